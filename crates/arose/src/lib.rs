@@ -1,0 +1,11 @@
+//! The algorithms of duplicate detection, pure and checked against brute force.
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+pub mod doc;
+mod error;
+pub mod mix;
+mod threshold;
+
+pub use doc::DocId;
+pub use error::Error;
+pub use threshold::Threshold;
