@@ -1,10 +1,19 @@
 //! The algorithms of duplicate detection, pure and checked against brute force.
-#![forbid(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code)]
 
+pub mod digest;
 pub mod doc;
 mod error;
 pub mod mix;
+pub mod rabin;
+pub mod shingle;
+#[expect(
+    unsafe_code,
+    reason = "calls code compiled for processor features just checked"
+)]
+mod simd;
 mod threshold;
+pub mod token;
 
 pub use doc::DocId;
 pub use error::Error;

@@ -1,0 +1,8 @@
+//! The vectorised kernels: each a portable function and, where the processor has more, the same
+//! made faster.
+//!
+//! This is the one place with `unsafe` code, and only to call functions compiled for instructions
+//! whose presence was just checked. Every kernel has a portable twin that it equals bit for bit.
+
+pub(crate) mod ascii;
+pub(crate) mod shingle;

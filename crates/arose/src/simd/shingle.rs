@@ -1,0 +1,188 @@
+//! Rabin fingerprints of all windows of `w` words of 64 bits.
+//!
+//! The window slides by `s' = s * x^64 + old * x^(64 w) + new (mod P)`. Where the processor
+//! multiplies polynomials, that is two products, summed before one Barrett reduction of two more.
+//! Each step waits for the one before, so four parts of the text are taken side by side to fill the
+//! wait. Elsewhere the products with the two constants are looked up byte by byte, sixteen
+//! independent look-ups a step.
+
+use crate::rabin::Modulus;
+
+/// The constants of sliding.
+#[derive(Clone)]
+pub(crate) struct Slide {
+    w: usize,
+    /// `x^64 mod P`, that is, the low coefficients of `P`.
+    shift: u64,
+    /// `x^(64 w) mod P`.
+    leave: u64,
+    /// `floor(x^128 / P)` without its leading term.
+    barrett: u64,
+    /// Products of each byte at each place with `shift` and with `leave`.
+    tables: Box<[[[u64; 256]; 8]; 2]>,
+}
+
+impl Slide {
+    pub(crate) fn new(modulus: Modulus, w: usize) -> Self {
+        let (shift, leave) = (modulus.power(64), modulus.power(64 * w));
+        let tables = [shift, leave].map(|factor| {
+            let place = |byte: usize| modulus.byte_table(modulus.multiply(factor, 1 << (8 * byte)));
+            std::array::from_fn(place)
+        });
+        Self {
+            w,
+            shift,
+            leave,
+            barrett: modulus.barrett(),
+            tables: Box::new(tables),
+        }
+    }
+
+    /// Appends the fingerprint of each window of `tokens`, which holds at least one.
+    pub(crate) fn windows_into(&self, tokens: &[u64], out: &mut Vec<u64>) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("pclmulqdq") {
+            // SAFETY: the processor multiplies polynomials, as just checked.
+            return unsafe { self.windows_multiplied(tokens, out) };
+        }
+        self.windows_looked_up(tokens, out);
+    }
+
+    fn windows_looked_up(&self, tokens: &[u64], out: &mut Vec<u64>) {
+        let (first, rest) = tokens.split_at(self.w);
+        let mut state = first
+            .iter()
+            .fold(0, |state, new| self.look_up(0, state) ^ new);
+        out.reserve(rest.len() + 1);
+        out.push(state);
+        out.extend(tokens.iter().zip(rest).map(|(&old, new)| {
+            state = self.look_up(0, state) ^ self.look_up(1, old) ^ new;
+            state
+        }));
+    }
+
+    fn look_up(&self, factor: usize, word: u64) -> u64 {
+        let places = self.tables[factor].iter().zip(word.to_le_bytes());
+        places.fold(0, |sum, (table, byte)| sum ^ table[byte as usize])
+    }
+}
+
+impl std::fmt::Debug for Slide {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Slide({} words)", self.w)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod multiplied {
+    use super::Slide;
+    use std::arch::x86_64::*;
+
+    /// Parts of a text that slide side by side.
+    const PARTS: usize = 4;
+
+    impl Slide {
+        #[target_feature(enable = "pclmulqdq,sse2")]
+        pub(super) fn windows_multiplied(&self, tokens: &[u64], out: &mut Vec<u64>) {
+            let n_windows = tokens.len() - self.w + 1;
+            let begin = out.len();
+            out.resize(begin + n_windows, 0);
+            let out = &mut out[begin..];
+            // Each part is a run of windows; what does not divide is left to the last, sliding
+            // alone.
+            let part_len = n_windows / PARTS;
+            if part_len > self.w {
+                let (parts, rest) = out.split_at_mut(PARTS * part_len);
+                self.slide_parts(tokens, parts, part_len);
+                self.slide_one(&tokens[PARTS * part_len..], rest);
+            } else {
+                self.slide_one(tokens, out);
+            }
+        }
+
+        #[target_feature(enable = "pclmulqdq,sse2")]
+        fn slide_one(&self, tokens: &[u64], out: &mut [u64]) {
+            let Some((first, rest)) = out.split_first_mut() else {
+                return;
+            };
+            let mut state = self.first_window(tokens);
+            *first = state;
+            let steps = tokens.iter().zip(&tokens[self.w..]);
+            for (out, (&old, &new)) in rest.iter_mut().zip(steps) {
+                state = self.step(state, old, new);
+                *out = state;
+            }
+        }
+
+        #[target_feature(enable = "pclmulqdq,sse2")]
+        fn slide_parts(&self, tokens: &[u64], out: &mut [u64], part_len: usize) {
+            let mut outs = out.chunks_exact_mut(part_len);
+            let mut outs: [&mut [u64]; PARTS] =
+                std::array::from_fn(|_| outs.next().expect("the output is PARTS times part_len"));
+            let olds: [&[u64]; PARTS] =
+                std::array::from_fn(|part| &tokens[part * part_len..][..part_len]);
+            let news: [&[u64]; PARTS] =
+                std::array::from_fn(|part| &tokens[part * part_len + self.w - 1..][..part_len]);
+            let mut states: [u64; PARTS] =
+                std::array::from_fn(|part| self.first_window(olds[part]));
+            for (out, state) in outs.iter_mut().zip(states) {
+                out[0] = state;
+            }
+            for i in 1..part_len {
+                for part in 0..PARTS {
+                    states[part] = self.step(states[part], olds[part][i - 1], news[part][i]);
+                    outs[part][i] = states[part];
+                }
+            }
+        }
+
+        #[target_feature(enable = "pclmulqdq,sse2")]
+        fn first_window(&self, tokens: &[u64]) -> u64 {
+            tokens[..self.w]
+                .iter()
+                .fold(0, |state, &new| self.step(state, 0, new))
+        }
+
+        /// `state * x^64 + old * x^(64 w) + new`, reduced.
+        #[inline]
+        #[target_feature(enable = "pclmulqdq,sse2")]
+        fn step(&self, state: u64, old: u64, new: u64) -> u64 {
+            let word = |word: u64| _mm_set_epi64x(0, word as i64);
+            let shifted = _mm_clmulepi64_si128::<0>(word(state), word(self.shift));
+            let left = _mm_clmulepi64_si128::<0>(word(old), word(self.leave));
+            let sum = _mm_xor_si128(shifted, left);
+            // Barrett: the quotient is the high half times the constant with its leading term, the
+            // remainder is what the low half differs by from quotient times P.
+            let quotient = _mm_xor_si128(_mm_clmulepi64_si128::<1>(sum, word(self.barrett)), {
+                // The leading term of the constant contributes the high half itself, in the high
+                // place.
+                sum
+            });
+            let product = _mm_clmulepi64_si128::<1>(quotient, word(self.shift));
+            _mm_cvtsi128_si64(_mm_xor_si128(sum, product)) as u64 ^ new
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rabin::Rabin;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Lengths reach beyond the point from which four parts slide side by side.
+        #[test]
+        fn looked_up_equals_multiplied(
+            seed in 0_u64..8,
+            w in 1_usize..12,
+            tokens in prop::collection::vec(any::<u64>(), 12..120),
+        ) {
+            let slide = Slide::new(Rabin::from_seed(seed).modulus(), w);
+            let (mut fast, mut portable) = (Vec::new(), Vec::new());
+            slide.windows_into(&tokens, &mut fast);
+            slide.windows_looked_up(&tokens, &mut portable);
+            prop_assert_eq!(fast, portable);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The fast tokeniser: vectorised while the text is ASCII, the plain one for what is not.
+//!
+//! A token of up to 16 ASCII bytes is two loads, two masks against what follows it, and the case
+//! bit set (which leaves digits alone, since theirs is set already).
+//!
+//! Why the tokens are those of the plain version: an ASCII character is never the second half of a
+//! composition, and no composition reaches over one, so NFC may be applied apart on either side of
+//! the cut before it. Hence a stretch that begins with the token (or the character) in which the
+//! first non-ASCII byte stands, and ends before the next ASCII separator, holds whole tokens and
+//! normalises on its own. Compositions of the separators `<`, `=`, `>` with U+0338 are separators
+//! as well, and U+0338 alone begins no token, so they need not be seen together.
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+
+use super::unicode::Cutter;
+use super::{Case, Spacing, fingerprint, fingerprint_words, words};
+use crate::simd;
+
+/// Appends the fingerprints of the tokens of `text`; returns how many are of unspaced scripts.
+pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> usize {
+    // English has a token every six bytes; one growth then mostly suffices.
+    out.reserve(text.len() / 6);
+    let mut n_unspaced = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let bytes = rest.as_bytes();
+        let ascii_len = simd::ascii::words(bytes, |start, end| {
+            out.push(of_ascii(case, bytes, start, end))
+        });
+        let (stretch, after) = rest[ascii_len..].split_at(unicode_stretch(&bytes[ascii_len..]));
+        n_unspaced += of_unicode(case, stretch, out);
+        rest = after;
+    }
+    n_unspaced
+}
+
+#[inline]
+fn of_ascii(case: Case, bytes: &[u8], start: usize, end: usize) -> u64 {
+    let case_bits = match case {
+        Case::Fold => 0x2020_2020_2020_2020,
+        Case::Keep => 0,
+    };
+    let len = end - start;
+    match bytes[start..].first_chunk() {
+        Some(window) if len <= 16 => {
+            let [low, high] = words(window);
+            let [low_mask, high_mask] = LENGTH_MASKS[len];
+            fingerprint_words((low | case_bits) & low_mask, (high | case_bits) & high_mask)
+        }
+        _ => of_ascii_slow(case, &bytes[start..end]),
+    }
+}
+
+/// Long tokens, and those within 16 bytes of the end of the text.
+#[cold]
+fn of_ascii_slow(case: Case, token: &[u8]) -> u64 {
+    match case {
+        Case::Fold => fingerprint(&token.to_ascii_lowercase()),
+        Case::Keep => fingerprint(token),
+    }
+}
+
+/// `LENGTH_MASKS[n]` keeps the first `n` of 16 bytes.
+const LENGTH_MASKS: [[u64; 2]; 17] = {
+    let mut masks = [[0; 2]; 17];
+    let mut len = 1;
+    while len <= 16 {
+        let bits = u128::MAX >> (128 - 8 * len);
+        masks[len] = [bits as u64, (bits >> 64) as u64];
+        len += 1;
+    }
+    masks
+};
+
+/// The length of the stretch up to the first ASCII byte that separates.
+fn unicode_stretch(bytes: &[u8]) -> usize {
+    let separates = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
+    bytes.iter().position(separates).unwrap_or(bytes.len())
+}
+
+fn of_unicode(case: Case, stretch: &str, out: &mut Vec<u64>) -> usize {
+    let normal = ComposingNormalizerBorrowed::new_nfc().normalize(stretch);
+    let mut n_unspaced = 0;
+    Cutter::new(case, |token: &str, spacing| {
+        out.push(fingerprint(token.as_bytes()));
+        n_unspaced += usize::from(spacing == Spacing::Unspaced);
+    })
+    .cut(&normal);
+    n_unspaced
+}

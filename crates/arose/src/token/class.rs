@@ -1,0 +1,70 @@
+//! What each character is to the tokeniser.
+
+use std::sync::LazyLock;
+
+use icu_properties::props::{Alphabetic, GeneralCategory, Script};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// The role of a character in cutting tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Class {
+    /// Belongs to no token and ends one.
+    Separator,
+    /// Continues any token, begins none.
+    Mark,
+    /// Runs of words, as in all scripts with blanks; decimal digits too.
+    Word,
+    /// A token of its own: Han, Hiragana.
+    Single,
+    /// Runs of Katakana.
+    Katakana,
+    /// Runs of Hangul.
+    Hangul,
+    /// Cut at grapheme clusters: Thai, Lao, Khmer, Myanmar.
+    Cluster,
+}
+
+/// The class of a character.
+#[inline]
+pub(super) fn class(c: char) -> Class {
+    let code = c as usize;
+    if code < BASIC_PLANE {
+        BASIC[code]
+    } else {
+        look_up(c)
+    }
+}
+
+const BASIC_PLANE: usize = 0x1_0000;
+
+/// The classes of the basic plane, which hold nearly all text: one look-up instead of three.
+static BASIC: LazyLock<Box<[Class]>> = LazyLock::new(|| {
+    let class = |code| char::from_u32(code).map_or(Class::Separator, look_up);
+    (0..BASIC_PLANE as u32).map(class).collect()
+});
+
+fn look_up(c: char) -> Class {
+    use GeneralCategory as G;
+    match CodePointMapData::<GeneralCategory>::new().get(c) {
+        G::NonspacingMark | G::SpacingMark | G::EnclosingMark => Class::Mark,
+        G::DecimalNumber => of_script(c),
+        _ if CodePointSetData::new::<Alphabetic>().contains(c) => of_script(c),
+        _ => Class::Separator,
+    }
+}
+
+fn of_script(c: char) -> Class {
+    // Common by script, Katakana by use: the prolonged sound marks and the half-width voicing
+    // marks.
+    if matches!(c, '\u{30FC}' | '\u{FF70}' | '\u{FF9E}' | '\u{FF9F}') {
+        return Class::Katakana;
+    }
+    match CodePointMapData::<Script>::new().get(c) {
+        Script::Han | Script::Hiragana => Class::Single,
+        Script::Katakana => Class::Katakana,
+        Script::Hangul => Class::Hangul,
+        Script::Thai | Script::Lao | Script::Khmer | Script::Myanmar => Class::Cluster,
+        _ => Class::Word,
+    }
+}

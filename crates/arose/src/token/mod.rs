@@ -1,0 +1,201 @@
+//! Tokens: the words of a text, each named by a 64-bit fingerprint.
+//!
+//! *Question.* What is left of a text when layout, case and punctuation are taken away, in any
+//! language?
+//!
+//! *Idea.* The naive way splits at blanks; then `Rose,` and `rose` differ and Chinese is one long
+//! word. Instead bring the text into one form (Unicode NFC, then simple case folding) and take
+//! maximal runs of letters, digits and marks. Scripts written without blanks are cut by rule: one
+//! token per Han or Hiragana character, per run of Katakana or Hangul, per grapheme cluster of
+//! Thai, Lao, Khmer and Myanmar. A change between these groups ends a token, so `東京タワー2024` has
+//! four.
+//!
+//! *Parameters.* [`Case`]: folded by default.
+//!
+//! *Fingerprints.* A token of up to 16 bytes is two little-endian words, padded with zeros, mixed
+//! one after the other ([`fingerprint`]): no branch on the length, and no two tokens of up to 8
+//! bytes ever collide, since mixing is a bijection. Longer tokens go through XXH3 with a fixed
+//! seed. Both are frozen.
+//!
+//! *Cost.* Linear; ASCII text runs through a vectorised path ([`Tokenizer::fingerprints_into`])
+//! that gives the tokens of the plain one ([`Tokenizer::for_each`]) many times faster. *Error.* Two
+//! tokens collide with probability 2^-64.
+//!
+//! *Not for* finding words as a linguist would: `I'm` is `i` and `m`, and Thai is cut at clusters,
+//! not at words.
+
+mod ascii;
+mod class;
+mod unicode;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::digest::Digest;
+use crate::mix::mix;
+use unicode::Cutter;
+
+/// Separates token fingerprints from other uses of the same hash; the first hexadecimal digits of
+/// e.
+const TOKEN_SEED: u64 = 0xB7E1_5162_8AED_2A6A;
+/// Separates image terms from words: the next digits of e.
+const IMAGE_SEED: u64 = 0xBF71_5880_9CF4_F3C7;
+
+/// What happens to upper and lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Case {
+    /// `Rose` and `rose` are one token (Unicode simple case folding).
+    #[default]
+    Fold,
+    /// `Rose` and `rose` are two.
+    Keep,
+}
+
+/// Cuts texts into tokens.
+///
+/// ```
+/// use arose::token::Tokenizer;
+/// let mut words = Vec::new();
+/// Tokenizer::default().for_each("A Rose, 東京タワー2024!", |word| words.push(word.to_owned()));
+/// assert_eq!(words, ["a", "rose", "東", "京", "タワー", "2024"]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokenizer {
+    /// What happens to upper and lower case.
+    pub case: Case,
+}
+
+impl Tokenizer {
+    /// Calls `sink` with each token in its normal form; the plain version that the fast one must
+    /// agree with.
+    pub fn for_each(&self, text: &str, mut sink: impl FnMut(&str)) {
+        let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
+        Cutter::new(self.case, |token: &str, _| sink(token)).cut(&normal);
+    }
+
+    /// Appends the fingerprint of each token to `out` and returns how many of them belong to
+    /// unspaced scripts.
+    pub fn fingerprints_into(&self, text: &str, out: &mut Vec<u64>) -> usize {
+        ascii::fingerprints_into(self.case, text, out)
+    }
+
+    /// The tokens of a text.
+    #[must_use]
+    pub fn tokens(&self, text: &str) -> Tokens {
+        let mut tokens = Tokens::default();
+        tokens.push_text(self, text);
+        tokens
+    }
+
+    /// As [`Self::tokens`], by way of [`Self::for_each`]: the oracle.
+    #[must_use]
+    pub fn tokens_plain(&self, text: &str) -> Tokens {
+        let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
+        let mut tokens = Tokens::default();
+        Cutter::new(self.case, |token: &str, script| {
+            tokens.fingerprints.push(fingerprint(token.as_bytes()));
+            tokens.n_unspaced += usize::from(script == Spacing::Unspaced);
+        })
+        .cut(&normal);
+        tokens
+    }
+}
+
+/// Whether a token's script sets blanks between words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    Spaced,
+    Unspaced,
+}
+
+/// A document as a sequence of token fingerprints.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// One fingerprint per token, in text order.
+    pub fingerprints: Vec<u64>,
+    /// How many tokens are of scripts written without blanks (Han, Kana, Hangul, Thai and their
+    /// like).
+    pub n_unspaced: usize,
+}
+
+impl Tokens {
+    /// Appends the tokens of `text`; its ends separate.
+    pub fn push_text(&mut self, tokenizer: &Tokenizer, text: &str) {
+        self.n_unspaced += tokenizer.fingerprints_into(text, &mut self.fingerprints);
+    }
+
+    /// Appends an image as one term: its address as written, trimmed. No word ever equals it.
+    pub fn push_image(&mut self, src: &str) {
+        self.fingerprints
+            .push(xxh3_64_with_seed(src.trim().as_bytes(), IMAGE_SEED));
+    }
+
+    /// The number of tokens.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fingerprints.len()
+    }
+
+    /// Whether there is no token at all. Such a document is no near duplicate of anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fingerprints.is_empty()
+    }
+
+    /// Whether more than half of the tokens are of unspaced scripts, where a longer shingle is in
+    /// order.
+    #[must_use]
+    pub fn is_mostly_unspaced(&self) -> bool {
+        2 * self.n_unspaced > self.len()
+    }
+
+    /// The content digest: equal iff the token sequences are.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of_tokens(&self.fingerprints)
+    }
+
+    /// Empties the document and keeps its memory for the next one.
+    pub fn clear(&mut self) {
+        self.fingerprints.clear();
+        self.n_unspaced = 0;
+    }
+}
+
+/// The fingerprint of a token's bytes, fixed for all time.
+///
+/// ```
+/// use arose::token::fingerprint;
+/// assert_eq!(fingerprint(b"rose"), 0xB2AA_1D99_CC8D_C205);
+/// ```
+#[must_use]
+pub fn fingerprint(token: &[u8]) -> u64 {
+    if token.len() > 16 {
+        return xxh3_64_with_seed(token, TOKEN_SEED);
+    }
+    let mut padded = [0; 16];
+    padded[..token.len()].copy_from_slice(token);
+    let [low, high] = words(&padded);
+    fingerprint_words(low, high)
+}
+
+/// The fingerprint of a token of up to 16 bytes as two little-endian words padded with zeros.
+#[inline]
+fn fingerprint_words(low: u64, high: u64) -> u64 {
+    mix(mix(low ^ TOKEN_SEED) ^ high)
+}
+
+/// The two little-endian words of 16 bytes.
+#[inline]
+fn words(bytes: &[u8; 16]) -> [u64; 2] {
+    let word = |half: usize| {
+        let eight = bytes[8 * half..][..8]
+            .try_into()
+            .expect("a slice of eight bytes");
+        u64::from_le_bytes(eight)
+    };
+    [word(0), word(1)]
+}
+
+#[cfg(test)]
+mod tests;
