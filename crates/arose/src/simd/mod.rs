@@ -5,4 +5,5 @@
 //! whose presence was just checked. Every kernel has a portable twin that it equals bit for bit.
 
 pub(crate) mod ascii;
+pub(crate) mod min_hash;
 pub(crate) mod shingle;

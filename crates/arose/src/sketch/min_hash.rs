@@ -1,0 +1,154 @@
+//! Kind 1: the minima of `t` permutations.
+//!
+//! The naive loop applies every permutation to every shingle: `n t` multiplications. It stays as
+//! the plain version. The fast one applies the same permutations in 32-bit lanes, with the minima
+//! of 32 of them held in registers while all shingles go by.
+
+use std::num::NonZeroUsize;
+
+use super::{Mergeable, Sketcher, agreement, minima};
+use crate::mix::{SplitMix, mix};
+use crate::simd;
+
+/// How a permutation of the 64-bit values is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// `mix(x ^ seed_i)`: the reference, two multiplications.
+    Mixed,
+    /// `a_i * mix(x) + b_i mod 2^64` with odd `a_i`: one multiplication. The mixing is not
+    /// optional: on sequential values the family is biased (0.575 for a resemblance of 0.6).
+    Linear,
+}
+
+/// The minima of `t` permutations of the 64-bit values.
+///
+/// ```
+/// use arose::sketch::{Family, MinHash, Sketcher};
+/// let sketcher = MinHash::new(Family::Linear, 84.try_into()?, 1);
+/// let (a, b): (Vec<u64>, Vec<u64>) = ((0..1000).collect(), (100..1100).collect());
+/// let estimate = sketcher.estimate(&sketcher.sketch(&a), &sketcher.sketch(&b)).unwrap();
+/// // The truth is 900 / 1100 = 0.82; four standard errors at t = 84 are 0.17.
+/// assert!((estimate - 0.82).abs() < 0.17);
+/// # Ok::<(), std::num::TryFromIntError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MinHash {
+    family: Family,
+    /// `(a, b)` of each permutation; the mixed family uses `b` alone.
+    parameters: Vec<(u64, u64)>,
+}
+
+impl MinHash {
+    /// `t` permutations of `family`, drawn by `seed`.
+    #[must_use]
+    pub fn new(family: Family, t: NonZeroUsize, seed: u64) -> Self {
+        Self {
+            family,
+            parameters: draw(t, seed).collect(),
+        }
+    }
+}
+
+impl Sketcher for MinHash {
+    type Value = u64;
+
+    fn sketch_into(&self, shingles: &[u64], out: &mut Vec<u64>) {
+        out.clear();
+        if shingles.is_empty() {
+            return;
+        }
+        out.resize(self.parameters.len(), u64::MAX);
+        for &x in shingles {
+            let mixed = mix(x);
+            for (minimum, &(a, b)) in out.iter_mut().zip(&self.parameters) {
+                let value = match self.family {
+                    Family::Mixed => mix(x ^ b),
+                    Family::Linear => a.wrapping_mul(mixed).wrapping_add(b),
+                };
+                *minimum = value.min(*minimum);
+            }
+        }
+    }
+
+    fn estimate(&self, a: &[u64], b: &[u64]) -> Option<f64> {
+        agreement(a, b)
+    }
+}
+
+impl Mergeable for MinHash {
+    fn merge(&self, a: &[u64], b: &[u64]) -> Vec<u64> {
+        minima(a, b)
+    }
+}
+
+/// The minima of `t` permutations of the 32-bit values, applied to the high half of mixed shingles.
+///
+/// Half the memory and eight lanes at once. Two disjoint sets of `n` shingles agree in a sample
+/// with probability about `n / 2^33`, 1.2e-6 for 10,000: admissible for documents, not for whole
+/// corpora.
+#[derive(Debug, Clone)]
+pub struct NarrowMinHash {
+    factors: Vec<u32>,
+    offsets: Vec<u32>,
+}
+
+impl NarrowMinHash {
+    /// `t` permutations drawn by `seed`.
+    #[must_use]
+    pub fn new(t: NonZeroUsize, seed: u64) -> Self {
+        let (factors, offsets) = draw(t, seed)
+            .map(|(a, b)| ((a >> 32) as u32 | 1, (b >> 32) as u32))
+            .unzip();
+        Self { factors, offsets }
+    }
+
+    /// The number of permutations.
+    #[must_use]
+    pub fn t(&self) -> usize {
+        self.factors.len()
+    }
+
+    /// As [`Sketcher::sketch`], one permutation after the other: the oracle.
+    #[must_use]
+    pub fn sketch_plain(&self, shingles: &[u64]) -> Vec<u32> {
+        if shingles.is_empty() {
+            return Vec::new();
+        }
+        let mut minima = vec![u32::MAX; self.factors.len()];
+        for &x in shingles {
+            let x = (mix(x) >> 32) as u32;
+            for ((minimum, &a), &b) in minima.iter_mut().zip(&self.factors).zip(&self.offsets) {
+                *minimum = a.wrapping_mul(x).wrapping_add(b).min(*minimum);
+            }
+        }
+        minima
+    }
+}
+
+impl Sketcher for NarrowMinHash {
+    type Value = u32;
+
+    fn sketch_into(&self, shingles: &[u64], out: &mut Vec<u32>) {
+        out.clear();
+        if !shingles.is_empty() {
+            out.resize(self.factors.len(), u32::MAX);
+            simd::min_hash::lower_minima(shingles, &self.factors, &self.offsets, out);
+        }
+    }
+
+    fn estimate(&self, a: &[u32], b: &[u32]) -> Option<f64> {
+        agreement(a, b)
+    }
+}
+
+impl Mergeable for NarrowMinHash {
+    fn merge(&self, a: &[u32], b: &[u32]) -> Vec<u32> {
+        minima(a, b)
+    }
+}
+
+/// The parameters `(a, b)` of `t` permutations, `a` odd.
+fn draw(t: NonZeroUsize, seed: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut random = SplitMix::new(seed);
+    (0..t.get()).map(move |_| (random.next_u64() | 1, random.next_u64()))
+}

@@ -1,0 +1,84 @@
+//! Sketches: a set in a few hundred bytes, from which its resemblance to others can be estimated.
+//!
+//! *Question.* How similar are two sets, when neither is at hand any more?
+//!
+//! *Idea.* Put all possible shingles into a random order. The first shingle of `A ∪ B` in that
+//! order is equally likely to be any of them, so it lies in `A ∩ B` with a probability that *is*
+//! the resemblance, and exactly then both sets have the same first shingle. Keep the firsts of many
+//! orders, or the first many of one order, and count agreements.
+//!
+//! The kinds differ in what they keep and what it costs; all have this vocabulary: a [`Sketcher`]
+//! turns shingles into a plain list of values (empty for no shingles), estimates the resemblance
+//! from two lists, and, where it can ([`Mergeable`]), makes the sketch of a union from two lists.
+//! The settings live in the sketcher, not in the values: only sketches of one sketcher compare.
+//!
+//! | kind | keeps | time | variance at resemblance J | for |
+//! |---|---|---|---|---|
+//! | [`MinHash`] | minima of `t` permutations, 64 bits each | `O(n t)` | `J (1 - J) / t` | the reference; features |
+//! | [`NarrowMinHash`] | the same in 32 bits | `O(n t)`, 8 lanes at once | the same, plus 1e-6 false agreement | the fast default of that kind |
+//! | [`BottomS`] | the `s` smallest of one permutation | `O(n)` | below `J (1 - J) / s` | exact for small sets |
+//! | [`ModM`] | values divisible by `m` | `O(n)` | `≈ J (1 - J) m / N` | containment |
+//! | [`OnePermutation`] | the minimum of each of `t` bins | `O(n + t)` | about `J (1 - J) / t` | speed; features after densification |
+//! | [`BBit`] | the low `b` bits of `t` minima | as its source | `(1 - J) / t (J + 1 / (2^b - 1))` | memory |
+//!
+//! *Papers.* Broder 1997; Broder, Charikar, Frieze & Mitzenmacher 1998; Li & König 2010; Li, Owen &
+//! Zhang 2012; Shrivastava 2017.
+//!
+//! *Not for* sets below some 50 elements, where every kind but bottom-s is coarse; nor for
+//! resemblance near 0, which few samples cannot tell from 0.
+
+mod b_bit;
+mod bottom;
+mod min_hash;
+mod modulo;
+mod one_permutation;
+
+pub use b_bit::BBit;
+pub use bottom::BottomS;
+pub use min_hash::{Family, MinHash, NarrowMinHash};
+pub use modulo::ModM;
+pub use one_permutation::{Densified, EMPTY_BIN, OnePermutation};
+
+/// Makes sketches of sets and compares them.
+pub trait Sketcher {
+    /// One entry of a sketch.
+    type Value: Copy + Eq + std::fmt::Debug;
+
+    /// Replaces `out` by the sketch of the set of `shingles`, which may repeat and come in any
+    /// order; empty if there are none.
+    fn sketch_into(&self, shingles: &[u64], out: &mut Vec<Self::Value>);
+
+    /// The estimated resemblance of two sketched sets; none where it is undefined, as it is when
+    /// either sketch is empty, or was not made by this sketcher.
+    fn estimate(&self, a: &[Self::Value], b: &[Self::Value]) -> Option<f64>;
+
+    /// The sketch of the set of `shingles`.
+    fn sketch(&self, shingles: &[u64]) -> Vec<Self::Value> {
+        let mut out = Vec::new();
+        self.sketch_into(shingles, &mut out);
+        out
+    }
+}
+
+/// A kind of sketch from which that of a union can be made.
+pub trait Mergeable: Sketcher {
+    /// The sketch of `A ∪ B` from those of `A` and `B`.
+    fn merge(&self, a: &[Self::Value], b: &[Self::Value]) -> Vec<Self::Value>;
+}
+
+/// The share of places at which two lists of equal, non-zero length agree.
+fn agreement<V: Eq>(a: &[V], b: &[V]) -> Option<f64> {
+    let comparable = !a.is_empty() && a.len() == b.len();
+    comparable.then(|| a.iter().zip(b).filter(|(a, b)| a == b).count() as f64 / a.len() as f64)
+}
+
+/// The smaller value at each place; an empty list has nothing to say.
+fn minima<V: Copy + Ord>(a: &[V], b: &[V]) -> Vec<V> {
+    match (a, b) {
+        ([], only) | (only, []) => only.to_vec(),
+        _ => a.iter().zip(b).map(|(&a, &b)| a.min(b)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
