@@ -1,69 +1,132 @@
 //! Minima of many 32-bit permutations over one set.
+//!
+//! The naive loop loads, lowers and stores every minimum for every shingle. Here the minima of a
+//! block of permutations stay in registers, with their factors, while a batch of
+//! shingles goes by; the batch is small enough to stay in the first cache until all blocks have seen
+//! it.
 
 use crate::mix::mix;
 
-/// Permutations whose minima, factors and offsets stay in registers together: three times four
-/// vectors of eight lanes, of the sixteen that AVX2 has.
-const LANES: usize = 32;
+/// The number of permutations is a multiple of this, so that no lane is handled alone.
+pub(crate) const GRAIN: usize = 8;
 
-/// Shingles mixed at once; small enough to stay in the first cache while all permutations go by.
+/// Shingles that go by at once.
 const BATCH: usize = 1024;
 
-/// Lowers each `minima[i]` to the least `factors[i] * x + offsets[i]` over the high halves `x` of
-/// the mixed shingles. The three lists are of equal length.
-pub(crate) fn lower_minima(shingles: &[u64], factors: &[u32], offsets: &[u32], minima: &mut [u32]) {
+/// Lowers each `minima[i]` to the least `factors[i] * x` over the high halves `x` of
+/// the mixed shingles. Both lists are of one length, a multiple of [`GRAIN`].
+pub(crate) fn lower_minima(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as just checked.
-        return unsafe { lower_minima_avx2(shingles, factors, offsets, minima) };
+    {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+            // SAFETY: the processor has AVX-512, as just checked.
+            return unsafe { lower_minima_avx512(shingles, factors, minima) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as just checked.
+            return unsafe { lower_minima_avx2(shingles, factors, minima) };
+        }
     }
-    lower_minima_by_blocks(shingles, factors, offsets, minima);
+    lower_minima_portable(shingles, factors, minima);
 }
 
+/// Sixteen lanes in each of 32 registers: blocks of 128 permutations take half.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn lower_minima_avx512(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
+    lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
+        let rest = lower_blocks::<128>(batch, factors, minima);
+        let rest = lower_blocks::<96>(batch, rest.0, rest.1);
+        let rest = lower_blocks::<64>(batch, rest.0, rest.1);
+        let rest = lower_blocks::<32>(batch, rest.0, rest.1);
+        lower_blocks::<GRAIN>(batch, rest.0, rest.1);
+    });
+}
+
+/// Eight lanes in each of 16 registers: blocks of 32 permutations take half.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn lower_minima_avx2(shingles: &[u64], factors: &[u32], offsets: &[u32], minima: &mut [u32]) {
-    lower_minima_by_blocks(shingles, factors, offsets, minima);
+fn lower_minima_avx2(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
+    lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
+        let rest = lower_blocks::<32>(batch, factors, minima);
+        lower_blocks::<GRAIN>(batch, rest.0, rest.1);
+    });
+}
+
+fn lower_minima_portable(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
+    lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
+        lower_blocks::<GRAIN>(batch, factors, minima);
+    });
 }
 
 #[inline(always)]
-fn lower_minima_by_blocks(shingles: &[u64], factors: &[u32], offsets: &[u32], minima: &mut [u32]) {
+fn lower_by_batches(
+    shingles: &[u64],
+    factors: &[u32],
+    minima: &mut [u32],
+    lower: impl Fn(&[u32], &[u32], &mut [u32]),
+) {
     let mut mixed = [0; BATCH];
     for batch in shingles.chunks(BATCH) {
         for (mixed, &shingle) in mixed.iter_mut().zip(batch) {
             *mixed = (mix(shingle) >> 32) as u32;
         }
-        let mixed = &mixed[..batch.len()];
-        let mut done = 0;
-        for width in [LANES, LANES / 2, LANES / 4, 1] {
-            let until = minima.len() - (minima.len() - done) % width;
-            let blocks = minima[done..until].chunks_exact_mut(width);
-            let parameters = factors[done..until]
-                .chunks_exact(width)
-                .zip(offsets[done..until].chunks_exact(width));
-            for (minima, (factors, offsets)) in blocks.zip(parameters) {
-                match width {
-                    LANES => lower_block::<LANES>(mixed, factors, offsets, minima),
-                    16 => lower_block::<16>(mixed, factors, offsets, minima),
-                    8 => lower_block::<8>(mixed, factors, offsets, minima),
-                    _ => lower_block::<1>(mixed, factors, offsets, minima),
-                }
-            }
-            done = until;
-        }
+        lower(&mixed[..batch.len()], factors, minima);
     }
 }
 
+/// Lowers the minima of as many whole blocks of `N` permutations as there are; returns the rest.
 #[inline(always)]
-fn lower_block<const N: usize>(xs: &[u32], factors: &[u32], offsets: &[u32], minima: &mut [u32]) {
-    let array = |list: &[u32]| -> [u32; N] { std::array::from_fn(|lane| list[lane]) };
-    let (factors, offsets) = (array(factors), array(offsets));
-    let mut least = array(minima);
+fn lower_blocks<'a, const N: usize>(
+    xs: &[u32],
+    factors: &'a [u32],
+    minima: &'a mut [u32],
+) -> (&'a [u32], &'a mut [u32]) {
+    let (factors, factors_rest) = factors.as_chunks::<N>();
+    let (minima, minima_rest) = minima.as_chunks_mut::<N>();
+    for (factors, minima) in factors.iter().zip(minima) {
+        lower_block(xs, factors, minima);
+    }
+    (factors_rest, minima_rest)
+}
+
+#[inline(always)]
+fn lower_block<const N: usize>(xs: &[u32], factors: &[u32; N], minima: &mut [u32; N]) {
+    let mut least = *minima;
     for &x in xs {
         for lane in 0..N {
-            let value = factors[lane].wrapping_mul(x).wrapping_add(offsets[lane]);
-            least[lane] = least[lane].min(value);
+            least[lane] = least[lane].min(factors[lane].wrapping_mul(x));
         }
     }
-    minima.copy_from_slice(&least);
+    *minima = least;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix::SplitMix;
+
+    /// Every version this processor can run gives what the portable one gives.
+    #[test]
+    fn all_versions_agree() {
+        let mut random = SplitMix::new(1);
+        let mut draw = |n| -> Vec<u64> { (0..n).map(|_| random.next_u64()).collect() };
+        for (n_shingles, t) in [(1, 16), (100, 96), (1023, 128), (1025, 112), (5000, 208)] {
+            let shingles = draw(n_shingles);
+            let factors: Vec<u32> = draw(t).iter().map(|&x| x as u32 | 1).collect();
+            let mut expected = vec![u32::MAX; t];
+            lower_minima_portable(&shingles, &factors, &mut expected);
+            let check = |version: &dyn Fn(&mut [u32])| {
+                let mut minima = vec![u32::MAX; t];
+                version(&mut minima);
+                assert_eq!(minima, expected);
+            };
+            check(&|minima| lower_minima(&shingles, &factors, minima));
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2, as just checked.
+                check(&|minima| unsafe { lower_minima_avx2(&shingles, &factors, minima) });
+            }
+        }
+    }
 }
