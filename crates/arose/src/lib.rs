@@ -1,9 +1,12 @@
 //! The algorithms of duplicate detection, pure and checked against brute force.
+#![deny(unsafe_code)]
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 pub mod doc;
 mod error;
 pub mod mix;
+mod simd;
+pub mod simhash;
 mod threshold;
 
 pub use doc::DocId;
