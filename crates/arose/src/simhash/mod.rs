@@ -33,7 +33,8 @@
 //! out too high (20 tokens, one replaced: 350.2 expected, 345.2 by the law); nor for order: with
 //! tokens as features shuffled sentences look equal; nor for containment.
 //!
-//! Searching: [`pieces`] finds the pairs that differ in up to about 12 of 384 bits.
+//! Searching: [`pieces`] finds the pairs that differ in up to about 12 of 384 bits, [`tables`]
+//! those that differ in up to 3 of 64.
 //!
 //! ```
 //! use arose::mix::mix;
@@ -52,6 +53,7 @@
 pub mod law;
 pub mod pieces;
 pub mod plain;
+pub mod tables;
 mod weights;
 
 #[cfg(test)]
