@@ -12,6 +12,7 @@ pub mod shingle;
     reason = "calls code compiled for processor features just checked"
 )]
 mod simd;
+pub mod simhash;
 pub mod sketch;
 mod threshold;
 pub mod token;

@@ -8,7 +8,7 @@
 use crate::mix::mix;
 
 /// The number of permutations is a multiple of this, so that no lane is handled alone.
-pub(crate) const GRAIN: usize = 8;
+pub(crate) const GRAIN: usize = 16;
 
 /// Shingles that go by at once.
 const BATCH: usize = 1024;

@@ -6,4 +6,5 @@
 
 pub(crate) mod ascii;
 pub(crate) mod min_hash;
+pub(crate) mod project;
 pub(crate) mod shingle;

@@ -1,0 +1,181 @@
+//! The law of simhash: what agreeing bits say about the angle, and the reverse.
+//!
+//! *Question.* Which documents does a threshold on C-sim accept, and how surely?
+//!
+//! *Idea.* A random hyperplane parts two vectors iff it passes between them, which it does with
+//! probability `theta / pi` (Goemans & Williamson 1995; Charikar 2002). So each bit agrees with
+//! probability `1 - theta / pi`, and of `b` independent bits a binomial number agrees. Note that
+//! the *angle* is linear in the agreeing bits; the cosine is not.
+//!
+//! Functions take the number of bits `b` and cosines in `-1..=1`; values outside are moved to the
+//! nearest limit. Time `O(b)` for [`tail`], constant for the rest. Exact but for rounding: the
+//! tails are sums of positive terms, good to some 12 digits even at `10^-72`.
+//!
+//! *Not for* documents under some 50 features: signs of feature sums stand in for a hyperplane
+//! only by the central limit theorem, and sums of zero count as agreement.
+
+use std::f64::consts::PI;
+
+/// The probability that one bit agrees between documents of the given cosine.
+#[must_use]
+pub fn agreement(cosine: f64) -> f64 {
+    1.0 - cosine.clamp(-1.0, 1.0).acos() / PI
+}
+
+/// The expected C-sim of documents of the given cosine.
+///
+/// ```
+/// use arose::simhash::law;
+/// assert!((law::expected_c_sim(0.98, 384) - 359.51).abs() < 0.005);
+/// ```
+#[must_use]
+pub fn expected_c_sim(cosine: f64, n_bits: u32) -> f64 {
+    f64::from(n_bits) * agreement(cosine)
+}
+
+/// The standard deviation of C-sim when each bit agrees with the given probability.
+#[must_use]
+pub fn deviation(agreement: f64, n_bits: u32) -> f64 {
+    (f64::from(n_bits) * agreement * (1.0 - agreement)).sqrt()
+}
+
+/// The angle, in radians, at which `c_sim` of `n_bits` are expected to agree.
+#[must_use]
+pub fn implied_angle(c_sim: u32, n_bits: u32) -> f64 {
+    PI * f64::from(n_bits.saturating_sub(c_sim)) / f64::from(n_bits)
+}
+
+/// The cosine at which `c_sim` of `n_bits` are expected to agree.
+#[must_use]
+pub fn implied_cosine(c_sim: u32, n_bits: u32) -> f64 {
+    implied_angle(c_sim, n_bits).cos()
+}
+
+/// The cosine left after replacing features of weight 1 by new ones.
+///
+/// `squared_norm` is the sum of squared counts, the number of features if all are distinct.
+#[must_use]
+pub fn cosine_after_replacing(n_replaced: f64, squared_norm: f64) -> f64 {
+    1.0 - n_replaced / squared_norm
+}
+
+/// The probability that documents of the given cosine have a C-sim of at least `min_c_sim`.
+///
+/// ```
+/// use arose::simhash::law;
+/// assert!((law::tail(372, 0.995, 384) - 0.5495).abs() < 5e-5);
+/// ```
+#[must_use]
+pub fn tail(min_c_sim: u32, cosine: f64, n_bits: u32) -> f64 {
+    binomial_tail(min_c_sim, agreement(cosine), n_bits)
+}
+
+/// The probability of at least `min` successes in `n` trials of probability `p`.
+fn binomial_tail(min: u32, p: f64, n: u32) -> f64 {
+    if min == 0 || p >= 1.0 {
+        return if min <= n { 1.0 } else { 0.0 };
+    }
+    // Logarithms, because a single term may lie below the smallest number.
+    let mut ln_choose = 0.0;
+    let mut sum = 0.0;
+    for k in (min..=n).rev() {
+        let failures = f64::from(n - k);
+        sum += (ln_choose + f64::from(k) * p.ln() + failures * (-p).ln_1p()).exp();
+        ln_choose += (f64::from(k) / (failures + 1.0)).ln();
+    }
+    sum.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BITS: u32 = 384;
+
+    /// The first table of the specification, as printed there.
+    #[test]
+    fn implied_angles_and_cosines() {
+        for (c_sim, angle, cosine, sd) in [
+            (384, 0.0, 1.0, 0.0),
+            (378, 0.04909, 0.998_795, 2.43),
+            (375, 0.07363, 0.997_290, 2.96),
+            (372, 0.09817, 0.995_185, 3.41),
+            (355, 0.23726, 0.971_987, 5.18),
+        ] {
+            assert!((implied_angle(c_sim, BITS) - angle).abs() < 5e-6, "{c_sim}");
+            assert!(
+                (implied_cosine(c_sim, BITS) - cosine).abs() < 5e-7,
+                "{c_sim}"
+            );
+            let agreement = f64::from(c_sim) / f64::from(BITS);
+            assert!((deviation(agreement, BITS) - sd).abs() < 5e-3, "{c_sim}");
+        }
+    }
+
+    /// The second table of the specification, as printed there.
+    #[test]
+    fn expectations_and_tails() {
+        for (cosine, expected, alone, filter) in [
+            (0.95, 345.18, 0.0000, 0.0531),
+            (0.97, 353.98, 0.0001, 0.4716),
+            (0.98, 359.51, 0.0033, 0.8521),
+            (0.99, 366.70, 0.1150, 0.9972),
+            (0.995, 371.77, 0.5495, 1.0000),
+            (0.998, 376.27, 0.9501, 1.0000),
+            (0.999, 378.53, 0.9960, 1.0000),
+        ] {
+            assert!(
+                (expected_c_sim(cosine, BITS) - expected).abs() < 5e-3,
+                "{cosine}"
+            );
+            assert!((tail(372, cosine, BITS) - alone).abs() < 5e-5, "{cosine}");
+            assert!((tail(355, cosine, BITS) - filter).abs() < 5e-5, "{cosine}");
+        }
+    }
+
+    /// Computed with exact integers: 9.318534787474972e-73.
+    #[test]
+    fn unrelated_pages_never_pass() {
+        let exact = 9.318_534_787_474_972e-73;
+        assert!((tail(355, 0.0, BITS) / exact - 1.0).abs() < 1e-11);
+    }
+
+    #[test]
+    fn implied_and_expected_are_inverse() {
+        for c_sim in 0..=BITS {
+            let back = expected_c_sim(implied_cosine(c_sim, BITS), BITS);
+            assert!((back - f64::from(c_sim)).abs() < 1e-5, "{c_sim}: {back}");
+        }
+    }
+
+    /// Each tail is the next one plus one exact term; small cases by hand.
+    #[test]
+    fn tails_of_small_binomials() {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-14;
+        assert!(close(binomial_tail(2, 0.5, 2), 0.25));
+        assert!(close(binomial_tail(1, 0.5, 2), 0.75));
+        assert!(close(binomial_tail(3, 0.1, 3), 0.001));
+        assert!(close(binomial_tail(1, 0.1, 3), 0.271));
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(tail(0, 0.3, BITS), 1.0);
+        assert_eq!(tail(BITS, 1.0, BITS), 1.0);
+        assert_eq!(tail(BITS + 1, 1.0, BITS), 0.0);
+        assert_eq!(tail(BITS + 1, 0.5, BITS), 0.0);
+        assert_eq!(tail(1, -1.0, BITS), 0.0);
+        assert_eq!(agreement(1.5), 1.0);
+        assert_eq!(implied_angle(BITS + 5, BITS), 0.0);
+    }
+
+    #[test]
+    fn replacing_tokens() {
+        assert!((cosine_after_replacing(4.0, 200.0) - 0.98).abs() < 1e-15);
+        assert!((cosine_after_replacing(2.0, 400.0) - 0.995).abs() < 1e-15);
+        // Shingles of 8 tokens: each changed token alters up to 8 of them.
+        let cosine = cosine_after_replacing(16.0, 400.0);
+        assert!((cosine - 0.96).abs() < 1e-15);
+        assert_eq!(expected_c_sim(cosine, BITS).round(), 349.0);
+    }
+}
