@@ -4,6 +4,7 @@
 pub mod doc;
 mod error;
 pub mod mix;
+pub mod site;
 mod threshold;
 
 pub use doc::DocId;
