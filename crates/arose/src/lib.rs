@@ -4,6 +4,7 @@
 pub mod doc;
 mod error;
 pub mod mix;
+pub mod rule;
 pub mod site;
 mod threshold;
 
