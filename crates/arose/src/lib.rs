@@ -4,6 +4,7 @@
 pub mod cluster;
 pub mod doc;
 mod error;
+pub mod judgement;
 pub mod mix;
 pub mod rule;
 pub mod site;
