@@ -1,11 +1,14 @@
 //! The algorithms of duplicate detection, pure and checked against brute force.
 #![deny(unsafe_code)]
 
+pub mod cluster;
 pub mod digest;
 pub mod doc;
 mod error;
+pub mod judgement;
 pub mod mix;
 pub mod rabin;
+pub mod rule;
 pub mod shingle;
 #[expect(
     unsafe_code,
@@ -13,6 +16,7 @@ pub mod shingle;
 )]
 mod simd;
 pub mod simhash;
+pub mod site;
 pub mod sketch;
 mod threshold;
 pub mod token;

@@ -1,0 +1,203 @@
+//! Star clusters of a stream: documents come and go, one at a time.
+//!
+//! A new document joins the representative it is most like, or founds a cluster. When a
+//! representative goes, the member of greatest priority takes its place; the others are compared
+//! with it, and those no longer alike enough are placed as if they were new. At all times every
+//! document is in exactly one cluster and reaches the threshold with its representative.
+//!
+//! Unlike [`stars`](super::stars()) the outcome depends on the order of arrival: a better document
+//! that comes late does not unseat a representative. The same stream gives the same clusters.
+//!
+//! This is the bookkeeping only. Finding and scoring similar documents is the caller's, who holds
+//! the sketches; the search need not know who represents whom.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{Cluster, Priority, Scored};
+use crate::{DocId, Error, Threshold};
+
+/// Star clusters that change with every document.
+///
+/// ```
+/// use arose::cluster::{OnlineClusters, Placement, Priority, Scored};
+/// use arose::{DocId, Threshold};
+/// let mut clusters = OnlineClusters::new(Threshold::new(0.8)?);
+/// clusters.insert(Priority::of(DocId(1)), &[])?;
+/// let similar = [Scored { doc: DocId(1), similarity: 0.9 }];
+/// let placement = clusters.insert(Priority::of(DocId(2)), &similar)?;
+/// assert_eq!(placement, Placement::Joined(similar[0]));
+/// # Ok::<(), arose::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnlineClusters {
+    tau: Threshold,
+    /// Every document, with its representative.
+    docs: BTreeMap<DocId, (Priority, DocId)>,
+    /// Every representative, with its members and their similarities to it.
+    stars: BTreeMap<DocId, BTreeMap<DocId, f64>>,
+}
+
+/// Where a document went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Placement {
+    /// To this representative, at this similarity.
+    Joined(Scored),
+    /// To a new cluster of its own.
+    Founded,
+}
+
+/// What the removal of a document caused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removal {
+    /// The member that took over, if a representative with members was removed.
+    pub promoted: Option<DocId>,
+    /// The members not alike enough to it, in the order in which they were placed anew.
+    pub replaced: Vec<(DocId, Placement)>,
+}
+
+impl OnlineClusters {
+    /// Starts without documents.
+    #[must_use]
+    pub fn new(tau: Threshold) -> Self {
+        Self {
+            tau,
+            docs: BTreeMap::new(),
+            stars: BTreeMap::new(),
+        }
+    }
+
+    /// Places a new document, given the documents found similar to it.
+    ///
+    /// Of these, the representative of the greatest similarity counts (ties: the smaller id);
+    /// members, unknown documents and similarities below the threshold are passed over.
+    ///
+    /// # Errors
+    ///
+    /// When the document is already there: remove it first to replace it.
+    pub fn insert(&mut self, new: Priority, similar: &[Scored]) -> Result<Placement, Error> {
+        if self.docs.contains_key(&new.id) {
+            let expected = "a document that is not yet in a cluster";
+            return Err(Error::parameter("document", new.id, expected));
+        }
+        Ok(self.place(new, similar))
+    }
+
+    /// Removes a document and repairs its cluster.
+    ///
+    /// `similarity` compares a member with the document that took over. `search` gives the
+    /// documents similar to one that must be placed anew, as for [`insert`](Self::insert); it is
+    /// asked in order of descending priority.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such document.
+    pub fn remove(
+        &mut self,
+        doc: DocId,
+        similarity: impl FnMut(DocId, DocId) -> f64,
+        mut search: impl FnMut(DocId) -> Vec<Scored>,
+    ) -> Result<Removal, Error> {
+        let Some((_, representative)) = self.docs.remove(&doc) else {
+            return Err(Error::parameter("document", doc, "a document in a cluster"));
+        };
+        if let Some(members) = self.stars.get_mut(&representative) {
+            members.remove(&doc);
+        }
+        let orphans = self.disband(doc);
+        let promoted = orphans.first().map(|heir| heir.id);
+        let strangers = self.succeed(&orphans, similarity);
+        let mut place = |orphan: Priority| (orphan.id, self.place(orphan, &search(orphan.id)));
+        Ok(Removal {
+            promoted,
+            replaced: strangers.into_iter().map(&mut place).collect(),
+        })
+    }
+
+    /// The representative of a document, itself perhaps; `None` if it is not there.
+    #[must_use]
+    pub fn representative(&self, doc: DocId) -> Option<DocId> {
+        self.docs
+            .get(&doc)
+            .map(|&(_, representative)| representative)
+    }
+
+    /// All clusters, by ascending id of the representative.
+    pub fn clusters(&self) -> impl Iterator<Item = Cluster> {
+        self.stars.iter().map(|(&representative, members)| Cluster {
+            representative,
+            members: members
+                .iter()
+                .map(|(&doc, &similarity)| Scored { doc, similarity })
+                .collect(),
+        })
+    }
+
+    fn place(&mut self, new: Priority, similar: &[Scored]) -> Placement {
+        match self.best(similar) {
+            Some(best) => {
+                self.join(new, best);
+                Placement::Joined(best)
+            }
+            None => {
+                self.found(new);
+                Placement::Founded
+            }
+        }
+    }
+
+    fn best(&self, similar: &[Scored]) -> Option<Scored> {
+        let counts = |scored: &&Scored| {
+            self.tau.reached_by(scored.similarity) && self.stars.contains_key(&scored.doc)
+        };
+        let best = similar.iter().filter(counts).max_by(|left, right| {
+            let by_similarity = left.similarity.total_cmp(&right.similarity);
+            by_similarity.then_with(|| right.doc.cmp(&left.doc))
+        });
+        best.copied()
+    }
+
+    fn join(&mut self, member: Priority, representative: Scored) {
+        self.docs.insert(member.id, (member, representative.doc));
+        let members = self.stars.entry(representative.doc).or_default();
+        members.insert(member.id, representative.similarity);
+    }
+
+    fn found(&mut self, representative: Priority) {
+        let id = representative.id;
+        self.docs.insert(id, (representative, id));
+        self.stars.insert(id, BTreeMap::new());
+    }
+
+    /// Ends the cluster that `doc` represented, if any; its members, greatest priority first.
+    fn disband(&mut self, doc: DocId) -> Vec<Priority> {
+        let members = self.stars.remove(&doc).unwrap_or_default();
+        let priority_of = |id| self.docs.remove(&id).map(|(priority, _)| priority);
+        let mut orphans: Vec<Priority> = members.into_keys().filter_map(priority_of).collect();
+        orphans.sort_unstable_by_key(|&orphan| Reverse(orphan));
+        orphans
+    }
+
+    /// Makes the first orphan a representative of those alike to it; returns the others.
+    fn succeed(
+        &mut self,
+        orphans: &[Priority],
+        mut similarity: impl FnMut(DocId, DocId) -> f64,
+    ) -> Vec<Priority> {
+        let Some((&heir, others)) = orphans.split_first() else {
+            return Vec::new();
+        };
+        self.found(heir);
+        let mut strangers = Vec::new();
+        for &orphan in others {
+            let similarity = similarity(orphan.id, heir.id);
+            if self.tau.reached_by(similarity) {
+                let doc = heir.id;
+                self.join(orphan, Scored { doc, similarity });
+            } else {
+                strangers.push(orphan);
+            }
+        }
+        strangers
+    }
+}

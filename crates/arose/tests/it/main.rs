@@ -1,0 +1,3 @@
+//! Tests against published data sets, which live outside the repository.
+
+mod public_suffix;
