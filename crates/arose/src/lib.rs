@@ -1,6 +1,7 @@
 //! The algorithms of duplicate detection, pure and checked against brute force.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
+pub mod binomial;
 pub mod doc;
 mod error;
 pub mod mix;
