@@ -4,6 +4,8 @@
 pub mod binomial;
 pub mod doc;
 mod error;
+pub mod feature;
+pub mod filter;
 pub mod mix;
 mod threshold;
 
