@@ -7,6 +7,7 @@ mod error;
 pub mod feature;
 pub mod filter;
 pub mod mix;
+pub mod slot_index;
 mod threshold;
 
 pub use doc::DocId;
