@@ -2,6 +2,7 @@
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 pub mod binomial;
+pub mod candidates;
 pub mod doc;
 mod error;
 pub mod feature;
