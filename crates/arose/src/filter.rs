@@ -11,7 +11,7 @@
 //! That is an S-shaped curve: nearly 0 for low resemblance, nearly 1 for high. More samples per
 //! feature move it right; more features at fixed `r / k` make it steeper. With `s = 1` the features
 //! are the samples themselves, so the full sketch ("at least c of t samples agree") is the same
-//! formula ([`Filter::full_sketch`]), and so is LSH banding (`r = 1`).
+//! formula ([`Filter::full_sketch`]), and so is LSH banding (`r = 1`, see [`crate::banding`]).
 //!
 //! *Paper.* Broder 2000. The lecture's "more than r" is "at least r" here; "more than 2 of 6" would
 //! move the 50 % point from .909 to .940. Its full-sketch sum starts at the sketch size; it must

@@ -1,6 +1,7 @@
 //! The algorithms of duplicate detection, pure and checked against brute force.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
+pub mod banding;
 pub mod binomial;
 pub mod candidates;
 pub mod doc;
