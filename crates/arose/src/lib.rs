@@ -5,6 +5,7 @@ pub mod banding;
 pub mod binomial;
 pub mod candidates;
 pub mod doc;
+pub mod eight_byte;
 mod error;
 pub mod feature;
 pub mod filter;
