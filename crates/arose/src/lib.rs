@@ -9,6 +9,7 @@ pub mod eight_byte;
 mod error;
 pub mod feature;
 pub mod filter;
+pub mod lead_byte;
 pub mod mix;
 pub mod slot_index;
 mod threshold;
