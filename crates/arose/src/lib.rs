@@ -13,6 +13,7 @@ pub mod lead_byte;
 pub mod mix;
 pub mod slot_index;
 mod threshold;
+pub mod winnow;
 
 pub use doc::DocId;
 pub use error::Error;
