@@ -634,7 +634,8 @@ mod tests {
         #[test]
         fn any_evidence_has_a_decision(b_sim: u32, c_sim: u32, min_features: u32, min_bits: u32) {
             let same = Combined { min_features, min_bits };
-            let criterion = Criterion::Site { same, cross_min_bits: min_bits, cross: CrossSite::Union };
+            let cross = CrossSite::Union;
+            let criterion = Criterion::Site { same, cross_min_bits: min_bits, cross };
             let policy = Policy { criterion, short: ShortPolicy::LikeAny };
             let evidence = scores(Different, b_sim, c_sim);
             prop_assert_eq!(decide(&policy, &evidence).is_some(), c_sim >= min_bits);

@@ -31,8 +31,8 @@ pub fn stars(pairs: &[Pair], tau: Threshold, priority: impl Fn(DocId) -> Priorit
     let mut is_taken = vec![false; graph.docs.len()];
     let mut clusters = Vec::new();
     for centre in graph.by_priority(priority) {
+        // A centre needs no mark: its star takes all its neighbours, so none is left to take it.
         if !is_taken[centre] {
-            is_taken[centre] = true;
             clusters.push(star(&graph, centre, &mut is_taken));
         }
     }

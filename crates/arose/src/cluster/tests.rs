@@ -1,6 +1,7 @@
 //! All clusterings, on real sets whose Jaccard coefficients are computed by brute force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 use proptest::prelude::*;
@@ -248,11 +249,50 @@ mod components_of_random_graphs {
             for &(a, b) in &edges {
                 n_mergers += usize::from(components.union(DocId(a), DocId(b)).unwrap());
             }
-            let labels: Vec<DocId> = components.labels().collect();
-            prop_assert_eq!(&labels, &spread_labels(n_docs, &edges));
+            let expected = spread_labels(n_docs, &edges);
+            // From the deepest up: ascending, each search would shorten the path of the next.
+            for (doc, &label) in expected.iter().enumerate().rev() {
+                prop_assert_eq!(components.find(DocId(doc as u64)).unwrap(), label);
+            }
+            prop_assert_eq!(components.labels().collect::<Vec<_>>(), expected);
             prop_assert_eq!(components.count(), n_docs - n_mergers);
-            for (doc, &label) in (0..).zip(&labels) {
-                prop_assert_eq!(components.find(DocId(doc)).unwrap(), label);
+        }
+    }
+
+    /// Of three documents one thread unites the last with the first, the other the last with the
+    /// second, in the same instant: neither link may be lost.
+    #[test]
+    fn threads_that_collide_lose_no_union() {
+        const N_TRIPLES: u64 = 50_000;
+        let components = Components::new(3 * N_TRIPLES as usize).unwrap();
+        let progress = [AtomicU64::new(0), AtomicU64::new(0)];
+        let work = |thread: usize| {
+            for triple in 0..N_TRIPLES {
+                meet(&progress, thread, triple + 1);
+                let first = 3 * triple;
+                let last = DocId(first + 2);
+                components
+                    .union(last, DocId(first + thread as u64))
+                    .unwrap();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| work(0));
+            scope.spawn(|| work(1));
+        });
+        let expected = (0..3 * N_TRIPLES).map(|doc| DocId(doc / 3 * 3));
+        assert!(components.labels().eq(expected));
+    }
+
+    /// Waits until both threads have come to the same place. Spinning keeps them close; yielding
+    /// lets the other run where there is one core only.
+    fn meet(progress: &[AtomicU64; 2], thread: usize, place: u64) {
+        progress[thread].store(place, SeqCst);
+        let mut n_spins = 0;
+        while progress[1 - thread].load(SeqCst) < place {
+            n_spins += 1;
+            if n_spins % 1000 == 0 {
+                thread::yield_now();
             }
         }
     }

@@ -170,19 +170,31 @@ mod wilson_interval {
 mod samples {
     use super::*;
 
-    /// Each of 50 items lands in a sample of 10 with probability 1/5: over 4,000 seeds 800 times,
-    /// within 4 x sqrt(4000 x .2 x .8) = 101.
-    #[test]
-    fn every_item_is_equally_likely() {
-        let mut counts = [0_u32; 50];
+    /// Each of `n` items lands in a sample of `capacity` with probability p = capacity / n: over
+    /// 4,000 seeds within 4 x sqrt(4000 p (1 - p)) of 4000 p times.
+    #[track_caller]
+    fn check_uniform(capacity: usize, n: usize) {
+        let mut counts = vec![0_u32; n];
         for seed in 0..4000 {
-            let mut reservoir = Reservoir::new(10, seed);
-            (0..50_usize).for_each(|item| reservoir.offer(item));
+            let mut reservoir = Reservoir::new(capacity, seed);
+            (0..n).for_each(|item| reservoir.offer(item));
             reservoir.sample.iter().for_each(|&item| counts[item] += 1);
         }
+        let p = capacity as f64 / n as f64;
         for count in counts {
-            check_close(f64::from(count), 800.0, 101.0);
+            check_close(
+                f64::from(count),
+                4000.0 * p,
+                4.0 * (4000.0 * p * (1.0 - p)).sqrt(),
+            );
         }
+    }
+
+    #[test]
+    fn every_item_is_equally_likely() {
+        check_uniform(1, 2);
+        check_uniform(2, 3);
+        check_uniform(10, 50);
     }
 
     proptest! {
