@@ -16,6 +16,8 @@
 
 use std::f64::consts::PI;
 
+use crate::binomial;
+
 /// The probability that one bit agrees between documents of the given cosine.
 #[must_use]
 pub fn agreement(cosine: f64) -> f64 {
@@ -67,23 +69,7 @@ pub fn cosine_after_replacing(n_replaced: f64, squared_norm: f64) -> f64 {
 /// ```
 #[must_use]
 pub fn tail(min_c_sim: u32, cosine: f64, n_bits: u32) -> f64 {
-    binomial_tail(min_c_sim, agreement(cosine), n_bits)
-}
-
-/// The probability of at least `min` successes in `n` trials of probability `p`.
-fn binomial_tail(min: u32, p: f64, n: u32) -> f64 {
-    if min == 0 || p >= 1.0 {
-        return if min <= n { 1.0 } else { 0.0 };
-    }
-    // Logarithms, because a single term may lie below the smallest number.
-    let mut ln_choose = 0.0;
-    let mut sum = 0.0;
-    for k in (min..=n).rev() {
-        let failures = f64::from(n - k);
-        sum += (ln_choose + f64::from(k) * p.ln() + failures * (-p).ln_1p()).exp();
-        ln_choose += (f64::from(k) / (failures + 1.0)).ln();
-    }
-    sum.min(1.0)
+    binomial::at_least(n_bits.into(), agreement(cosine), min_c_sim.into())
 }
 
 #[cfg(test)]
@@ -146,16 +132,6 @@ mod tests {
             let back = expected_c_sim(implied_cosine(c_sim, BITS), BITS);
             assert!((back - f64::from(c_sim)).abs() < 1e-5, "{c_sim}: {back}");
         }
-    }
-
-    /// Each tail is the next one plus one exact term; small cases by hand.
-    #[test]
-    fn tails_of_small_binomials() {
-        let close = |a: f64, b: f64| (a - b).abs() < 1e-14;
-        assert!(close(binomial_tail(2, 0.5, 2), 0.25));
-        assert!(close(binomial_tail(1, 0.5, 2), 0.75));
-        assert!(close(binomial_tail(3, 0.1, 3), 0.001));
-        assert!(close(binomial_tail(1, 0.1, 3), 0.271));
     }
 
     #[test]

@@ -1,0 +1,264 @@
+//! Two texts side by side: every measure of this crate at once.
+//!
+//! *Question.* How alike are these two texts, exactly, and what would each method say of them?
+//!
+//! *Idea.* Make a [`Profile`] of each: its tokens, shingles, sketch, features and simhash, with the
+//! settings of the literature (84 samples in 6 features, 384 bits). Compare the shingle sets for the
+//! exact answers and the rest for the approximate ones, and let a [`Policy`] decide.
+//!
+//! *Cost.* Linear in the texts; memory about 24 bytes a token while a profile is made, 8 a distinct
+//! shingle afterwards.
+//!
+//! *Not for* many documents: there the shingles are not kept.
+
+use std::num::NonZeroUsize;
+
+use crate::digest::Digest;
+use crate::feature::{Features, b_sim};
+use crate::rule::{Evidence, Policy, Rule, SiteRelation, decide};
+use crate::shingle::{self, ShingleSet, Shingler};
+use crate::simhash::{Fingerprint384, law};
+use crate::sketch::{NarrowMinHash, Sketcher};
+use crate::token::{Tokenizer, Tokens};
+
+/// Selects the permutations of every profile; only profiles of one seed compare.
+const SEED: u64 = 1;
+
+/// Makes profiles with one set of settings.
+///
+/// ```
+/// use arose::compare::Profiler;
+/// let profiler = Profiler::new(3.try_into()?);
+/// let [a, b] = ["Once upon a midnight dreary, while I pondered", "Once upon a time, while I pondered"]
+///     .map(|text| profiler.profile(text));
+/// let comparison = profiler.compare(&a, &b);
+/// assert_eq!(comparison.resemblance, Some(2.0 / 9.0));
+/// assert_eq!(comparison.containment, [Some(1.0 / 3.0), Some(2.0 / 5.0)]);
+/// # Ok::<(), std::num::TryFromIntError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Profiler {
+    tokenizer: Tokenizer,
+    shingler: Shingler,
+    sketcher: NarrowMinHash,
+    features: Features,
+}
+
+/// What is known of one text.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// The number of tokens.
+    pub n_tokens: usize,
+    /// The windows of `w` tokens, each once.
+    pub shingles: ShingleSet,
+    /// The minima of 84 permutations; empty for a text without tokens.
+    pub sketch: Vec<u32>,
+    /// Six super-shingles of 14 samples each; empty for a text without tokens.
+    pub features: Vec<u64>,
+    /// 384 bits over the tokens, by count; none for a text without tokens.
+    pub simhash: Option<Fingerprint384>,
+    /// Equal for equal token sequences.
+    pub digest: Digest,
+    /// Whether the text has fewer than `2 w` tokens.
+    pub is_short: bool,
+}
+
+/// How two texts compare. Measures that neither text can answer for, being empty, are none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Exact: what the shingle sets share over what they hold together.
+    pub resemblance: Option<f64>,
+    /// Exact: the share of each shingle set that the other holds too.
+    pub containment: [Option<f64>; 2],
+    /// The resemblance as the 84 samples estimate it.
+    pub resemblance_estimate: Option<f64>,
+    /// The containments that this estimate and the sizes of the sets imply.
+    pub containment_estimate: [Option<f64>; 2],
+    /// Features that agree, `0..=6`.
+    pub b_sim: u32,
+    /// Simhash bits that agree, `0..=384`; none where a text has no simhash.
+    pub c_sim: Option<u32>,
+    /// The cosine of the token counts that these bits imply.
+    pub cosine_estimate: Option<f64>,
+    /// Whether the token sequences are equal.
+    pub same_content: bool,
+    /// Whether either text is short.
+    pub either_short: bool,
+}
+
+impl Profiler {
+    /// Profiles with shingles of `w` tokens.
+    #[must_use]
+    pub fn new(w: NonZeroUsize) -> Self {
+        let features = Features::SIX_BY_FOURTEEN;
+        let t = NonZeroUsize::new(features.t()).expect("six features have samples");
+        Self {
+            tokenizer: Tokenizer::default(),
+            shingler: Shingler::new(w),
+            sketcher: NarrowMinHash::new(t, SEED),
+            features,
+        }
+    }
+
+    /// Profiles a text.
+    #[must_use]
+    pub fn profile(&self, text: &str) -> Profile {
+        self.profile_of_tokens(&self.tokenizer.tokens(text))
+    }
+
+    /// Profiles a document whose tokens are known.
+    #[must_use]
+    pub fn profile_of_tokens(&self, tokens: &Tokens) -> Profile {
+        let shingles = self.shingler.set(&tokens.fingerprints);
+        let sketch = self.sketcher.sketch(shingles.as_slice());
+        let features = match sketch.as_slice() {
+            [] => Vec::new(),
+            sketch => self
+                .features
+                .of(sketch)
+                .expect("the sketch has as many samples"),
+        };
+        Profile {
+            n_tokens: tokens.len(),
+            shingles,
+            sketch,
+            features,
+            simhash: Fingerprint384::of(&tokens.fingerprints),
+            digest: tokens.digest(),
+            is_short: shingle::is_short(tokens.len(), self.shingler.w()),
+        }
+    }
+
+    /// Compares two profiles made by this profiler.
+    #[must_use]
+    pub fn compare(&self, a: &Profile, b: &Profile) -> Comparison {
+        let (set_a, set_b) = (&a.shingles, &b.shingles);
+        let resemblance_estimate = self.sketcher.estimate(&a.sketch, &b.sketch);
+        let implied = |of: &ShingleSet| {
+            let common = shingle::implied_common(resemblance_estimate?, set_a.len(), set_b.len());
+            Some((common / of.len() as f64).min(1.0))
+        };
+        let c_sim = a.simhash.zip(b.simhash).map(|(a, b)| a.c_sim(&b));
+        Comparison {
+            resemblance: shingle::resemblance(set_a, set_b),
+            containment: [
+                shingle::containment(set_a, set_b),
+                shingle::containment(set_b, set_a),
+            ],
+            resemblance_estimate,
+            containment_estimate: [implied(set_a), implied(set_b)],
+            b_sim: b_sim(&a.features, &b.features) as u32,
+            c_sim,
+            cosine_estimate: c_sim.map(|c_sim| law::implied_cosine(c_sim, Fingerprint384::BITS)),
+            same_content: a.digest == b.digest,
+            either_short: a.is_short || b.is_short,
+        }
+    }
+}
+
+impl Comparison {
+    /// The rule of `policy` that makes the texts duplicates, if any.
+    #[must_use]
+    pub fn rule(&self, policy: &Policy, site: SiteRelation) -> Option<Rule> {
+        let evidence = Evidence {
+            site,
+            b_sim: self.b_sim,
+            c_sim: self.c_sim.unwrap_or(0),
+            jaccard: self.resemblance,
+            same_content: self.same_content,
+            either_short: self.either_short,
+        };
+        decide(policy, &evidence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Threshold;
+    use crate::rule::{Criterion, ShortPolicy};
+    use proptest::prelude::*;
+
+    fn compare(w: usize, a: &str, b: &str) -> Comparison {
+        let profiler = Profiler::new(w.try_into().unwrap());
+        profiler.compare(&profiler.profile(a), &profiler.profile(b))
+    }
+
+    fn jaccard(threshold: f64) -> Policy {
+        Policy {
+            criterion: Criterion::Jaccard(Threshold::new(threshold).unwrap()),
+            short: ShortPolicy::ExactOnly,
+        }
+    }
+
+    #[test]
+    fn equal_token_sequences_are_exact_duplicates() {
+        let comparison = compare(8, "A rose, is a rose!", "a rose is a ROSE");
+        assert_eq!(comparison.resemblance, Some(1.0));
+        assert_eq!((comparison.b_sim, comparison.c_sim), (6, Some(384)));
+        let rule = comparison.rule(&Policy::default(), SiteRelation::Unknown);
+        assert_eq!(rule, Some(Rule::Exact));
+    }
+
+    /// Every shingle of one text is in the other, yet both are short and differ.
+    #[test]
+    fn short_texts_are_duplicates_only_if_equal() {
+        let comparison = compare(3, "a rose is a rose", "a rose is a rose is a rose");
+        assert_eq!(comparison.resemblance, Some(1.0));
+        assert!(comparison.either_short);
+        assert_eq!(comparison.rule(&jaccard(0.8), SiteRelation::Unknown), None);
+    }
+
+    #[test]
+    fn empty_texts_have_no_measures() {
+        let comparison = compare(8, "", "...");
+        assert_eq!(comparison.resemblance, None);
+        assert_eq!(comparison.containment, [None, None]);
+        assert_eq!(comparison.resemblance_estimate, None);
+        assert_eq!(comparison.containment_estimate, [None, None]);
+        assert_eq!((comparison.c_sim, comparison.cosine_estimate), (None, None));
+        assert_eq!(compare(8, "", "a rose").resemblance, Some(0.0));
+    }
+
+    #[test]
+    fn a_changed_word_in_a_long_text() {
+        let words: Vec<String> = (0..500).map(|i| format!("word{i}")).collect();
+        let mut edited = words.clone();
+        edited[250] = "other".to_owned();
+        let comparison = compare(8, &words.join(" "), &edited.join(" "));
+        assert_eq!(comparison.resemblance, Some(485.0 / 501.0));
+        assert_eq!(
+            comparison.rule(&jaccard(0.9), SiteRelation::Unknown),
+            Some(Rule::Jaccard)
+        );
+        assert_eq!(comparison.rule(&jaccard(0.99), SiteRelation::Unknown), None);
+        let estimate = comparison.resemblance_estimate.unwrap();
+        // Four standard errors of 84 samples at 0.968.
+        assert!((estimate - 0.968).abs() <= 4.0 * 0.0192, "{estimate}");
+    }
+
+    proptest! {
+        /// Equal content digests imply equal features and equal bits.
+        #[test]
+        fn equal_content_means_equal_vectors(words in prop::collection::vec("[a-z]{1,8}", 0..60)) {
+            let profiler = Profiler::new(shingle::DEFAULT_W);
+            let a = profiler.profile(&words.join(" "));
+            let b = profiler.profile(&words.join(",\n").to_uppercase());
+            prop_assert_eq!(a.digest, b.digest);
+            prop_assert_eq!((&a.features, a.simhash, &a.sketch), (&b.features, b.simhash, &b.sketch));
+        }
+
+        #[test]
+        fn comparison_is_symmetric(a in "[a-c ]{0,80}", b in "[a-c ]{0,80}") {
+            let (there, back) = (compare(2, &a, &b), compare(2, &b, &a));
+            let policy = jaccard(0.5);
+            prop_assert_eq!(
+                there.rule(&policy, SiteRelation::Unknown),
+                back.rule(&policy, SiteRelation::Unknown)
+            );
+            prop_assert_eq!(there.resemblance, back.resemblance);
+            prop_assert_eq!(there.containment[0], back.containment[1]);
+            prop_assert_eq!(there.containment_estimate[0], back.containment_estimate[1]);
+        }
+    }
+}
