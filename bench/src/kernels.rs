@@ -1,12 +1,17 @@
 //! The hot functions one by one.
 
+use std::f64::consts::PI;
 use std::hint::black_box;
 
 use arose::shingle::Shingler;
+use arose::simhash::{self, Fingerprint384};
 use arose::sketch::{NarrowMinHash, OnePermutation, Sketcher};
 use arose::token::Tokenizer;
-use gaoya::minhash::{MinHasher, MinHasher32};
+use gaoya::minhash::{MinHasher, MinHasher32, compute_minhash_similarity};
+use gaoya::simhash::{SimHash, SimHashBits, SimSipHasher64};
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::quality::Pairs;
 
 /// Prints the table.
 pub fn run(texts: &[String], rounds: usize) {
@@ -14,31 +19,63 @@ pub fn run(texts: &[String], rounds: usize) {
     prepared.check();
     let n_bytes: usize = texts.iter().map(String::len).sum();
     let n_tokens: usize = prepared.tokens.iter().map(Vec::len).sum();
-    println!("{} texts, {:.1} MB, {n_tokens} tokens, {rounds} rounds", texts.len(), n_bytes as f64 / 1e6);
+    let megabytes = n_bytes as f64 / 1e6;
+    let n_texts = texts.len();
+    println!("{n_texts} texts, {megabytes:.1} MB, {n_tokens} tokens, median of {rounds} rounds\n");
     let rows = rows(&prepared);
+    let medians = medians(&rows, rounds);
+    println!("| stage | engine | ns per token | MB/s of text | times the first | mean error |");
+    println!("|---|---|---|---|---|---|");
+    let mut first = ("", 0.0);
+    for (row, seconds) in rows.iter().zip(medians) {
+        if row.stage != first.0 {
+            first = (row.stage, seconds);
+        }
+        let error = row
+            .error
+            .map_or_else(String::new, |error| format!("{error:.4}"));
+        println!(
+            "| {} | {} | {:.2} | {:.0} | {:.2} | {error} |",
+            row.stage,
+            row.engine,
+            seconds * 1e9 / n_tokens as f64,
+            megabytes / seconds,
+            first.1 / seconds,
+        );
+    }
+}
+
+/// All rows run in each round, so that a slow minute of the machine slows all of them.
+fn medians(rows: &[Row<'_>], rounds: usize) -> Vec<f64> {
     let mut seconds = vec![Vec::new(); rows.len()];
     for _ in 0..rounds {
         for (row, seconds) in rows.iter().zip(&mut seconds) {
             seconds.push(timed(&row.work));
         }
     }
-    let medians: Vec<f64> = seconds.iter_mut().map(|s| median(s)).collect();
-    println!("\n| stage | engine | ns per token | MB/s of text | times the first |");
-    println!("|---|---|---|---|---|");
-    let mut first = 0.0;
-    let mut stage = "";
-    for (row, &median) in rows.iter().zip(&medians) {
-        if row.stage != stage {
-            (stage, first) = (row.stage, median);
-        }
-        let (nanos, rate) = (median * 1e9 / n_tokens as f64, n_bytes as f64 / median / 1e6);
-        println!("| {} | {} | {nanos:.2} | {rate:.0} | {:.2} |", row.stage, row.engine, first / median);
-    }
+    let median = |values: &mut Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    seconds.iter_mut().map(median).collect()
+}
+
+/// The processor time that `work` takes on this thread.
+fn timed(work: &dyn Fn()) -> f64 {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    };
+    let start = now();
+    work();
+    now() - start
 }
 
 struct Row<'a> {
     stage: &'static str,
     engine: &'static str,
+    /// The mean distance of its estimates from the exact values.
+    error: Option<f64>,
     work: Box<dyn Fn() + 'a>,
 }
 
@@ -49,6 +86,7 @@ struct Prepared<'a> {
     shingler: Shingler,
     tokens: Vec<Vec<u64>>,
     shingles: Vec<Vec<u64>>,
+    pairs: Pairs,
 }
 
 const SEED: u64 = 1;
@@ -64,97 +102,192 @@ fn one_permutation(t: usize) -> OnePermutation {
 impl<'a> Prepared<'a> {
     fn new(texts: &'a [String]) -> Self {
         let (tokenizer, shingler) = (Tokenizer::default(), Shingler::default());
-        let tokens: Vec<Vec<u64>> = texts.iter().map(|text| tokenizer.tokens(text).fingerprints).collect();
-        let shingles = tokens
+        let tokens: Vec<Vec<u64>> = texts
             .iter()
-            .map(|tokens| {
-                let mut shingles = Vec::new();
-                shingler.shingles_into(tokens, &mut shingles);
-                shingles
-            })
+            .map(|text| tokenizer.tokens(text).fingerprints)
             .collect();
-        Self { texts, tokenizer, shingler, tokens, shingles }
+        let shingles = tokens.iter().map(|tokens| {
+            let mut shingles = Vec::new();
+            shingler.shingles_into(tokens, &mut shingles);
+            shingles
+        });
+        let shingles = shingles.collect();
+        let pairs = Pairs::new(texts);
+        Self {
+            texts,
+            tokenizer,
+            shingler,
+            tokens,
+            shingles,
+            pairs,
+        }
     }
 
     /// The fast versions equal the plain ones on every text.
     fn check(&self) {
         let (narrow, bins) = (narrow(84), one_permutation(128));
-        for (text, (tokens, shingles)) in self.texts.iter().zip(self.tokens.iter().zip(&self.shingles)) {
+        let prepared = self.tokens.iter().zip(&self.shingles);
+        for (text, (tokens, shingles)) in self.texts.iter().zip(prepared) {
             assert_eq!(&self.tokenizer.tokens_plain(text).fingerprints, tokens);
             assert_eq!(&self.shingler.shingles_plain(tokens), shingles);
             assert_eq!(narrow.sketch(shingles), narrow.sketch_plain(shingles));
+            assert_eq!(
+                Fingerprint384::of(tokens),
+                simhash::plain::fingerprint(tokens)
+            );
             if shingles.len() < 200 {
                 assert_eq!(bins.sketch(shingles), bins.sketch_plain(shingles));
             }
         }
-        println!("fast equals plain on all texts");
+    }
+
+    fn sketch_error<S: Sketcher>(&self, sketcher: &S) -> Option<f64> {
+        Some(self.pairs.resemblance_error(|a, b| {
+            let estimate = sketcher.estimate(&sketcher.sketch(a), &sketcher.sketch(b));
+            estimate.expect("long texts have sketches")
+        }))
+    }
+
+    fn gaoya_error(&self, hasher: &MinHasher32<impl std::hash::BuildHasher>) -> Option<f64> {
+        Some(self.pairs.resemblance_error(|a, b| {
+            let [a, b] = [a, b].map(|set| hasher.create_signature(set.iter()));
+            compute_minhash_similarity(&a, &b)
+        }))
     }
 }
 
 fn rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
-    let mut rows = Vec::new();
-    let mut row = |stage, engine, work: Box<dyn Fn() + 'a>| rows.push(Row { stage, engine, work });
-    row("text to tokens", "plain", Box::new(|| {
-        p.texts.iter().for_each(|text| drop(black_box(p.tokenizer.tokens_plain(text))));
-    }));
-    row("text to tokens", "fast", Box::new(|| {
-        let mut out = Vec::new();
+    let mut rows = token_rows(p);
+    rows.extend(shingle_rows(p));
+    rows.extend(permutation_rows(p, 84, "shingles to 84 minima"));
+    rows.extend(permutation_rows(p, 128, "shingles to 128 minima"));
+    rows.extend(one_permutation_rows(p));
+    rows.extend(simhash_rows(p));
+    rows.extend(whole_rows(p));
+    rows
+}
+
+fn tokens_fast(p: &Prepared<'_>) {
+    let mut out = Vec::new();
+    for text in p.texts {
+        out.clear();
+        p.tokenizer.fingerprints_into(text, &mut out);
+        black_box(&out);
+    }
+}
+
+fn token_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
+    let plain = || {
         for text in p.texts {
-            out.clear();
-            p.tokenizer.fingerprints_into(text, &mut out);
-            black_box(&out);
+            black_box(p.tokenizer.tokens_plain(text));
         }
-    }));
-    row("text to tokens", "gaoya", Box::new(|| {
+    };
+    let gaoya = || {
         for text in p.texts {
             let lower = text.to_lowercase();
             black_box(gaoya::text::whitespace_split(&lower).collect::<Vec<_>>());
         }
-    }));
-    row("tokens to shingles, w = 8", "plain", Box::new(|| {
-        p.tokens.iter().for_each(|tokens| drop(black_box(p.shingler.shingles_plain(tokens))));
-    }));
-    row("tokens to shingles, w = 8", "fast", Box::new(|| {
+    };
+    let stage = "text to tokens";
+    vec![
+        Row {
+            stage,
+            engine: "plain",
+            error: None,
+            work: Box::new(plain),
+        },
+        Row {
+            stage,
+            engine: "fast",
+            error: None,
+            work: Box::new(|| tokens_fast(p)),
+        },
+        Row {
+            stage,
+            engine: "gaoya (split, no hash)",
+            error: None,
+            work: Box::new(gaoya),
+        },
+    ]
+}
+
+fn shingle_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
+    let plain = || {
+        for tokens in &p.tokens {
+            black_box(p.shingler.shingles_plain(tokens));
+        }
+    };
+    let fast = || {
         let mut out = Vec::new();
         for tokens in &p.tokens {
             out.clear();
             p.shingler.shingles_into(tokens, &mut out);
             black_box(&out);
         }
-    }));
-    for (t, stage) in [(84, "84 permutations"), (128, "128 permutations")] {
-        row(stage, "plain", Box::new(move || {
-            let sketcher = narrow(t);
-            p.shingles.iter().for_each(|shingles| drop(black_box(sketcher.sketch_plain(shingles))));
-        }));
-        row(stage, "fast", Box::new(move || {
-            let (sketcher, mut out) = (narrow(t), Vec::new());
-            for shingles in &p.shingles {
-                sketcher.sketch_into(shingles, &mut out);
-                black_box(&out);
-            }
-        }));
-        row(stage, "gaoya", Box::new(move || {
-            let hasher = MinHasher32::new(t);
-            p.shingles.iter().for_each(|s| drop(black_box(hasher.create_signature(s.iter()))));
-        }));
-    }
-    row("one permutation, 128 bins", "fast", Box::new(|| {
-        let (sketcher, mut out) = (one_permutation(128), Vec::new());
+    };
+    let stage = "tokens to shingles, w = 8";
+    vec![
+        Row {
+            stage,
+            engine: "plain",
+            error: None,
+            work: Box::new(plain),
+        },
+        Row {
+            stage,
+            engine: "fast",
+            error: None,
+            work: Box::new(fast),
+        },
+    ]
+}
+
+fn permutation_rows<'a>(p: &'a Prepared<'a>, t: usize, stage: &'static str) -> Vec<Row<'a>> {
+    let error = p.sketch_error(&narrow(t));
+    let plain = move || {
+        let sketcher = narrow(t);
+        for shingles in &p.shingles {
+            black_box(sketcher.sketch_plain(shingles));
+        }
+    };
+    let fast = move || {
+        let (sketcher, mut out) = (narrow(t), Vec::new());
         for shingles in &p.shingles {
             sketcher.sketch_into(shingles, &mut out);
             black_box(&out);
         }
-    }));
-    row("text to one-permutation sketch", "tokens alone", Box::new(|| {
-        let mut out = Vec::new();
-        for text in p.texts {
-            out.clear();
-            p.tokenizer.fingerprints_into(text, &mut out);
-            black_box(&out);
+    };
+    let gaoya = move || {
+        let hasher = MinHasher32::new(t);
+        for shingles in &p.shingles {
+            black_box(hasher.create_signature(shingles.iter()));
         }
-    }));
-    row("text to one-permutation sketch", "fast", Box::new(|| {
+    };
+    let gaoya_error = p.gaoya_error(&MinHasher32::new(t));
+    vec![
+        Row {
+            stage,
+            engine: "plain",
+            error,
+            work: Box::new(plain),
+        },
+        Row {
+            stage,
+            engine: "fast",
+            error,
+            work: Box::new(fast),
+        },
+        Row {
+            stage,
+            engine: "gaoya",
+            error: gaoya_error,
+            work: Box::new(gaoya),
+        },
+    ]
+}
+
+fn one_permutation_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
+    let whole = || {
         let sketcher = one_permutation(128);
         let (mut tokens, mut shingles, mut out) = (Vec::new(), Vec::new(), Vec::new());
         for text in p.texts {
@@ -165,22 +298,124 @@ fn rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
             sketcher.sketch_into(&shingles, &mut out);
             black_box(&out);
         }
-    }));
-    rows
-}
-
-/// The processor time that `work` takes on this thread.
-fn timed(work: &dyn Fn()) -> f64 {
-    let now = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
     };
-    let start = now();
-    work();
-    now() - start
+    let alone = || {
+        let (sketcher, mut out) = (one_permutation(128), Vec::new());
+        for shingles in &p.shingles {
+            sketcher.sketch_into(shingles, &mut out);
+            black_box(&out);
+        }
+    };
+    let error = p.sketch_error(&one_permutation(128));
+    let stage = "text to one-permutation sketch, 128 bins";
+    vec![
+        Row {
+            stage,
+            engine: "tokens alone",
+            error: None,
+            work: Box::new(|| tokens_fast(p)),
+        },
+        Row {
+            stage,
+            engine: "tokens, shingles, bins",
+            error,
+            work: Box::new(whole),
+        },
+        Row {
+            stage,
+            engine: "bins alone",
+            error,
+            work: Box::new(alone),
+        },
+    ]
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn simhash_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
+    let plain = || {
+        for tokens in &p.tokens {
+            black_box(simhash::plain::fingerprint::<6>(tokens));
+        }
+    };
+    let fast = || {
+        for tokens in &p.tokens {
+            black_box(Fingerprint384::of(tokens));
+        }
+    };
+    let gaoya_hasher = || SimHash::<SimSipHasher64, u64, 64>::new(SimSipHasher64::new(1, 2));
+    let gaoya = move || {
+        let hasher = gaoya_hasher();
+        for tokens in &p.tokens {
+            black_box(hasher.create_signature(tokens.iter()));
+        }
+    };
+    let error = Some(p.pairs.cosine_error(|a, b| {
+        let [a, b] =
+            [a, b].map(|tokens| Fingerprint384::of(tokens).expect("long texts have tokens"));
+        simhash::law::implied_cosine(a.c_sim(&b), Fingerprint384::BITS)
+    }));
+    let gaoya_error = Some(p.pairs.cosine_error(|a, b| {
+        let [a, b] = [a, b].map(|tokens| gaoya_hasher().create_signature(tokens.iter()));
+        (PI * a.hamming_distance(&b) as f64 / 64.0).cos()
+    }));
+    let stage = "tokens to simhash, 384 bits";
+    vec![
+        Row {
+            stage,
+            engine: "plain",
+            error,
+            work: Box::new(plain),
+        },
+        Row {
+            stage,
+            engine: "fast",
+            error,
+            work: Box::new(fast),
+        },
+        Row {
+            stage,
+            engine: "gaoya (64 bits)",
+            error: gaoya_error,
+            work: Box::new(gaoya),
+        },
+    ]
+}
+
+fn whole_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
+    let gaoya = || {
+        let hasher = MinHasher32::new(128);
+        for text in p.texts {
+            let lower = text.to_lowercase();
+            let words: Vec<&str> = gaoya::text::whitespace_split(&lower).collect();
+            black_box(hasher.create_signature(gaoya::text::shingle_tokens(&words, 8)));
+        }
+    };
+    let fast = || {
+        let sketcher = narrow(128);
+        let (mut tokens, mut shingles, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        for text in p.texts {
+            tokens.clear();
+            shingles.clear();
+            p.tokenizer.fingerprints_into(text, &mut tokens);
+            p.shingler.shingles_into(&tokens, &mut shingles);
+            sketcher.sketch_into(&shingles, &mut out);
+            black_box(&out);
+        }
+    };
+    let stage = "text to 128 minima";
+    let error = p.sketch_error(&narrow(128));
+    let gaoya_error = p.gaoya_error(&MinHasher32::new(128));
+    vec![
+        Row {
+            stage,
+            engine: "gaoya",
+            error: gaoya_error,
+            work: Box::new(gaoya),
+        },
+        Row {
+            stage,
+            engine: "fast",
+            error,
+            work: Box::new(fast),
+        },
+    ]
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-/// The `text` fields of a JSON lines file, repeated up to `n_bytes` with a number put before each copy.
+/// The `text` fields of a JSON lines file, repeated up to `n_bytes` with a number put before each
+/// copy.
 pub fn load(path: &Path, n_bytes: usize) -> anyhow::Result<Vec<String>> {
     let originals = read(path).with_context(|| format!("reading texts from {}", path.display()))?;
     anyhow::ensure!(!originals.is_empty(), "{} holds no text", path.display());
@@ -17,7 +18,11 @@ pub fn load(path: &Path, n_bytes: usize) -> anyhow::Result<Vec<String>> {
                 return Ok(texts);
             }
             total += text.len();
-            texts.push(if copy == 0 { text.clone() } else { format!("{copy} {text}") });
+            texts.push(if copy == 0 {
+                text.clone()
+            } else {
+                format!("{copy} {text}")
+            });
         }
     }
     Ok(texts)
@@ -27,12 +32,17 @@ fn read(path: &Path) -> anyhow::Result<Vec<String>> {
     let bytes = std::fs::read(path)?;
     let mut lines = String::new();
     match path.extension() {
-        Some(extension) if extension == "zst" => zstd::Decoder::new(&bytes[..])?.read_to_string(&mut lines)?,
+        Some(extension) if extension == "zst" => {
+            zstd::Decoder::new(&bytes[..])?.read_to_string(&mut lines)?
+        }
         _ => (&bytes[..]).read_to_string(&mut lines)?,
     };
     let text = |line: &str| -> anyhow::Result<String> {
         let value: serde_json::Value = serde_json::from_str(line)?;
-        Ok(value["text"].as_str().context("a line without a `text` field")?.to_owned())
+        Ok(value["text"]
+            .as_str()
+            .context("a line without a `text` field")?
+            .to_owned())
     };
     lines.lines().map(text).collect()
 }

@@ -2,8 +2,8 @@
 
 /// A setting that no algorithm here can work with.
 ///
-/// Bad documents are never errors: any text has tokens, even if none. Only settings fail, and they fail once, where
-/// they are made.
+/// Bad documents are never errors: any text has tokens, even if none. Only settings fail, and they
+/// fail once, where they are made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

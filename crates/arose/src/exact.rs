@@ -46,8 +46,8 @@ pub fn similar_to(query: &ShingleSet, sets: &[ShingleSet], threshold: Threshold)
     sets.iter().enumerate().filter_map(scored).collect()
 }
 
-/// All pairs `i < j < n` for which `similarity` has an answer, by ascending ids: brute force for any
-/// measure, such as agreeing features or bits.
+/// All pairs `i < j < n` for which `similarity` has an answer, by ascending ids: brute force for
+/// any measure, such as agreeing features or bits.
 pub fn pairs_where(n: usize, similarity: impl Fn(usize, usize) -> Option<f64>) -> Vec<Pair> {
     let all = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
     let pair = |(i, j)| {

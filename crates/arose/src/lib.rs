@@ -1,4 +1,49 @@
 //! The algorithms of duplicate detection, pure and checked against brute force.
+//!
+//! A text becomes [tokens](token), tokens become [shingles](shingle), shingles become a
+//! [sketch] and [features](feature), tokens a [simhash]. Features and pieces of
+//! simhashes find [candidates](candidates); [rules](rule) decide which of them are duplicates;
+//! [clusters](cluster) say what to keep. Each step is a module that opens like a chapter: the
+//! question, the idea, the paper, the parameters, the cost, the error, and when not to use it.
+//!
+//! ```
+//! use arose::compare::Profiler;
+//! use arose::rule::{Criterion, Policy, Rule, ShortPolicy, SiteRelation};
+//!
+//! let profiler = Profiler::new(3.try_into()?);
+//! let [draft, copy] = [
+//!     "Once upon a midnight dreary, while I pondered, weak and weary",
+//!     "once upon a midnight dreary while I pondered weak and WEARY!",
+//! ]
+//! .map(|text| profiler.profile(text));
+//! let comparison = profiler.compare(&draft, &copy);
+//! assert_eq!(comparison.resemblance, Some(1.0));
+//! let rule = comparison.rule(&Policy::default(), SiteRelation::Unknown);
+//! assert_eq!(rule, Some(Rule::Exact));
+//! # Ok::<(), std::num::TryFromIntError>(())
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | compare two texts by every measure | [`compare`] |
+//! | cut text into words in any language, name them by 64 bits | [`token`] |
+//! | tell exact duplicates | [`digest`] |
+//! | fingerprint byte strings with a counted chance of collision | [`rabin`] |
+//! | measure resemblance and containment | [`shingle`] |
+//! | estimate resemblance from a few hundred bytes | [`sketch`], [`lead_byte`] |
+//! | measure the angle between word counts in 48 bytes | [`simhash`] |
+//! | find candidates without comparing all pairs | [`feature`], [`eight_byte`], [`banding`], [`simhash::pieces`], [`candidates`], [`slot_index`] |
+//! | know what a setting will find and miss | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
+//! | find copied passages | [`winnow`] |
+//! | decide, and say why | [`rule`], [`site`] |
+//! | group and keep | [`cluster`] |
+//! | judge the result | [`judgement`], [`exact`] |
+//!
+//! What is absent, on purpose: no input or output, no clock, no thread, no randomness without a
+//! seed ([`mix`]). The same input and settings give the same values on every machine; values that
+//! files hold are frozen by tests. `unsafe` code is confined to one private module of kernels, each
+//! with a portable twin that it equals bit for bit; AVX2, AVX-512 and carry-less multiplication are
+//! used where the processor has them, found at run time.
 #![deny(unsafe_code)]
 
 pub mod banding;
@@ -35,3 +80,8 @@ pub mod winnow;
 pub use doc::DocId;
 pub use error::Error;
 pub use threshold::Threshold;
+
+/// The examples in the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

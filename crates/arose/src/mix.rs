@@ -1,13 +1,16 @@
 //! Mixing: bijections that make 64-bit values look random, and the seeded generator built on them.
 //!
-//! *Question.* Minima and projections need values without structure, yet fingerprints have plenty: a Rabin fingerprint
-//! of a short text is the text. How to scatter them without ever making two of them equal?
+//! *Question.* Minima and projections need values without structure, yet fingerprints have plenty:
+//! a Rabin fingerprint of a short text is the text. How to scatter them without ever making two of
+//! them equal?
 //!
-//! *Idea.* Multiply by an odd constant and fold the high bits down, twice. Each step can be undone, so the whole is a
-//! permutation of the 64-bit values: distinct in, distinct out. The constants are those of SplitMix64 (Steele, Lea &
-//! Flood 2014; Stafford's variant 13 of the MurmurHash3 finaliser).
+//! *Idea.* Multiply by an odd constant and fold the high bits down, twice. Each step can be undone,
+//! so the whole is a permutation of the 64-bit values: distinct in, distinct out. The constants are
+//! those of SplitMix64 (Steele, Lea & Flood 2014; Stafford's variant 13 of the MurmurHash3
+//! finaliser).
 //!
-//! *Cost.* Two multiplications, about 2 ns in isolation, under 1 ns in a loop. *Error.* None: it is a bijection.
+//! *Cost.* Two multiplications, about 2 ns in isolation, under 1 ns in a loop. *Error.* None: it is
+//! a bijection.
 //!
 //! *Not for* secrets: anyone can run it backwards ([`unmix`]).
 
@@ -73,7 +76,8 @@ impl SplitMix {
 
     /// The next value, in `0..bound` (0 when `bound` is 0).
     ///
-    /// Taken from the high half of a product, whose bias of at most `bound / 2^64` no test here could see.
+    /// Taken from the high half of a product, whose bias of at most `bound / 2^64` no test here
+    /// could see.
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
@@ -126,8 +130,8 @@ mod tests {
         assert_eq!([(); 5].map(|()| random.next_u64()), expected);
     }
 
-    /// Flipping one input bit flips each output bit about half of the time: 32 of 64, within 4 standard errors of the
-    /// mean over 64 x 1,000 flips (each a Binomial(64, 1/2) of deviation 4).
+    /// Flipping one input bit flips each output bit about half of the time: 32 of 64, within 4
+    /// standard errors of the mean over 64 x 1,000 flips (each a Binomial(64, 1/2) of deviation 4).
     #[test]
     fn one_bit_changes_half_of_the_bits() {
         let flips: u32 = (0..1000_u64)

@@ -201,7 +201,12 @@ fn small_set() -> impl Strategy<Value = ShingleSet> {
 
 proptest! {
     #[test]
-    fn fast_equals_plain(seed in 0_u64..4, w in 1_usize..12, tokens: Vec<u64>, repeat in 1_usize..4) {
+    fn fast_equals_plain(
+        seed in 0_u64..4,
+        w in 1_usize..12,
+        tokens: Vec<u64>,
+        repeat in 1_usize..4,
+    ) {
         let shingler = Shingler::with_rabin(NonZeroUsize::new(w).unwrap(), Rabin::from_seed(seed));
         let tokens = tokens.repeat(repeat);
         let mut fast = vec![42];
@@ -215,10 +220,12 @@ proptest! {
     #[test]
     fn set_operations_equal_hash_sets(a in small_set(), b in small_set()) {
         use std::collections::BTreeSet;
-        let [left, right]: [BTreeSet<u64>; 2] = [&a, &b].map(|s| s.as_slice().iter().copied().collect());
+        let [left, right]: [BTreeSet<u64>; 2] =
+            [&a, &b].map(|set| set.as_slice().iter().copied().collect());
         let common = left.intersection(&right).count();
         prop_assert_eq!(a.n_common(&b), common);
-        prop_assert_eq!(resemblance(&a, &b), Some(common as f64 / left.union(&right).count() as f64));
+        let n_union = left.union(&right).count();
+        prop_assert_eq!(resemblance(&a, &b), Some(common as f64 / n_union as f64));
         prop_assert_eq!(containment(&a, &b), Some(common as f64 / left.len() as f64));
         let implied = implied_common(resemblance(&a, &b).unwrap(), a.len(), b.len());
         prop_assert!((implied - common as f64).abs() < 1e-9);
@@ -245,7 +252,8 @@ proptest! {
         let [counted_a, counted_b] = [&a, &b].map(|tokens| shingler(1).counted(tokens));
         let exact = sums.0 as f64 / sums.1 as f64;
         prop_assert_eq!(counted_a.resemblance(&counted_b), Some(exact));
-        let [labels_a, labels_b] = [counted_a, counted_b].map(|c| ShingleSet::from_occurrences(c.labels()));
+        let [labels_a, labels_b] =
+            [counted_a, counted_b].map(|counted| ShingleSet::from_occurrences(counted.labels()));
         prop_assert_eq!(resemblance(&labels_a, &labels_b), Some(exact));
     }
 }

@@ -1,9 +1,8 @@
 //! Minima of many 32-bit permutations over one set.
 //!
 //! The naive loop loads, lowers and stores every minimum for every shingle. Here the minima of a
-//! block of permutations stay in registers, with their factors, while a batch of
-//! shingles goes by; the batch is small enough to stay in the first cache until all blocks have seen
-//! it.
+//! block of permutations stay in registers, with their factors, while a batch of shingles goes by;
+//! the batch is small enough to stay in the first cache until all blocks have seen it.
 
 use crate::mix::mix;
 

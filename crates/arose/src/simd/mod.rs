@@ -5,6 +5,7 @@
 //! whose presence was just checked. Every kernel has a portable twin that it equals bit for bit.
 
 pub(crate) mod ascii;
+pub(crate) mod bins;
 pub(crate) mod min_hash;
 pub(crate) mod project;
 pub(crate) mod shingle;

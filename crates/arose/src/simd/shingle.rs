@@ -106,11 +106,11 @@ mod multiplied {
                 return;
             };
             let mut state = self.first_window(tokens);
-            *first = state;
+            *first = low(state);
             let steps = tokens.iter().zip(&tokens[self.w..]);
             for (out, (&old, &new)) in rest.iter_mut().zip(steps) {
                 state = self.step(state, old, new);
-                *out = state;
+                *out = low(state);
             }
         }
 
@@ -119,48 +119,57 @@ mod multiplied {
             let mut outs = out.chunks_exact_mut(part_len);
             let mut outs: [&mut [u64]; PARTS] =
                 std::array::from_fn(|_| outs.next().expect("the output is PARTS times part_len"));
-            let olds: [&[u64]; PARTS] =
-                std::array::from_fn(|part| &tokens[part * part_len..][..part_len]);
+            let part_at = |begin: usize| &tokens[begin..][..part_len];
+            let olds: [&[u64]; PARTS] = std::array::from_fn(|part| part_at(part * part_len));
             let news: [&[u64]; PARTS] =
-                std::array::from_fn(|part| &tokens[part * part_len + self.w - 1..][..part_len]);
-            let mut states: [u64; PARTS] =
+                std::array::from_fn(|part| part_at(part * part_len + self.w - 1));
+            let mut states: [__m128i; PARTS] =
                 std::array::from_fn(|part| self.first_window(olds[part]));
             for (out, state) in outs.iter_mut().zip(states) {
-                out[0] = state;
+                out[0] = low(state);
             }
             for i in 1..part_len {
                 for part in 0..PARTS {
                     states[part] = self.step(states[part], olds[part][i - 1], news[part][i]);
-                    outs[part][i] = states[part];
+                    outs[part][i] = low(states[part]);
                 }
             }
         }
 
         #[target_feature(enable = "pclmulqdq,sse2")]
-        fn first_window(&self, tokens: &[u64]) -> u64 {
-            tokens[..self.w]
-                .iter()
-                .fold(0, |state, &new| self.step(state, 0, new))
+        fn first_window(&self, tokens: &[u64]) -> __m128i {
+            let tokens = tokens[..self.w].iter();
+            tokens.fold(_mm_setzero_si128(), |state, &new| self.step(state, 0, new))
         }
 
-        /// `state * x^64 + old * x^(64 w) + new`, reduced.
+        /// `state * x^64 + old * x^(64 w) + new`, reduced. The state is the low half; the high half
+        /// holds anything.
         #[inline]
         #[target_feature(enable = "pclmulqdq,sse2")]
-        fn step(&self, state: u64, old: u64, new: u64) -> u64 {
-            let word = |word: u64| _mm_set_epi64x(0, word as i64);
-            let shifted = _mm_clmulepi64_si128::<0>(word(state), word(self.shift));
+        fn step(&self, state: __m128i, old: u64, new: u64) -> __m128i {
+            let shifted = _mm_clmulepi64_si128::<0>(state, word(self.shift));
             let left = _mm_clmulepi64_si128::<0>(word(old), word(self.leave));
             let sum = _mm_xor_si128(shifted, left);
-            // Barrett: the quotient is the high half times the constant with its leading term, the
-            // remainder is what the low half differs by from quotient times P.
-            let quotient = _mm_xor_si128(_mm_clmulepi64_si128::<1>(sum, word(self.barrett)), {
-                // The leading term of the constant contributes the high half itself, in the high
-                // place.
-                sum
-            });
+            // Barrett: the high half times `floor(x^128 / P)`, whose leading term contributes the
+            // high half itself, is the quotient; the low half differs from quotient times P by the
+            // remainder.
+            let quotient = _mm_clmulepi64_si128::<1>(sum, word(self.barrett));
+            let quotient = _mm_xor_si128(quotient, sum);
             let product = _mm_clmulepi64_si128::<1>(quotient, word(self.shift));
-            _mm_cvtsi128_si64(_mm_xor_si128(sum, product)) as u64 ^ new
+            _mm_xor_si128(_mm_xor_si128(sum, word(new)), product)
         }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn word(word: u64) -> __m128i {
+        _mm_cvtsi64_si128(word as i64)
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn low(words: __m128i) -> u64 {
+        _mm_cvtsi128_si64(words) as u64
     }
 }
 

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use super::{Mergeable, Sketcher, minima};
 use crate::mix::mix;
+use crate::simd::bins::lower_bins;
 
 /// The value of a bin into which no shingle fell.
 pub const EMPTY_BIN: u64 = u64::MAX;
@@ -94,7 +95,6 @@ impl OnePermutation {
     }
 
     /// The bin of a shingle and its value there.
-    #[inline]
     fn place(&self, shingle: u64) -> (usize, u64) {
         let product = u128::from(mix(shingle ^ self.seed)) * self.t.get() as u128;
         // The one value that means empty is given to its neighbour.
@@ -114,10 +114,7 @@ impl Sketcher for OnePermutation {
             return;
         }
         out.resize(self.t.get(), EMPTY_BIN);
-        for &shingle in shingles {
-            let (bin, value) = self.place(shingle);
-            out[bin] = out[bin].min(value);
-        }
+        lower_bins(shingles, self.seed, out);
     }
 
     fn estimate(&self, a: &[u64], b: &[u64]) -> Option<f64> {

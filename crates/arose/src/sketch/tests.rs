@@ -1,5 +1,5 @@
 use super::*;
-use crate::mix::SplitMix;
+use crate::mix::{SplitMix, mix};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
@@ -461,8 +461,11 @@ proptest! {
     }
 
     #[test]
-    fn bottom_s_equals_sorting(set in prop::collection::vec(any::<u64>(), 0..1000), s in 1_usize..100) {
-        let mut all: Vec<u64> = set.iter().map(|&x| crate::mix::mix(x ^ crate::mix::mix(7))).collect();
+    fn bottom_s_equals_sorting(
+        set in prop::collection::vec(any::<u64>(), 0..1000),
+        s in 1_usize..100,
+    ) {
+        let mut all: Vec<u64> = set.iter().map(|&x| mix(x ^ mix(7))).collect();
         all.sort_unstable();
         all.dedup();
         all.truncate(s);

@@ -1,0 +1,215 @@
+//! `arose compare`: two texts by every measure.
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use arose::Threshold;
+use arose::compare::{Comparison, Profile, Profiler};
+use arose::rule::{Criterion, Policy, Rule, ShortPolicy, SiteRelation};
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::input::{self, Limit};
+use crate::output::{similarity, write_json};
+
+/// Compares two texts: exact resemblance and containment, the estimates, and the rule that fires.
+///
+/// Resemblance is what the two sets of shingles share over what they hold together; containment is
+/// what they share over what one of them holds.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose compare draft.txt final.txt
+  arose compare --shingle 3 --json draft.txt final.txt
+  arose compare --policy combined page.txt mirror.txt
+  curl -s example.org | arose compare - kept.txt
+
+Policies:
+  jaccard   the exact resemblance reaches --threshold
+  b         2 of 6 features agree
+  c         372 of 384 bits of the simhash agree
+  combined  2 features and 355 bits agree
+  site      combined on one site, 372 bits between sites, both where --site is unknown
+Equal texts are duplicates under every policy. Texts below twice the shingle length are
+duplicates only if equal.")]
+pub(crate) struct Options {
+    /// A file with plain text; `-` is standard input.
+    a: PathBuf,
+    /// The file to compare it with.
+    b: PathBuf,
+    /// Tokens in a shingle.
+    #[arg(long, value_name = "W", default_value_t = arose::shingle::DEFAULT_W)]
+    shingle: NonZeroUsize,
+    /// What makes two texts duplicates.
+    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
+    policy: PolicyName,
+    /// The least resemblance of duplicates under the policy `jaccard`.
+    #[arg(long, value_name = "J", default_value = "0.8", value_parser = threshold)]
+    threshold: Threshold,
+    /// Whether the texts come from one site, for the policy `site`.
+    #[arg(long, value_enum, default_value_t = Site::Unknown)]
+    site: Site,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limit: Limit,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyName {
+    Jaccard,
+    B,
+    C,
+    Combined,
+    Site,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Site {
+    Same,
+    Different,
+    Unknown,
+}
+
+/// Compares the two files.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        options.a != options.b || options.a.as_os_str() != "-",
+        "standard input can be only one of the two texts"
+    );
+    let profiler = Profiler::new(options.shingle);
+    let [a, b] = [
+        profile(&profiler, &options.a, options)?,
+        profile(&profiler, &options.b, options)?,
+    ];
+    let comparison = profiler.compare(&a, &b);
+    let rule = comparison.rule(&policy(options), relation(options.site));
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = if options.json {
+        write_json(&mut out, &as_json(options, [&a, &b], &comparison, rule))
+    } else {
+        write_text(&mut out, options, [&a, &b], &comparison, rule)
+    };
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the result")
+}
+
+fn profile(profiler: &Profiler, path: &PathBuf, options: &Options) -> anyhow::Result<Profile> {
+    let input::Text { text, warning } = input::read(path, options.limit)?;
+    if let Some(warning) = warning {
+        eprintln!("arose: {warning}");
+    }
+    Ok(profiler.profile(&text))
+}
+
+fn policy(options: &Options) -> Policy {
+    let criterion = match options.policy {
+        PolicyName::Jaccard => Criterion::Jaccard(options.threshold),
+        PolicyName::B => Criterion::PUBLISHED_B,
+        PolicyName::C => Criterion::PUBLISHED_C,
+        PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
+        PolicyName::Site => Criterion::SITE,
+    };
+    Policy {
+        criterion,
+        short: ShortPolicy::ExactOnly,
+    }
+}
+
+fn relation(site: Site) -> SiteRelation {
+    match site {
+        Site::Same => SiteRelation::Same,
+        Site::Different => SiteRelation::Different,
+        Site::Unknown => SiteRelation::Unknown,
+    }
+}
+
+fn threshold(argument: &str) -> anyhow::Result<Threshold> {
+    let value = argument
+        .parse()
+        .with_context(|| format!("{argument:?} is not a number"))?;
+    Ok(Threshold::new(value)?)
+}
+
+fn as_json(
+    options: &Options,
+    profiles: [&Profile; 2],
+    comparison: &Comparison,
+    rule: Option<Rule>,
+) -> serde_json::Value {
+    json!({
+        "a": input::name(&options.a),
+        "b": input::name(&options.b),
+        "shingle": options.shingle,
+        "tokens": profiles.map(|profile| profile.n_tokens),
+        "distinct_shingles": profiles.map(|profile| profile.shingles.len()),
+        "resemblance": comparison.resemblance,
+        "containment": comparison.containment,
+        "estimate": comparison.resemblance_estimate,
+        "containment_estimate": comparison.containment_estimate,
+        "b_sim": comparison.b_sim,
+        "c_sim": comparison.c_sim,
+        "cosine_estimate": comparison.cosine_estimate,
+        "same_content": comparison.same_content,
+        "short": comparison.either_short,
+        "rule": rule.map(Rule::as_str),
+    })
+}
+
+fn write_text(
+    out: &mut impl Write,
+    options: &Options,
+    [a, b]: [&Profile; 2],
+    comparison: &Comparison,
+    rule: Option<Rule>,
+) -> io::Result<()> {
+    let [a_in_b, b_in_a] = comparison.containment.map(similarity);
+    let [a_in_b_estimate, b_in_a_estimate] = comparison.containment_estimate.map(similarity);
+    let common = a.shingles.n_common(&b.shingles);
+    let union = a.shingles.len() + b.shingles.len() - common;
+    let w = options.shingle;
+    writeln!(out, "a  {}", input::name(&options.a))?;
+    writeln!(out, "b  {}", input::name(&options.b))?;
+    writeln!(out)?;
+    writeln!(out, "                   exact  estimated")?;
+    writeln!(
+        out,
+        "resemblance       {:>6}  {:>9}   {common} of {union} distinct {w}-token shingles in both",
+        similarity(comparison.resemblance),
+        similarity(comparison.resemblance_estimate),
+    )?;
+    writeln!(
+        out,
+        "a contained in b  {a_in_b:>6}  {a_in_b_estimate:>9}   a has {}",
+        a.shingles.len()
+    )?;
+    writeln!(
+        out,
+        "b contained in a  {b_in_a:>6}  {b_in_a_estimate:>9}   b has {}",
+        b.shingles.len()
+    )?;
+    writeln!(out)?;
+    writeln!(out, "B-sim  {} of 6 features", comparison.b_sim)?;
+    match comparison.c_sim.zip(comparison.cosine_estimate) {
+        Some((c_sim, cosine)) => {
+            writeln!(
+                out,
+                "C-sim  {c_sim} of 384 bits, a cosine of about {cosine:.3}"
+            )?;
+        }
+        None => writeln!(out, "C-sim  none, a text has no tokens")?,
+    }
+    writeln!(out, "rule   {}", verdict(comparison, rule))
+}
+
+fn verdict(comparison: &Comparison, rule: Option<Rule>) -> String {
+    match rule {
+        Some(Rule::Exact) => "exact: the token sequences are equal".to_owned(),
+        Some(rule) => format!("{rule}: near duplicates"),
+        None if comparison.either_short => "none: short texts must be equal".to_owned(),
+        None => "none: not duplicates".to_owned(),
+    }
+}

@@ -1,0 +1,93 @@
+//! Plain text from a file or from standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+/// How large an input may be.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Limit {
+    /// Refuses texts larger than this many MiB; a text needs up to ten times its size in memory.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    max_size: u64,
+}
+
+/// A text and what was odd about it.
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) warning: Option<String>,
+}
+
+/// Reads `path` as text, standard input if it is `-`.
+///
+/// A byte order mark decides the encoding; else valid UTF-8 is UTF-8 and anything else is taken for
+/// windows-1252, with a warning.
+pub(crate) fn read(path: &Path, limit: Limit) -> anyhow::Result<Text> {
+    let name = name(path);
+    let bytes = if path == Path::new("-") {
+        read_up_to(io::stdin().lock(), limit)
+    } else {
+        open(path).and_then(|file| read_up_to(file, limit))
+    };
+    let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
+    Ok(decode(bytes, &name))
+}
+
+/// What to call an input in messages.
+pub(crate) fn name(path: &Path) -> String {
+    match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => path.display().to_string(),
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    if path.is_dir() {
+        bail!("it is a folder; name the files in it");
+    }
+    Ok(File::open(path)?)
+}
+
+fn read_up_to(reader: impl Read, limit: Limit) -> anyhow::Result<Vec<u8>> {
+    let max_bytes = limit.max_size.saturating_mul(1 << 20);
+    let mut bytes = Vec::new();
+    reader
+        .take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        bail!(
+            "it is larger than {} MiB; --max-size MIB allows more",
+            limit.max_size
+        );
+    }
+    Ok(bytes)
+}
+
+fn decode(bytes: Vec<u8>, name: &str) -> Text {
+    use encoding_rs::{Encoding, WINDOWS_1252};
+    if let Some((encoding, _)) = Encoding::for_bom(&bytes) {
+        let (text, malformed) = encoding.decode_with_bom_removal(&bytes);
+        let warning = malformed.then(|| format!("{name}: malformed {} in it", encoding.name()));
+        return Text {
+            text: text.into_owned(),
+            warning,
+        };
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Text {
+            text,
+            warning: None,
+        },
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let warning = format!("{name}: not UTF-8 at byte {at}; reading it as windows-1252");
+            let (text, _) = WINDOWS_1252.decode_without_bom_handling(error.as_bytes());
+            Text {
+                text: text.into_owned(),
+                warning: Some(warning),
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Bad input: a clear message or a correct result, never a panic.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn arose(arguments: &[&str], folder: &Path) -> Output {
+    let program = env!("CARGO_BIN_EXE_arose");
+    Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Runs `arose sketch --json` on a file with these bytes; returns its tokens and what it said on
+/// standard error.
+fn sketch(bytes: &[u8]) -> (u64, String) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input"), bytes).unwrap();
+    let output = arose(&["sketch", "--json", "input"], folder.path());
+    assert!(output.status.success(), "{output:?}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    (
+        result["tokens"].as_u64().unwrap(),
+        text(&output.stderr).to_owned(),
+    )
+}
+
+#[test]
+fn empty_file() {
+    assert_eq!(sketch(b""), (0, String::new()));
+}
+
+#[test]
+fn file_of_nuls() {
+    assert_eq!(sketch(&[0; 100_000]), (0, String::new()));
+}
+
+#[test]
+fn not_utf8() {
+    let (n_tokens, warning) = sketch(b"caf\xE9 noir");
+    assert_eq!(n_tokens, 2);
+    assert_eq!(
+        warning,
+        "arose: input: not UTF-8 at byte 3; reading it as windows-1252\n"
+    );
+}
+
+#[test]
+fn byte_order_marks() {
+    assert_eq!(sketch(b"\xEF\xBB\xBFa rose"), (2, String::new()));
+    assert_eq!(sketch(b"\xFF\xFEa\0 \0b\0"), (2, String::new()));
+}
+
+#[test]
+fn one_long_line() {
+    let line = "a rose is a rose is ".repeat(500_000);
+    assert_eq!(sketch(line.as_bytes()), (3_000_000, String::new()));
+}
+
+/// A sparse file of 2 GiB is refused before it is in memory.
+#[test]
+fn larger_than_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create(folder.path().join("large")).unwrap();
+    file.set_len(2 << 30).unwrap();
+    let output = arose(&["sketch", "--max-size", "1", "large"], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    let message = "arose: cannot read large: it is larger than 1 MiB; --max-size MIB allows more\n";
+    assert_eq!(text(&output.stderr), message);
+}
+
+#[test]
+fn missing_files_do_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("there"), "a rose").unwrap();
+    let output = arose(&["sketch", "--json", "gone", "there", "."], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout).lines().count(), 1);
+    let messages: Vec<&str> = text(&output.stderr).lines().collect();
+    assert_eq!(messages.len(), 2);
+    assert!(
+        messages[0].starts_with("arose: cannot read gone: "),
+        "{messages:?}"
+    );
+    assert_eq!(
+        messages[1],
+        "arose: cannot read .: it is a folder; name the files in it"
+    );
+}
+
+/// Control characters of a text cannot reach the terminal, not even inside a token.
+#[test]
+fn control_characters_are_not_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input"), "\x1B[31mred\u{9B}31m").unwrap();
+    let output = arose(&["sketch", "--tokens", "input"], folder.path());
+    assert!(output.status.success());
+    assert!(!text(&output.stdout).contains(['\x1B', '\u{9B}']));
+}
+
+#[test]
+fn a_broken_pipe_is_success() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
+        .args(["sketch", "--tokens", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all("a rose is a rose ".repeat(100_000).as_bytes())
+        .unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn standard_input_twice_is_refused() {
+    let output = arose(&["compare", "-", "-"], Path::new("."));
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        "arose: standard input can be only one of the two texts\n"
+    );
+}

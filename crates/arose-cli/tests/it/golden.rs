@@ -1,0 +1,14 @@
+//! Runs with known output.
+//!
+//! Each file in `tests/golden` is a console session, and so is the README. To write what the
+//! program says now, to be read before it is committed: `TRYCMD=overwrite cargo test -p arose-cli
+//! golden`.
+
+#[test]
+fn sessions() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    std::env::set_current_dir(root).unwrap();
+    trycmd::TestCases::new()
+        .case("crates/arose-cli/tests/golden/*.md")
+        .case("README.md");
+}

@@ -1,0 +1,7 @@
+//! The command line as its users meet it, and the rules the workspace keeps.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod faults;
+mod golden;
+mod tidy;
