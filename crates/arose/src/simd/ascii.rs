@@ -192,11 +192,8 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, as just checked.
-            assert_eq!(
-                unsafe { masks_avx2(block) },
-                masks_naive(block),
-                "{block:?}"
-            );
+            let masks = unsafe { masks_avx2(block) };
+            assert_eq!(masks, masks_naive(block), "{block:?}");
         }
     }
 
