@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use arose::Threshold;
@@ -97,7 +97,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .context("cannot write the result")
 }
 
-fn profile(profiler: &Profiler, path: &PathBuf, options: &Options) -> anyhow::Result<Profile> {
+fn profile(profiler: &Profiler, path: &Path, options: &Options) -> anyhow::Result<Profile> {
     let input::Text { text, warning } = input::read(path, options.limit)?;
     if let Some(warning) = warning {
         eprintln!("arose: {warning}");

@@ -2,7 +2,7 @@
 //!
 //! A text becomes [tokens](token), tokens become [shingles](shingle), shingles become a
 //! [sketch] and [features](feature), tokens a [simhash]. Features and pieces of
-//! simhashes find [candidates](candidates); [rules](rule) decide which of them are duplicates;
+//! simhashes find [candidates]; [rules](rule) decide which of them are duplicates;
 //! [clusters](cluster) say what to keep. Each step is a module that opens like a chapter: the
 //! question, the idea, the paper, the parameters, the cost, the error, and when not to use it.
 //!

@@ -16,8 +16,9 @@
 //! variable-length input starts from the state 1 (a leading one bit, without which leading zeros
 //! would not count); windows of fixed length start from 0.
 //!
-//! *Cost.* One table look-up per byte, 2 KiB of table. *Error.* Among `n` strings of `m` bits some
-//! pair collides with probability about `n^2 m / 2^64`: 1.4e-5 for a million strings of 256 bits.
+//! *Cost.* One table look-up per byte, 2 KiB of table. *Error.* [`collision_probability`]: among
+//! `n` strings of `m` bits some pair collides with probability about `n^2 m / 2^64`: 1.4e-5 for a
+//! million strings of 256 bits.
 //!
 //! *Not for* anything that needs uniform values: a string below 8 bytes *is* its fingerprint, so
 //! pass fingerprints through [`crate::mix::mix`] before taking minima. Not against adversaries
@@ -142,6 +143,19 @@ pub fn is_irreducible(polynomial: u64) -> bool {
     let half_way = square_times(X, 32);
     square_times(half_way, 32) == X
         && greatest_common_divisor(modulus.full(), u128::from(half_way ^ X)) == 1
+}
+
+/// The chance that some two of `n_strings` different strings of `n_bits` bits have the same
+/// fingerprint, about `n^2 m / 2^64`, at most 1.
+///
+/// ```
+/// // A million strings of 256 bits.
+/// let chance = arose::rabin::collision_probability(1e6, 256.0);
+/// assert!((chance - 1.4e-5).abs() < 0.05e-5);
+/// ```
+#[must_use]
+pub fn collision_probability(n_strings: f64, n_bits: f64) -> f64 {
+    (n_strings * n_strings * n_bits / 2_f64.powi(64)).min(1.0)
 }
 
 /// Arithmetic on remainders modulo `x^64 + c`.

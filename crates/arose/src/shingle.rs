@@ -44,9 +44,22 @@ pub const DEFAULT_W: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not ze
 /// ```
 #[derive(Debug, Clone)]
 pub struct Shingler {
+    /// What becomes of texts below one shingle.
+    pub short: ShortText,
     w: NonZeroUsize,
     rabin: Rabin,
     slide: Slide,
+}
+
+/// What becomes of a text with fewer tokens than a shingle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ShortText {
+    /// One shingle that holds all its tokens and their number, so that it resembles only its
+    /// equals.
+    #[default]
+    Single,
+    /// No shingle, as if it were empty.
+    Drop,
 }
 
 impl Shingler {
@@ -61,7 +74,13 @@ impl Shingler {
     #[must_use]
     pub fn with_rabin(w: NonZeroUsize, rabin: Rabin) -> Self {
         let slide = Slide::new(rabin.modulus(), w.get());
-        Self { w, rabin, slide }
+        let short = ShortText::default();
+        Self {
+            short,
+            w,
+            rabin,
+            slide,
+        }
     }
 
     /// Tokens per shingle.
@@ -72,26 +91,23 @@ impl Shingler {
 
     /// Appends the fingerprint of each window, in text order and with repeats.
     ///
-    /// A text of `0 < n < w` tokens gives one short shingle that holds its tokens and their number.
+    /// A text below `w` tokens is treated as [`Self::short`] says.
     pub fn shingles_into(&self, tokens: &[u64], out: &mut Vec<u64>) {
-        match tokens.len() {
-            0 => {}
-            n if n < self.w.get() => out.push(self.short_shingle(tokens)),
-            _ => self.slide.windows_into(tokens, out),
+        if tokens.len() < self.w.get() {
+            out.extend(self.short_shingle(tokens));
+        } else {
+            self.slide.windows_into(tokens, out);
         }
     }
 
     /// As [`Self::shingles_into`], each window from its bytes: the oracle.
     #[must_use]
     pub fn shingles_plain(&self, tokens: &[u64]) -> Vec<u64> {
-        match tokens.len() {
-            0 => Vec::new(),
-            n if n < self.w.get() => vec![self.short_shingle(tokens)],
-            _ => tokens
-                .windows(self.w.get())
-                .map(|window| self.window(window))
-                .collect(),
+        if tokens.len() < self.w.get() {
+            return self.short_shingle(tokens).into_iter().collect();
         }
+        let windows = tokens.windows(self.w.get());
+        windows.map(|window| self.window(window)).collect()
     }
 
     /// The fingerprints of the windows, each once.
@@ -117,9 +133,10 @@ impl Shingler {
         })
     }
 
-    fn short_shingle(&self, tokens: &[u64]) -> u64 {
-        self.rabin
-            .update(self.window(tokens), &(tokens.len() as u64).to_be_bytes())
+    fn short_shingle(&self, tokens: &[u64]) -> Option<u64> {
+        let is_kept = !tokens.is_empty() && self.short == ShortText::Single;
+        let length = (tokens.len() as u64).to_be_bytes();
+        is_kept.then(|| self.rabin.update(self.window(tokens), &length))
     }
 }
 

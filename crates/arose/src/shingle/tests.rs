@@ -109,6 +109,17 @@ fn short_shingles_are_of_their_own_kind() {
 }
 
 #[test]
+fn short_texts_can_be_dropped() {
+    let shingler = Shingler {
+        short: ShortText::Drop,
+        ..shingler(3)
+    };
+    assert!(shingler.set(&[1, 2]).is_empty());
+    assert!(shingler.shingles_plain(&[1, 2]).is_empty());
+    assert_eq!(shingler.set(&[1, 2, 3]).len(), 1);
+}
+
+#[test]
 fn unspaced_documents_may_use_longer_shingles() {
     let eight = DEFAULT_W;
     let length = ShingleLength {

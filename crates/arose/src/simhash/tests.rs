@@ -208,6 +208,45 @@ fn one_of_20_replaced_is_biased_upward() {
     check_mean(20, 1, 400, 384.0 * (1.0 - 92_378.0 / 524_288.0 / 2.0));
 }
 
+/// Shingles as features: two of 400 tokens replaced alter 16 of 393 shingles of 8, so C-sim falls
+/// to about 349; the mean over 40 pairs within four standard errors.
+#[test]
+fn shingles_feel_a_changed_token_as_often_as_they_are_long() {
+    let mut random = SplitMix::new(5);
+    let shingler = crate::shingle::Shingler::new(crate::shingle::DEFAULT_W);
+    let of_shingles = |tokens: &[u64]| {
+        let mut shingles = Vec::new();
+        shingler.shingles_into(tokens, &mut shingles);
+        of(&shingles)
+    };
+    let mut c_sim = || {
+        let tokens = random_features(&mut random, 400);
+        let mut edited = tokens.clone();
+        (edited[100], edited[300]) = (random.next_u64(), random.next_u64());
+        of_shingles(&tokens).c_sim(&of_shingles(&edited))
+    };
+    let mean = (0..40).map(|_| f64::from(c_sim())).sum::<f64>() / 40.0;
+    let expected = law::expected_c_sim(law::cosine_after_replacing(16.0, 393.0), 384);
+    assert_eq!(expected.round(), 349.0);
+    let error = law::deviation(expected / 384.0, 384) / 40_f64.sqrt();
+    assert!(
+        (mean - expected).abs() < 4.0 * error,
+        "{mean}, expected {expected}"
+    );
+}
+
+/// Tokens as features are blind to order, shingles are not.
+#[test]
+fn shingles_feel_the_order() {
+    let tokens = random_features(&mut SplitMix::new(6), 400);
+    let mut shuffled = tokens.clone();
+    SplitMix::new(7).shuffle(&mut shuffled);
+    assert_eq!(of(&tokens), of(&shuffled));
+    let shingler = crate::shingle::Shingler::new(2.try_into().unwrap());
+    let [a, b] = [&tokens, &shuffled].map(|tokens| of(&shingler.shingles_plain(tokens)));
+    assert!(!MinCSim::FILTER.reached_by(a.c_sim(&b)), "{}", a.c_sim(&b));
+}
+
 #[test]
 fn thresholds_are_inclusive() {
     assert!(MinCSim::ALONE.reached_by(372));

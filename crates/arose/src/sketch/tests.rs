@@ -108,6 +108,36 @@ fn sequential_values_need_mixing() {
     assert!(raw < J - 4.0 * standard_error, "raw {raw} shows no bias");
 }
 
+/// Narrow values of different shingles are equal with probability `2^-32`. Disjoint sets of `n` thus
+/// have `n^2 / 2^32` values in common, each the minimum of both with probability `1 / 2n`: a false
+/// agreement of `n / 2^33`. Counted over a million shingles on each side, within four standard
+/// errors of the 232.8 expected.
+#[test]
+fn narrow_values_of_different_shingles_are_rarely_equal() {
+    let n = 1_000_000_u64;
+    let sketcher = NarrowMinHash::new(size(1), 1);
+    let values = |shingles: std::ops::Range<u64>| -> Vec<u32> {
+        let value = |shingle| sketcher.sketch_plain(&[shingle])[0];
+        let mut values: Vec<u32> = shingles.map(value).collect();
+        values.sort_unstable();
+        values
+    };
+    let (a, b) = (values(0..n), values(n..2 * n));
+    let n_equal = a
+        .iter()
+        .filter(|value| b.binary_search(value).is_ok())
+        .count();
+    let expected = (n * n) as f64 / 2_f64.powi(32);
+    assert!(
+        (n_equal as f64 - expected).abs() <= 4.0 * expected.sqrt(),
+        "{n_equal}"
+    );
+    // For documents of 10,000 shingles that is 1.2e-6 a sample.
+    let false_agreement = |n: f64| n * n / 2_f64.powi(32) / (2.0 * n);
+    assert!((false_agreement(1e4) - 1.2e-6).abs() < 0.05e-6);
+    assert_eq!(false_agreement(1e4), 1e4 / 2_f64.powi(33));
+}
+
 #[test]
 fn standard_errors_of_the_literature() {
     let standard_error = |j: f64, t: f64| (j * (1.0 - j) / t).sqrt();
