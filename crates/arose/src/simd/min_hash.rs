@@ -6,8 +6,11 @@
 
 use crate::mix::mix;
 
-/// The number of permutations is a multiple of this, so that no lane is handled alone.
-pub(crate) const GRAIN: usize = 16;
+/// The number of permutations is a multiple of this.
+pub(crate) const GRAIN: usize = 4;
+
+/// Lanes of the widest vector.
+const LANES: usize = 16;
 
 /// Shingles that go by at once.
 const BATCH: usize = 1024;
@@ -34,11 +37,11 @@ pub(crate) fn lower_minima(shingles: &[u64], factors: &[u32], minima: &mut [u32]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn lower_minima_avx512(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
     lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
-        let rest = lower_blocks::<128>(batch, factors, minima);
-        let rest = lower_blocks::<96>(batch, rest.0, rest.1);
-        let rest = lower_blocks::<64>(batch, rest.0, rest.1);
-        let rest = lower_blocks::<32>(batch, rest.0, rest.1);
-        lower_blocks::<GRAIN>(batch, rest.0, rest.1);
+        let (factors, minima) = lower_blocks::<128>(batch, factors, minima);
+        // Most of the 84 permutations of the literature; the other four go side by side.
+        let (factors, minima) = lower_blocks::<80>(batch, factors, minima);
+        let (factors, minima) = lower_blocks::<64>(batch, factors, minima);
+        lower_rest(batch, factors, minima);
     });
 }
 
@@ -47,15 +50,13 @@ fn lower_minima_avx512(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
 #[target_feature(enable = "avx2")]
 fn lower_minima_avx2(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
     lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
-        let rest = lower_blocks::<32>(batch, factors, minima);
-        lower_blocks::<GRAIN>(batch, rest.0, rest.1);
+        let (factors, minima) = lower_blocks::<32>(batch, factors, minima);
+        lower_rest(batch, factors, minima);
     });
 }
 
 fn lower_minima_portable(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
-    lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
-        lower_blocks::<GRAIN>(batch, factors, minima);
-    });
+    lower_by_batches(shingles, factors, minima, lower_rest);
 }
 
 #[inline(always)]
@@ -89,6 +90,34 @@ fn lower_blocks<'a, const N: usize>(
     (factors_rest, minima_rest)
 }
 
+/// Lowers what is left after the large blocks.
+#[inline(always)]
+fn lower_rest(xs: &[u32], factors: &[u32], minima: &mut [u32]) {
+    let (factors, minima) = lower_blocks::<LANES>(xs, factors, minima);
+    let (factors, _) = factors.as_chunks();
+    let (minima, _) = minima.as_chunks_mut();
+    for (factors, minima) in factors.iter().zip(minima) {
+        lower_side_by_side(xs, factors, minima);
+    }
+}
+
+/// Lowers the minima of a few permutations, too few for a vector, over several shingles at once.
+#[inline(always)]
+fn lower_side_by_side(xs: &[u32], factors: &[u32; GRAIN], minima: &mut [u32; GRAIN]) {
+    let repeated: [u32; LANES] = std::array::from_fn(|lane| factors[lane % GRAIN]);
+    let mut least = [u32::MAX; LANES];
+    let (groups, rest) = xs.as_chunks::<{ LANES / GRAIN }>();
+    for group in groups {
+        for lane in 0..LANES {
+            least[lane] = least[lane].min(repeated[lane].wrapping_mul(group[lane / GRAIN]));
+        }
+    }
+    for lane in 0..LANES {
+        minima[lane % GRAIN] = minima[lane % GRAIN].min(least[lane]);
+    }
+    lower_block(rest, factors, minima);
+}
+
 #[inline(always)]
 fn lower_block<const N: usize>(xs: &[u32], factors: &[u32; N], minima: &mut [u32; N]) {
     let mut least = *minima;
@@ -110,7 +139,14 @@ mod tests {
     fn all_versions_agree() {
         let mut random = SplitMix::new(1);
         let mut draw = |n| -> Vec<u64> { (0..n).map(|_| random.next_u64()).collect() };
-        for (n_shingles, t) in [(1, 16), (100, 96), (1023, 128), (1025, 112), (5000, 208)] {
+        for (n_shingles, t) in [
+            (1, 4),
+            (3, 12),
+            (100, 84),
+            (1023, 128),
+            (1025, 116),
+            (5000, 208),
+        ] {
             let shingles = draw(n_shingles);
             let factors: Vec<u32> = draw(t).iter().map(|&x| x as u32 | 1).collect();
             let mut expected = vec![u32::MAX; t];

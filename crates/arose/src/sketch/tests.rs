@@ -108,9 +108,9 @@ fn sequential_values_need_mixing() {
     assert!(raw < J - 4.0 * standard_error, "raw {raw} shows no bias");
 }
 
-/// Narrow values of different shingles are equal with probability `2^-32`. Disjoint sets of `n` thus
-/// have `n^2 / 2^32` values in common, each the minimum of both with probability `1 / 2n`: a false
-/// agreement of `n / 2^33`. Counted over a million shingles on each side, within four standard
+/// Narrow values of different shingles are equal with probability `2^-32`. Disjoint sets of `n`
+/// thus have `n^2 / 2^32` values in common, each the minimum of both with probability `1 / 2n`: a
+/// false agreement of `n / 2^33`. Counted over a million shingles on each side, within four standard
 /// errors of the 232.8 expected.
 #[test]
 fn narrow_values_of_different_shingles_are_rarely_equal() {
