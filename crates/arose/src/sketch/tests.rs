@@ -110,8 +110,8 @@ fn sequential_values_need_mixing() {
 
 /// Narrow values of different shingles are equal with probability `2^-32`. Disjoint sets of `n`
 /// thus have `n^2 / 2^32` values in common, each the minimum of both with probability `1 / 2n`: a
-/// false agreement of `n / 2^33`. Counted over a million shingles on each side, within four standard
-/// errors of the 232.8 expected.
+/// false agreement of `n / 2^33`. Counted over a million shingles on each side, within four
+/// standard errors of the 232.8 expected.
 #[test]
 fn narrow_values_of_different_shingles_are_rarely_equal() {
     let n = 1_000_000_u64;
