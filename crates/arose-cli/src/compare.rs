@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arose::Threshold;
 use arose::compare::{Comparison, Profile, Profiler};
 use arose::rule::{Criterion, Policy, Rule, ShortPolicy, SiteRelation};
@@ -44,12 +44,12 @@ pub(crate) struct Options {
     /// What makes two texts duplicates.
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
-    /// The least resemblance of duplicates under the policy `jaccard`.
-    #[arg(long, value_name = "J", default_value = "0.8", value_parser = threshold)]
-    threshold: Threshold,
-    /// Whether the texts come from one site, for the policy `site`.
-    #[arg(long, value_enum, default_value_t = Site::Unknown)]
-    site: Site,
+    /// The least resemblance of duplicates under the policy `jaccard`; 0.8 if not given.
+    #[arg(long, value_name = "J", value_parser = threshold)]
+    threshold: Option<Threshold>,
+    /// Whether the texts come from one site, for the policy `site`; unknown if not given.
+    #[arg(long, value_enum)]
+    site: Option<Site>,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
@@ -70,22 +70,22 @@ enum PolicyName {
 enum Site {
     Same,
     Different,
-    Unknown,
 }
+
+/// The resemblance from which on the policy `jaccard` speaks of duplicates.
+const DEFAULT_THRESHOLD: f64 = 0.8;
 
 /// Compares the two files.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        options.a != options.b || options.a.as_os_str() != "-",
-        "standard input can be only one of the two texts"
-    );
+    input::check_standard_input_once(&[options.a.clone(), options.b.clone()])?;
+    check_settings(options)?;
     let profiler = Profiler::new(options.shingle);
     let [a, b] = [
         profile(&profiler, &options.a, options)?,
         profile(&profiler, &options.b, options)?,
     ];
     let comparison = profiler.compare(&a, &b);
-    let rule = comparison.rule(&policy(options), relation(options.site));
+    let rule = comparison.rule(&policy(options)?, relation(options.site));
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {
         write_json(&mut out, &as_json(options, [&a, &b], &comparison, rule))
@@ -97,6 +97,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .context("cannot write the result")
 }
 
+/// A setting that the policy does not look at is a mistake, not a detail.
+fn check_settings(options: &Options) -> anyhow::Result<()> {
+    let is_jaccard = matches!(options.policy, PolicyName::Jaccard);
+    let is_site = matches!(options.policy, PolicyName::Site);
+    ensure!(
+        is_jaccard || options.threshold.is_none(),
+        "--threshold is for the policy jaccard only"
+    );
+    ensure!(
+        is_site || options.site.is_none(),
+        "--site is for the policy site only"
+    );
+    Ok(())
+}
+
 fn profile(profiler: &Profiler, path: &Path, options: &Options) -> anyhow::Result<Profile> {
     let input::Text { text, warning } = input::read(path, options.limit)?;
     if let Some(warning) = warning {
@@ -105,25 +120,26 @@ fn profile(profiler: &Profiler, path: &Path, options: &Options) -> anyhow::Resul
     Ok(profiler.profile(&text))
 }
 
-fn policy(options: &Options) -> Policy {
+fn policy(options: &Options) -> anyhow::Result<Policy> {
+    let default_threshold = Threshold::new(DEFAULT_THRESHOLD)?;
     let criterion = match options.policy {
-        PolicyName::Jaccard => Criterion::Jaccard(options.threshold),
+        PolicyName::Jaccard => Criterion::Jaccard(options.threshold.unwrap_or(default_threshold)),
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
         PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
         PolicyName::Site => Criterion::SITE,
     };
-    Policy {
+    Ok(Policy {
         criterion,
         short: ShortPolicy::ExactOnly,
-    }
+    })
 }
 
-fn relation(site: Site) -> SiteRelation {
+fn relation(site: Option<Site>) -> SiteRelation {
     match site {
-        Site::Same => SiteRelation::Same,
-        Site::Different => SiteRelation::Different,
-        Site::Unknown => SiteRelation::Unknown,
+        Some(Site::Same) => SiteRelation::Same,
+        Some(Site::Different) => SiteRelation::Different,
+        None => SiteRelation::Unknown,
     }
 }
 
@@ -141,11 +157,12 @@ fn as_json(
     rule: Option<Rule>,
 ) -> serde_json::Value {
     json!({
-        "a": input::name(&options.a),
-        "b": input::name(&options.b),
+        "a": options.a.to_string_lossy(),
+        "b": options.b.to_string_lossy(),
         "shingle": options.shingle,
         "tokens": profiles.map(|profile| profile.n_tokens),
         "distinct_shingles": profiles.map(|profile| profile.shingles.len()),
+        "common_shingles": comparison.n_common,
         "resemblance": comparison.resemblance,
         "containment": comparison.containment,
         "estimate": comparison.resemblance_estimate,
@@ -168,8 +185,7 @@ fn write_text(
 ) -> io::Result<()> {
     let [a_in_b, b_in_a] = comparison.containment.map(similarity);
     let [a_in_b_estimate, b_in_a_estimate] = comparison.containment_estimate.map(similarity);
-    let common = a.shingles.n_common(&b.shingles);
-    let union = a.shingles.len() + b.shingles.len() - common;
+    let (common, union) = (comparison.n_common, comparison.n_union);
     let w = options.shingle;
     writeln!(out, "a  {}", input::name(&options.a))?;
     writeln!(out, "b  {}", input::name(&options.b))?;
@@ -207,6 +223,7 @@ fn write_text(
 
 fn verdict(comparison: &Comparison, rule: Option<Rule>) -> String {
     match rule {
+        Some(Rule::Exact) if comparison.n_union == 0 => "exact: both texts are empty".to_owned(),
         Some(Rule::Exact) => "exact: the token sequences are equal".to_owned(),
         Some(rule) => format!("{rule}: near duplicates"),
         None if comparison.either_short => "none: short texts must be equal".to_owned(),

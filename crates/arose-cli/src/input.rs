@@ -2,14 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+
+use crate::output::printable;
 
 /// How large an input may be.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Limit {
-    /// Refuses texts larger than this many MiB; a text needs up to ten times its size in memory.
+    /// Refuses texts larger than this many MiB; prose needs four times its size in memory, a
+    /// text of single letters up to twelve times.
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     max_size: u64,
 }
@@ -35,12 +38,19 @@ pub(crate) fn read(path: &Path, limit: Limit) -> anyhow::Result<Text> {
     Ok(decode(bytes, &name))
 }
 
-/// What to call an input in messages.
+/// What to call an input on a terminal.
 pub(crate) fn name(path: &Path) -> String {
     match path.to_str() {
         Some("-") => "standard input".to_owned(),
-        _ => path.display().to_string(),
+        _ => printable(&path.display().to_string()),
     }
+}
+
+/// Refuses to read standard input more than once.
+pub(crate) fn check_standard_input_once(paths: &[PathBuf]) -> anyhow::Result<()> {
+    let n = paths.iter().filter(|path| path.as_os_str() == "-").count();
+    anyhow::ensure!(n <= 1, "standard input can be read only once");
+    Ok(())
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {

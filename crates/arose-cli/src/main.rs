@@ -15,7 +15,12 @@ use clap::Parser;
 ///
 /// Exit code 0 means done, 2 an error.
 #[derive(Parser)]
-#[command(version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "arose",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 enum Arguments {
     Sketch(sketch::Options),
     Compare(compare::Options),

@@ -42,70 +42,99 @@ pub(crate) struct Options {
 /// Tokens shown unless all are asked for.
 const N_SHOWN: usize = 12;
 
+/// Characters shown of each of them.
+const MAX_SHOWN: usize = 60;
+
 /// Sketches each file; one that cannot be read fails the run after the others are done.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    input::check_standard_input_once(&options.files)?;
     let profiler = Profiler::new(options.shingle);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut failure = None;
-    for (position, file) in options.files.iter().enumerate() {
-        if let Err(error) = one(options, &profiler, file, position, &mut out) {
-            out.flush()?;
-            if let Some(earlier) = failure.replace(error) {
-                eprintln!("arose: {earlier:#}");
+    let mut gap = "";
+    for file in &options.files {
+        match read(options, file) {
+            Ok(text) => {
+                let profile = profiler.profile(&text);
+                let written = if options.json {
+                    write_json_object(&mut out, options, file, &profile, &text)
+                } else {
+                    write!(out, "{gap}")
+                        .and_then(|()| write_text(&mut out, options, file, &profile, &text))
+                };
+                written.context("cannot write the result")?;
+                gap = "\n";
+            }
+            Err(error) => {
+                out.flush()?;
+                if let Some(earlier) = failure.replace(error) {
+                    eprintln!("arose: {earlier:#}");
+                }
             }
         }
     }
-    out.flush()?;
+    out.flush().context("cannot write the result")?;
     failure.map_or(Ok(()), Err)
 }
 
-fn one(
-    options: &Options,
-    profiler: &Profiler,
-    file: &Path,
-    position: usize,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
+fn read(options: &Options, file: &Path) -> anyhow::Result<String> {
     let input::Text { text, warning } = input::read(file, options.limit)?;
     if let Some(warning) = warning {
         eprintln!("arose: {warning}");
     }
-    let profile = profiler.profile(&text);
-    let n_shown = if options.tokens { usize::MAX } else { N_SHOWN };
-    let tokens = first_tokens(&text, n_shown);
-    let name = input::name(file);
-    if options.json {
-        write_json(out, &as_json(options, &name, &profile, &tokens))
-    } else {
-        let gap = if position > 0 { "\n" } else { "" };
-        out.write_all(gap.as_bytes())
-            .and_then(|()| write_text(out, options, &name, &profile, &tokens))
-    }
-    .context("cannot write the result")
+    Ok(text)
 }
 
-/// The first tokens of a text in their normal form.
-fn first_tokens(text: &str, n: usize) -> Vec<String> {
-    let mut tokens = Vec::new();
-    // A token takes a few bytes; there is no need to read a large text for twelve of them.
-    let enough = text.floor_char_boundary(n.saturating_mul(200));
-    Tokenizer::default().for_each(&text[..enough], |token| {
-        if tokens.len() < n {
-            tokens.push(printable(token));
+/// The first tokens of a text in their normal form, long ones cut.
+///
+/// Looks at no more of the text than it needs: at twice as much until there is one token more than
+/// asked for, so that the last one asked for is whole.
+fn first_tokens(text: &str) -> Vec<String> {
+    let mut len = 1024;
+    loop {
+        let end = text.floor_char_boundary(len);
+        let mut tokens = Vec::new();
+        Tokenizer::default().for_each(&text[..end], |token| {
+            if tokens.len() <= N_SHOWN {
+                tokens.push(shown(token));
+            }
+        });
+        if tokens.len() > N_SHOWN || end == text.len() {
+            tokens.truncate(N_SHOWN);
+            return tokens;
+        }
+        len *= 2;
+    }
+}
+
+fn shown(token: &str) -> String {
+    match token.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", printable(&token[..end])),
+        None => printable(token),
+    }
+}
+
+/// Calls `write` with each token until it fails.
+fn for_each_token(text: &str, mut write: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    let mut result = Ok(());
+    Tokenizer::default().for_each(text, |token| {
+        if result.is_ok() {
+            result = write(token);
         }
     });
-    tokens
+    result
 }
 
-fn as_json(
+fn write_json_object(
+    out: &mut impl Write,
     options: &Options,
-    name: &str,
+    file: &Path,
     profile: &Profile,
-    tokens: &[String],
-) -> serde_json::Value {
+    text: &str,
+) -> io::Result<()> {
     let features: Vec<String> = profile.features.iter().map(|f| hex(&[*f])).collect();
-    let mut object = json!({
-        "file": name,
+    let object = json!({
+        "file": file.to_string_lossy(),
         "tokens": profile.n_tokens,
         "shingle": options.shingle,
         "shingles": profile.n_shingles,
@@ -115,10 +144,52 @@ fn as_json(
         "features": features,
         "simhash": profile.simhash.map(|simhash| hex(&simhash.0)),
     });
-    if options.tokens {
-        object["token_list"] = json!(tokens);
+    if !options.tokens {
+        return write_json(out, &object);
     }
-    object
+    // A list of all tokens would take many times the text; they go out one by one.
+    let object = object.to_string();
+    write!(out, "{},\"token_list\":[", object.trim_end_matches('}'))?;
+    let mut separator = "";
+    for_each_token(text, |token| {
+        write!(out, "{separator}{}", json!(token))?;
+        separator = ",";
+        Ok(())
+    })?;
+    writeln!(out, "]}}")
+}
+
+fn write_text(
+    out: &mut impl Write,
+    options: &Options,
+    file: &Path,
+    profile: &Profile,
+    text: &str,
+) -> io::Result<()> {
+    let short = if profile.is_short {
+        ", a short text"
+    } else {
+        ""
+    };
+    writeln!(out, "{}", input::name(file))?;
+    writeln!(out, "  tokens    {}{short}", profile.n_tokens)?;
+    if options.tokens {
+        for_each_token(text, |token| {
+            writeln!(out, "            {}", printable(token))
+        })?;
+    } else if profile.n_tokens > 0 {
+        let more = if profile.n_tokens > N_SHOWN {
+            " …"
+        } else {
+            ""
+        };
+        writeln!(out, "            {}{more}", first_tokens(text).join(" "))?;
+    }
+    writeln!(out, "  shingles  {}", shingles(options, profile))?;
+    writeln!(out, "  digest    {}", profile.digest)?;
+    write_words(out, "features", &profile.features)?;
+    let simhash = profile.simhash.iter().flat_map(|simhash| simhash.0);
+    write_words(out, "simhash", &simhash.collect::<Vec<_>>())
 }
 
 fn shingles(options: &Options, profile: &Profile) -> String {
@@ -133,42 +204,10 @@ fn shingles(options: &Options, profile: &Profile) -> String {
     }
 }
 
-fn write_text(
-    out: &mut impl Write,
-    options: &Options,
-    name: &str,
-    profile: &Profile,
-    tokens: &[String],
-) -> io::Result<()> {
-    let more = if tokens.len() < profile.n_tokens {
-        " …"
-    } else {
-        ""
-    };
-    let short = if profile.is_short {
-        ", a short text"
-    } else {
-        ""
-    };
-    writeln!(out, "{name}")?;
-    writeln!(out, "  tokens    {}{short}", profile.n_tokens)?;
-    if !tokens.is_empty() {
-        writeln!(out, "            {}{more}", tokens.join(" "))?;
-    }
-    writeln!(out, "  shingles  {}", shingles(options, profile))?;
-    writeln!(out, "  digest    {}", profile.digest)?;
-    for (j, features) in profile.features.chunks(3).enumerate() {
-        let label = if j == 0 { "features" } else { "" };
-        let row: Vec<String> = features.iter().map(|f| hex(&[*f])).collect();
-        writeln!(out, "  {label:<8}  {}", row.join(" "))?;
-    }
-    for (j, words) in profile
-        .simhash
-        .iter()
-        .flat_map(|s| s.0.chunks(3))
-        .enumerate()
-    {
-        let label = if j == 0 { "simhash" } else { "" };
+/// Words of 64 bits, three a line, the first line with the label.
+fn write_words(out: &mut impl Write, label: &str, words: &[u64]) -> io::Result<()> {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    for (words, label) in words.chunks(3).zip(labels) {
         let row: Vec<String> = words.iter().map(|word| hex(&[*word])).collect();
         writeln!(out, "  {label:<8}  {}", row.join(" "))?;
     }

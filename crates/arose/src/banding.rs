@@ -136,7 +136,7 @@ impl Banding {
         for q in (1..=t).rev() {
             let ln_band_misses = (-threshold.get().powf(q as f64)).ln_1p();
             let b = ((-recall.get()).ln_1p() / ln_band_misses).ceil().max(1.0);
-            // Written so that a `b` that is infinite or not a number is passed over.
+            // An infinite `b`, which no number of bands can replace, is passed over.
             if b * q as f64 <= t as f64 {
                 return Self::new(b as usize, q);
             }

@@ -11,7 +11,7 @@
 //!
 //! *Not for* many documents: there the shingles are not kept.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 
 use crate::digest::Digest;
 use crate::feature::{Features, b_sim};
@@ -20,6 +20,9 @@ use crate::shingle::{self, ShingleSet, Shingler};
 use crate::simhash::{Fingerprint384, law};
 use crate::sketch::{NarrowMinHash, Sketcher};
 use crate::token::{Tokenizer, Tokens};
+
+/// Samples in a sketch: six features of fourteen.
+const N_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
 
 /// Selects the permutations of every profile; only profiles of one seed compare.
 const SEED: u64 = 1;
@@ -68,6 +71,10 @@ pub struct Profile {
 /// How two texts compare. Measures that neither text can answer for, being empty, are none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
+    /// Distinct shingles in both texts.
+    pub n_common: usize,
+    /// Distinct shingles in either text.
+    pub n_union: usize,
     /// Exact: what the shingle sets share over what they hold together.
     pub resemblance: Option<f64>,
     /// Exact: the share of each shingle set that the other holds too.
@@ -93,11 +100,10 @@ impl Profiler {
     #[must_use]
     pub fn new(w: NonZeroUsize) -> Self {
         let features = Features::SIX_BY_FOURTEEN;
-        let t = NonZeroUsize::new(features.t()).expect("six features have samples");
         Self {
             tokenizer: Tokenizer::default(),
             shingler: Shingler::new(w),
-            sketcher: NarrowMinHash::new(t, SEED),
+            sketcher: NarrowMinHash::new(N_SAMPLES, SEED),
             features,
         }
     }
@@ -140,6 +146,9 @@ impl Profiler {
     #[must_use]
     pub fn compare(&self, a: &Profile, b: &Profile) -> Comparison {
         let (set_a, set_b) = (&a.shingles, &b.shingles);
+        let n_common = set_a.n_common(set_b);
+        let n_union = set_a.len() + set_b.len() - n_common;
+        let share = |n: usize| (n > 0).then(|| n_common as f64 / n as f64);
         let resemblance_estimate = self.sketcher.estimate(&a.sketch, &b.sketch);
         let implied = |of: &ShingleSet| {
             let common = shingle::implied_common(resemblance_estimate?, set_a.len(), set_b.len());
@@ -147,11 +156,10 @@ impl Profiler {
         };
         let c_sim = a.simhash.zip(b.simhash).map(|(a, b)| a.c_sim(&b));
         Comparison {
-            resemblance: shingle::resemblance(set_a, set_b),
-            containment: [
-                shingle::containment(set_a, set_b),
-                shingle::containment(set_b, set_a),
-            ],
+            n_common,
+            n_union,
+            resemblance: share(n_union),
+            containment: [share(set_a.len()), share(set_b.len())],
             resemblance_estimate,
             containment_estimate: [implied(set_a), implied(set_b)],
             b_sim: b_sim(&a.features, &b.features) as u32,

@@ -21,7 +21,7 @@
 //! *Not for* machines with wide vectors, whose plain multiply-and-compare loop does more lanes at
 //! once.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU16;
 
 use crate::mix::{SplitMix, mix};
 
@@ -53,13 +53,13 @@ pub struct LeadSketch {
 impl LeadByte {
     /// The family of `t` permutations that belongs to `seed`.
     #[must_use]
-    pub fn new(t: NonZeroUsize, seed: u64) -> Self {
+    pub fn new(t: NonZeroU16, seed: u64) -> Self {
         let mut random = SplitMix::new(seed);
-        let groups = (0..t.get().div_ceil(LANES))
+        let groups = (0..usize::from(t.get()).div_ceil(LANES))
             .map(|_| Group::new(&mut random))
             .collect();
         Self {
-            n_permutations: t.get(),
+            n_permutations: t.get().into(),
             groups,
         }
     }
@@ -231,7 +231,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn family(t: usize, seed: u64) -> LeadByte {
-        LeadByte::new(t.try_into().unwrap(), seed)
+        LeadByte::new(u16::try_from(t).unwrap().try_into().unwrap(), seed)
     }
 
     #[test]

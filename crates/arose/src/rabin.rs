@@ -65,7 +65,7 @@ impl Rabin {
         let modulus = Modulus(polynomial);
         Ok(Self {
             modulus,
-            table: modulus.byte_table(modulus.power(64)),
+            table: modulus.byte_table(modulus.power_of(2, 64)),
         })
     }
 
@@ -178,12 +178,12 @@ impl Modulus {
         (0..64).rev().fold(0, step)
     }
 
-    /// `x^exponent mod P`.
-    pub(crate) fn power(self, exponent: usize) -> u64 {
+    /// `base^exponent mod P`; the base 2 is the polynomial x.
+    pub(crate) fn power_of(self, base: u64, exponent: usize) -> u64 {
         let step = |power, bit| {
             let square = self.multiply(power, power);
-            if exponent >> bit & 1 == 1 {
-                self.times_x(square)
+            if (exponent >> bit) & 1 == 1 {
+                self.multiply(square, base)
             } else {
                 square
             }
@@ -337,7 +337,7 @@ mod tests {
             let quotient = high ^ (wide >> 64) as u64;
             let product = (0..64).filter(|bit| quotient >> bit & 1 == 1)
                 .fold(0_u128, |sum, bit| sum ^ (u128::from(modulus.0) << bit));
-            prop_assert_eq!(product as u64, modulus.multiply(high, modulus.power(64)));
+            prop_assert_eq!(product as u64, modulus.multiply(high, modulus.power_of(2, 64)));
         }
     }
 }

@@ -180,7 +180,7 @@ impl ShingleLength {
 /// tokens.
 #[must_use]
 pub fn is_short(n_tokens: usize, w: NonZeroUsize) -> bool {
-    n_tokens < 2 * w.get()
+    n_tokens / 2 < w.get()
 }
 
 /// A set of shingle fingerprints.
@@ -211,7 +211,7 @@ impl ShingleSet {
         self.sorted.len()
     }
 
-    /// Whether there is no shingle: only a document without tokens has none.
+    /// Whether there is no shingle.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
@@ -303,16 +303,14 @@ fn ratio(n_common: usize, a: usize, b: usize) -> Option<f64> {
 
 /// The size of the intersection of two ascending sequences, repeats counted up to the smaller
 /// number.
-fn n_common(mut a: &[u64], mut b: &[u64]) -> usize {
-    let mut n = 0;
-    while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
-        // Both sides advance by a comparison, not by a branch: which is smaller cannot be
-        // predicted.
-        n += usize::from(first_a == first_b);
-        (a, b) = (
-            if first_a <= first_b { rest_a } else { a },
-            if first_b <= first_a { rest_b } else { b },
-        );
+fn n_common(a: &[u64], b: &[u64]) -> usize {
+    let (mut i, mut j, mut n) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        // Both sides advance by a comparison, not by a branch: which is smaller cannot be foreseen.
+        let (x, y) = (a[i], b[j]);
+        n += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
     }
     n
 }

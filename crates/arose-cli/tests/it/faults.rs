@@ -126,11 +126,50 @@ fn a_broken_pipe_is_success() {
 }
 
 #[test]
+fn settings_that_the_policy_ignores_are_refused() {
+    for setting in [["--threshold", "0.9"], ["--site", "same"]] {
+        let arguments = [&["compare", "--policy", "b", "a", "b"], &setting[..]].concat();
+        let output = arose(&arguments, Path::new("."));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(setting[0]), "{output:?}");
+    }
+}
+
+/// The longest shingle there can be: every text is below it.
+#[test]
+fn longest_shingle() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input"), "a rose is a rose").unwrap();
+    let w = usize::MAX.to_string();
+    let output = arose(
+        &["sketch", "--json", "--shingle", &w, "input"],
+        folder.path(),
+    );
+    assert!(output.status.success(), "{output:?}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&result["short"], &result["shingles"]),
+        (&true.into(), &1.into())
+    );
+}
+
+/// The first tokens are shown wherever they stand, and long ones are cut.
+#[test]
+fn tokens_after_many_blanks() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = format!("{}rose {}", " ".repeat(5000), "x".repeat(5000));
+    fs::write(folder.path().join("input"), words).unwrap();
+    let output = arose(&["sketch", "input"], folder.path());
+    let expected = format!("            rose {}…\n", "x".repeat(60));
+    assert!(text(&output.stdout).contains(&expected), "{output:?}");
+}
+
+#[test]
 fn standard_input_twice_is_refused() {
     let output = arose(&["compare", "-", "-"], Path::new("."));
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         text(&output.stderr),
-        "arose: standard input can be only one of the two texts\n"
+        "arose: standard input can be read only once\n"
     );
 }

@@ -15,8 +15,15 @@ const LANES: usize = 16;
 /// Shingles that go by at once.
 const BATCH: usize = 1024;
 
-/// Lowers each `minima[i]` to the least `factors[i] * x` over the high halves `x` of
-/// the mixed shingles. Both lists are of one length, a multiple of [`GRAIN`].
+/// The high half of a mixed shingle, with 1 for 0: zero times any factor is zero, so that one
+/// shingle would be the minimum of every permutation.
+#[inline(always)]
+pub(crate) fn narrow(shingle: u64) -> u32 {
+    ((mix(shingle) >> 32) as u32).max(1)
+}
+
+/// Lowers each `minima[i]` to the least `factors[i] * x` over the narrowed shingles
+/// `x`. Both lists are of one length, a multiple of [`GRAIN`].
 pub(crate) fn lower_minima(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -69,7 +76,7 @@ fn lower_by_batches(
     let mut mixed = [0; BATCH];
     for batch in shingles.chunks(BATCH) {
         for (mixed, &shingle) in mixed.iter_mut().zip(batch) {
-            *mixed = (mix(shingle) >> 32) as u32;
+            *mixed = narrow(shingle);
         }
         lower(&mixed[..batch.len()], factors, minima);
     }

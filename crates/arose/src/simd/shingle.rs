@@ -24,7 +24,8 @@ pub(crate) struct Slide {
 
 impl Slide {
     pub(crate) fn new(modulus: Modulus, w: usize) -> Self {
-        let (shift, leave) = (modulus.power(64), modulus.power(64 * w));
+        let shift = modulus.power_of(2, 64);
+        let leave = modulus.power_of(shift, w);
         let tables = [shift, leave].map(|factor| {
             let place = |byte: usize| modulus.byte_table(modulus.multiply(factor, 1 << (8 * byte)));
             std::array::from_fn(place)

@@ -2,6 +2,7 @@
 
 use super::{NarrowMinHash, Sketcher};
 use crate::Error;
+use crate::mix::mix;
 
 /// The low `b` bits of each value of another sketch, packed (Li & König 2010).
 ///
@@ -39,11 +40,14 @@ impl BBit {
     }
 
     /// Packs the low bits of whole values; what the last word has left stays zero.
+    ///
+    /// The values are mixed first. The low bits of `a x` with odd `a` agree for two `x` under all
+    /// permutations or under none, which would make the samples of small sets one sample.
     #[must_use]
     pub fn pack(&self, values: &[u32]) -> Vec<u64> {
         let low_bits = (1_u64 << self.bits) - 1;
         let pack_word = |word: &[u32]| {
-            let low = word.iter().rev().map(|&value| u64::from(value) & low_bits);
+            let low = word.iter().rev().map(|&value| mix(value.into()) & low_bits);
             low.fold(0, |packed, value| packed << self.bits | value)
         };
         values.chunks(self.per_word()).map(pack_word).collect()

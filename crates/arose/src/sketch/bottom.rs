@@ -1,6 +1,6 @@
 //! Kind 2: the `s` smallest values of one permutation.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU16;
 
 use super::{Mergeable, Sketcher};
 use crate::mix::mix;
@@ -21,15 +21,18 @@ use crate::mix::mix;
 /// ```
 #[derive(Debug, Clone)]
 pub struct BottomS {
-    s: NonZeroUsize,
+    s: usize,
     seed: u64,
 }
 
 impl BottomS {
     /// The `s` smallest values under the permutation of `seed`.
     #[must_use]
-    pub fn new(s: NonZeroUsize, seed: u64) -> Self {
-        Self { s, seed: mix(seed) }
+    pub fn new(s: NonZeroU16, seed: u64) -> Self {
+        Self {
+            s: s.get().into(),
+            seed: mix(seed),
+        }
     }
 }
 
@@ -40,7 +43,7 @@ impl Sketcher for BottomS {
         out.clear();
         // Values wait in a buffer of twice the size; once it is full, the lower half is kept and
         // its greatest value turns most later ones away.
-        let (s, mut bar) = (self.s.get(), u64::MAX);
+        let (s, mut bar) = (self.s, u64::MAX);
         for &x in shingles {
             let value = mix(x ^ self.seed);
             if value <= bar {
@@ -66,7 +69,7 @@ impl Sketcher for BottomS {
 impl Mergeable for BottomS {
     fn merge(&self, a: &[u64], b: &[u64]) -> Vec<u64> {
         let mut union = [a, b].concat();
-        keep_smallest(&mut union, self.s.get());
+        keep_smallest(&mut union, self.s);
         union
     }
 }

@@ -4,11 +4,11 @@
 //! the plain version. The fast one applies the same permutations in 32-bit lanes, with the minima
 //! of 32 of them held in registers while all shingles go by.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU16;
 
 use super::{Mergeable, Sketcher, agreement, minima};
 use crate::mix::{SplitMix, mix};
-use crate::simd::min_hash::{GRAIN, lower_minima};
+use crate::simd::min_hash::{GRAIN, lower_minima, narrow};
 
 /// How a permutation of the 64-bit values is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,20 @@ pub enum Family {
     /// `a_i * mix(x) + b_i mod 2^64` with odd `a_i`: one multiplication. The mixing is not
     /// optional: on sequential values the family is biased (0.575 for a resemblance of 0.6).
     Linear,
+}
+
+/// The minima of any permutations over a set: the definition, for permutations of your own.
+///
+/// ```
+/// use arose::sketch::signature;
+/// let (h, g) = (|x| x % 5, |x| (2 * x + 1) % 5);
+/// assert_eq!(signature(&[1, 3, 4], &[&h, &g]), [1, 2]);
+/// assert_eq!(signature(&[2, 3, 5], &[&h, &g]), [0, 0]);
+/// ```
+#[must_use]
+pub fn signature(set: &[u64], permutations: &[&dyn Fn(u64) -> u64]) -> Vec<u64> {
+    let minimum = |permutation: &&dyn Fn(u64) -> u64| set.iter().map(|&x| permutation(x)).min();
+    permutations.iter().filter_map(minimum).collect()
 }
 
 /// The minima of `t` permutations of the 64-bit values.
@@ -41,10 +55,10 @@ pub struct MinHash {
 impl MinHash {
     /// `t` permutations of `family`, drawn by `seed`.
     #[must_use]
-    pub fn new(family: Family, t: NonZeroUsize, seed: u64) -> Self {
+    pub fn new(family: Family, t: NonZeroU16, seed: u64) -> Self {
         Self {
             family,
-            parameters: draw(t.get(), seed).collect(),
+            parameters: draw(t.get().into(), seed).collect(),
         }
     }
 }
@@ -89,7 +103,7 @@ impl Mergeable for MinHash {
 /// corpora.
 #[derive(Debug, Clone)]
 pub struct NarrowMinHash {
-    t: NonZeroUsize,
+    t: NonZeroU16,
     /// Filled up to whole vectors with permutations whose minima are thrown away.
     factors: Vec<u32>,
 }
@@ -97,8 +111,8 @@ pub struct NarrowMinHash {
 impl NarrowMinHash {
     /// `t` permutations drawn by `seed`.
     #[must_use]
-    pub fn new(t: NonZeroUsize, seed: u64) -> Self {
-        let n_lanes = t.get().next_multiple_of(GRAIN);
+    pub fn new(t: NonZeroU16, seed: u64) -> Self {
+        let n_lanes = usize::from(t.get()).next_multiple_of(GRAIN);
         let factors = draw(n_lanes, seed)
             .map(|(a, _)| (a >> 32) as u32 | 1)
             .collect();
@@ -108,7 +122,7 @@ impl NarrowMinHash {
     /// The number of permutations.
     #[must_use]
     pub fn t(&self) -> usize {
-        self.t.get()
+        self.t.get().into()
     }
 
     /// As [`Sketcher::sketch`], one permutation after the other: the oracle.
@@ -119,7 +133,7 @@ impl NarrowMinHash {
         }
         let mut minima = vec![u32::MAX; self.t()];
         for &x in shingles {
-            let x = (mix(x) >> 32) as u32;
+            let x = narrow(x);
             for (minimum, &a) in minima.iter_mut().zip(&self.factors) {
                 *minimum = a.wrapping_mul(x).min(*minimum);
             }

@@ -35,9 +35,11 @@ mod one_permutation;
 
 pub use b_bit::BBit;
 pub use bottom::BottomS;
-pub use min_hash::{Family, MinHash, NarrowMinHash};
+pub use min_hash::{Family, MinHash, NarrowMinHash, signature};
 pub use modulo::ModM;
 pub use one_permutation::{Densified, EMPTY_BIN, OnePermutation};
+
+use crate::feature;
 
 /// Makes sketches of sets and compares them.
 pub trait Sketcher {
@@ -49,7 +51,7 @@ pub trait Sketcher {
     fn sketch_into(&self, shingles: &[u64], out: &mut Vec<Self::Value>);
 
     /// The estimated resemblance of two sketched sets; none where it is undefined, as it is when
-    /// either sketch is empty, or was not made by this sketcher.
+    /// both sketches are empty or their sizes show that this sketcher did not make them.
     fn estimate(&self, a: &[Self::Value], b: &[Self::Value]) -> Option<f64>;
 
     /// The sketch of the set of `shingles`.
@@ -69,7 +71,7 @@ pub trait Mergeable: Sketcher {
 /// The share of places at which two lists of equal, non-zero length agree.
 fn agreement<V: Eq>(a: &[V], b: &[V]) -> Option<f64> {
     let comparable = !a.is_empty() && a.len() == b.len();
-    comparable.then(|| a.iter().zip(b).filter(|(a, b)| a == b).count() as f64 / a.len() as f64)
+    comparable.then(|| feature::agreement(a, b) as f64 / a.len() as f64)
 }
 
 /// The smaller value at each place; an empty list has nothing to say.

@@ -1,6 +1,6 @@
 //! Kind 4: one permutation, cut into bins.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU16;
 
 use super::{Mergeable, Sketcher, minima};
 use crate::mix::mix;
@@ -29,21 +29,24 @@ pub const EMPTY_BIN: u64 = u64::MAX;
 /// ```
 #[derive(Debug, Clone)]
 pub struct OnePermutation {
-    t: NonZeroUsize,
+    t: usize,
     seed: u64,
 }
 
 impl OnePermutation {
     /// `t` bins under the permutation of `seed`.
     #[must_use]
-    pub fn new(t: NonZeroUsize, seed: u64) -> Self {
-        Self { t, seed: mix(seed) }
+    pub fn new(t: NonZeroU16, seed: u64) -> Self {
+        Self {
+            t: t.get().into(),
+            seed: mix(seed),
+        }
     }
 
     /// Whether a set of `n` shingles is too small for samples to be nearly independent.
     #[must_use]
     pub fn is_short(&self, n: usize) -> bool {
-        n < 2 * self.t.get()
+        n < 2 * self.t
     }
 
     /// As [`Sketcher::sketch`], by the definition: the oracle.
@@ -60,7 +63,7 @@ impl OnePermutation {
                 .map(|place| place.1)
                 .min()
         };
-        (0..self.t.get())
+        (0..self.t)
             .map(|bin| minimum(bin).unwrap_or(EMPTY_BIN))
             .collect()
     }
@@ -73,7 +76,7 @@ impl OnePermutation {
     #[must_use]
     pub fn densify(&self, raw: &[u64]) -> Densified {
         let filled = |bin: usize| raw.get(bin).copied().filter(|&value| value != EMPTY_BIN);
-        if raw.len() != self.t.get() || (0..raw.len()).all(|bin| filled(bin).is_none()) {
+        if raw.len() != self.t || (0..raw.len()).all(|bin| filled(bin).is_none()) {
             return Densified(Vec::new());
         }
         let donor = |bin: usize| {
@@ -91,12 +94,12 @@ impl OnePermutation {
 
     fn donor(&self, bin: usize, attempt: u64) -> usize {
         let hash = mix(mix(bin as u64 ^ self.seed).wrapping_add(attempt));
-        ((u128::from(hash) * self.t.get() as u128) >> 64) as usize
+        ((u128::from(hash) * self.t as u128) >> 64) as usize
     }
 
     /// The bin of a shingle and its value there.
     fn place(&self, shingle: u64) -> (usize, u64) {
-        let product = u128::from(mix(shingle ^ self.seed)) * self.t.get() as u128;
+        let product = u128::from(mix(shingle ^ self.seed)) * self.t as u128;
         // The one value that means empty is given to its neighbour.
         (
             (product >> 64) as usize,
@@ -113,12 +116,12 @@ impl Sketcher for OnePermutation {
         if shingles.is_empty() {
             return;
         }
-        out.resize(self.t.get(), EMPTY_BIN);
+        out.resize(self.t, EMPTY_BIN);
         lower_bins(shingles, self.seed, out);
     }
 
     fn estimate(&self, a: &[u64], b: &[u64]) -> Option<f64> {
-        if a.len() != self.t.get() || b.len() != self.t.get() {
+        if a.len() != self.t || b.len() != self.t {
             return None;
         }
         let not_jointly_empty = a

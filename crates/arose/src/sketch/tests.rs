@@ -1,10 +1,10 @@
 use super::*;
 use crate::mix::{SplitMix, mix};
 use proptest::prelude::*;
-use std::num::NonZeroUsize;
+use std::num::NonZeroU16;
 
-fn size(n: usize) -> NonZeroUsize {
-    NonZeroUsize::new(n).unwrap()
+fn size(n: usize) -> NonZeroU16 {
+    NonZeroU16::new(n.try_into().unwrap()).unwrap()
 }
 
 /// Two random sets with exactly `common` elements in both and `only` in each alone.
@@ -132,10 +132,6 @@ fn narrow_values_of_different_shingles_are_rarely_equal() {
         (n_equal as f64 - expected).abs() <= 4.0 * expected.sqrt(),
         "{n_equal}"
     );
-    // For documents of 10,000 shingles that is 1.2e-6 a sample.
-    let false_agreement = |n: f64| n * n / 2_f64.powi(32) / (2.0 * n);
-    assert!((false_agreement(1e4) - 1.2e-6).abs() < 0.05e-6);
-    assert_eq!(false_agreement(1e4), 1e4 / 2_f64.powi(33));
 }
 
 #[test]
@@ -342,92 +338,155 @@ fn sketches_are_frozen() {
 
 /// The lecture's tables, by explicit row orders instead of hash functions.
 mod lecture {
-    fn signature(set: &[usize], orders: &[[usize; 5]]) -> Vec<usize> {
-        let first = |order: &[usize; 5]| *order.iter().find(|row| set.contains(row)).unwrap();
+    use super::*;
+
+    const SETS: [&[u64]; 3] = [&[1, 3, 4], &[2, 5], &[1, 2, 4]];
+
+    /// The signature by row orders: each entry is the first row of the set in that order.
+    fn rows(set: &[u64], orders: &[[u64; 5]]) -> Vec<u64> {
+        let place =
+            |order: [u64; 5]| move |row| order.iter().position(|&r| r == row).unwrap() as u64;
+        let first = |&order: &[u64; 5]| order[signature(set, &[&place(order)])[0] as usize];
         orders.iter().map(first).collect()
     }
 
-    fn agreements(orders: &[[usize; 5]]) -> [usize; 3] {
-        let [a, b, c] = [&[1, 3, 4][..], &[2, 5], &[1, 2, 4]].map(|set| signature(set, orders));
-        let agree = |x: &[usize], y: &[usize]| x.iter().zip(y).filter(|(x, y)| x == y).count();
-        [agree(&a, &b), agree(&a, &c), agree(&b, &c)]
+    fn agreements(orders: &[[u64; 5]]) -> [Option<f64>; 3] {
+        let [a, b, c] = SETS.map(|set| rows(set, orders));
+        [agreement(&a, &b), agreement(&a, &c), agreement(&b, &c)]
     }
 
     #[test]
     fn three_row_orders() {
         let orders = [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 4, 5, 1, 2]];
-        assert_eq!(signature(&[1, 3, 4], &orders), [1, 4, 3]);
-        assert_eq!(signature(&[2, 5], &orders), [2, 5, 5]);
-        assert_eq!(signature(&[1, 2, 4], &orders), [1, 4, 4]);
-        assert_eq!(agreements(&orders), [0, 2, 0]);
+        assert_eq!(
+            SETS.map(|set| rows(set, &orders)),
+            [[1, 4, 3], [2, 5, 5], [1, 4, 4]]
+        );
+        assert_eq!(agreements(&orders), [Some(0.0), Some(2.0 / 3.0), Some(0.0)]);
     }
 
-    /// Over all 120 orders the agreement is exactly the resemblance: 0, 1/2 and 1/4.
+    /// Over all 120 orders the agreement is exactly the resemblance.
     #[test]
     fn all_row_orders() {
         let mut orders = vec![vec![]];
         for row in 1..=5 {
+            let insert = |order: &Vec<u64>, at| [&order[..at], &[row], &order[at..]].concat();
+            let longer = |order: &Vec<u64>| (0..=order.len()).map(|at| insert(order, at)).collect();
             orders = orders
-                .into_iter()
-                .flat_map(|order: Vec<usize>| {
-                    (0..=order.len()).map(move |at| {
-                        let mut longer = order.clone();
-                        longer.insert(at, row);
-                        longer
-                    })
-                })
+                .iter()
+                .flat_map(|order| -> Vec<_> { longer(order) })
                 .collect();
         }
-        let orders: Vec<[usize; 5]> = orders.into_iter().map(|o| o.try_into().unwrap()).collect();
+        let orders: Vec<[u64; 5]> = orders.into_iter().map(|o| o.try_into().unwrap()).collect();
         assert_eq!(orders.len(), 120);
-        assert_eq!(agreements(&orders), [0, 60, 30]);
+        assert_eq!(agreements(&orders), [Some(0.0), Some(0.5), Some(0.25)]);
     }
 
-    /// One pass over the rows with h(x) = x mod 5 and g(x) = 2x + 1 mod 5, slot by slot.
+    /// One pass over the rows with h(x) = x mod 5 and g(x) = 2x + 1 mod 5, slots after each row.
     #[test]
     fn one_pass() {
-        const INF: u64 = u64::MAX;
-        let (c1, c2) = ([1, 3, 4], [2, 3, 5]);
-        let mut slots = [[INF; 2]; 2];
-        let mut after_rows = Vec::new();
-        for row in 1..=5 {
-            for (slots, column) in slots.iter_mut().zip([c1, c2]) {
+        let (h, g) = (|x| x % 5, |x| (2 * x + 1) % 5);
+        let mut slots = [vec![], vec![]];
+        let after_rows = (1..=5).map(|row| {
+            for (slots, column) in slots.iter_mut().zip([[1, 3, 4], [2, 3, 5]]) {
                 if column.contains(&row) {
-                    *slots = [slots[0].min(row % 5), slots[1].min((2 * row + 1) % 5)];
+                    *slots = minima(slots, &signature(&[row], &[&h, &g]));
                 }
             }
-            after_rows.push(slots);
-        }
-        assert_eq!(
-            after_rows,
-            [
-                [[1, 3], [INF, INF]],
-                [[1, 3], [2, 0]],
-                [[1, 2], [2, 0]],
-                [[1, 2], [2, 0]],
-                [[1, 2], [0, 0]],
-            ]
-        );
+            slots.clone()
+        });
+        let expected: [[&[u64]; 2]; 5] = [
+            [&[1, 3], &[]],
+            [&[1, 3], &[2, 0]],
+            [&[1, 2], &[2, 0]],
+            [&[1, 2], &[2, 0]],
+            [&[1, 2], &[0, 0]],
+        ];
+        assert_eq!(after_rows.collect::<Vec<_>>(), expected);
     }
 
-    /// Values agree slot by slot: the 155 in different slots does not count. And the smallest of a
-    /// list of hashes is its smallest.
+    /// Values agree slot by slot: the 155 in different slots does not count. And of these hashes
+    /// the smallest is 123, not the 192 once printed.
     #[test]
     fn slots_and_minima() {
         let [a, b] = [[192, 155, 187, 255], [143, 179, 187, 155]];
-        assert_eq!(super::agreement(&a, &b), Some(0.25));
-        assert_eq!([357, 192, 755, 123, 987, 345].iter().min(), Some(&123));
-        assert_eq!([132, 345, 487, 564, 778, 120].iter().min(), Some(&120));
+        assert_eq!(agreement(&a, &b), Some(0.25));
+        let smallest = |hashes: &[u64]| signature(hashes, &[&|hash| hash]);
+        assert_eq!(smallest(&[357, 192, 755, 123, 987, 345]), [123]);
+        assert_eq!(smallest(&[132, 345, 487, 564, 778, 120]), [120]);
     }
 
-    /// A family of permutations that is exactly min-wise has at least lcm(1..n) members.
+    /// Of the 24 orders of four rows the 12 even ones are exactly min-wise: every row of every set
+    /// comes first equally often. No smaller family is, since lcm(1, 2, 3, 4) = 12.
     #[test]
-    fn exact_families_are_large() {
-        fn gcd(a: u64, b: u64) -> u64 {
-            if b == 0 { a } else { gcd(b, a % b) }
+    fn smallest_exact_family_of_four() {
+        let orders: Vec<[u64; 4]> = (0..256_u64)
+            .map(|code| std::array::from_fn(|i| code >> (2 * i) & 3))
+            .filter(|order| (0..4).all(|row| order.contains(&row)))
+            .filter(|order| {
+                let inversions = (0..4).flat_map(|i| (0..i).map(move |j| (i, j)));
+                inversions.filter(|&(i, j)| order[j] > order[i]).count() % 2 == 0
+            })
+            .collect();
+        assert_eq!(orders.len(), 12);
+        for members in 1..16_u64 {
+            let set: Vec<u64> = (0..4).filter(|row| members >> row & 1 == 1).collect();
+            let firsts = |row| {
+                let is_first = |order: &&[u64; 4]| {
+                    signature(
+                        &set,
+                        &[&|x| order.iter().position(|&r| r == x).unwrap() as u64],
+                    ) == signature(
+                        &[row],
+                        &[&|x| order.iter().position(|&r| r == x).unwrap() as u64],
+                    )
+                };
+                orders.iter().filter(is_first).count()
+            };
+            assert!(
+                set.iter().all(|&row| firsts(row) * set.len() == 12),
+                "{set:?}"
+            );
         }
-        let lcm = |n: u64| (1..=n).fold(1, |l, i| l / gcd(l, i) * i);
-        assert_eq!([lcm(4), lcm(10)], [12, 2520]);
+    }
+}
+
+/// A shingle whose narrow value would be zero is no minimum of every permutation: two sets that
+/// share nothing but such values do not look alike.
+#[test]
+fn no_shingle_is_the_minimum_everywhere() {
+    let zeros = [crate::mix::unmix(17), crate::mix::unmix(99)];
+    let sets = zeros.map(|zero| {
+        (0..1000)
+            .map(|i| mix(i ^ zero))
+            .chain([zero])
+            .collect::<Vec<_>>()
+    });
+    let sketcher = NarrowMinHash::new(size(T), 1);
+    let [a, b] = sets.map(|set| sketcher.sketch(&set));
+    assert!(!a.contains(&0));
+    assert!(sketcher.estimate(&a, &b).unwrap() < 0.05);
+}
+
+/// Samples stay independent for tiny sets: disjoint ones of 3 and 20 elements.
+#[test]
+fn b_bit_samples_of_small_sets_are_independent() {
+    for n in [3, 20] {
+        for bits in [1, 4] {
+            let run = |seed| {
+                let [a, b] = pair_of_sets(seed, 0, [n, n]);
+                let sketcher = BBit::new(NarrowMinHash::new(size(128), seed), bits).unwrap();
+                sketcher
+                    .estimate(&sketcher.sketch(&a), &sketcher.sketch(&b))
+                    .unwrap()
+            };
+            let estimates: Vec<f64> = (0..RUNS).map(run).collect();
+            check_moments(
+                &estimates,
+                0.0,
+                1.0 / 128.0 / (2_f64.powi(bits as i32) - 1.0),
+            );
+        }
     }
 }
 
@@ -446,7 +505,9 @@ fn check_sketcher<S: Sketcher>(sketcher: &S, set: &[u64]) {
         "order or repeats matter"
     );
     assert_eq!(sketcher.sketch(&[]), []);
-    assert_eq!(sketcher.estimate(&sketch, &[]).unwrap_or(0.0), 0.0);
+    // Nothing to compare, or, where every set is sampled at the same rate, nothing in common.
+    assert!(matches!(sketcher.estimate(&sketch, &[]), None | Some(0.0)));
+    assert_eq!(sketcher.estimate(&[], &[]), None);
     match sketcher.estimate(&sketch, &sketch) {
         Some(estimate) => assert_eq!(estimate, 1.0),
         None => assert!(sketch.is_empty()),
@@ -465,6 +526,18 @@ fn check_mergeable<S: Mergeable>(sketcher: &S, a: &[u64], b: &[u64]) {
 }
 
 proptest! {
+    #[test]
+    fn min_hash_equals_its_definition(set in a_set(), seed: u64) {
+        let mut random = SplitMix::new(seed);
+        let [(_, b0), (a1, b1)] = [(); 2].map(|()| (random.next_u64() | 1, random.next_u64()));
+        let mixed = MinHash::new(Family::Mixed, size(2), seed).sketch(&set);
+        let linear = MinHash::new(Family::Linear, size(2), seed).sketch(&set);
+        let first_mixed = signature(&set, &[&|x| mix(x ^ b0)]);
+        let second_linear = signature(&set, &[&|x| a1.wrapping_mul(mix(x)).wrapping_add(b1)]);
+        prop_assert_eq!(mixed.first(), first_mixed.first());
+        prop_assert_eq!(linear.get(1), second_linear.first());
+    }
+
     #[test]
     fn every_kind(a in a_set(), b in a_set(), seed: u64, t in 1_usize..150) {
         check_mergeable(&MinHash::new(Family::Mixed, size(t), seed), &a, &b);

@@ -8,7 +8,7 @@
 //! maximal runs of letters, digits and marks. Scripts written without blanks are cut by rule: one
 //! token per Han or Hiragana character, per run of Katakana or Hangul, per grapheme cluster of
 //! Thai, Lao, Khmer and Myanmar. A change between these groups ends a token, so `東京タワー2024` has
-//! four.
+//! four; a change between scripts with blanks, as from Latin to Greek, does not.
 //!
 //! *Parameters.* [`Case`]: folded by default.
 //!
@@ -124,7 +124,8 @@ impl Tokens {
         self.n_unspaced += tokenizer.fingerprints_into(text, &mut self.fingerprints);
     }
 
-    /// Appends an image as one term: its address as written, trimmed. No word ever equals it.
+    /// Appends an image as one term: its address as written, trimmed. It is hashed apart, so no
+    /// word is taken for it.
     pub fn push_image(&mut self, src: &str) {
         self.fingerprints
             .push(xxh3_64_with_seed(src.trim().as_bytes(), IMAGE_SEED));
@@ -149,7 +150,7 @@ impl Tokens {
         2 * self.n_unspaced > self.len()
     }
 
-    /// The content digest: equal iff the token sequences are.
+    /// The content digest: equal for equal token sequences.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of_tokens(&self.fingerprints)
@@ -162,7 +163,8 @@ impl Tokens {
     }
 }
 
-/// The fingerprint of a token's bytes, fixed for all time.
+/// The fingerprint of a token's bytes, fixed for all time. Tokens hold no NUL, which is what
+/// shorter ones are filled up with.
 ///
 /// ```
 /// use arose::token::fingerprint;

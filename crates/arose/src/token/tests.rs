@@ -54,6 +54,7 @@ fn other_alphabets() {
     check("Привет, МИР", &["привет", "мир"]);
     check("हिन्दी में", &["हिन्दी", "में"]);
     check("١٢٣ ½ Ⅷ", &["١٢٣", "ⅷ"]);
+    check("Ωmega абвabc", &["ωmega", "абвabc"]);
     check("İstanbul K Å", &["İstanbul", "k", "å"]);
 }
 
