@@ -133,7 +133,8 @@ fn sources() -> Vec<(PathBuf, String)> {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
+    path.components().any(|part| part.as_os_str() == "tests")
+        || path.to_string_lossy().ends_with("tests.rs")
 }
 
 #[test]
@@ -145,7 +146,9 @@ fn files_explain_themselves_and_stay_short() {
             path.display()
         );
         let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap();
-        let n_lines = code.lines().count();
+        // Tables are as long as what they hold.
+        let is_table = path.to_string_lossy().ends_with("_table.rs");
+        let n_lines = if is_table { 0 } else { code.lines().count() };
         assert!(
             n_lines <= MAX_LINES,
             "{} has {n_lines} lines",
@@ -190,11 +193,11 @@ fn nothing_is_left_lying_about() {
                 !line.contains('\t') && line.trim_end() == line,
                 "white space at {place}"
             );
-            let width = line.chars().count();
-            assert!(
-                width <= 100 || line.contains("](") || line.contains(" | "),
-                "{place} is {width} wide"
-            );
+            // Code is rustfmt's; comments, but for tables and links, are ours.
+            let is_prose = line.trim_start().starts_with("//");
+            let is_long =
+                line.chars().count() > 100 && !line.contains("](") && !line.contains(" | ");
+            assert!(!(is_prose && is_long), "{place} is too wide");
         }
     }
 }

@@ -1,0 +1,170 @@
+//! What a reader is told: field names, limits, threads.
+
+use std::num::NonZeroUsize;
+
+use crate::html;
+
+/// How to read a corpus.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Which fields or columns hold what.
+    pub fields: Fields,
+    /// How large things may be.
+    pub limits: Limits,
+    /// How web pages are read.
+    pub html: html::Config,
+    /// Which HTTP responses are documents.
+    pub statuses: Statuses,
+    /// Worker threads; the output is the same for any number. Default: the cores of the machine.
+    pub threads: NonZeroUsize,
+    /// Input handed to a worker at a time, in bytes; the output is the same for any size. Default 1
+    /// MiB.
+    ///
+    /// Memory is about `3 * threads * (block_bytes + the largest record)`.
+    pub block_bytes: NonZeroUsize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            fields: Fields::default(),
+            limits: Limits::default(),
+            html: html::Config::default(),
+            statuses: Statuses::Any,
+            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            block_bytes: NonZeroUsize::new(1 << 20).expect("a million is not zero"),
+        }
+    }
+}
+
+/// Names of the fields (JSON lines) and columns (Parquet, CSV) that are read.
+///
+/// In each list the first name that a record has with a string or number in it wins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fields {
+    /// The text. Default `text`, `content`, `raw_content`, `body`.
+    pub text: Vec<String>,
+    /// HTML to take the text from where no text field is present. Default `html`, `raw_html`.
+    pub html: Vec<String>,
+    /// The document's name. Default `id`, `doc_id`, `uid`, `_id`.
+    pub id: Vec<String>,
+    /// Its address. Default `url`, `uri`, `link`, `source_url`.
+    pub url: Vec<String>,
+    /// Its title. Default `title`.
+    pub title: Vec<String>,
+    /// Its language. Default `language`, `lang`.
+    pub language: Vec<String>,
+    /// When it was fetched, ISO 8601 or seconds since 1970. Default `fetched`, `date`, `timestamp`,
+    /// `date_download`.
+    pub fetched: Vec<String>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
+        Self {
+            text: names(&["text", "content", "raw_content", "body"]),
+            html: names(&["html", "raw_html"]),
+            id: names(&["id", "doc_id", "uid", "_id"]),
+            url: names(&["url", "uri", "link", "source_url"]),
+            title: names(&["title"]),
+            language: names(&["language", "lang"]),
+            fetched: names(&["fetched", "date", "timestamp", "date_download"]),
+        }
+    }
+}
+
+impl Fields {
+    /// All lists, in the order of [`Slot`].
+    pub(crate) fn lists(&self) -> [&[String]; N_SLOTS] {
+        [
+            &self.text,
+            &self.html,
+            &self.id,
+            &self.url,
+            &self.title,
+            &self.language,
+            &self.fetched,
+        ]
+    }
+
+    /// Where text may be, for a message.
+    pub(crate) fn text_names(&self) -> String {
+        let names: Vec<&str> = self.text.iter().chain(&self.html).map(|n| &**n).collect();
+        names.join(", ")
+    }
+
+    /// For each slot, which of `columns` fills it.
+    pub(crate) fn choose(&self, columns: &[String]) -> [Option<usize>; N_SLOTS] {
+        self.lists().map(|names| {
+            let mut places = names
+                .iter()
+                .filter_map(|name| columns.iter().position(|column| column == name));
+            places.next()
+        })
+    }
+}
+
+/// The index of a field's list in [`Fields::lists`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Text,
+    Html,
+    Id,
+    Url,
+    Title,
+    Language,
+    Fetched,
+}
+
+/// How many slots there are.
+pub(crate) const N_SLOTS: usize = 7;
+
+/// How large things may be before they are skipped with a warning.
+///
+/// Nothing larger than a limit is ever held in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// One record: a WARC block, a CSV row, a whole file that is one document. Default 64 MiB.
+    pub record_bytes: usize,
+    /// One line of JSON. Default 64 MiB.
+    pub line_bytes: usize,
+    /// The header of one WARC, ARC or HTTP message. Default 256 KiB.
+    pub header_bytes: usize,
+    /// One HTTP body after decoding. Default 64 MiB.
+    pub body_bytes: usize,
+    /// Output of a compressed member or body per byte of input, looked at from 16 MiB of output on.
+    /// Default 400; deflate itself cannot exceed 1032.
+    pub expansion: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            record_bytes: 64 << 20,
+            line_bytes: 64 << 20,
+            header_bytes: 256 << 10,
+            body_bytes: 64 << 20,
+            expansion: 400,
+        }
+    }
+}
+
+impl Limits {
+    /// Output below this size is never called a bomb: everyone can hold it.
+    const HARMLESS_BYTES: u64 = 16 << 20;
+
+    /// Whether `output` bytes out of `input` bytes are too many.
+    pub(crate) fn is_bomb(&self, input: u64, output: u64) -> bool {
+        output > Self::HARMLESS_BYTES && output / self.expansion.max(1) > input
+    }
+}
+
+/// Which HTTP responses become documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statuses {
+    /// All: the status is in the document, the consumer decides.
+    Any,
+    /// Only 2xx; others are skipped and counted.
+    Success,
+}

@@ -1,0 +1,270 @@
+//! What comes out of a corpus: documents, and notices about what did not become one.
+//!
+//! Bad content is not an error. A reader yields a stream of [`Item`]s in input order: a
+//! [`Document`], or a [`Warning`] that names file, position and reason. Nothing disappears without
+//! one of the two.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use arose::digest::Digest;
+
+use crate::html::{ImageTerm, Metadata};
+
+/// One readable document, wherever it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// The name the input gives it: an `id` field, a WARC record id; none for bare files.
+    pub id: Option<String>,
+    /// Its address, as written in the input.
+    pub url: Option<String>,
+    /// Its title, where the format or the page has one.
+    pub title: Option<String>,
+    /// Its language as the input states it; nothing is guessed.
+    pub language: Option<String>,
+    /// The text.
+    pub text: String,
+    /// The images of a page, as terms at places of the text; none in other modes than `henzinger`.
+    pub images: Vec<ImageTerm>,
+    /// What a page says of itself, with its links if they were asked for; none if it is no page.
+    pub page: Option<Box<Metadata>>,
+    /// The file it was read from; `-` is standard input.
+    pub source: Arc<Path>,
+    /// Where in that file.
+    pub position: Position,
+    /// 128-bit xxh3 of the body bytes, content codings removed, character set untouched.
+    pub digest: Digest,
+    /// When it was fetched, in seconds since 1970, UTC.
+    pub fetched: Option<i64>,
+    /// The HTTP status it was served with.
+    pub status: Option<u16>,
+    /// What was wrong with it without making it unreadable.
+    pub warnings: Vec<Warning>,
+}
+
+impl Document {
+    /// The input's own name for it, else its file and position.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let place = || format!("{}#{}", self.source.display(), self.position);
+        self.id.clone().unwrap_or_else(place)
+    }
+}
+
+/// A place in a file that stays the same however the file is split among threads.
+///
+/// Positions of one file are ordered as its records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position {
+    /// Plain file: byte of the record. Compressed file: byte at which the member (frame) holding
+    /// the record starts. Parquet: row.
+    pub offset: u64,
+    /// Compressed file: byte inside that member's content; else 0.
+    pub inner: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inner {
+            0 => write!(f, "{}", self.offset),
+            inner => write!(f, "{}+{inner}", self.offset),
+        }
+    }
+}
+
+/// Something worth telling: a record that was skipped, or a blemish of one that was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The file.
+    pub source: Arc<Path>,
+    /// Where in the file.
+    pub position: Position,
+    /// What kind of thing happened; what counts are kept by.
+    pub reason: Reason,
+    /// The particulars, for people.
+    pub detail: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (source, position) = (self.source.display(), self.position);
+        write!(f, "{source}:{position}: {}", self.reason)?;
+        match self.detail.as_str() {
+            "" => Ok(()),
+            detail => write!(f, ": {detail}"),
+        }
+    }
+}
+
+/// Why something was skipped or marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A record of a kind that holds no document: a request, a revisit, a file header.
+    RecordKind,
+    /// A media type without text: an image, a font, a program.
+    MediaType,
+    /// A response whose status is not wanted.
+    Status,
+    /// A file whose format is not known.
+    UnknownFormat,
+    /// The file cannot be opened or read.
+    Unreadable,
+    /// A directory that contains itself through a symbolic link.
+    SymlinkLoop,
+    /// The input ends in the middle of a record or compressed member.
+    Truncated,
+    /// A compressed member that does not decode.
+    BadCompression,
+    /// A member or body that unpacks to far more than its size allows.
+    Expansion,
+    /// Larger than the limit for one record, line or body.
+    TooLarge,
+    /// A WARC or ARC record header that makes no sense.
+    BadHeader,
+    /// A record that is longer or shorter than it says.
+    BadLength,
+    /// An HTTP message that breaks its own framing.
+    BadHttp,
+    /// A line that is not a JSON object.
+    NotAnObject,
+    /// A CSV record that cannot be split into the columns of its header.
+    BadRow,
+    /// No field or column with text.
+    NoText,
+    /// A Parquet file or row group that does not decode.
+    BadParquet,
+    /// Bytes that are not valid in the character set; they became U+FFFD.
+    Malformed,
+    /// A page that was not taken as it stands: nested too deep, too many links, a bad base.
+    OddPage,
+}
+
+impl Reason {
+    /// Whether the input is broken, rather than intact and not wanted.
+    pub fn is_damage(self) -> bool {
+        use Reason::*;
+        !matches!(self, RecordKind | MediaType | Status | UnknownFormat)
+    }
+
+    /// A short name, the same in every version.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::RecordKind => "record kind without a document",
+            Reason::MediaType => "media type without text",
+            Reason::Status => "unwanted status",
+            Reason::UnknownFormat => "unknown format",
+            Reason::Unreadable => "unreadable",
+            Reason::SymlinkLoop => "symlink loop",
+            Reason::Truncated => "truncated",
+            Reason::BadCompression => "damaged compression",
+            Reason::Expansion => "expands too far",
+            Reason::TooLarge => "too large",
+            Reason::BadHeader => "bad record header",
+            Reason::BadLength => "wrong content length",
+            Reason::BadHttp => "bad HTTP message",
+            Reason::NotAnObject => "not a JSON object",
+            Reason::BadRow => "bad row",
+            Reason::NoText => "no text field",
+            Reason::BadParquet => "damaged parquet",
+            Reason::Malformed => "malformed characters",
+            Reason::OddPage => "odd page",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One step of a reader's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A document.
+    Document(Box<Document>),
+    /// Something that did not become one.
+    Skipped(Warning),
+}
+
+impl Item {
+    /// The file and position this is about.
+    pub fn place(&self) -> (&Arc<Path>, Position) {
+        match self {
+            Item::Document(document) => (&document.source, document.position),
+            Item::Skipped(warning) => (&warning.source, warning.position),
+        }
+    }
+}
+
+/// How much of what was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Documents delivered.
+    pub documents: u64,
+    /// Bytes of text in them.
+    pub text_bytes: u64,
+    /// Skipped records by reason.
+    pub skipped: BTreeMap<Reason, u64>,
+    /// Blemishes of delivered documents by reason.
+    pub marked: BTreeMap<Reason, u64>,
+}
+
+impl Counts {
+    /// Takes one item into account.
+    pub fn add(&mut self, item: &Item) {
+        match item {
+            Item::Document(document) => {
+                self.documents += 1;
+                self.text_bytes += document.text.len() as u64;
+                for warning in &document.warnings {
+                    *self.marked.entry(warning.reason).or_default() += 1;
+                }
+            }
+            Item::Skipped(warning) => *self.skipped.entry(warning.reason).or_default() += 1,
+        }
+    }
+
+    /// Adds the counts of another part of the same corpus.
+    pub fn merge(&mut self, other: &Counts) {
+        self.documents += other.documents;
+        self.text_bytes += other.text_bytes;
+        for (reason, n) in &other.skipped {
+            *self.skipped.entry(*reason).or_default() += n;
+        }
+        for (reason, n) in &other.marked {
+            *self.marked.entry(*reason).or_default() += n;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_file_position_and_reason() {
+        let mut warning = Warning {
+            source: Path::new("crawl.warc.gz").into(),
+            position: Position {
+                offset: 516,
+                inner: 20,
+            },
+            reason: Reason::BadLength,
+            detail: "says 12".to_owned(),
+        };
+        assert_eq!(
+            warning.to_string(),
+            "crawl.warc.gz:516+20: wrong content length: says 12"
+        );
+        warning.detail.clear();
+        warning.position.inner = 0;
+        assert_eq!(
+            warning.to_string(),
+            "crawl.warc.gz:516: wrong content length"
+        );
+    }
+}

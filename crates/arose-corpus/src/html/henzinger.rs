@@ -1,0 +1,143 @@
+//! Mode `henzinger`: the term stream of Henzinger's 2006 comparison of near-duplicate algorithms.
+//!
+//! Tags vanish, block elements leave white space, comments and scripts go. Ordinary addresses stay
+//! as text at their tag, so that two lists of different links differ. An image is one term of its
+//! own, its `src` as written: see [`ImageTerm`].
+
+use url::Url;
+
+use super::page::Collector;
+use super::sink::{Gap, Sink};
+use super::tag::Tag;
+use super::token::{Name, Text, TextKind, Token, Tokenizer};
+use super::{Config, Extracted, ImageTerm, Switch};
+
+/// Reads a page in this mode.
+pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
+    let mut reader = Reader {
+        config,
+        sink: Sink::with_capacity(html.len() / 2),
+        images: Vec::new(),
+        collector: Collector::new(config.links),
+        templates: 0,
+        hides_text: false,
+    };
+    let mut tokenizer = Tokenizer::new(html);
+    while let Some(token) = tokenizer.next_token() {
+        match token {
+            Token::Text(text) => reader.text(text),
+            Token::Start(name) => reader.start(name, &tokenizer),
+            Token::End(name) => reader.end(name),
+            Token::Comment(_) | Token::Doctype(_) => {}
+        }
+    }
+    let mut warnings = Vec::new();
+    let metadata = reader.collector.finish(page_url, html.len(), &mut warnings);
+    Extracted {
+        text: reader.sink.text,
+        images: reader.images,
+        metadata,
+        warnings,
+    }
+}
+
+struct Reader<'a, 'c> {
+    config: &'c Config,
+    sink: Sink,
+    images: Vec<ImageTerm>,
+    collector: Collector<'a>,
+    /// Open `template` elements; their content is not part of the page.
+    templates: usize,
+    /// Whether the last tag opened an element whose text nobody sees.
+    hides_text: bool,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn text(&mut self, text: Text<'_>) {
+        if self.hides_text || self.templates > 0 {
+            return;
+        }
+        let decoded = text.decoded();
+        self.collector.text(&decoded);
+        if text.kind == TextKind::Data && memchr::memchr(b'\0', decoded.as_bytes()).is_some() {
+            self.sink.push(&decoded.replace('\0', ""));
+        } else {
+            self.sink.push(&decoded);
+        }
+    }
+
+    fn start(&mut self, name: Name<'a>, tokenizer: &Tokenizer<'a>) {
+        self.hides_text = hides_text(name.tag);
+        if name.tag == Tag::Template && !name.is_foreign {
+            self.templates += 1;
+        }
+        if self.templates > 0 {
+            return;
+        }
+        if name.tag.separates() {
+            self.sink.gap(Gap::Line);
+        }
+        if let Some(address) = self.collector.start(name, tokenizer) {
+            self.sink.push_apart(&address);
+        }
+        match name.tag {
+            Tag::Img | Tag::Image => self.image(tokenizer),
+            Tag::Area if self.config.alt == Switch::On => self.alt(tokenizer),
+            Tag::Meta if self.config.meta == Switch::On => self.meta(tokenizer),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, name: Name<'_>) {
+        self.hides_text = false;
+        self.collector.end();
+        if name.tag == Tag::Template {
+            self.templates = self.templates.saturating_sub(1);
+        }
+        if name.tag.separates() {
+            self.sink.gap(Gap::Line);
+        }
+    }
+
+    fn image(&mut self, tokenizer: &Tokenizer<'_>) {
+        if let Some(src) = tokenizer.attribute("src") {
+            let src = src.trim();
+            if !src.is_empty() {
+                self.images.push(ImageTerm {
+                    at: self.sink.text.len(),
+                    src: src.to_owned(),
+                });
+            }
+        }
+        if self.config.alt == Switch::On {
+            self.alt(tokenizer);
+        }
+    }
+
+    fn alt(&mut self, tokenizer: &Tokenizer<'_>) {
+        if let Some(alt) = tokenizer.attribute("alt") {
+            self.sink.push_apart(&alt);
+        }
+    }
+
+    fn meta(&mut self, tokenizer: &Tokenizer<'_>) {
+        let describes = |name: &str| {
+            name.eq_ignore_ascii_case("description") || name.eq_ignore_ascii_case("keywords")
+        };
+        if tokenizer
+            .attribute("name")
+            .is_some_and(|name| describes(name.trim()))
+            && let Some(content) = tokenizer.attribute("content")
+        {
+            self.sink.push_apart(&content);
+        }
+    }
+}
+
+/// Elements whose text a browser does not show.
+pub(super) fn hides_text(tag: Tag) -> bool {
+    matches!(
+        tag,
+        Tag::Script | Tag::Style | Tag::Noscript | Tag::Iframe | Tag::Noembed | Tag::Noframes
+    )
+}

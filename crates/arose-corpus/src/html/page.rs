@@ -1,0 +1,331 @@
+//! What a page says about itself and where it points: the metadata all modes share.
+//!
+//! The collector looks at each start tag once. Addresses are resolved at the end, since `<base>`
+//! may come late, and only when asked for: resolving is the dearest part of reading a page full of
+//! links.
+
+use std::borrow::Cow;
+
+use url::Url;
+
+use super::Warning;
+use super::resolve::{Resolver, is_web};
+use super::tag::Tag;
+use super::token::{Name, Tokenizer};
+
+/// A link to follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Absolute `http` or `https` address; as written when the page's own address is unknown.
+    pub url: String,
+    /// Whether the link carries `rel=nofollow`.
+    pub nofollow: bool,
+}
+
+/// The page in another language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alternate {
+    /// As written: a language tag or `x-default`.
+    pub lang: String,
+    /// Resolved like [`Link::url`].
+    pub url: String,
+}
+
+/// `<meta name=robots>`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaRobots {
+    /// The page asks not to be indexed.
+    pub noindex: bool,
+    /// The page asks that none of its links be followed.
+    pub nofollow: bool,
+}
+
+/// `<meta http-equiv=refresh>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refresh {
+    /// Whole seconds to wait.
+    pub seconds: u32,
+    /// Where to go, resolved like [`Link::url`]; nothing means the page itself.
+    pub url: Option<String>,
+}
+
+/// What a page says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The first `<title>`, white space collapsed; nothing when empty.
+    pub title: Option<String>,
+    /// `lang` of `<html>`, else `xml:lang`, else `<meta http-equiv=content-language>`.
+    pub lang: Option<String>,
+    /// The first `<base href>`, resolved against the page's address.
+    pub base: Option<String>,
+    /// The first `<link rel=canonical>`.
+    pub canonical: Option<String>,
+    /// `<link rel=alternate hreflang=…>` in order.
+    pub alternates: Vec<Alternate>,
+    /// The union of all `<meta name=robots>`.
+    pub robots: MetaRobots,
+    /// The first `<meta http-equiv=refresh>`.
+    pub refresh: Option<Refresh>,
+    /// `href` of `a` and `area`, `src` of `frame` and `iframe`, in order.
+    pub links: Vec<Link>,
+}
+
+/// Whether the addresses of links are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// Leave [`Metadata::links`] empty.
+    #[default]
+    Skip,
+    /// Collect and resolve them.
+    Collect,
+}
+
+/// Gathers metadata while a page is read.
+#[derive(Debug)]
+pub(super) struct Collector<'a> {
+    links: Links,
+    found: Metadata,
+    /// Links as written.
+    hrefs: Vec<Href<'a>>,
+    reads_title: bool,
+}
+
+/// A link as written.
+#[derive(Debug)]
+struct Href<'a> {
+    raw: Cow<'a, str>,
+    nofollow: bool,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(links: Links) -> Self {
+        Self {
+            links,
+            found: Metadata::default(),
+            hrefs: Vec::new(),
+            reads_title: false,
+        }
+    }
+
+    /// Looks at the start tag just read; returns the address it points to, for the caller's text.
+    #[inline]
+    pub(super) fn start(
+        &mut self,
+        name: Name<'a>,
+        tokenizer: &Tokenizer<'a>,
+    ) -> Option<Cow<'a, str>> {
+        self.reads_title = false;
+        match name.tag {
+            Tag::A | Tag::Area => return self.link(tokenizer, "href"),
+            Tag::Frame | Tag::Iframe => return self.link(tokenizer, "src"),
+            Tag::Title => {
+                self.reads_title = self.found.title.is_none() && !name.is_foreign;
+            }
+            Tag::Base => {
+                let href = || trimmed(tokenizer, "href");
+                self.found.base = self.found.base.take().or_else(href);
+            }
+            Tag::Html => {
+                let lang = || trimmed(tokenizer, "lang").or_else(|| trimmed(tokenizer, "xml:lang"));
+                self.found.lang = self.found.lang.take().or_else(lang);
+            }
+            Tag::Link => self.link_element(tokenizer),
+            Tag::Meta => self.meta(tokenizer),
+            _ => {}
+        }
+        None
+    }
+
+    /// Looks at text just read.
+    #[inline]
+    pub(super) fn text(&mut self, decoded: &str) {
+        if self.reads_title {
+            self.reads_title = false;
+            let words: Vec<&str> = decoded.split_ascii_whitespace().collect();
+            self.found.title = (!words.is_empty()).then(|| words.join(" "));
+        }
+    }
+
+    /// Looks at an end tag just read.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.reads_title = false;
+    }
+
+    /// The title so far, or nothing.
+    pub(super) fn title(&self) -> &str {
+        self.found.title.as_deref().unwrap_or_default()
+    }
+
+    /// Everything found, addresses resolved.
+    pub(super) fn finish(
+        self,
+        page_url: Option<&Url>,
+        input_bytes: usize,
+        warnings: &mut Vec<Warning>,
+    ) -> Metadata {
+        let mut found = self.found;
+        let declared = found.base.as_deref().and_then(|href| parse(page_url, href));
+        if found.base.is_some() && declared.is_none() {
+            warnings.push(Warning::BadBase);
+        }
+        let mut resolver = Budgeted {
+            resolver: declared.as_ref().or(page_url).map(Resolver::new),
+            left: LINK_BYTES_SLACK + LINK_EXPANSION * input_bytes,
+        };
+        found.base = declared.as_ref().map(Url::to_string);
+        found.canonical = found.canonical.and_then(|href| resolver.resolve(&href));
+        if let Some(refresh) = &mut found.refresh {
+            refresh.url = refresh.url.take().and_then(|href| resolver.resolve(&href));
+        }
+        found.alternates.retain_mut(|alternate| {
+            let url = resolver.resolve(&alternate.url);
+            url.map(|url| alternate.url = url).is_some()
+        });
+        found.links.reserve_exact(self.hrefs.len());
+        for Href { raw, nofollow } in self.hrefs {
+            if let Some(url) = resolver.resolve(raw.trim()) {
+                found.links.push(Link { url, nofollow });
+            }
+        }
+        if resolver.left == 0 {
+            warnings.push(Warning::LinksTruncated);
+        }
+        found
+    }
+
+    fn link(&mut self, tokenizer: &Tokenizer<'a>, attribute: &str) -> Option<Cow<'a, str>> {
+        let href = tokenizer.attribute(attribute)?;
+        if self.links == Links::Collect {
+            let nofollow = tokenizer
+                .attribute("rel")
+                .is_some_and(|rel| has_word(&rel, "nofollow"));
+            self.hrefs.push(Href {
+                raw: href.clone(),
+                nofollow,
+            });
+        }
+        Some(href)
+    }
+
+    fn link_element(&mut self, tokenizer: &Tokenizer<'_>) {
+        let (Some(rel), Some(href)) = (tokenizer.attribute("rel"), trimmed(tokenizer, "href"))
+        else {
+            return;
+        };
+        if has_word(&rel, "canonical") && self.found.canonical.is_none() {
+            self.found.canonical = Some(href);
+        } else if has_word(&rel, "alternate")
+            && let Some(lang) = trimmed(tokenizer, "hreflang")
+        {
+            self.found.alternates.push(Alternate { lang, url: href });
+        }
+    }
+
+    fn meta(&mut self, tokenizer: &Tokenizer<'_>) {
+        let Some(content) = tokenizer.attribute("content") else {
+            return;
+        };
+        let is = |attribute: &str, value: &str| {
+            tokenizer
+                .attribute(attribute)
+                .is_some_and(|found| found.trim().eq_ignore_ascii_case(value))
+        };
+        if is("name", "robots") {
+            self.found.robots.noindex |= has_word(&content, "noindex") | has_word(&content, "none");
+            self.found.robots.nofollow |=
+                has_word(&content, "nofollow") | has_word(&content, "none");
+        } else if is("http-equiv", "refresh") {
+            self.found.refresh = self
+                .found
+                .refresh
+                .take()
+                .or_else(|| parse_refresh(&content));
+        } else if is("http-equiv", "content-language") {
+            let lang = || Some(content.trim().to_owned()).filter(|lang| !lang.is_empty());
+            self.found.lang = self.found.lang.take().or_else(lang);
+        }
+    }
+}
+
+/// Resolved links may together have this many times the bytes of the page, and some slack: a long
+/// `<base>` before many short links would otherwise fill any memory.
+const LINK_EXPANSION: usize = 16;
+const LINK_BYTES_SLACK: usize = 1 << 16;
+
+/// Resolves links as long as their bytes stay below a budget.
+struct Budgeted<'u> {
+    resolver: Option<Resolver<'u>>,
+    left: usize,
+}
+
+impl Budgeted<'_> {
+    /// The absolute web address, or the link itself when there is no base to resolve it against.
+    fn resolve(&mut self, href: &str) -> Option<String> {
+        if self.left == 0 {
+            return None;
+        }
+        let url = match &self.resolver {
+            Some(resolver) => resolver.resolve(href)?,
+            None => href.to_owned(),
+        };
+        self.left = self.left.saturating_sub(url.len());
+        Some(url)
+    }
+}
+
+fn parse(base: Option<&Url>, href: &str) -> Option<Url> {
+    let url = match base {
+        Some(base) => base.join(href),
+        None => Url::parse(href),
+    };
+    url.ok().filter(is_web)
+}
+
+/// `5; url=/next` in the many forms browsers take.
+fn parse_refresh(content: &str) -> Option<Refresh> {
+    let content = content.trim_start();
+    let digits = content.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 && !content.starts_with('.') {
+        return None;
+    }
+    let seconds = content[..digits]
+        .parse()
+        .unwrap_or(if digits == 0 { 0 } else { u32::MAX });
+    let rest = content[digits..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim();
+    let url = strip_url_key(rest);
+    let url = match url.chars().next() {
+        Some(quote @ ('"' | '\'')) => url[1..].split(quote).next().unwrap_or_default(),
+        _ => url,
+    };
+    Some(Refresh {
+        seconds,
+        url: (!url.is_empty()).then(|| url.to_owned()),
+    })
+}
+
+/// Takes off `url =`, if that is what the text starts with.
+fn strip_url_key(text: &str) -> &str {
+    let Some((key, tail)) = text.split_at_checked(3) else {
+        return text;
+    };
+    match tail.trim_start().strip_prefix('=') {
+        Some(value) if key.eq_ignore_ascii_case("url") => value.trim_start(),
+        _ => text,
+    }
+}
+
+/// Whether a list separated by blanks or commas holds the word, in any case.
+fn has_word(list: &str, word: &str) -> bool {
+    list.split([' ', ',', '\t', '\n', '\r', '\x0c'])
+        .any(|item| item.eq_ignore_ascii_case(word))
+}
+
+/// An attribute without white space around it; nothing when empty.
+fn trimmed(tokenizer: &Tokenizer<'_>, name: &str) -> Option<String> {
+    let value = tokenizer.attribute(name)?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}

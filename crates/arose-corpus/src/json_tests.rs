@@ -1,0 +1,209 @@
+use proptest::prelude::*;
+use serde_json::Value as Tree;
+
+use super::*;
+
+/// Top-level strings and numbers by key, the last of equal keys.
+fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
+    let mut fields: Vec<(String, Option<String>)> = Vec::new();
+    scan(line, |key, value| {
+        let key = key.unescape().0.into_owned();
+        let value = match value {
+            Value::Text(text) => Some(text.unescape().0.into_owned()),
+            Value::Number(number) => Some(String::from_utf8_lossy(number).into_owned()),
+            Value::Other => None,
+        };
+        match fields.iter_mut().find(|(name, _)| *name == key) {
+            Some(field) => field.1 = value,
+            None => fields.push((key, value)),
+        }
+    })?;
+    Ok(fields)
+}
+
+/// The same by way of a full parser.
+fn parsed(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
+    let Ok(Tree::Object(map)) = serde_json::from_slice::<Tree>(line) else {
+        return None;
+    };
+    let fields = map.into_iter().map(|(key, value)| match value {
+        Tree::String(text) => (key, Some(text)),
+        Tree::Number(_) => (key, Some("number".to_owned())),
+        _ => (key, None),
+    });
+    Some(fields.collect())
+}
+
+/// Numbers are compared by kind: a full parser rounds them.
+fn without_numbers(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
+    let mut numbers = Vec::new();
+    let result = scan(line, |key, value| {
+        if matches!(value, Value::Number(_)) {
+            numbers.push(key.unescape().0.into_owned());
+        }
+    });
+    result.ok()?;
+    let mut fields = scanned(line).ok()?;
+    for field in &mut fields {
+        let is_number = field.1.as_deref().is_some_and(|v| v.parse::<f64>().is_ok());
+        if is_number && numbers.contains(&field.0) {
+            field.1 = Some("number".to_owned());
+        }
+    }
+    Some(fields)
+}
+
+#[track_caller]
+fn check(line: &str, fields: &[(&str, Option<&str>)]) {
+    let expected: Vec<_> = fields
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.map(str::to_owned)))
+        .collect();
+    assert_eq!(scanned(line.as_bytes()), Ok(expected));
+}
+
+#[test]
+fn strings_numbers_and_the_rest() {
+    check("{}", &[]);
+    check(
+        r#" { "text" : "a\nb" , "id":-1.5e3, "x":null,"y":{"text":[1,{"z":"]"}]} } "#,
+        &[
+            ("text", Some("a\nb")),
+            ("id", Some("-1.5e3")),
+            ("x", None),
+            ("y", None),
+        ],
+    );
+}
+
+#[test]
+fn escapes() {
+    check(
+        r#"{"t\u0065xt":"\"\\\/\b\f\n\r\t\u00e9\ud83c\udf39"}"#,
+        &[("text", Some("\"\\/\u{8}\u{c}\n\r\té🌹"))],
+    );
+}
+
+#[test]
+fn lone_surrogates_and_bad_bytes_are_replaced_and_told() {
+    for line in [
+        &br#"{"t":"a\ud800b"}"#[..],
+        b"{\"t\":\"a\xffb\"}",
+        b"{\"t\":\"a\\n\xffb\"}",
+    ] {
+        let mut seen = None;
+        let result = scan(line, |_, value| {
+            if let Value::Text(text) = value {
+                seen = Some(text.unescape());
+            }
+        });
+        assert_eq!(result, Ok(()));
+        let (text, is_lossy) = seen.expect("one field");
+        assert!(is_lossy && text.contains('\u{fffd}'), "{text}");
+    }
+}
+
+#[test]
+fn refused() {
+    for line in [
+        "",
+        "[1]",
+        "42",
+        "\"text\"",
+        "{",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{\"a\":01}",
+        "{\"a\":1} x",
+        "{\"a\":\"b}",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"\\u12\"}",
+        "{\"a\":[1}}",
+        "{\"a\":[1,]}",
+        "{\"a\":{\"b\":1,}}",
+        "{\"a\":-}",
+        "{\"a\":1.}",
+        "{\"a\":nul}",
+        "{a:1}",
+        "{\"a\":{]}",
+        "{\"a\":[}",
+        "{\"a\":[1 2]}",
+        "{\"a\":[,1]}",
+    ] {
+        assert!(scanned(line.as_bytes()).is_err(), "{line}");
+        assert!(parsed(line.as_bytes()).is_none(), "{line}");
+    }
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let nested = |n: usize| format!("{{\"a\":{}{}}}", "[".repeat(n), "]".repeat(n));
+    assert!(scanned(nested(126).as_bytes()).is_ok());
+    assert!(scanned(nested(128).as_bytes()).is_err());
+    assert!(scanned(nested(1_000_000).as_bytes()).is_err());
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    let text = proptest::collection::vec(any::<char>(), 0..12)
+        .prop_map(|letters| letters.into_iter().collect::<String>());
+    let leaf = prop_oneof![
+        Just(Tree::Null),
+        any::<bool>().prop_map(Tree::from),
+        any::<i64>().prop_map(Tree::from),
+        (-1e9..1e9f64).prop_map(Tree::from),
+        text.clone().prop_map(Tree::from),
+    ];
+    leaf.prop_recursive(4, 24, 5, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Tree::from),
+            proptest::collection::vec((text.clone(), inner), 0..5)
+                .prop_map(|fields| Tree::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_full_parser_on_objects(fields in proptest::collection::vec((".{0,6}", tree()), 0..6)) {
+        let object = Tree::Object(fields.into_iter().collect());
+        for line in [object.to_string(), serde_json::to_string_pretty(&object).expect("no maps with odd keys")] {
+            prop_assert_eq!(without_numbers(line.as_bytes()), parsed(line.as_bytes()));
+        }
+    }
+
+    /// A scanner that steps over values must not accept what a parser would refuse.
+    #[test]
+    fn agrees_with_a_full_parser_on_mutations(
+        fields in proptest::collection::vec(("[a-c]{1,2}", tree()), 1..4),
+        edits in proptest::collection::vec((any::<proptest::sample::Index>(), "[\\[\\]{}\",:0-9eE.+\\-tfn a-c\\\\]"), 1..3),
+    ) {
+        let object = Tree::Object(fields.into_iter().collect());
+        let mut line = object.to_string().into_bytes();
+        for (index, letter) in edits {
+            let at = index.index(line.len());
+            line[at] = letter.as_bytes()[0];
+        }
+        // Bytes are overwritten, so a letter may be broken: what is forgiven here, a full parser
+        // refuses.
+        prop_assume!(std::str::from_utf8(&line).is_ok());
+        prop_assume!(!String::from_utf8_lossy(&line).to_lowercase().contains("\\ud"));
+        prop_assume!(!line.iter().any(|&b| b < 0x20));
+        // A number beyond the range of `f64` is no error here.
+        let ours = without_numbers(&line);
+        if let Some(theirs) = parsed(&line) {
+            prop_assert_eq!(ours, Some(theirs));
+        } else if let Some(fields) = ours {
+            let is_huge = String::from_utf8_lossy(&line).to_lowercase().contains('e');
+            prop_assert!(is_huge, "accepted {:?}", fields);
+        }
+    }
+
+    #[test]
+    fn any_bytes(line in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let mut object = b"{\"a\":".to_vec();
+        object.extend(&line);
+        let _ = scanned(&line);
+        let _ = scanned(&object);
+    }
+}

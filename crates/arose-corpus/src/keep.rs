@@ -1,0 +1,348 @@
+//! Copies chosen records of a file, bytes untouched, into a file of the same format.
+//!
+//! Deduplication decides which documents stay; here they leave in the format they came in, with
+//! every field that we do not even know. The file is read a second time, in order, and compared
+//! with the ascending list of positions:
+//!
+//! | format | what is copied |
+//! |---|---|
+//! | JSON lines | the line |
+//! | CSV | the header row and the row |
+//! | Parquet | the row with all its columns, and the file's own metadata |
+//! | WARC, ARC | the record, and the records that describe the file |
+//! | a file that is one document | the file |
+//!
+//! The copy is packed like the original. A record that is alone in its gzip member or zstd frame is
+//! copied packed as it is, so the cost is that of reading; others are packed anew, one member each.
+//! A record with a wrong length is copied with the block that was found, and its header, wrong
+//! length included, stays as it was.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+use arrow_select::filter::filter_record_batch;
+use flate2::write::GzEncoder;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::properties::WriterProperties;
+
+use crate::config::Config;
+use crate::csv::RowCutter;
+use crate::document::Position;
+use crate::error::Error;
+use crate::input::Origin;
+use crate::lines::{Cut, LineCutter};
+use crate::open::{Format, sniff};
+use crate::parquet::guarded;
+use crate::raw::{CHUNK, Handle};
+use crate::stream::{Packing, Stream};
+use crate::warc::cut::{Blocks, Record, RecordCutter};
+use crate::warc::dialect::Dialect;
+use crate::warc::write::gzip;
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Positions at which a record was found and copied.
+    pub copied: u64,
+    /// Positions at which no record starts.
+    pub missing: u64,
+}
+
+/// Copies the records of the file `source` that start at `positions`, which must ascend.
+///
+/// # Errors
+///
+/// If the file cannot be read or the output not be written.
+pub fn keep(
+    source: &Path,
+    positions: &[Position],
+    out: impl Write + Send,
+    config: &Config,
+) -> Result<Kept, Error> {
+    let io = |what| {
+        move |error| Error::Io {
+            what,
+            path: source.to_owned(),
+            source: error,
+        }
+    };
+    let open = || File::open(source).map_err(io("cannot open"));
+    let mut stream = Stream::new(Handle::File(open()?), &config.limits);
+    let format = sniff(stream.fill(CHUNK), source, Origin::Named, config);
+    let packing = stream.packing();
+    let mut chosen = Chosen {
+        positions,
+        kept: Kept::default(),
+    };
+    let path: Arc<Path> = source.into();
+    let result = match format {
+        Some(Format::Parquet) => {
+            return keep_rows(open()?, positions, out).map_err(|error| Error::Parquet {
+                path: source.to_owned(),
+                source: error,
+            });
+        }
+        Some(Format::JsonLines) => {
+            let cutter = LineCutter::new(&path, stream, config);
+            Packed::new(out, packing).and_then(|out| keep_lines(&mut chosen, cutter, out))
+        }
+        Some(Format::Csv { delimiter }) => {
+            let cutter = RowCutter::new(&path, stream, delimiter, config);
+            Packed::new(out, packing).and_then(|out| keep_cells(&mut chosen, cutter, out))
+        }
+        Some(format @ (Format::Warc | Format::Arc)) => {
+            let dialect = match format {
+                Format::Arc => Dialect::Arc,
+                _ => Dialect::Warc,
+            };
+            let cutter = RecordCutter::new(&path, stream, dialect, config, Blocks::All);
+            let archive = Archive {
+                original: open()?,
+                packing,
+                out,
+            };
+            archive.keep(&mut chosen, cutter)
+        }
+        Some(Format::Html | Format::Xml | Format::Text) | None => {
+            keep_whole(&mut chosen, open()?, out)
+        }
+    };
+    result.map_err(io("cannot copy"))?;
+    Ok(chosen.finish())
+}
+
+/// The positions still to come.
+struct Chosen<'a> {
+    positions: &'a [Position],
+    kept: Kept,
+}
+
+impl Chosen<'_> {
+    /// Whether the record at `position` stays; records must be asked for in order.
+    fn has(&mut self, position: Position) -> bool {
+        while let [first, rest @ ..] = self.positions
+            && *first <= position
+        {
+            let is_it = *first == position;
+            self.positions = rest;
+            if is_it {
+                self.kept.copied += 1;
+                return true;
+            }
+            self.kept.missing += 1;
+        }
+        false
+    }
+
+    fn finish(self) -> Kept {
+        Kept {
+            missing: self.kept.missing + self.positions.len() as u64,
+            ..self.kept
+        }
+    }
+}
+
+/// An output that is packed as a whole.
+enum Packed<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::Encoder<'static, W>),
+}
+
+impl<W: Write> Packed<W> {
+    fn new(out: W, packing: Packing) -> io::Result<Self> {
+        Ok(match packing {
+            Packing::Plain => Packed::Plain(out),
+            Packing::Gzip => Packed::Gzip(GzEncoder::new(out, flate2::Compression::default())),
+            Packing::Zstd => Packed::Zstd(zstd::Encoder::new(out, 0)?),
+        })
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Packed::Plain(out) => out.write_all(bytes),
+            Packed::Gzip(out) => out.write_all(bytes),
+            Packed::Zstd(out) => out.write_all(bytes),
+        }
+    }
+
+    /// Writes a line, ended whether or not the original was.
+    fn put_line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.put(line.strip_suffix(b"\n").unwrap_or(line))?;
+        self.put(b"\n")
+    }
+
+    fn finish(self) -> io::Result<()> {
+        let mut out = match self {
+            Packed::Plain(out) => out,
+            Packed::Gzip(out) => out.finish()?,
+            Packed::Zstd(out) => out.finish()?,
+        };
+        out.flush()
+    }
+}
+
+fn keep_lines(
+    chosen: &mut Chosen<'_>,
+    mut cutter: LineCutter,
+    mut out: Packed<impl Write>,
+) -> io::Result<()> {
+    while let Some(cut) = cutter.next() {
+        let Cut::Block(block) = cut else {
+            continue;
+        };
+        for (start, line) in block.lines() {
+            if chosen.has(block.place(start).position) {
+                out.put_line(line)?;
+            }
+        }
+    }
+    out.finish()
+}
+
+fn keep_cells(
+    chosen: &mut Chosen<'_>,
+    mut cutter: RowCutter,
+    mut out: Packed<impl Write>,
+) -> io::Result<()> {
+    out.put_line(cutter.header())?;
+    while let Some(row) = cutter.row() {
+        if let Ok(row) = row
+            && chosen.has(row.position)
+        {
+            out.put_line(&row.raw)?;
+        }
+    }
+    out.finish()
+}
+
+/// A file that is one document stays or goes.
+fn keep_whole(chosen: &mut Chosen<'_>, mut original: File, mut out: impl Write) -> io::Result<()> {
+    if chosen.has(Position::default()) {
+        io::copy(&mut original, &mut out)?;
+    }
+    out.flush()
+}
+
+/// A web archive being copied.
+struct Archive<W> {
+    /// The file, to copy packed bytes from.
+    original: File,
+    packing: Packing,
+    out: W,
+}
+
+impl<W: Write> Archive<W> {
+    fn keep(mut self, chosen: &mut Chosen<'_>, mut cutter: RecordCutter) -> io::Result<()> {
+        let file_end = self.original.metadata()?.len();
+        // A record waits until it is known where the next one starts.
+        let mut waiting: Option<Record> = None;
+        let mut is_first = true;
+        loop {
+            let next = cutter.record();
+            if let Some(record) = waiting.take() {
+                let end = match &next {
+                    None => Some(file_end),
+                    Some(Ok(next)) => Some(next.place.position)
+                        .filter(|position| position.inner == 0)
+                        .map(|position| position.offset),
+                    Some(Err(_)) => None,
+                };
+                self.put(&record, end)?;
+            }
+            let record = match next {
+                None => return self.out.flush(),
+                Some(Err(_)) => continue,
+                Some(Ok(record)) => record,
+            };
+            let position = record.place.position;
+            if std::mem::take(&mut is_first) && self.packing == Packing::Zstd {
+                // A dictionary may come before the first record.
+                self.copy(0, position.offset)?;
+            }
+            let is_chosen = chosen.has(position);
+            if is_chosen || matches!(record.head.kind.as_str(), "warcinfo" | "filedesc") {
+                waiting = Some(record);
+            }
+        }
+    }
+
+    /// Copies a record whose packed bytes reach to `end`, if it is alone in them.
+    fn put(&mut self, record: &Record, end: Option<u64>) -> io::Result<()> {
+        let Position { offset, inner } = record.place.position;
+        let is_alone = self.packing != Packing::Plain && inner == 0;
+        if let Some(end) = end.filter(|&end| is_alone && end > offset) {
+            return self.copy(offset, end);
+        }
+        let separator: &[u8] = match record.dialect {
+            Dialect::Warc => b"\r\n\r\n",
+            Dialect::Arc => b"\n",
+        };
+        let parts = [&record.raw_head, &record.block[..], separator];
+        match self.packing {
+            Packing::Plain => self.out.write_all(&parts.concat()),
+            Packing::Gzip => self.out.write_all(&gzip(&parts)?),
+            Packing::Zstd => self
+                .out
+                .write_all(&zstd::encode_all(&parts.concat()[..], 0)?),
+        }
+    }
+
+    fn copy(&mut self, start: u64, end: u64) -> io::Result<()> {
+        self.original.seek(SeekFrom::Start(start))?;
+        io::copy(&mut (&self.original).take(end - start), &mut self.out)?;
+        Ok(())
+    }
+}
+
+/// Copies rows with all their columns.
+fn keep_rows(
+    file: File,
+    positions: &[Position],
+    out: impl Write + Send,
+) -> Result<Kept, ParquetError> {
+    let mut chosen = Chosen {
+        positions,
+        kept: Kept::default(),
+    };
+    guarded(|| {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+        let properties = like(builder.metadata());
+        let mut writer = ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties))?;
+        let mut row = 0;
+        for batch in builder.with_batch_size(1024).build()? {
+            let batch = batch?;
+            let mask: BooleanArray = (row..row + batch.num_rows() as u64)
+                .map(|offset| Some(chosen.has(Position { offset, inner: 0 })))
+                .collect();
+            row += batch.num_rows() as u64;
+            writer.write(&filter_record_batch(&batch, &mask)?)?;
+        }
+        writer.close().map(drop)
+    })?;
+    Ok(chosen.finish())
+}
+
+/// Settings that write a file like the one described: its compression and the notes of those who
+/// made it.
+fn like(metadata: &ParquetMetaData) -> WriterProperties {
+    let mut groups = metadata.row_groups().iter();
+    let column = groups.next().and_then(|group| group.columns().first());
+    let notes = metadata.file_metadata().key_value_metadata().cloned();
+    let notes = notes.map(|mut notes| {
+        // The writer adds its own.
+        notes.retain(|note| note.key != "ARROW:schema");
+        notes
+    });
+    WriterProperties::builder()
+        .set_compression(column.map_or(Compression::UNCOMPRESSED, |column| column.compression()))
+        .set_key_value_metadata(notes)
+        .build()
+}

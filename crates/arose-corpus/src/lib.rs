@@ -1,0 +1,57 @@
+//! Documents in and out: web archives, JSON lines, Parquet, CSV and folders of pages.
+//!
+//! [`read`] turns whatever the user names into a stream of [`Document`]s, with many threads, in
+//! input order, in bounded memory. [`html`] turns pages into text, links and metadata. Any bytes
+//! are legal input: what cannot be read is an [`Item::Skipped`] with file, position and reason, and
+//! the rest is read all the same.
+//!
+//! ```
+//! use arose_corpus::{Config, Item, read_from};
+//! use std::path::Path;
+//!
+//! let lines = "{\"text\": \"a rose\"}\n[1, 2]\n{\"text\": \"is a rose\"}\n";
+//! let mut texts = Vec::new();
+//! for item in read_from(Path::new("roses.jsonl"), lines.as_bytes(), Config::default()) {
+//!     match item {
+//!         Item::Document(document) => texts.push(document.text),
+//!         Item::Skipped(warning) => assert_eq!(
+//!             warning.to_string(),
+//!             "roses.jsonl:19: not a JSON object: it does not start with `{`",
+//!         ),
+//!     }
+//! }
+//! assert_eq!(texts, ["a rose", "is a rose"]);
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod charset;
+mod config;
+mod csv;
+mod document;
+mod error;
+mod feed;
+mod headers;
+pub mod html;
+mod http;
+mod input;
+mod json;
+mod keep;
+mod lines;
+mod open;
+mod parquet;
+mod payload;
+mod raw;
+mod read;
+mod row;
+mod stream;
+mod time;
+pub mod warc;
+mod write;
+
+pub use arose::digest::Digest;
+pub use config::{Config, Fields, Limits, Statuses};
+pub use document::{Counts, Document, Item, Position, Reason, Warning};
+pub use error::Error;
+pub use keep::{Kept, keep};
+pub use read::{Documents, read, read_from, read_map};
+pub use write::{ParquetWriter, write_json};

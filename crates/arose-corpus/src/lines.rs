@@ -1,0 +1,187 @@
+//! JSON lines: cut into blocks at line ends, then read block by block.
+//!
+//! Cutting costs one backward search for a line end per block, so a single thread can feed many
+//! that parse. A line longer than the limit is stepped over without being held.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use memchr::{memchr, memrchr};
+
+use crate::config::{Config, Fields, N_SLOTS};
+use crate::document::{Item, Reason};
+use crate::json::{self, Quoted, Value};
+use crate::raw::CHUNK;
+use crate::row::{Place, Row};
+use crate::stream::{Places, Stream};
+
+/// Whole lines.
+pub(crate) struct LineBlock {
+    pub(crate) source: Arc<Path>,
+    pub(crate) bytes: Vec<u8>,
+    index: u64,
+    places: Places,
+}
+
+/// What a cutter gives.
+pub(crate) enum Cut<B> {
+    /// Records for a worker.
+    Block(B),
+    /// Something that no record came of.
+    Skipped(Item),
+}
+
+/// Cuts a stream into blocks of whole lines.
+pub(crate) struct LineCutter {
+    source: Arc<Path>,
+    stream: Stream,
+    line_bytes: usize,
+    block_bytes: usize,
+}
+
+impl LineCutter {
+    pub(crate) fn new(source: &Arc<Path>, stream: Stream, config: &Config) -> Self {
+        Self {
+            source: Arc::clone(source),
+            stream,
+            line_bytes: config.limits.line_bytes,
+            block_bytes: config.block_bytes.get(),
+        }
+    }
+
+    /// The next block or notice; none at the end.
+    pub(crate) fn next(&mut self) -> Option<Cut<LineBlock>> {
+        let mut want = self.block_bytes;
+        loop {
+            let window = self.stream.fill(want);
+            if let Some(last) = memrchr(b'\n', window) {
+                return Some(self.cut(last + 1));
+            }
+            let length = window.len();
+            if length > self.line_bytes {
+                return Some(Cut::Skipped(self.skip_line()));
+            }
+            if self.stream.is_flowing() {
+                want = length.max(CHUNK) * 2;
+                continue;
+            }
+            // The line that a break interrupts is lost, and the break is its warning.
+            if let Some(at_break) = self.stream.resume() {
+                let place = Place::new(&self.source, at_break.position);
+                return Some(Cut::Skipped(
+                    place.skipped(at_break.reason, at_break.detail),
+                ));
+            }
+            return (length > 0).then(|| self.cut(length));
+        }
+    }
+
+    fn cut(&mut self, n: usize) -> Cut<LineBlock> {
+        let (bytes, index, places) = self.stream.take(n);
+        Cut::Block(LineBlock {
+            source: Arc::clone(&self.source),
+            bytes,
+            index,
+            places,
+        })
+    }
+
+    fn skip_line(&mut self) -> Item {
+        let place = Place::new(&self.source, self.stream.position(0));
+        loop {
+            let window = self.stream.fill(CHUNK);
+            let (length, end) = (window.len(), memchr(b'\n', window));
+            self.stream.consume(end.map_or(length, |end| end + 1));
+            if end.is_some() || length == 0 {
+                return long_line(&place, self.line_bytes);
+            }
+        }
+    }
+}
+
+fn long_line(place: &Place, limit: usize) -> Item {
+    place.skipped(
+        Reason::TooLarge,
+        format!("a line of more than {limit} bytes"),
+    )
+}
+
+impl LineBlock {
+    /// Each line that is not blank, with the index of its first byte.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let ends = memchr::memchr_iter(b'\n', &self.bytes).chain([self.bytes.len()]);
+        let mut start = 0;
+        ends.filter_map(move |end| {
+            let line = self.bytes.get(start..end)?;
+            let from = std::mem::replace(&mut start, end + 1);
+            (!line.trim_ascii().is_empty()).then_some((from, line))
+        })
+    }
+
+    /// The place of the line that starts at byte `start`.
+    pub(crate) fn place(&self, start: usize) -> Place {
+        Place::new(&self.source, self.places.at(self.index + start as u64))
+    }
+
+    /// Reads every line.
+    pub(crate) fn read(&self, config: &Config, sink: &mut dyn FnMut(Item)) {
+        for (start, line) in self.lines() {
+            let is_first = self.index == 0 && start == 0;
+            let line = match line.strip_prefix(b"\xef\xbb\xbf") {
+                Some(rest) if is_first => rest,
+                _ => line,
+            };
+            sink(read_line(line, self.place(start), config));
+        }
+    }
+}
+
+fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
+    if line.len() > config.limits.line_bytes {
+        return long_line(&place, config.limits.line_bytes);
+    }
+    let mut found = Found::default();
+    match json::scan(line, |key, value| found.offer(key, value, &config.fields)) {
+        Err(flaw) => place.skipped(Reason::NotAnObject, flaw),
+        Ok(()) => found.into_row().into_item(place, config),
+    }
+}
+
+/// The best value seen for each slot, with the rank of its name.
+#[derive(Default)]
+struct Found<'a>([Option<(usize, Value<'a>)>; N_SLOTS]);
+
+impl<'a> Found<'a> {
+    fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) {
+        for (best, names) in self.0.iter_mut().zip(fields.lists()) {
+            let Some(rank) = names.iter().position(|name| key.is(name)) else {
+                continue;
+            };
+            let is_better = best.as_ref().is_none_or(|(known, _)| rank <= *known);
+            let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
+            match value {
+                // Of equal keys the last counts, even if it holds nothing of use.
+                Value::Other if is_gone => *best = None,
+                Value::Other => {}
+                _ if is_better => *best = Some((rank, value)),
+                _ => {}
+            }
+        }
+    }
+
+    fn into_row(self) -> Row<'a> {
+        let mut row = Row::default();
+        for (slot, best) in row.values.iter_mut().zip(self.0) {
+            *slot = match best {
+                Some((_, Value::Text(text))) => {
+                    let (text, is_lossy) = text.unescape();
+                    row.is_malformed |= is_lossy;
+                    Some(text)
+                }
+                Some((_, Value::Number(number))) => Some(String::from_utf8_lossy(number)),
+                Some((_, Value::Other)) | None => None,
+            };
+        }
+        row
+    }
+}

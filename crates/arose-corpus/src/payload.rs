@@ -1,0 +1,234 @@
+//! From a body and its media type to a document's text.
+//!
+//! The one place that knows which media types hold text and what is done with each:
+//!
+//! | type | text |
+//! |---|---|
+//! | HTML, XHTML | extracted |
+//! | RSS, Atom | titles and contents of the feed and its entries |
+//! | other XML | its character data |
+//! | JSON, plain text, Markdown and the like | as it is |
+//! | style sheets, scripts, images and all others | none: skipped by reason |
+//!
+//! A missing or meaningless type is told from the first bytes.
+
+use url::Url;
+
+use crate::charset::{self, Markup};
+use crate::document::Reason;
+use crate::feed;
+use crate::html::{self, ImageTerm, Metadata};
+use crate::http::Note;
+
+/// What a document shows of itself.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) title: Option<String>,
+    pub(crate) language: Option<String>,
+    pub(crate) text: String,
+    pub(crate) images: Vec<ImageTerm>,
+    /// What a web page says of itself; none for what is no web page.
+    pub(crate) metadata: Option<Box<Metadata>>,
+    /// What was odd about a web page.
+    pub(crate) details: Vec<String>,
+    /// Whether bytes had to be replaced while decoding.
+    pub(crate) is_malformed: bool,
+}
+
+/// What a body is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Html,
+    Xml,
+    Text,
+}
+
+impl Page {
+    /// What a reader of the document should know.
+    pub(crate) fn notes(&mut self) -> Vec<Note> {
+        let malformed = self
+            .is_malformed
+            .then(|| (Reason::Malformed, String::new()));
+        let odd = self
+            .details
+            .drain(..)
+            .map(|detail| (Reason::OddPage, detail));
+        malformed.into_iter().chain(odd).collect()
+    }
+}
+
+/// Reads a body of the given `Content-Type`, which came from `url`.
+pub(crate) fn read(
+    body: &[u8],
+    content_type: Option<&str>,
+    url: Option<&str>,
+    config: &html::Config,
+) -> Result<Page, (Reason, String)> {
+    let value = content_type.unwrap_or_default();
+    let essence = value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let Some(kind) = kind_of(&essence, body) else {
+        return Err((Reason::MediaType, essence));
+    };
+    let http_charset = charset::content_type_charset(value);
+    Ok(read_as(body, kind, http_charset, url, config))
+}
+
+/// Reads a body whose kind is known.
+pub(crate) fn read_as(
+    body: &[u8],
+    kind: Kind,
+    http_charset: Option<&str>,
+    url: Option<&str>,
+    config: &html::Config,
+) -> Page {
+    let markup = match kind {
+        Kind::Html => Markup::Html,
+        Kind::Xml => Markup::Xml,
+        Kind::Text => Markup::None,
+    };
+    let (text, is_malformed) = charset::decode(body, http_charset, markup);
+    let page = match kind {
+        Kind::Html => html(&text, url, config),
+        Kind::Xml => feed::read(&text),
+        Kind::Text => Page {
+            text,
+            ..Page::default()
+        },
+    };
+    Page {
+        is_malformed,
+        ..page
+    }
+}
+
+/// The kind of a body with this media type, none for one without text.
+fn kind_of(essence: &str, body: &[u8]) -> Option<Kind> {
+    match essence {
+        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+        "text/xml" | "application/xml" => Some(xml_kind(body)),
+        "application/json" | "application/ld+json" | "application/x-ndjson" => Some(Kind::Text),
+        "text/css" | "text/javascript" | "text/ecmascript" | "text/dns" => None,
+        ""
+        | "text/plain"
+        | "application/octet-stream"
+        | "application/unknown"
+        | "unknown/unknown"
+        | "*/*"
+        | "unk"
+        | "no-type" => sniff(body, essence == "text/plain"),
+        _ if essence.starts_with("image/") => None,
+        _ if essence.ends_with("+xml") => Some(xml_kind(body)),
+        _ if essence.ends_with("+json") || essence.starts_with("text/") => Some(Kind::Text),
+        _ => None,
+    }
+}
+
+/// XML that is a web page after all.
+fn xml_kind(body: &[u8]) -> Kind {
+    let head = body[..body.len().min(1024)].to_ascii_lowercase();
+    match memchr::memmem::find(&head, b"<html").is_some() {
+        true => Kind::Html,
+        false => Kind::Xml,
+    }
+}
+
+/// Tells a body by its first bytes; text that is declared so stays text even if it looks like
+/// markup.
+pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
+    let head = &body[..body.len().min(1024)];
+    let has_utf16_mark = head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]);
+    let is_binary = head
+        .iter()
+        .any(|&b| matches!(b, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f));
+    if is_binary && !has_utf16_mark {
+        return None;
+    }
+    if is_declared_text {
+        return Some(Kind::Text);
+    }
+    let start = head.trim_ascii_start().to_ascii_lowercase();
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
+    const HTML: [&[u8]; 9] = [
+        b"<!doctype html",
+        b"<html",
+        b"<head",
+        b"<body",
+        b"<title",
+        b"<script",
+        b"<div",
+        b"<p>",
+        b"<!--",
+    ];
+    match () {
+        () if start.starts_with(b"<?xml") => Some(xml_kind(body)),
+        () if start.starts_with(b"<rss") || start.starts_with(b"<feed") => Some(Kind::Xml),
+        () if HTML.iter().any(|tag| start.starts_with(tag)) => Some(Kind::Html),
+        () => Some(Kind::Text),
+    }
+}
+
+/// The text of a web page; `url` is where it came from.
+pub(crate) fn html(source: &str, url: Option<&str>, config: &html::Config) -> Page {
+    let url = url.and_then(|url| Url::parse(url).ok());
+    let extracted = html::extract(source, url.as_ref(), config);
+    let details = extracted.warnings.iter().map(|warning| warning.to_string());
+    Page {
+        title: extracted.metadata.title.clone(),
+        language: extracted.metadata.lang.clone(),
+        text: extracted.text,
+        images: extracted.images,
+        details: details.collect(),
+        metadata: Some(Box::new(extracted.metadata)),
+        is_malformed: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content_type: Option<&str>, body: &[u8], expected: Result<&str, Reason>) {
+        let config = html::Config::default();
+        let text = read(body, content_type, None, &config).map(|page| page.text.trim().to_owned());
+        let text = text.map_err(|(reason, _)| reason);
+        assert_eq!(text.as_ref().map(String::as_str).map_err(|r| *r), expected);
+    }
+
+    #[test]
+    fn by_type() {
+        check(Some("text/html"), b"<p>rose</p>", Ok("rose"));
+        check(Some("TEXT/HTML ; charset=x"), b"<p>rose</p>", Ok("rose"));
+        check(Some("text/plain"), b"<p>rose</p>", Ok("<p>rose</p>"));
+        check(Some("application/json"), b"{\"a\":1}", Ok("{\"a\":1}"));
+        check(Some("text/xml"), b"<?xml version='1.0'?><a>b</a>", Ok("b"));
+        check(
+            Some("application/xml"),
+            b"<?xml version='1.0'?><html><p>b",
+            Ok("b"),
+        );
+        check(Some("image/svg+xml"), b"<svg/>", Err(Reason::MediaType));
+        check(Some("image/png"), b"text", Err(Reason::MediaType));
+        check(Some("text/css"), b"a{}", Err(Reason::MediaType));
+        check(Some("application/pdf"), b"%PDF", Err(Reason::MediaType));
+    }
+
+    #[test]
+    fn by_content() {
+        check(None, b"  <!DOCTYPE html><p>rose", Ok("rose"));
+        check(None, b"rose", Ok("rose"));
+        check(None, b"\x89PNG\0", Err(Reason::MediaType));
+        check(Some("text/plain"), b"GIF\0\x01", Err(Reason::MediaType));
+        check(Some("application/octet-stream"), b"<html>rose", Ok("rose"));
+    }
+
+    #[test]
+    fn charset_of_the_header() {
+        check(Some("text/plain; charset=koi8-r"), b"\xd2", Ok("р"));
+    }
+}

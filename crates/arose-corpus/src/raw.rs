@@ -1,0 +1,141 @@
+//! Bytes as they lie in a file or come out of a pipe, with a short memory.
+//!
+//! Everything is read in pieces of one constant size, and a pipe's short reads are topped up. That
+//! is what makes the place where a decoder notices damage, and hence the output, independent of how
+//! input arrives.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Bytes per read.
+pub(crate) const CHUNK: usize = 64 << 10;
+
+/// Consumed bytes that can still be gone back to.
+pub(crate) const MEMORY: usize = 64 << 10;
+
+/// Where bytes come from.
+pub(crate) enum Handle {
+    /// Can be gone back in.
+    File(File),
+    /// Can only be read on.
+    Pipe(Box<dyn Read + Send>),
+}
+
+/// A handle with the bytes read last.
+pub(crate) struct Raw {
+    handle: Handle,
+    buffer: Vec<u8>,
+    /// Index of the first byte not yet consumed.
+    next: usize,
+    /// Place in the file of `buffer[0]`.
+    origin: u64,
+    ended: bool,
+    error: Option<io::Error>,
+}
+
+impl Raw {
+    pub(crate) fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            buffer: Vec::new(),
+            next: 0,
+            origin: 0,
+            ended: false,
+            error: None,
+        }
+    }
+
+    /// Place in the file of the first byte not yet consumed.
+    pub(crate) fn offset(&self) -> u64 {
+        self.origin + self.next as u64
+    }
+
+    /// The bytes read but not consumed.
+    pub(crate) fn ahead(&self) -> &[u8] {
+        &self.buffer[self.next..]
+    }
+
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.next = (self.next + n).min(self.buffer.len());
+    }
+
+    /// Tries to have at least `want` bytes ahead; gives what there is at the end of the input.
+    pub(crate) fn fill(&mut self, want: usize) -> &[u8] {
+        while self.ahead().len() < want && !self.ended {
+            self.read_chunk();
+        }
+        self.ahead()
+    }
+
+    /// Makes a place of the buffer the next one: of what is remembered or what is ahead, whichever
+    /// is nearest.
+    pub(crate) fn go_to(&mut self, offset: u64) {
+        let index = offset.saturating_sub(self.origin);
+        let last = self.buffer.len();
+        self.next = usize::try_from(index).map_or(last, |index| index.min(last));
+    }
+
+    /// Whether [`seek`](Self::seek) is possible.
+    pub(crate) fn can_seek(&self) -> bool {
+        matches!(self.handle, Handle::File(_))
+    }
+
+    /// Moves to any place, if the handle can.
+    pub(crate) fn seek(&mut self, offset: u64) -> bool {
+        let Handle::File(file) = &mut self.handle else {
+            return false;
+        };
+        if file.seek(SeekFrom::Start(offset)).is_err() {
+            return false;
+        }
+        self.buffer.clear();
+        (self.next, self.origin) = (0, offset);
+        self.ended = false;
+        true
+    }
+
+    /// Hands over what is ahead and then up to `n` bytes more straight from the handle.
+    pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>, n: usize) {
+        out.extend_from_slice(&self.buffer[self.next..]);
+        self.origin += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.next = 0;
+        if !self.ended {
+            self.origin += self.read_more(out, n);
+        }
+    }
+
+    /// What stopped reading, once.
+    pub(crate) fn take_error(&mut self) -> Option<io::Error> {
+        self.error.take()
+    }
+
+    fn read_chunk(&mut self) {
+        let forget = self.next.saturating_sub(MEMORY);
+        if forget >= CHUNK {
+            self.buffer.drain(..forget);
+            self.next -= forget;
+            self.origin += forget as u64;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.read_more(&mut buffer, CHUNK);
+        self.buffer = buffer;
+    }
+
+    fn read_more(&mut self, out: &mut Vec<u8>, n: usize) -> u64 {
+        let before = out.len();
+        out.reserve(n);
+        // Naming the file lets the library read into the reserved space without zeroing it first.
+        let result = match &mut self.handle {
+            Handle::File(file) => file.take(n as u64).read_to_end(out),
+            Handle::Pipe(pipe) => pipe.take(n as u64).read_to_end(out),
+        };
+        let n_read = out.len() - before;
+        if let Err(error) = result {
+            self.error = Some(error);
+            self.ended = true;
+        }
+        self.ended |= n_read < n;
+        n_read as u64
+    }
+}

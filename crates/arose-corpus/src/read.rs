@@ -1,0 +1,275 @@
+//! Reads a corpus with many threads and hands it out in input order.
+//!
+//! The question: how to keep all cores busy, hold little in memory, and still deliver the documents
+//! in the order of the input, whatever the number of threads?
+//!
+//! Work is cut into *tasks* in input order: a block of lines or records, a row group, a few small
+//! files. Cutting is cheap next to the work inside a task, so it needs no thread of its own: each
+//! worker takes the lock of the [`Plan`], cuts the next task, queues the receiving end of a fresh
+//! channel for its results, lets go and works. The consumer takes the receiving ends in the order
+//! in which they were queued and empties one after the other.
+//!
+//! Bounds: the queue holds at most two tasks per thread and each channel one batch, so a worker
+//! that is ahead waits. It cannot wait for ever: the oldest task always has a worker that needs no
+//! lock and a consumer that listens.
+//!
+//! Order: tasks are numbered by the lock, results inside a task by the task. Neither depends on
+//! which thread does the work, so any number of threads gives the same output.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use crate::config::Config;
+use crate::document::{Counts, Item};
+use crate::error::Error;
+use crate::input::{Input, Inputs};
+use crate::open::{Open, Task, is_document_name};
+
+/// Small files per task.
+const FILES_PER_TASK: usize = 16;
+
+/// Reads everything `inputs` stand for: files, folders, patterns, `-` for standard input.
+///
+/// # Errors
+///
+/// If an input that was named does not exist. All that happens later is an [`Item`].
+pub fn read(inputs: &[PathBuf], config: Config) -> Result<Documents<Item>, Error> {
+    read_map(inputs, config, |item| item)
+}
+
+/// Like [`read`], and applies `work` to every item on the worker threads.
+///
+/// # Errors
+///
+/// If an input that was named does not exist.
+pub fn read_map<T: Send + 'static>(
+    inputs: &[PathBuf],
+    config: Config,
+    work: impl Fn(Item) -> T + Send + Sync + 'static,
+) -> Result<Documents<T>, Error> {
+    Ok(Documents::start(Inputs::new(inputs)?, config, work))
+}
+
+/// Reads bytes from anywhere; `name` stands for the file in positions and may tell the format.
+pub fn read_from(
+    name: &Path,
+    reader: impl Read + Send + 'static,
+    config: Config,
+) -> Documents<Item> {
+    let inputs = Inputs::from_reader(name, Box::new(reader));
+    Documents::start(inputs, config, |item| item)
+}
+
+/// The items of a corpus, in input order.
+///
+/// Dropping it stops the workers.
+pub struct Documents<T> {
+    /// Filled by workers in task order, emptied by [`next`](Iterator::next).
+    tasks: Option<Receiver<Receiver<Message<T>>>>,
+    task: Option<Receiver<Message<T>>>,
+    batch: std::vec::IntoIter<T>,
+    counts: Counts,
+    workers: Vec<JoinHandle<()>>,
+}
+
+/// What a worker says about its task.
+enum Message<T> {
+    Batch(Vec<T>, Counts),
+    End,
+}
+
+impl<T: Send + 'static> Documents<T> {
+    fn start(
+        inputs: Inputs,
+        config: Config,
+        work: impl Fn(Item) -> T + Send + Sync + 'static,
+    ) -> Self {
+        let n_threads = config.threads.get();
+        let (queue, tasks) = sync_channel(2 * n_threads);
+        let plan = Plan {
+            inputs,
+            small_files: Vec::new(),
+            open: None,
+            queue,
+        };
+        let shared = Arc::new(Shared {
+            plan: Mutex::new(plan),
+            config,
+            work,
+        });
+        let workers = (0..n_threads)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || shared.work_off())
+            })
+            .collect();
+        Self {
+            tasks: Some(tasks),
+            task: None,
+            batch: Vec::new().into_iter(),
+            counts: Counts::default(),
+            workers,
+        }
+    }
+}
+
+impl<T> Documents<T> {
+    /// What has been delivered so far, up to the current batch; complete when the iterator has
+    /// ended.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The next batch in order.
+    fn next_batch(&mut self) -> Option<Vec<T>> {
+        loop {
+            if self.task.is_none() {
+                self.task = self.tasks.as_ref()?.recv().ok();
+            }
+            let Some(task) = &self.task else {
+                self.join();
+                return None;
+            };
+            match task.recv() {
+                Ok(Message::Batch(batch, counts)) => {
+                    self.counts.merge(&counts);
+                    return Some(batch);
+                }
+                Ok(Message::End) => self.task = None,
+                // The worker died in the middle of its task.
+                Err(_) => {
+                    self.join();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Waits for the workers and passes on a panic of one of them.
+    fn join(&mut self) {
+        (self.task, self.tasks) = (None, None);
+        for worker in self.workers.drain(..) {
+            if let Err(panic) = worker.join()
+                && !std::thread::panicking()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+impl<T> Iterator for Documents<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        loop {
+            if let Some(item) = self.batch.next() {
+                return Some(item);
+            }
+            self.batch = self.next_batch()?.into_iter();
+        }
+    }
+}
+
+impl<T> Drop for Documents<T> {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Cuts the inputs into tasks, in order.
+struct Plan<T> {
+    inputs: Inputs,
+    /// Files to be handed out together.
+    small_files: Vec<Input>,
+    open: Option<Open>,
+    /// Where results are announced.
+    queue: SyncSender<Receiver<Message<T>>>,
+}
+
+impl<T> Plan<T> {
+    fn next(&mut self, config: &Config) -> Option<Task> {
+        loop {
+            if let Some(open) = &mut self.open {
+                match open.next() {
+                    Some(task) => return Some(task),
+                    None => self.open = None,
+                }
+            }
+            match self.inputs.next() {
+                Some(Input::File(path, origin)) if is_document_name(&path) => {
+                    self.small_files.push(Input::File(path, origin));
+                    if self.small_files.len() == FILES_PER_TASK {
+                        return self.take_files();
+                    }
+                }
+                Some(input) => {
+                    self.open = Some(Open::new(input, config));
+                    if !self.small_files.is_empty() {
+                        return self.take_files();
+                    }
+                }
+                None => return self.take_files(),
+            }
+        }
+    }
+
+    fn take_files(&mut self) -> Option<Task> {
+        let files = std::mem::take(&mut self.small_files);
+        (!files.is_empty()).then_some(Task::Files(files))
+    }
+}
+
+struct Shared<T, F> {
+    plan: Mutex<Plan<T>>,
+    config: Config,
+    work: F,
+}
+
+impl<T, F: Fn(Item) -> T> Shared<T, F> {
+    /// Does tasks until there are none, or nobody listens.
+    fn work_off(&self) {
+        while let Some((task, results)) = self.take_task() {
+            if self.run(task, &results).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn take_task(&self) -> Option<(Task, SyncSender<Message<T>>)> {
+        // A lock that a panic left behind means that the run has failed.
+        let mut plan = self.plan.lock().ok()?;
+        let task = plan.next(&self.config)?;
+        let (sender, receiver) = sync_channel(1);
+        plan.queue.send(receiver).ok()?;
+        Some((task, sender))
+    }
+
+    fn run(&self, task: Task, results: &SyncSender<Message<T>>) -> Option<()> {
+        let mut batch = Vec::new();
+        let mut counts = Counts::default();
+        let mut n_bytes = 0;
+        let mut is_heard = true;
+        task.run(&self.config, &mut |item| {
+            if let Item::Document(document) = &item {
+                n_bytes += document.text.len();
+            }
+            n_bytes += 128;
+            counts.add(&item);
+            batch.push((self.work)(item));
+            if n_bytes >= self.config.block_bytes.get() && is_heard {
+                n_bytes = 0;
+                let message =
+                    Message::Batch(std::mem::take(&mut batch), std::mem::take(&mut counts));
+                is_heard = results.send(message).is_ok();
+            }
+        });
+        if is_heard && !batch.is_empty() {
+            is_heard = results.send(Message::Batch(batch, counts)).is_ok();
+        }
+        (is_heard && results.send(Message::End).is_ok()).then_some(())
+    }
+}

@@ -1,0 +1,115 @@
+//! From the fields of a record (a JSON object, a CSV row, a Parquet row) to a document.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::{Config, N_SLOTS, Slot};
+use arose::digest::Digest;
+
+use crate::document::{Document, Item, Position, Reason, Warning};
+use crate::{payload, time};
+
+/// Where a record is.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) source: Arc<Path>,
+    pub(crate) position: Position,
+}
+
+impl Place {
+    pub(crate) fn new(source: &Arc<Path>, position: Position) -> Self {
+        Self {
+            source: Arc::clone(source),
+            position,
+        }
+    }
+
+    pub(crate) fn warning(&self, reason: Reason, detail: impl Into<String>) -> Warning {
+        Warning {
+            source: Arc::clone(&self.source),
+            position: self.position,
+            reason,
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn skipped(&self, reason: Reason, detail: impl Into<String>) -> Item {
+        Item::Skipped(self.warning(reason, detail))
+    }
+
+    /// A document at this place that has nothing but a text.
+    pub(crate) fn document(self, text: String, digest: Digest) -> Document {
+        Document {
+            id: None,
+            url: None,
+            title: None,
+            language: None,
+            text,
+            images: Vec::new(),
+            page: None,
+            source: self.source,
+            position: self.position,
+            digest,
+            fetched: None,
+            status: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// The wanted fields of one record, by [`Slot`].
+#[derive(Debug, Default)]
+pub(crate) struct Row<'a> {
+    pub(crate) values: [Option<Cow<'a, str>>; N_SLOTS],
+    /// Whether bytes had to be replaced.
+    pub(crate) is_malformed: bool,
+}
+
+impl Row<'_> {
+    /// The document these fields make, or why they make none.
+    pub(crate) fn into_item(mut self, place: Place, config: &Config) -> Item {
+        let text = self.take(Slot::Text);
+        let html = self.take(Slot::Html);
+        let (page, digest) = match (text, html) {
+            (Some(text), _) => {
+                let digest = Digest::of_bytes(text.as_bytes());
+                let page = payload::Page {
+                    text,
+                    ..payload::Page::default()
+                };
+                (page, digest)
+            }
+            (None, Some(html)) => {
+                let url = self.values[Slot::Url as usize].as_deref();
+                let page = payload::html(&html, url, &config.html);
+                (page, Digest::of_bytes(html.as_bytes()))
+            }
+            (None, None) => {
+                let names = config.fields.text_names();
+                return place.skipped(Reason::NoText, format!("none of {names}"));
+            }
+        };
+        let mut page = page;
+        page.is_malformed = self.is_malformed;
+        let notes = page.notes().into_iter();
+        let warnings = notes.map(|(reason, detail)| place.warning(reason, detail));
+        let warnings = warnings.collect();
+        let fetched = self.take(Slot::Fetched).and_then(|date| time::parse(&date));
+        Item::Document(Box::new(Document {
+            id: self.take(Slot::Id),
+            url: self.take(Slot::Url),
+            title: self.take(Slot::Title).or(page.title),
+            language: self.take(Slot::Language).or(page.language),
+            fetched,
+            images: page.images,
+            page: page.metadata,
+            warnings,
+            ..place.document(page.text, digest)
+        }))
+    }
+
+    fn take(&mut self, slot: Slot) -> Option<String> {
+        self.values[slot as usize].take().map(Cow::into_owned)
+    }
+}

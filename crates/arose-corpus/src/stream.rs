@@ -1,0 +1,521 @@
+//! A decompressed byte stream that survives damage and knows where it is.
+//!
+//! The question: how to read on after a broken gzip member, and name the place of every byte so
+//! that the same record has the same position however the file is read? A stream is a sequence of
+//! *members* (gzip members, zstd frames; a plain file is one endless member). Each output byte
+//! belongs to the member that made it, and its [`Position`] is the member's place in the file plus
+//! the byte's index in the member's content.
+//!
+//! Damage does not end the stream, it *breaks* it: the reader sees the bytes before the break,
+//! drops the record it was in, and [resumes](Stream::resume) at the next place where a member
+//! starts and its first bytes decode. The search starts up to 64 KiB before the place where the
+//! decoder noticed, since inflate notices late. So one bad member costs one record and one warning,
+//! the work stays linear, and no seeking is needed: pipes are read as well as files.
+//!
+//! A member that grows beyond the allowed expansion is treated as damaged. A member cut off by the
+//! end of the file ends the stream.
+
+use std::collections::VecDeque;
+
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use crate::config::Limits;
+use crate::document::{Position, Reason};
+use crate::raw::{CHUNK, Handle, MEMORY, Raw};
+
+/// How a file is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// Told from the first bytes.
+    pub(crate) fn sniff(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Packing::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => Packing::Zstd,
+            _ => Packing::Plain,
+        }
+    }
+}
+
+/// A place where the stream is interrupted.
+#[derive(Debug, Clone)]
+pub(crate) struct Break {
+    pub(crate) position: Position,
+    pub(crate) reason: Reason,
+    pub(crate) detail: String,
+}
+
+/// Where a stretch of output comes from.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    /// Index in the whole output of its first byte.
+    start: u64,
+    /// Place of the member in the file.
+    offset: u64,
+}
+
+/// Turns indices of the output into positions.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    packing: Packing,
+    segments: VecDeque<Segment>,
+}
+
+impl Places {
+    /// The position of output byte `index`.
+    pub(crate) fn at(&self, index: u64) -> Position {
+        let after = self
+            .segments
+            .partition_point(|segment| segment.start <= index);
+        let Some(segment) = after.checked_sub(1).and_then(|i| self.segments.get(i)) else {
+            return Position::default();
+        };
+        let inner = index - segment.start;
+        match self.packing {
+            Packing::Plain => Position {
+                offset: segment.offset + inner,
+                inner: 0,
+            },
+            _ => Position {
+                offset: segment.offset,
+                inner,
+            },
+        }
+    }
+
+    /// Forgets what lies wholly before `index`.
+    fn forget_before(&mut self, index: u64) {
+        while self.segments.get(1).is_some_and(|next| next.start <= index) {
+            self.segments.pop_front();
+        }
+    }
+}
+
+/// The stream: a window over the output, filled on demand.
+pub(crate) struct Stream {
+    raw: Raw,
+    limits: Limits,
+    member: Option<Member>,
+    dictionary: Option<Vec<u8>>,
+    window: Vec<u8>,
+    /// Consumed bytes at the start of `window`.
+    used: usize,
+    /// Index in the whole output of `window[used]`.
+    index: u64,
+    places: Places,
+    broken: Option<Break>,
+    ended: bool,
+}
+
+impl Stream {
+    /// Starts to read, told from the first bytes how the input is packed.
+    pub(crate) fn new(handle: Handle, limits: &Limits) -> Self {
+        let mut raw = Raw::new(handle);
+        let packing = Packing::sniff(raw.fill(CHUNK));
+        Self::unpack(raw, packing, limits)
+    }
+
+    fn unpack(raw: Raw, packing: Packing, limits: &Limits) -> Self {
+        let mut stream = Self {
+            raw,
+            limits: limits.clone(),
+            member: None,
+            dictionary: None,
+            window: Vec::new(),
+            used: 0,
+            index: 0,
+            places: Places {
+                packing,
+                segments: VecDeque::new(),
+            },
+            broken: None,
+            ended: false,
+        };
+        match packing {
+            Packing::Plain => stream.note_member(0),
+            Packing::Zstd => stream.dictionary = read_dictionary(&mut stream.raw),
+            Packing::Gzip => {}
+        }
+        stream
+    }
+
+    /// How the input is packed.
+    pub(crate) fn packing(&self) -> Packing {
+        self.places.packing
+    }
+
+    /// The bytes at hand.
+    pub(crate) fn window(&self) -> &[u8] {
+        &self.window[self.used..]
+    }
+
+    /// Tries to have at least `want` bytes at hand: fewer mean that the stream breaks or ends after
+    /// them.
+    pub(crate) fn fill(&mut self, want: usize) -> &[u8] {
+        if self.window().len() < want && self.is_flowing() {
+            self.window.drain(..self.used);
+            self.used = 0;
+        }
+        while self.window.len() - self.used < want && self.is_flowing() {
+            match self.places.packing {
+                Packing::Plain => self.read_plain(want),
+                Packing::Gzip | Packing::Zstd => self.decode_step(),
+            }
+        }
+        self.window()
+    }
+
+    /// Steps over `n` bytes of the window.
+    pub(crate) fn consume(&mut self, n: usize) {
+        let n = n.min(self.window().len());
+        self.used += n;
+        self.index += n as u64;
+        self.places.forget_before(self.index);
+    }
+
+    /// Takes `n` bytes of the window out, with what turns their indices into positions.
+    pub(crate) fn take(&mut self, n: usize) -> (Vec<u8>, u64, Places) {
+        let (places, index) = (self.places.clone(), self.index);
+        let rest = self
+            .window
+            .split_off((self.used + n).min(self.window.len()));
+        let mut taken = std::mem::replace(&mut self.window, rest);
+        taken.drain(..self.used);
+        self.used = 0;
+        self.index += taken.len() as u64;
+        self.places.forget_before(self.index);
+        (taken, index, places)
+    }
+
+    /// The position of the byte `ahead` bytes into the window.
+    pub(crate) fn position(&self, ahead: usize) -> Position {
+        self.places.at(self.index + ahead as u64)
+    }
+
+    /// Indices in the window at which members start.
+    pub(crate) fn member_starts(&self) -> impl Iterator<Item = usize> {
+        let segments = self.places.segments.iter();
+        segments.filter_map(|segment| usize::try_from(segment.start.checked_sub(self.index)?).ok())
+    }
+
+    /// Whether [`seek`](Self::seek) is possible.
+    pub(crate) fn can_seek(&self) -> bool {
+        self.raw.can_seek()
+    }
+
+    /// Whether bytes may follow those in the window.
+    pub(crate) fn is_flowing(&self) -> bool {
+        self.broken.is_none() && !self.ended
+    }
+
+    /// The place of the member that breaks off after the bytes in the window.
+    pub(crate) fn broken_member(&self) -> Option<u64> {
+        self.broken
+            .as_ref()
+            .map(|at_break| at_break.position.offset)
+    }
+
+    /// Whether the bytes in the window are the last and nothing is wrong with that.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended && self.broken.is_none()
+    }
+
+    /// Goes on after a break, dropping what is left before it; none if the stream has ended.
+    pub(crate) fn resume(&mut self) -> Option<Break> {
+        let at_break = self.broken.take()?;
+        self.consume(self.window().len());
+        self.ended |= !self.find_member();
+        Some(at_break)
+    }
+
+    /// Goes back (or on) to a position of this file, if the input can.
+    pub(crate) fn seek(&mut self, position: Position) -> bool {
+        if !self.raw.seek(position.offset) {
+            return false;
+        }
+        self.index += self.window().len() as u64;
+        self.window.clear();
+        self.used = 0;
+        (self.member, self.broken, self.ended) = (None, None, false);
+        self.places.segments.clear();
+        if self.places.packing == Packing::Plain {
+            self.note_member(position.offset);
+        }
+        self.skip(position.inner);
+        true
+    }
+
+    /// Steps over `n` bytes of output without holding them; says how many there were.
+    pub(crate) fn skip(&mut self, n: u64) -> u64 {
+        let mut left = n;
+        while left > 0 {
+            let have = self.fill(CHUNK).len() as u64;
+            if have == 0 {
+                break;
+            }
+            let step = have.min(left);
+            self.consume(usize::try_from(step).unwrap_or(usize::MAX));
+            left -= step;
+        }
+        n - left
+    }
+
+    fn read_plain(&mut self, want: usize) {
+        let missing = want.saturating_sub(self.window.len());
+        let before = self.window.len();
+        self.raw.drain_into(&mut self.window, missing.max(CHUNK));
+        if self.window.len() - before < missing || self.window.len() == before {
+            self.finish_input();
+        }
+    }
+
+    /// Decodes a little more, starting a member if none is open.
+    fn decode_step(&mut self) {
+        if self.member.is_none() && !self.open_member() {
+            return;
+        }
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let input = self.raw.fill(1);
+        let at_end = input.is_empty();
+        match member.step(input, &mut self.window) {
+            Err(detail) => self.break_off(Reason::BadCompression, detail),
+            Ok(step) => {
+                self.raw.consume(step.read);
+                if step.ended {
+                    self.member = None;
+                } else if self.limits.is_bomb(member.read, member.written) {
+                    let detail = format!("{} bytes became {}", member.read, member.written);
+                    self.break_off(Reason::Expansion, detail);
+                } else if at_end && step.written == 0 {
+                    self.cut_off();
+                } else if step.read + step.written == 0 {
+                    let detail = "the decoder does not move".to_owned();
+                    self.break_off(Reason::BadCompression, detail);
+                }
+            }
+        }
+    }
+
+    /// Opens the member at the next byte; not at the end of the input or at bytes that start none.
+    fn open_member(&mut self) -> bool {
+        let padding = self.raw.fill(CHUNK).iter().take_while(|&&b| b == 0).count();
+        self.raw.consume(padding);
+        if padding > 0 {
+            return false;
+        }
+        let head = self.raw.ahead();
+        if head.is_empty() {
+            self.finish_input();
+            return false;
+        }
+        let starts_member = Packing::sniff(head) == self.places.packing;
+        self.note_member(self.raw.offset());
+        if !starts_member {
+            self.break_off(Reason::BadCompression, "no member starts here".to_owned());
+            return false;
+        }
+        self.member = Member::new(self.places.packing, self.dictionary.as_deref());
+        self.member.is_some()
+    }
+
+    fn note_member(&mut self, offset: u64) {
+        let start = self.index + self.window().len() as u64;
+        self.places.segments.push_back(Segment { start, offset });
+    }
+
+    fn break_off(&mut self, reason: Reason, detail: String) {
+        let offset = self
+            .places
+            .segments
+            .back()
+            .map_or(0, |segment| segment.offset);
+        let position = Position { offset, inner: 0 };
+        self.member = None;
+        self.broken = Some(Break {
+            position,
+            reason,
+            detail,
+        });
+    }
+
+    fn cut_off(&mut self) {
+        let error = self.raw.take_error();
+        match error {
+            Some(error) => self.break_off(Reason::Unreadable, error.to_string()),
+            None => self.break_off(Reason::Truncated, "the input ends in a member".to_owned()),
+        }
+    }
+
+    fn finish_input(&mut self) {
+        match self.raw.take_error() {
+            Some(error) => self.break_off(Reason::Unreadable, error.to_string()),
+            None => self.ended = true,
+        }
+    }
+
+    /// Looks for the next member from shortly before the damage on.
+    fn find_member(&mut self) -> bool {
+        let Some(damaged) = self.places.segments.back().map(|segment| segment.offset) else {
+            return false;
+        };
+        if self.places.packing == Packing::Plain {
+            return false;
+        }
+        let from = self.raw.offset().saturating_sub(MEMORY as u64);
+        self.raw.go_to(from.max(damaged + 1));
+        loop {
+            let ahead = self.raw.fill(CHUNK);
+            let first = if self.places.packing == Packing::Gzip {
+                0x1f
+            } else {
+                0x28
+            };
+            match memchr::memchr(first, ahead) {
+                None if ahead.is_empty() => return false,
+                None => self.raw.consume(self.raw.ahead().len()),
+                Some(start) => {
+                    self.raw.consume(start);
+                    self.raw.fill(CHUNK);
+                    if self.is_member_ahead() {
+                        return true;
+                    }
+                    self.raw.consume(1);
+                }
+            }
+        }
+    }
+
+    /// Whether a member starts at the next byte and its first bytes decode.
+    fn is_member_ahead(&self) -> bool {
+        let ahead = self.raw.ahead();
+        if Packing::sniff(ahead) != self.places.packing {
+            return false;
+        }
+        let Some(mut member) = Member::new(self.places.packing, self.dictionary.as_deref()) else {
+            return false;
+        };
+        let mut output = Vec::new();
+        let mut read = 0;
+        while output.len() < 512 {
+            match member.step(&ahead[read..], &mut output) {
+                Err(_) => return false,
+                Ok(step) if step.ended => return true,
+                Ok(step) if step.read + step.written == 0 => return output.len() >= 64,
+                Ok(step) => read += step.read,
+            }
+        }
+        true
+    }
+}
+
+/// One member being decoded.
+struct Member {
+    decoder: Unpacker,
+    read: u64,
+    written: u64,
+}
+
+enum Unpacker {
+    Gzip(Decompress),
+    Zstd(Decoder<'static>),
+}
+
+/// What one call of a decoder did.
+struct Step {
+    read: usize,
+    written: usize,
+    ended: bool,
+}
+
+impl Member {
+    fn new(packing: Packing, dictionary: Option<&[u8]>) -> Option<Self> {
+        let decoder = match packing {
+            Packing::Plain => return None,
+            Packing::Gzip => Unpacker::Gzip(Decompress::new_gzip(15)),
+            Packing::Zstd => Unpacker::Zstd(match dictionary {
+                Some(dictionary) => Decoder::with_dictionary(dictionary).ok()?,
+                None => Decoder::new().ok()?,
+            }),
+        };
+        Some(Self {
+            decoder,
+            read: 0,
+            written: 0,
+        })
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, String> {
+        output.reserve(CHUNK);
+        let before = output.len();
+        let (read, ended) = match &mut self.decoder {
+            Unpacker::Gzip(decoder) => inflate(decoder, input, output)?,
+            Unpacker::Zstd(decoder) => unzstd(decoder, input, output)?,
+        };
+        let written = output.len() - before;
+        self.read += read as u64;
+        self.written += written as u64;
+        Ok(Step {
+            read,
+            written,
+            ended,
+        })
+    }
+}
+
+fn inflate(
+    decoder: &mut Decompress,
+    input: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(usize, bool), String> {
+    let before = decoder.total_in();
+    let status = decoder
+        .decompress_vec(input, output, FlushDecompress::None)
+        .map_err(|error| error.to_string())?;
+    let read = usize::try_from(decoder.total_in() - before).unwrap_or(input.len());
+    Ok((read, status == Status::StreamEnd))
+}
+
+fn unzstd(
+    decoder: &mut Decoder<'static>,
+    input: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(usize, bool), String> {
+    let before = output.len();
+    let mut source = InBuffer::around(input);
+    let mut sink = OutBuffer::around_pos(output, before);
+    let hint = decoder
+        .run(&mut source, &mut sink)
+        .map_err(|error| error.to_string())?;
+    Ok((source.pos(), hint == 0))
+}
+
+/// The dictionary frame that a `.warc.zst` file may start with: a skippable frame, itself possibly
+/// compressed.
+fn read_dictionary(raw: &mut Raw) -> Option<Vec<u8>> {
+    const MAGIC: [u8; 4] = 0x184d_2a5d_u32.to_le_bytes();
+    const LARGEST: usize = 8 << 20;
+    let head = raw.fill(8);
+    let size = u32::from_le_bytes(head.get(4..8)?.try_into().ok()?);
+    let size = usize::try_from(size).ok()?;
+    if head[..4] != MAGIC || size > LARGEST {
+        return None;
+    }
+    let content = raw.fill(8 + size).get(8..8 + size)?;
+    match Packing::sniff(content) {
+        Packing::Zstd => zstd::bulk::decompress(content, LARGEST).ok(),
+        _ => Some(content.to_vec()),
+    }
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,388 @@
+//! Finds the records of an archive, damaged or not.
+//!
+//! A record says how long its block is, and after the block another record starts. Where the two
+//! disagree, the start of the next record is believed more than the length: a start is eight bytes
+//! that hardly occur otherwise, a length is any number. So
+//!
+//! - a block that is too long is cut where a record starts inside it;
+//! - a block that is too short reaches to the next start;
+//! - a block that the input does not hold, or a header that cannot be read, is lost, and reading
+//!   goes on at the next start.
+//!
+//! A block beyond the size limit is passed over without being held. If no record starts where it
+//! ends, its length was wrong, and reading goes back to the first start inside it. (In a pipe there
+//! is no way back, so there the first start inside it counts at once.)
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::{Config, Limits};
+use crate::document::{Item, Position, Reason, Warning};
+use crate::http;
+use crate::lines::Cut;
+use crate::raw::CHUNK;
+use crate::row::Place;
+use crate::stream::Stream;
+use crate::warc::dialect::{Dialect, Head, Parsed, START_BYTES};
+
+/// One record.
+pub(crate) struct Record {
+    pub(crate) place: Place,
+    pub(crate) dialect: Dialect,
+    pub(crate) head: Head,
+    /// The header as it stands in the file.
+    pub(crate) raw_head: Vec<u8>,
+    /// The block; empty for kinds that hold no document, unless all are wanted.
+    pub(crate) block: Vec<u8>,
+    /// What is wrong with it.
+    pub(crate) warning: Option<Warning>,
+}
+
+/// Which blocks are handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// Those that may hold a document.
+    Documents,
+    /// All.
+    All,
+}
+
+/// Finds records in a stream.
+pub(crate) struct RecordCutter {
+    source: Arc<Path>,
+    stream: Stream,
+    dialect: Dialect,
+    limits: Limits,
+    block_bytes: usize,
+    blocks: Blocks,
+}
+
+impl RecordCutter {
+    pub(crate) fn new(
+        source: &Arc<Path>,
+        stream: Stream,
+        dialect: Dialect,
+        config: &Config,
+        blocks: Blocks,
+    ) -> Self {
+        Self {
+            source: Arc::clone(source),
+            stream,
+            dialect,
+            limits: config.limits.clone(),
+            block_bytes: config.block_bytes.get(),
+            blocks,
+        }
+    }
+
+    /// Some records and notices, in order; none at the end.
+    pub(crate) fn next(&mut self) -> Option<Cut<Vec<Result<Record, Item>>>> {
+        let mut records = Vec::new();
+        let mut n_bytes = 0;
+        while n_bytes < self.block_bytes {
+            let Some(record) = self.record() else {
+                break;
+            };
+            n_bytes += 512 + record.as_ref().map_or(0, |record| record.block.len());
+            records.push(record);
+        }
+        (!records.is_empty()).then_some(Cut::Block(records))
+    }
+
+    /// The next record, or the notice of what was lost; none at the end.
+    pub(crate) fn record(&mut self) -> Option<Result<Record, Item>> {
+        while let Some(b'\r' | b'\n' | b' ') = self.stream.fill(1).first() {
+            self.stream.consume(1);
+        }
+        if self.stream.window().is_empty() {
+            let at_break = self.stream.resume()?;
+            let place = Place::new(&self.source, at_break.position);
+            return Some(Err(place.skipped(at_break.reason, at_break.detail)));
+        }
+        let place = self.place();
+        if !self.is_start(0) {
+            return Some(Err(self.skip_to_start(&place, "no record starts here")));
+        }
+        Some(match self.header() {
+            Parsed::Head(n, head) => self.with_block(place, n, *head),
+            Parsed::Bad(n, detail) => {
+                self.stream.consume(n);
+                Err(self.skip_to_start(&place, &detail))
+            }
+            Parsed::Open => Err(self.lost(&place)),
+        })
+    }
+
+    fn place(&self) -> Place {
+        Place::new(&self.source, self.stream.position(0))
+    }
+
+    /// Reads the header at hand; it is open only if the input ends in it.
+    fn header(&mut self) -> Parsed {
+        let mut want = START_BYTES;
+        loop {
+            let window = self.stream.fill(want);
+            let bytes = &window[..window.len().min(self.limits.header_bytes)];
+            let parsed = self.dialect.parse(bytes);
+            if parsed != Parsed::Open {
+                return parsed;
+            }
+            if bytes.len() == self.limits.header_bytes {
+                let n = self.limits.header_bytes;
+                return Parsed::Bad(1, format!("a header of more than {n} bytes"));
+            }
+            if !self.stream.is_flowing() {
+                return Parsed::Open;
+            }
+            want *= 2;
+        }
+    }
+
+    /// Takes the block of a record whose header is `n` bytes long.
+    fn with_block(&mut self, place: Place, n: usize, head: Head) -> Result<Record, Item> {
+        let length = usize::try_from(head.length).unwrap_or(usize::MAX);
+        if length > self.limits.record_bytes {
+            return Err(self.pass_over(&place, n, head.length));
+        }
+        let end = n + length;
+        let have = self.stream.fill(end + START_BYTES).len();
+        if have >= end && self.is_boundary(end) {
+            if self.is_in_doubt(end) {
+                return Err(self.lost(&place));
+            }
+            let warning = self.unseparated(&place, end);
+            return Ok(self.take(place, head, n..end, end, warning));
+        }
+        let warning = place.warning(Reason::BadLength, format!("says {length}"));
+        if let Some(start) = self.start_within(n, end.min(have)) {
+            let block = n..self.trimmed(n, start);
+            return Ok(self.take(place, head, block, start, Some(warning)));
+        }
+        if have < end {
+            // Some tools changed line ends and left the length: the message itself tells whether it
+            // is whole.
+            let is_whole = http::is_whole(&self.stream.window()[n..], &self.limits);
+            if is_whole && self.stream.has_ended() {
+                return Ok(self.take(place, head, n..have, have, Some(warning)));
+            }
+            return Err(self.lost(&place));
+        }
+        if let Some(start) = self.start_after(n, end) {
+            let block = n..self.trimmed(n, start);
+            return Ok(self.take(place, head, block, start, Some(warning)));
+        }
+        if self.stream.broken_member() == Some(self.stream.position(end - 1).offset) {
+            return Err(self.lost(&place));
+        }
+        let record = self.take(place, head, n..end, end, Some(warning));
+        self.find_start();
+        Ok(record)
+    }
+
+    /// Hands out a record and steps to where the next one starts.
+    fn take(
+        &mut self,
+        place: Place,
+        head: Head,
+        block: std::ops::Range<usize>,
+        next: usize,
+        warning: Option<Warning>,
+    ) -> Record {
+        let window = self.stream.window();
+        let is_wanted = self.blocks == Blocks::All || head.may_be_document();
+        let bytes = if is_wanted {
+            &window[block.clone()]
+        } else {
+            &[]
+        };
+        let record = Record {
+            place,
+            dialect: self.dialect,
+            head,
+            raw_head: window[..block.start].to_vec(),
+            block: bytes.to_vec(),
+            warning,
+        };
+        self.stream.consume(next);
+        record
+    }
+
+    /// A WARC record must be followed by line ends. If none are there, its length includes them.
+    fn unseparated(&self, place: &Place, end: usize) -> Option<Warning> {
+        let is_unseparated = match (self.dialect, self.stream.window().get(end)) {
+            (Dialect::Warc, Some(next)) => !matches!(next, b'\r' | b'\n'),
+            _ => false,
+        };
+        is_unseparated.then(|| place.warning(Reason::BadLength, "no line end after the block"))
+    }
+
+    /// Whether the member ends right after a record with an error: its checksum is wrong, so the
+    /// record may be.
+    fn is_in_doubt(&self, end: usize) -> bool {
+        let rest = &self.stream.window()[end..];
+        let last = self.stream.position(end.saturating_sub(1));
+        self.stream.broken_member() == Some(last.offset)
+            && rest.iter().all(|b| matches!(b, b'\r' | b'\n'))
+    }
+
+    /// Goes on after something that is no record. If a break follows, it is the same damage.
+    fn skip_to_start(&mut self, place: &Place, detail: &str) -> Item {
+        self.find_start();
+        if self.stream.window().is_empty()
+            && let Some(at_break) = self.stream.resume()
+        {
+            return place.skipped(at_break.reason, at_break.detail);
+        }
+        place.skipped(Reason::BadHeader, detail)
+    }
+
+    /// The input does not hold the rest of the record at hand.
+    fn lost(&mut self, place: &Place) -> Item {
+        if let Some(at_break) = self.stream.resume() {
+            return place.skipped(at_break.reason, at_break.detail);
+        }
+        self.stream.consume(self.stream.window().len());
+        place.skipped(Reason::Truncated, "the input ends in a record")
+    }
+
+    /// Whether a record starts `at` bytes into the window.
+    fn is_start(&mut self, at: usize) -> bool {
+        let window = self.stream.fill(at + START_BYTES);
+        self.dialect.is_start(window.get(at..).unwrap_or_default())
+    }
+
+    /// Whether the input ends, a member starts or a record starts after `at` and line ends.
+    fn is_boundary(&mut self, mut at: usize) -> bool {
+        loop {
+            self.stream.fill(at + 1);
+            if self.stream.member_starts().any(|start| start == at) {
+                return true;
+            }
+            match self.stream.fill(at + 1).get(at) {
+                Some(b'\r' | b'\n') => at += 1,
+                Some(_) => return self.is_start(at),
+                None => return true,
+            }
+        }
+    }
+
+    /// The first start of a record in a part of the window, after a line end or where a member
+    /// starts.
+    fn start_within(&self, from: usize, to: usize) -> Option<usize> {
+        let window = self.stream.window();
+        let before = from.saturating_sub(1);
+        let after_line = self
+            .dialect
+            .find_start(window.get(before..)?)
+            .map(|i| before + i);
+        let at_member = self
+            .stream
+            .member_starts()
+            .filter(|&i| i >= from && i < window.len())
+            .find(|&i| self.dialect.is_start(&window[i..]));
+        let start = after_line.into_iter().chain(at_member).min()?;
+        (start < to).then_some(start)
+    }
+
+    /// The next start after a block that is too short, if it is within the size limit.
+    fn start_after(&mut self, n: usize, end: usize) -> Option<usize> {
+        let most = n + self.limits.record_bytes;
+        let mut want = end + CHUNK;
+        loop {
+            let have = self.stream.fill(want + START_BYTES).len();
+            let is_last = !self.stream.is_flowing() || have >= most;
+            let to = if self.stream.is_flowing() {
+                have - START_BYTES
+            } else {
+                have
+            };
+            match self.start_within(end, to.min(most)) {
+                Some(start) => return Some(start),
+                None if is_last => return None,
+                None => want = have * 2,
+            }
+        }
+    }
+
+    /// Where the block before `start` ends: without the line ends that separate records.
+    fn trimmed(&self, n: usize, start: usize) -> usize {
+        let block = &self.stream.window()[n..start];
+        let separators: &[&[u8]] = match self.dialect {
+            Dialect::Warc => &[b"\r\n\r\n", b"\n\n"],
+            Dialect::Arc => &[b"\n"],
+        };
+        let trimmed = separators
+            .iter()
+            .find_map(|line_ends| block.strip_suffix(*line_ends));
+        n + trimmed.unwrap_or(block).len()
+    }
+
+    /// Steps to the next start of a record, or to where the stream ends or breaks.
+    fn find_start(&mut self) {
+        if self.is_start(0) {
+            return;
+        }
+        loop {
+            let have = self.stream.fill(CHUNK + START_BYTES).len();
+            let is_last = !self.stream.is_flowing();
+            let to = if is_last { have } else { have - START_BYTES };
+            match self.start_within(1, to) {
+                Some(start) => return self.stream.consume(start),
+                // The byte before the next one to look at stays: it may be a line end.
+                None => self.stream.consume(if is_last { have } else { to - 1 }),
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Passes over a block that is too large to be held.
+    fn pass_over(&mut self, place: &Place, n: usize, length: u64) -> Item {
+        let item = place.skipped(Reason::TooLarge, format!("a record of {length} bytes"));
+        // The line end before the block stays: a record may start right after it.
+        self.stream.consume(n - 1);
+        let mut left = length.saturating_add(1);
+        let mut inside: Option<Position> = None;
+        while left > 0 {
+            let have = self.stream.fill(CHUNK + START_BYTES).len();
+            let is_last = !self.stream.is_flowing();
+            let step = if is_last {
+                have
+            } else {
+                have - START_BYTES - 1
+            };
+            let step = usize::try_from(left).map_or(step, |left| left.min(step));
+            if inside.is_none()
+                && let Some(start) = self.start_within(1, step + 1)
+            {
+                if !self.stream.can_seek() {
+                    self.stream.consume(start);
+                    return item;
+                }
+                inside = Some(self.stream.position(start));
+            }
+            self.stream.consume(step);
+            left -= step as u64;
+            if is_last {
+                break;
+            }
+        }
+        if left > 0 || !self.is_boundary(0) {
+            self.back_to(inside);
+        }
+        item
+    }
+
+    /// The length was wrong: back to the first start that was passed over, else on to the next.
+    fn back_to(&mut self, inside: Option<Position>) {
+        let is_back = inside.is_some_and(|start| self.stream.seek(start));
+        if is_back {
+            return;
+        }
+        self.find_start();
+        if self.stream.window().is_empty() {
+            self.stream.resume();
+        }
+    }
+}

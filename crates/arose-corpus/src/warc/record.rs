@@ -1,0 +1,117 @@
+//! From a record to a document.
+
+use crate::config::{Config, Statuses};
+use arose::digest::Digest;
+
+use crate::document::{Document, Item, Reason, Warning};
+use crate::http::{Note, Response};
+use crate::payload;
+use crate::row::Place;
+use crate::warc::cut::Record;
+use crate::warc::dialect::{Dialect, Head};
+
+impl Head {
+    /// Whether records of this kind can hold a document.
+    pub(crate) fn may_be_document(&self) -> bool {
+        matches!(self.kind.as_str(), "response" | "resource" | "conversion")
+    }
+
+    /// Whether the block is an HTTP message.
+    fn is_http(&self, dialect: Dialect, block: &[u8]) -> bool {
+        let content_type = self.content_type.as_deref().unwrap_or_default();
+        match dialect {
+            Dialect::Warc if self.kind != "response" => false,
+            Dialect::Warc => {
+                content_type.starts_with("application/http") || block.starts_with(b"HTTP/")
+            }
+            Dialect::Arc => block.starts_with(b"HTTP/"),
+        }
+    }
+}
+
+/// A body with what is known about it.
+struct Body<'a> {
+    bytes: std::borrow::Cow<'a, [u8]>,
+    content_type: Option<&'a str>,
+    language: Option<&'a str>,
+    status: Option<u16>,
+    notes: Vec<Note>,
+}
+
+impl Record {
+    /// The document of this record, or why there is none.
+    pub(crate) fn read(&self, config: &Config) -> Item {
+        if !self.head.may_be_document() {
+            return self
+                .place
+                .skipped(Reason::RecordKind, self.head.kind.clone());
+        }
+        if !self.head.is_http(self.dialect, &self.block) {
+            let body = Body {
+                bytes: std::borrow::Cow::Borrowed(&self.block),
+                content_type: self.head.content_type.as_deref(),
+                language: None,
+                status: None,
+                notes: Vec::new(),
+            };
+            return self.item(body, config);
+        }
+        let response = match Response::parse(&self.block, &config.limits) {
+            Ok(response) => response,
+            Err((reason, detail)) => return self.place.skipped(reason, detail),
+        };
+        let is_success = (200..300).contains(&response.status);
+        if config.statuses == Statuses::Success && !is_success {
+            return self
+                .place
+                .skipped(Reason::Status, response.status.to_string());
+        }
+        match response.decoded_body(&config.limits) {
+            Ok((bytes, notes)) => {
+                let body = Body {
+                    bytes,
+                    content_type: response.headers.get("content-type"),
+                    language: response.headers.get("content-language"),
+                    status: Some(response.status),
+                    notes,
+                };
+                self.item(body, config)
+            }
+            Err((reason, detail)) => self.place.skipped(reason, detail),
+        }
+    }
+
+    fn item(&self, body: Body<'_>, config: &Config) -> Item {
+        let url = self.head.url.as_deref();
+        let page = payload::read(&body.bytes, body.content_type, url, &config.html);
+        let mut page = match page {
+            Ok(page) => page,
+            Err((reason, detail)) => return self.place.skipped(reason, detail),
+        };
+        let mut notes = body.notes;
+        notes.extend(page.notes());
+        if let Some(why) = &self.head.truncated {
+            notes.push((Reason::Truncated, format!("by the archiver: {why}")));
+        }
+        let language = self.head.language.clone().or(page.language);
+        Item::Document(Box::new(Document {
+            id: self.head.id.clone(),
+            url: self.head.url.clone(),
+            title: page.title,
+            language: language.or_else(|| body.language.map(str::to_owned)),
+            fetched: self.head.fetched,
+            status: body.status,
+            images: page.images,
+            page: page.metadata,
+            warnings: self.warnings(notes),
+            ..Place::clone(&self.place).document(page.text, Digest::of_bytes(&body.bytes))
+        }))
+    }
+
+    fn warnings(&self, notes: Vec<Note>) -> Vec<Warning> {
+        let notes = notes
+            .into_iter()
+            .map(|(reason, detail)| self.place.warning(reason, detail));
+        self.warning.clone().into_iter().chain(notes).collect()
+    }
+}

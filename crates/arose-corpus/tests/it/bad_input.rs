@@ -1,0 +1,367 @@
+//! Bad input: each kind gives one warning with its place, and loses nothing else.
+
+use arose_corpus::{Config, Limits, Reason};
+
+use crate::support::{
+    Folder, check_damage, damage, documents, gzip, items, items_with, noise, piped, response, texts,
+};
+
+fn page(n: usize) -> Vec<u8> {
+    response(n, &noise(n as u64, 200))
+}
+
+/// Members of an archive and where each starts.
+fn members(n: usize, pack: fn(&[u8]) -> Vec<u8>) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let members: Vec<Vec<u8>> = (0..n).map(|i| pack(&page(i))).collect();
+    let starts = members.iter().scan(0, |at, member| {
+        let start = *at;
+        *at += member.len() as u64;
+        Some(start)
+    });
+    let starts = starts.collect();
+    (members, starts)
+}
+
+fn urls(items: &[arose_corpus::Item]) -> Vec<String> {
+    let documents = documents(items);
+    documents
+        .iter()
+        .filter_map(|document| document.url.clone())
+        .collect()
+}
+
+#[test]
+fn truncated_gzip_member() {
+    let (members, starts) = members(3, gzip);
+    let mut archive = members.concat();
+    archive.truncate(archive.len() - 40);
+    let found = piped("a.warc.gz", &archive, Config::default());
+    check_damage(&found, Reason::Truncated, starts[2]);
+    assert_eq!(urls(&found), ["http://x/0", "http://x/1"]);
+}
+
+#[test]
+fn truncated_gzip_of_lines() {
+    let line = |n: u64| format!("{{\"text\":\"{}\"}}\n", noise(n, 50));
+    let all: String = (0..1000).map(line).collect();
+    let mut packed = gzip(all.as_bytes());
+    packed.truncate(packed.len() / 2);
+    let found = piped("a.jsonl.gz", &packed, Config::default());
+    check_damage(&found, Reason::Truncated, 0);
+    assert!(documents(&found).len() > 400);
+}
+
+/// Any single byte of the middle member may be wrong: the others are read, and there is one
+/// warning.
+#[test]
+fn one_wrong_byte_costs_one_member() {
+    for pack in [gzip as fn(&[u8]) -> Vec<u8>, zstd_checked] {
+        let (members, starts) = members(5, pack);
+        let middle = starts[2] as usize;
+        for at in (0..members[2].len()).step_by(7) {
+            let mut archive = members.concat();
+            archive[middle + at] ^= 0x55;
+            let found = piped("a.warc", &archive, Config::default());
+            let urls = urls(&found);
+            for other in [0, 1, 3, 4] {
+                let url = format!("http://x/{other}");
+                assert!(
+                    urls.contains(&url),
+                    "byte {at}: lost {url}: {:?}",
+                    damage(&found)
+                );
+            }
+            // Some header bytes of a member carry no information: then nothing is lost.
+            let n_damage = damage(&found).len();
+            assert_eq!(n_damage, 5 - urls.len(), "byte {at}: {:?}", damage(&found));
+        }
+    }
+}
+
+/// With a checksum, so that no wrong byte goes unnoticed.
+fn zstd_checked(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::bulk::Compressor::new(3).expect("valid");
+    encoder.include_checksum(true).expect("valid");
+    encoder.compress(bytes).expect("to memory")
+}
+
+#[test]
+fn content_length_too_large_too_small_or_absurd() {
+    let with_length = |change: fn(usize) -> String| {
+        let bytes = String::from_utf8(page(1)).expect("ASCII");
+        let block = bytes.split("\r\n\r\n").next().expect("a header");
+        let length = block.rsplit(' ').next().expect("its last field");
+        let new = change(length.parse().expect("a number"));
+        // The first length in the record is the archive's, the second the server's.
+        bytes.replacen(
+            &format!("Content-Length: {length}"),
+            &format!("Content-Length: {new}"),
+            1,
+        )
+    };
+    for (change, reason) in [
+        (
+            (|n| (n + 5).to_string()) as fn(usize) -> String,
+            Reason::BadLength,
+        ),
+        (|n| (n + 3000).to_string(), Reason::BadLength),
+        (|n| (n - 5).to_string(), Reason::BadLength),
+        (|_| "0".to_owned(), Reason::BadLength),
+        (|_| "99999999999".to_owned(), Reason::TooLarge),
+        (|_| "-1".to_owned(), Reason::BadHeader),
+        (|_| "many".to_owned(), Reason::BadHeader),
+    ] {
+        let archive = [page(0), with_length(change).into_bytes(), page(2), page(3)].concat();
+        let folder = Folder::new();
+        let from_file = items(&[&folder.file("a.warc", &archive)]);
+        check_damage(&from_file, reason, page(0).len() as u64);
+        let from_pipe = piped("a.warc", &archive, Config::default());
+        for found in [from_file, from_pipe] {
+            let urls = urls(&found);
+            assert!(urls.starts_with(&["http://x/0".to_owned()]), "{urls:?}");
+            assert!(
+                urls.ends_with(&["http://x/2".to_owned(), "http://x/3".to_owned()]),
+                "{urls:?}"
+            );
+            assert_eq!(urls.len(), if reason == Reason::BadLength { 4 } else { 3 });
+        }
+    }
+}
+
+#[test]
+fn a_block_found_by_the_next_start_is_whole() {
+    let bytes = String::from_utf8(page(1)).expect("ASCII");
+    let start = bytes.find("Content-Length: ").expect("a length");
+    let end = start + bytes[start..].find("\r\n").expect("its end");
+    for length in ["0", "10", "60000"] {
+        let wrong = [&bytes[..start], "Content-Length: ", length, &bytes[end..]].concat();
+        let archive = [page(0), wrong.into_bytes(), page(2)].concat();
+        let found = piped("a.warc", &archive, Config::default());
+        let good = piped("a.warc", &page(1), Config::default());
+        assert_eq!(
+            documents(&found)[1].text,
+            documents(&good)[0].text,
+            "{length}"
+        );
+    }
+}
+
+#[test]
+fn parquet_without_a_text_column_lists_its_columns() {
+    let folder = Folder::new();
+    let bytes = parquet_of(&folder);
+    let fields = arose_corpus::Fields {
+        text: vec!["prose".to_owned()],
+        ..Default::default()
+    };
+    let config = Config {
+        fields,
+        ..Config::default()
+    };
+    let good = folder.file("b.jsonl", br#"{"prose":"kept"}"#);
+    let found = items_with(&[&folder.file("a.parquet", &bytes), &good], config);
+    check_damage(&found, Reason::NoText, 0);
+    let detail = &damage(&found)[0].detail;
+    assert!(
+        detail.contains("prose") && detail.contains("id, url, title, lang, text"),
+        "{detail}"
+    );
+    assert_eq!(texts(&found), ["kept"]);
+}
+
+fn parquet_of(folder: &Folder) -> Vec<u8> {
+    let lines: String = (0..50)
+        .map(|n| format!("{{\"text\":\"{}\"}}\n", noise(n, 20)))
+        .collect();
+    let found = items(&[&folder.file("source.jsonl", lines.as_bytes())]);
+    let mut writer = arose_corpus::ParquetWriter::new(Vec::new()).expect("to memory");
+    for document in documents(&found) {
+        writer.write(document.clone()).expect("to memory");
+    }
+    writer.finish().expect("to memory")
+}
+
+#[test]
+fn damaged_parquet() {
+    let folder = Folder::new();
+    let good = parquet_of(&folder);
+    let mut no_footer = good.clone();
+    no_footer.truncate(good.len() / 2);
+    let found = items(&[&folder.file("a.parquet", &no_footer)]);
+    check_damage(&found, Reason::BadParquet, 0);
+    let mut bad_page = good.clone();
+    bad_page[200..400].fill(0xaa);
+    let found = items(&[&folder.file("b.parquet", &bad_page)]);
+    check_damage(&found, Reason::BadParquet, 0);
+}
+
+#[test]
+fn lines_that_are_no_objects() {
+    let lines =
+        b"{\"text\":\"a\"}\n[1]\n{\"text\":\"b\"}\n{\"text\":\n{\"text\":\"c\"}\n{\"x\":1}\n";
+    let found = piped("a.jsonl", lines, Config::default());
+    let places: Vec<_> = damage(&found)
+        .iter()
+        .map(|warning| (warning.reason, warning.position.offset))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (Reason::NotAnObject, 13),
+            (Reason::NotAnObject, 30),
+            (Reason::NoText, 52)
+        ]
+    );
+    assert_eq!(texts(&found), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_line_beyond_the_limit() {
+    let long = format!("{{\"text\":\"{}\"}}", "x".repeat(5000));
+    let lines = format!("{{\"text\":\"a\"}}\n{long}\n{{\"text\":\"b\"}}\n");
+    for block_bytes in [1, 100, 4000, 6000, 1 << 20] {
+        let config = Config {
+            limits: Limits {
+                line_bytes: 4000,
+                ..Limits::default()
+            },
+            ..crate::support::config(2, block_bytes)
+        };
+        let found = piped("a.jsonl", lines.as_bytes(), config);
+        check_damage(&found, Reason::TooLarge, 13);
+        assert_eq!(texts(&found), ["a", "b"]);
+    }
+}
+
+/// Two gigabytes that are made while they are read; the test has nowhere near that much memory to
+/// lose.
+#[test]
+fn a_record_of_two_gigabytes() {
+    use std::io::Read;
+    let length: u64 = 2 << 30;
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\nContent-Length: {length}\r\n\r\n"
+    );
+    let start = page(0).len() as u64;
+    let bytes = std::io::Cursor::new([page(0), head.into_bytes()].concat())
+        .chain(std::io::repeat(b'x').take(length))
+        .chain(std::io::Cursor::new(
+            [b"\r\n\r\n".to_vec(), page(1)].concat(),
+        ));
+    let found: Vec<_> =
+        arose_corpus::read_from("big.warc".as_ref(), bytes, Config::default()).collect();
+    check_damage(&found, Reason::TooLarge, start);
+    assert_eq!(urls(&found), ["http://x/0", "http://x/1"]);
+    let peak = peak_memory_mb();
+    assert!(peak.is_none_or(|peak| peak < 1000), "{peak:?} MB");
+}
+
+/// The most memory this process has held.
+fn peak_memory_mb() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes / 1024)
+}
+
+#[test]
+fn a_gzip_bomb() {
+    let bomb = gzip(&vec![0; 256 << 20]);
+    let line = gzip(b"{\"text\":\"after\"}\n");
+    let before = gzip(b"{\"text\":\"before\"}\n");
+    let start = before.len() as u64;
+    let found = piped(
+        "a.jsonl.gz",
+        &[before, bomb.clone(), line].concat(),
+        Config::default(),
+    );
+    check_damage(&found, Reason::Expansion, start);
+    assert_eq!(texts(&found), ["before", "after"]);
+    // As the body of a response.
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+        bomb.len()
+    );
+    let record = format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\nContent-Length: {}\r\n\r\n{head}",
+        head.len() + bomb.len()
+    );
+    let archive = [record.into_bytes(), bomb, b"\r\n\r\n".to_vec(), page(1)].concat();
+    let found = piped("a.warc", &archive, Config::default());
+    check_damage(&found, Reason::TooLarge, 0);
+    assert_eq!(urls(&found), ["http://x/1"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_symlink_loop() {
+    let folder = Folder::new();
+    folder.file("a/1.txt", b"one");
+    folder.file("b/2.txt", b"two");
+    std::os::unix::fs::symlink(folder.path(), folder.path().join("a/back")).expect("allowed");
+    let found = items(&[folder.path()]);
+    check_damage(&found, Reason::SymlinkLoop, 0);
+    assert!(damage(&found)[0].source.ends_with("a/back"));
+    assert_eq!(texts(&found), ["one", "two"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file() {
+    let folder = Folder::new();
+    folder.file("1.txt", b"one");
+    folder.file("3.txt", b"three");
+    // Permissions do not stop every user; a link to nothing does.
+    std::os::unix::fs::symlink("nowhere", folder.path().join("2.txt")).expect("allowed");
+    let found = items(&[folder.path()]);
+    check_damage(&found, Reason::Unreadable, 0);
+    assert!(damage(&found)[0].source.ends_with("2.txt"));
+    assert_eq!(texts(&found), ["one", "three"]);
+    // Named files and what is no file.
+    let found = items(&[
+        &folder.path().join("2.txt"),
+        std::path::Path::new("/dev/null"),
+    ]);
+    assert_eq!(damage(&found).len(), 2);
+}
+
+#[test]
+fn an_input_that_fails_while_it_is_read() {
+    struct Failing(usize);
+    impl std::io::Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let line = b"{\"text\":\"a\"}\n";
+            match self.0 {
+                0 => Err(std::io::Error::other("the disk is gone")),
+                _ => {
+                    self.0 -= 1;
+                    buffer[..line.len()].copy_from_slice(line);
+                    Ok(line.len())
+                }
+            }
+        }
+    }
+    let found: Vec<_> =
+        arose_corpus::read_from("a.jsonl".as_ref(), Failing(10), Config::default()).collect();
+    check_damage(&found, Reason::Unreadable, 0);
+    assert_eq!(documents(&found).len(), 10);
+}
+
+#[test]
+fn csv_with_an_open_quote_or_too_many_cells() {
+    let rows = "id,text\n1,one\n2,two,three\n4,four\n";
+    let found = piped("a.csv", rows.as_bytes(), Config::default());
+    check_damage(&found, Reason::BadRow, 14);
+    assert_eq!(texts(&found), ["one", "four"]);
+    let open = format!("id,text\n1,one\n2,\"two\n{}", "3,three\n".repeat(400));
+    let config = Config {
+        limits: Limits {
+            record_bytes: 1000,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    let found = piped("a.csv", open.as_bytes(), config);
+    check_damage(&found, Reason::TooLarge, 14);
+    assert_eq!(texts(&found).len(), 401);
+}

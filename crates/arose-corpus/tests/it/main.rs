@@ -1,0 +1,20 @@
+//! The crate from outside: formats, damage, order, copies, pages, and the sets and suites beside
+//! the repository.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a skipped test says so, figures are shown"
+)]
+
+mod bad_input;
+mod content;
+mod formats;
+mod keeping;
+mod mutations;
+mod order;
+mod parse_suites;
+mod samples;
+mod score;
+mod shared;
+mod support;
+mod warcio;

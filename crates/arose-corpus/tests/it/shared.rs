@@ -1,0 +1,51 @@
+//! The data sets beside the repository; tests that need them are skipped where they are absent.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// A folder of data sets, or nothing with a word about the test that is skipped.
+pub(crate) fn folder(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data")
+        .join(name);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: no data set {name}");
+    None
+}
+
+/// The files of a folder that end in `extension`, sorted by name, with their text.
+pub(crate) fn files(name: &str, extension: &str) -> Vec<(String, String)> {
+    let Some(folder) = folder(name) else {
+        return Vec::new();
+    };
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (
+                name,
+                String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+            )
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The rows of a data set of pages.
+pub(crate) fn pages(name: &str) -> Vec<Value> {
+    let Some(folder) = folder(name) else {
+        return Vec::new();
+    };
+    let file = fs::File::open(folder.join("pages.jsonl.zst")).unwrap();
+    let text = std::io::read_to_string(zstd::Decoder::new(file).unwrap()).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
