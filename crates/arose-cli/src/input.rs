@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use arose_corpus::charset::{self, Markup};
 
 use crate::output::printable;
 
@@ -35,7 +36,7 @@ pub(crate) fn read(path: &Path, limit: Limit) -> anyhow::Result<Text> {
         open(path).and_then(|file| read_up_to(file, limit))
     };
     let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
-    Ok(decode(bytes, &name))
+    Ok(decode(&bytes, &name))
 }
 
 /// What to call an input on a terminal.
@@ -75,29 +76,18 @@ fn read_up_to(reader: impl Read, limit: Limit) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn decode(bytes: Vec<u8>, name: &str) -> Text {
-    use encoding_rs::{Encoding, WINDOWS_1252};
-    if let Some((encoding, _)) = Encoding::for_bom(&bytes) {
-        let (text, malformed) = encoding.decode_with_bom_removal(&bytes);
-        let warning = malformed.then(|| format!("{name}: malformed {} in it", encoding.name()));
-        return Text {
-            text: text.into_owned(),
-            warning,
-        };
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => Text {
-            text,
-            warning: None,
-        },
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            let warning = format!("{name}: not UTF-8 at byte {at}; reading it as windows-1252");
-            let (text, _) = WINDOWS_1252.decode_without_bom_handling(error.as_bytes());
-            Text {
-                text: text.into_owned(),
-                warning: Some(warning),
-            }
-        }
-    }
+/// As web browsers do where nothing but the bytes is known.
+fn decode(bytes: &[u8], name: &str) -> Text {
+    let (text, is_malformed) = charset::decode(bytes, None, Markup::None);
+    let encoding = charset::choose(bytes, None, Markup::None).name();
+    let at = std::str::from_utf8(bytes)
+        .err()
+        .map(|error| error.valid_up_to());
+    let warning = match at {
+        Some(at) if encoding == "windows-1252" => Some(format!(
+            "{name}: not UTF-8 at byte {at}; reading it as windows-1252"
+        )),
+        _ => is_malformed.then(|| format!("{name}: malformed {encoding} in it")),
+    };
+    Text { text, warning }
 }

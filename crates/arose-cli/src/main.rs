@@ -4,6 +4,7 @@
 mod compare;
 mod input;
 mod output;
+mod read;
 mod sketch;
 
 use std::io;
@@ -11,9 +12,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use read::Outcome;
+
 /// Finds exact and near duplicates in texts.
 ///
-/// Exit code 0 means done, 2 an error.
+/// Exit code 0 means done or found, 1 nothing found, 2 an error.
 #[derive(Parser)]
 #[command(
     name = "arose",
@@ -22,17 +25,20 @@ use clap::Parser;
     arg_required_else_help = true
 )]
 enum Arguments {
+    Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
-        Arguments::Sketch(options) => sketch::run(&options),
-        Arguments::Compare(options) => compare::run(&options),
+        Arguments::Read(options) => read::run(&options),
+        Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
+        Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Outcome::Found) => ExitCode::SUCCESS,
+        Ok(Outcome::NothingFound) => ExitCode::from(1),
         // Whoever reads our output has read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

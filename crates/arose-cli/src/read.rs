@@ -1,0 +1,234 @@
+//! `arose read`: the documents of archives, tables and folders, as the program sees them.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use arose_corpus::html::{self, Links, Mode};
+use arose_corpus::{Config, Counts, Document, Item, Statuses, Warning};
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::output::{printable, write_json};
+
+/// Reads documents out of archives, tables and folders, and prints them.
+///
+/// Reads WARC, ARC and WET, JSON lines, Parquet, CSV and TSV, and files or folders of HTML, text
+/// and Markdown, each plain, gzip or zstd; `-` is standard input, and patterns such as
+/// 'crawl/*.warc.gz' are followed. What a file holds decides, not only its name. What cannot be
+/// read is reported on standard error with file, position and reason, and the rest goes on.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose read crawl.warc.gz > documents.jsonl
+  arose read --format text --mode content page.html
+  arose read --format links 'crawl/*.warc.gz'
+  zcat corpus.jsonl.gz | arose read --text-field body -
+
+Modes, for web pages:
+  henzinger  all text with the addresses of links, for duplicate detection
+  content    the main content, without navigation and notices
+  plain      the source as it is
+Exit code 0 means documents were found, 1 none, 2 an error.")]
+pub(crate) struct Options {
+    /// Files, folders, patterns; `-` is standard input.
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// What to print of each document.
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// How the text of a web page is taken.
+    #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
+    mode: ModeName,
+    /// Fields or columns that hold the text, before the usual guesses.
+    #[arg(long, value_name = "NAME")]
+    text_field: Vec<String>,
+    /// Fields or columns that hold the id, before the usual guesses.
+    #[arg(long, value_name = "NAME")]
+    id_field: Vec<String>,
+    /// Fields or columns that hold the address, before the usual guesses.
+    #[arg(long, value_name = "NAME")]
+    url_field: Vec<String>,
+    /// Takes only responses of status 200 to 299 out of archives.
+    #[arg(long)]
+    success: bool,
+    /// Worker threads; the output is the same for any number. [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Reports at most this many warnings one by one; all are counted.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    warnings: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A JSON object a document.
+    Jsonl,
+    /// The text of each document under a line that names it.
+    Text,
+    /// A JSON object with the address and the links of each web page.
+    Links,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeName {
+    Henzinger,
+    Content,
+    Plain,
+}
+
+/// What a run found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Found,
+    NothingFound,
+}
+
+/// Prints the documents of all inputs, then what was counted.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let mut documents = arose_corpus::read(&options.inputs, config(options))?;
+    let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let mut notices = Notices::new(options.warnings);
+    for item in documents.by_ref() {
+        match &item {
+            Item::Document(document) => {
+                write(&mut out, options.format, document).context("cannot write the result")?;
+                document
+                    .warnings
+                    .iter()
+                    .for_each(|warning| notices.warn(warning));
+            }
+            // What is intact and holds no text is counted, not reported one by one.
+            Item::Skipped(warning) if warning.reason.is_damage() => notices.warn(warning),
+            Item::Skipped(_) => {}
+        }
+        notices.progress(&item);
+    }
+    out.flush().context("cannot write the result")?;
+    notices.finish(documents.counts());
+    Ok(if documents.counts().documents > 0 {
+        Outcome::Found
+    } else {
+        Outcome::NothingFound
+    })
+}
+
+fn config(options: &Options) -> Config {
+    let mut config = Config::default();
+    config.html = html::Config {
+        mode: match options.mode {
+            ModeName::Henzinger => Mode::Henzinger,
+            ModeName::Content => Mode::Content,
+            ModeName::Plain => Mode::Plain,
+        },
+        links: if options.format == Format::Links {
+            Links::Collect
+        } else {
+            Links::Skip
+        },
+        ..html::Config::default()
+    };
+    config.statuses = if options.success {
+        Statuses::Success
+    } else {
+        Statuses::Any
+    };
+    config.threads = options.threads.unwrap_or(config.threads);
+    let fields = &mut config.fields;
+    fields.text.splice(..0, options.text_field.iter().cloned());
+    fields.id.splice(..0, options.id_field.iter().cloned());
+    fields.url.splice(..0, options.url_field.iter().cloned());
+    config
+}
+
+fn write(out: &mut impl Write, format: Format, document: &Document) -> io::Result<()> {
+    match format {
+        Format::Jsonl => arose_corpus::write_json(document, out),
+        Format::Text => {
+            let name = document.url.clone().unwrap_or_else(|| document.name());
+            writeln!(
+                out,
+                "== {}\n{}\n",
+                printable(&name),
+                document.text.trim_end()
+            )
+        }
+        Format::Links => match &document.page {
+            Some(page) => {
+                let links: Vec<&str> = page.links.iter().map(|link| link.url.as_str()).collect();
+                let url = document.url.clone().unwrap_or_else(|| document.name());
+                write_json(out, &json!({ "url": url, "links": links }))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// What is said on standard error while and after reading.
+struct Notices {
+    max_warnings: u64,
+    n_warnings: u64,
+    counts: Counts,
+    next_progress: Instant,
+}
+
+impl Notices {
+    fn new(max_warnings: u64) -> Self {
+        let next_progress = Instant::now() + Self::INTERVAL;
+        Self {
+            max_warnings,
+            n_warnings: 0,
+            counts: Counts::default(),
+            next_progress,
+        }
+    }
+
+    const INTERVAL: Duration = Duration::from_secs(2);
+
+    fn warn(&mut self, warning: &Warning) {
+        self.n_warnings += 1;
+        if self.n_warnings <= self.max_warnings {
+            eprintln!("arose: {}", printable(&warning.to_string()));
+        } else if self.n_warnings == self.max_warnings + 1 {
+            eprintln!("arose: more warnings follow and are only counted; --warnings N shows more");
+        }
+    }
+
+    /// A line every few seconds, rewritten in place on a terminal.
+    fn progress(&mut self, item: &Item) {
+        self.counts.add(item);
+        if Instant::now() < self.next_progress {
+            return;
+        }
+        self.next_progress = Instant::now() + Self::INTERVAL;
+        let Counts {
+            documents,
+            text_bytes,
+            ..
+        } = self.counts;
+        let line = format!(
+            "arose: {documents} documents, {} MB of text",
+            text_bytes / 1_000_000
+        );
+        if io::stderr().is_terminal() {
+            eprint!("\r{line}\x1B[K\r");
+        } else {
+            eprintln!("{line}");
+        }
+    }
+
+    fn finish(&self, counts: &Counts) {
+        let plural = if counts.documents == 1 { "" } else { "s" };
+        eprintln!(
+            "{} document{plural}, {} bytes of text",
+            counts.documents, counts.text_bytes
+        );
+        for (reason, n) in &counts.skipped {
+            eprintln!("  {n} skipped: {reason}");
+        }
+        for (reason, n) in &counts.marked {
+            eprintln!("  {n} marked: {reason}");
+        }
+    }
+}
