@@ -204,6 +204,18 @@ fn tokens_fast(p: &Prepared<'_>, range: Range<usize>) {
     }
 }
 
+fn text_to_sketch<S: Sketcher>(p: &Prepared<'_>, range: Range<usize>, sketcher: &S) {
+    let (mut tokens, mut shingles, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    for text in &p.texts[range] {
+        tokens.clear();
+        shingles.clear();
+        p.tokenizer.fingerprints_into(text, &mut tokens);
+        p.shingler.shingles_into(&tokens, &mut shingles);
+        sketcher.sketch_into(&shingles, &mut out);
+        black_box(&out);
+    }
+}
+
 fn token_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
     let plain = |range: Range<usize>| {
         for text in &p.texts[range] {
@@ -315,18 +327,7 @@ fn permutation_rows<'a>(p: &'a Prepared<'a>, t: u16, stage: &'static str) -> Vec
 }
 
 fn one_permutation_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
-    let whole = |range: Range<usize>| {
-        let sketcher = one_permutation(128);
-        let (mut tokens, mut shingles, mut out) = (Vec::new(), Vec::new(), Vec::new());
-        for text in &p.texts[range] {
-            tokens.clear();
-            shingles.clear();
-            p.tokenizer.fingerprints_into(text, &mut tokens);
-            p.shingler.shingles_into(&tokens, &mut shingles);
-            sketcher.sketch_into(&shingles, &mut out);
-            black_box(&out);
-        }
-    };
+    let whole = |range| text_to_sketch(p, range, &one_permutation(128));
     let alone = |range: Range<usize>| {
         let (sketcher, mut out) = (one_permutation(128), Vec::new());
         for shingles in &p.shingles[range] {
@@ -417,18 +418,7 @@ fn whole_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
             black_box(hasher.create_signature(gaoya::text::shingle_tokens(&words, 8)));
         }
     };
-    let fast = |range: Range<usize>| {
-        let sketcher = narrow(128);
-        let (mut tokens, mut shingles, mut out) = (Vec::new(), Vec::new(), Vec::new());
-        for text in &p.texts[range] {
-            tokens.clear();
-            shingles.clear();
-            p.tokenizer.fingerprints_into(text, &mut tokens);
-            p.shingler.shingles_into(&tokens, &mut shingles);
-            sketcher.sketch_into(&shingles, &mut out);
-            black_box(&out);
-        }
-    };
+    let fast = |range| text_to_sketch(p, range, &narrow(128));
     let stage = "text to 128 minima";
     let error = p.sketch_error(&narrow(128));
     let gaoya_error = p.gaoya_error(&MinHasher32::new(128));

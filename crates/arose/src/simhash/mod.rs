@@ -64,6 +64,7 @@ pub use weights::{Weight, WeightTable};
 use std::num::NonZeroU32;
 
 use crate::Error;
+use crate::rule::{MIN_BITS_ALONE, MIN_BITS_FILTER};
 use crate::simd::project;
 
 /// The fingerprint of 48 bytes used throughout.
@@ -130,9 +131,9 @@ pub struct MinCSim<const W: usize>(u32);
 
 impl MinCSim<6> {
     /// At least 372 of 384, for fingerprints as the only evidence (Henzinger 2006).
-    pub const ALONE: Self = Self(372);
+    pub const ALONE: Self = Self(MIN_BITS_ALONE);
     /// At least 355 of 384, for pairs that share super-shingles already (Henzinger 2006).
-    pub const FILTER: Self = Self(355);
+    pub const FILTER: Self = Self(MIN_BITS_FILTER);
 }
 
 impl<const W: usize> MinCSim<W> {
