@@ -1,0 +1,2 @@
+//! Exact and near duplicates in files, from the input to the documents kept, with evidence.
+#![forbid(unsafe_code)]
