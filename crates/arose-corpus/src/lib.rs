@@ -52,6 +52,6 @@ pub use arose::digest::Digest;
 pub use config::{Config, Fields, Limits, Statuses};
 pub use document::{Counts, Document, Item, Position, Reason, Warning};
 pub use error::Error;
-pub use keep::{Kept, keep};
+pub use keep::{Kept, is_plain_json_lines, keep, keep_ranges};
 pub use read::{Documents, read, read_from, read_map};
 pub use write::{ParquetWriter, write_json};
