@@ -168,7 +168,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     } else {
         tell(&mut out, &summary, &options.output)
     };
-    written.and_then(|()| out.flush()).context("cannot write the result")?;
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the result")?;
     Ok(match summary["counts"]["read"].as_u64() {
         Some(0) | None => Outcome::NothingFound,
         Some(_) => Outcome::Found,
@@ -239,7 +241,10 @@ fn size(text: &str) -> Result<u64, String> {
         "tb" => 1_000_000_000_000,
         _ => return Err("expected a size such as 2GiB or 500MB".to_owned()),
     };
-    let number: f64 = digits.trim().parse().map_err(|_| "expected a size such as 2GiB".to_owned())?;
+    let number: f64 = digits
+        .trim()
+        .parse()
+        .map_err(|_| "expected a size such as 2GiB".to_owned())?;
     let bytes = number * unit as f64;
     if bytes.is_finite() && bytes >= MIN_MEMORY as f64 {
         Ok(bytes as u64)
@@ -260,7 +265,12 @@ fn half_of_memory() -> u64 {
 /// Says what will be done before it is.
 fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     let promise = arose_dedup::promise(config)?;
-    let at = |similarity: f64| promise.iter().find(|(s, _)| *s == similarity).map(|(_, p)| *p);
+    let at = |similarity: f64| {
+        promise
+            .iter()
+            .find(|(s, _)| *s == similarity)
+            .map(|(_, p)| *p)
+    };
     let chances: Vec<String> = [0.7, 0.8, 0.85, 0.9, 0.95]
         .into_iter()
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
@@ -318,9 +328,14 @@ fn progress_line(now: &Snapshot, elapsed: Duration) -> String {
         let seconds = total.saturating_sub(now.done) as f64 / rate.max(0.001);
         format!(", {seconds:.0} s left")
     });
-    let total = now.total.map_or(String::new(), |total| format!(" of {total}"));
+    let total = now
+        .total
+        .map_or(String::new(), |total| format!(" of {total}"));
     let left = left.unwrap_or_default();
-    format!("{}: {}{total}, {rate:.0} a second{left}", now.stage, now.done)
+    format!(
+        "{}: {}{total}, {rate:.0} a second{left}",
+        now.stage, now.done
+    )
 }
 
 fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
@@ -359,7 +374,10 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     }
     let capped = summary["cap"]["pairs_not_compared"].as_u64().unwrap_or(0);
     if capped > 0 {
-        writeln!(out, "not compared    {capped:>10}  pairs under very common keys; see --cap")?;
+        writeln!(
+            out,
+            "not compared    {capped:>10}  pairs under very common keys; see --cap"
+        )?;
     }
     let kept = summary["kept_in"].as_str().unwrap_or("kept");
     writeln!(out, "kept documents: {}", folder.join(kept).display())?;
@@ -391,11 +409,22 @@ fn plan(options: &Options, config: &Config) -> anyhow::Result<Outcome> {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     writeln!(out, "input           {:>10} MiB", mib(plan.input_bytes))?;
     writeln!(out, "documents       {:>10} (estimated)", plan.documents)?;
-    writeln!(out, "text            {:>10} MiB (estimated)", mib(plan.text_bytes))?;
+    writeln!(
+        out,
+        "text            {:>10} MiB (estimated)",
+        mib(plan.text_bytes)
+    )?;
     writeln!(out, "memory          {:>10} MiB", mib(plan.memory_bytes))?;
-    writeln!(out, "disk            {:>10} MiB while it runs", mib(plan.disk_bytes))?;
+    writeln!(
+        out,
+        "disk            {:>10} MiB while it runs",
+        mib(plan.disk_bytes)
+    )?;
     writeln!(out, "method: {}", arose_dedup::method(config)?)?;
-    writeln!(out, "a pair of this similarity is found with this probability:")?;
+    writeln!(
+        out,
+        "a pair of this similarity is found with this probability:"
+    )?;
     for (similarity, probability) in promise {
         writeln!(out, "  {similarity:<6} {probability:.4}")?;
     }

@@ -13,7 +13,8 @@ pub enum Error {
     /// More recall than the sketch can give.
     #[error(
         "no banding of {} samples finds {recall} of the pairs at threshold {threshold}; ask for \
-         less recall or a higher threshold", crate::record::N_SAMPLES
+         less recall or a higher threshold",
+        crate::record::N_SAMPLES
     )]
     Recall {
         /// The share asked for.

@@ -63,7 +63,9 @@ pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
         Some(bands) => bands.probability(similarity),
         None => rules.probability(similarity),
     };
-    Ok(CURVE.map(|similarity| (similarity, chance(similarity))).into())
+    Ok(CURVE
+        .map(|similarity| (similarity, chance(similarity)))
+        .into())
 }
 
 /// How documents are made to meet, in words.
@@ -79,7 +81,10 @@ pub fn method(config: &Config) -> Result<String, Error> {
         }
         _ => {
             use crate::scheme::Tables;
-            format!("{} tables of features and pieces", Rules::new(config)?.n_tables())
+            format!(
+                "{} tables of features and pieces",
+                Rules::new(config)?.n_tables()
+            )
         }
     })
 }
@@ -102,7 +107,10 @@ impl<'a> Job<'a> {
         progress: &'a Progress,
     ) -> Result<Self, Error> {
         promise(config)?;
-        let names: Vec<String> = inputs.iter().map(|path| path.display().to_string()).collect();
+        let names: Vec<String> = inputs
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         let mut settings = config.settings();
         settings["inputs"] = json!(names);
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
@@ -151,7 +159,11 @@ impl<'a> Job<'a> {
 
     /// Standard input can be read once only, so it is written to a file first.
     fn keep_standard_input(&mut self) -> Result<(), Error> {
-        let Some(index) = self.inputs.iter().position(|input| input.as_os_str() == "-") else {
+        let Some(index) = self
+            .inputs
+            .iter()
+            .position(|input| input.as_os_str() == "-")
+        else {
             return Ok(());
         };
         let note = self.work.stage("input", self.progress, |folder| {
@@ -264,8 +276,14 @@ struct Found {
 
 impl Found {
     fn find(job: &Job<'_>) -> Result<Self, Error> {
-        let Job { work, config, progress, .. } = job;
-        let [read_in, exact_in, candidates_in, verify_in, ..] = STAGES.map(|stage| work.path(stage));
+        let Job {
+            work,
+            config,
+            progress,
+            ..
+        } = job;
+        let [read_in, exact_in, candidates_in, verify_in, ..] =
+            STAGES.map(|stage| work.path(stage));
         let read = work.stage("read", progress, |folder| {
             read::run(&job.inputs, config, folder, progress)
         })?;
@@ -300,7 +318,11 @@ impl Found {
         json!([
             stage("read", &self.read, n_docs),
             stage("exact", &self.exact, n_docs),
-            stage("candidates", &self.candidates, self.candidates.found.n_tested),
+            stage(
+                "candidates",
+                &self.candidates,
+                self.candidates.found.n_tested
+            ),
             stage("verify", &self.verified, self.candidates.found.n_pairs),
             stage("cluster", &self.clusters, self.verified.found.n_pairs),
             stage("write", rows, n_docs),

@@ -94,7 +94,9 @@ impl Bands {
 /// of a single byte would make everybody meet, so rows are two at least.
 fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     (2..=N_SAMPLES).rev().find_map(|q| {
-        let b = ((-recall).ln_1p() / (-threshold.powi(q as i32)).ln_1p()).ceil().max(1.0);
+        let b = ((-recall).ln_1p() / (-threshold.powi(q as i32)).ln_1p())
+            .ceil()
+            .max(1.0);
         (b <= 64.0 && b * q as f64 <= N_SAMPLES as f64).then_some((b as usize, q))
     })
 }
@@ -182,13 +184,8 @@ impl Rules {
 
     /// What the sketches say of two documents.
     pub(crate) fn evidence(&self, a: &Vectors, b: &Vectors) -> Evidence {
-        let site = match (a.site, b.site) {
-            (0, _) | (_, 0) => SiteRelation::Unknown,
-            (a, b) if a == b => SiteRelation::Same,
-            _ => SiteRelation::Different,
-        };
         Evidence {
-            site,
+            site: site_relation(a, b),
             b_sim: b_sim(&a.features, &b.features) as u32,
             c_sim: Fingerprint(a.simhash).c_sim(&Fingerprint(b.simhash)),
             jaccard: None,
@@ -211,6 +208,15 @@ impl Rules {
             Criterion::Site { same, .. } => features(same.min_features) * bits(same.min_bits),
             Criterion::Jaccard(_) => 0.0,
         }
+    }
+}
+
+/// How the sites of two documents relate.
+pub(crate) fn site_relation(a: &Vectors, b: &Vectors) -> SiteRelation {
+    match (a.site, b.site) {
+        (0, _) | (_, 0) => SiteRelation::Unknown,
+        (a, b) if a == b => SiteRelation::Same,
+        _ => SiteRelation::Different,
     }
 }
 
@@ -249,7 +255,10 @@ impl Tables for Rules {
                 .fold(0, |key, &j| mix(key ^ sketch.features[j]));
         }
         let fingerprint = Fingerprint(sketch.simhash);
-        let mut keys = self.pieces.iter().flat_map(|pieces| pieces.keys(&fingerprint));
+        let mut keys = self
+            .pieces
+            .iter()
+            .flat_map(|pieces| pieces.keys(&fingerprint));
         mix(keys.nth(table - self.subsets.len()).unwrap_or(0))
     }
 
@@ -273,7 +282,10 @@ mod tests {
             let bands = bands(threshold);
             let (b, q) = (bands.banding.b(), bands.banding.q());
             assert!(b <= 64 && b * q <= N_SAMPLES, "{b} x {q}");
-            assert!(bands.probability(threshold) > 0.994, "{threshold}: {b} x {q}");
+            assert!(
+                bands.probability(threshold) > 0.994,
+                "{threshold}: {b} x {q}"
+            );
         }
         let default = bands(0.8).banding;
         assert_eq!((default.b(), default.q()), (18, 6));

@@ -172,9 +172,14 @@ fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
         let path = entry.map_err(Error::io("read", out))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_result = name.starts_with("kept.")
-            || ["documents.parquet", "pairs.parquet", "summary.json", "report.html"]
-                .iter()
-                .any(|result| name.starts_with(result));
+            || [
+                "documents.parquet",
+                "pairs.parquet",
+                "summary.json",
+                "report.html",
+            ]
+            .iter()
+            .any(|result| name.starts_with(result));
         if is_result && path.is_dir() {
             remove_folder(&path)?;
         } else if is_result {

@@ -30,7 +30,10 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     for i in 0_u32..3_000 {
         // Families of three that differ in one word.
         let words = (0..120).map(|k| format!("w{} ", (i / 3).wrapping_mul(7919) % 9973 * 131 + k));
-        lines.push_str(&format!("{{\"text\": \"{}end{i}\"}}\n", words.collect::<String>()));
+        lines.push_str(&format!(
+            "{{\"text\": \"{}end{i}\"}}\n",
+            words.collect::<String>()
+        ));
     }
     fs::write(&input, lines).unwrap();
     let calm = folder.path().join("calm");
@@ -64,5 +67,8 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     }
     assert!(dedup(&input, &out).status().unwrap().success());
     assert_eq!(result(&out), expected);
-    assert!(n_kills >= N_KILLS / 2, "only {n_kills} runs were still alive");
+    assert!(
+        n_kills >= N_KILLS / 2,
+        "only {n_kills} runs were still alive"
+    );
 }

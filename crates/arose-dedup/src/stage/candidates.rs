@@ -207,7 +207,9 @@ impl<T: Tables> Search<'_, T> {
                 key: self.tables.key(table, sketch),
                 doc,
             });
-            Ok(entries.filter(|entry| wanted(entry.key)).collect::<Vec<_>>())
+            Ok(entries
+                .filter(|entry| wanted(entry.key))
+                .collect::<Vec<_>>())
         });
         let blocks = blocks.collect::<Result<Vec<_>, Error>>()?;
         let mut entries = blocks.concat();

@@ -99,7 +99,10 @@ fn components(stages: &Stages<'_>, n_docs: usize, folder: &Path) -> Result<Clust
         sizes[label.0 as usize] += 1;
     }
     out.finish()?;
-    let groups = sizes.iter().filter(|size| **size > 1).map(|&n| u64::from(n));
+    let groups = sizes
+        .iter()
+        .filter(|size| **size > 1)
+        .map(|&n| u64::from(n));
     Ok(Clusters {
         n_clusters: groups.clone().count() as u64,
         largest: groups.clone().max().unwrap_or(0),
@@ -269,8 +272,16 @@ impl Ranks {
 
 fn rank(keep: Keep, doc: &DocRecord, n_copies: u64, ordinal: u64) -> Rank {
     let known = doc.fetched != NOT_FETCHED;
-    let newest_first = if known { !ordered(doc.fetched) } else { u64::MAX };
-    let oldest_first = if known { ordered(doc.fetched) } else { u64::MAX };
+    let newest_first = if known {
+        !ordered(doc.fetched)
+    } else {
+        u64::MAX
+    };
+    let oldest_first = if known {
+        ordered(doc.fetched)
+    } else {
+        u64::MAX
+    };
     let (major, middle, minor) = match keep {
         Keep::First => (0, 0, 0),
         Keep::Longest => (!u64::from(doc.n_bytes), 0, 0),
@@ -305,13 +316,21 @@ fn heaviest_first(weight: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose::cluster::{self, Pair, Priority};
     use arose::Threshold;
+    use arose::cluster::{self, Pair, Priority};
     use proptest::prelude::*;
 
     #[test]
     fn heavier_is_better_and_no_weight_is_worst() {
-        let weights = [f64::INFINITY, 2.5, 1.0, 0.0, -1.0, f64::NEG_INFINITY, f64::NAN];
+        let weights = [
+            f64::INFINITY,
+            2.5,
+            1.0,
+            0.0,
+            -1.0,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
         let keys = weights.map(heaviest_first);
         assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
         assert_eq!(heaviest_first(0.0), heaviest_first(-0.0));

@@ -109,12 +109,7 @@ impl Kept {
 }
 
 /// Copies records, all of which must still be there.
-fn copy(
-    source: &Source,
-    records: &[Span],
-    file: &mut File,
-    config: &Config,
-) -> Result<(), Error> {
+fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> Result<(), Error> {
     source.check()?;
     if arose_corpus::is_plain_json_lines(&source.path, &config.corpus) {
         arose_corpus::keep_ranges(&source.path, &ranges(records), file)?;

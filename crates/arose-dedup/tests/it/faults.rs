@@ -24,8 +24,14 @@ fn other_settings_are_named() {
         keep: Keep::Longest,
         ..Config::default()
     };
-    let error = bench.run_on(&["input.jsonl"], &config).unwrap_err().to_string();
-    assert!(error.contains("another keep: \"first\" there, \"longest\" here"), "{error}");
+    let error = bench
+        .run_on(&["input.jsonl"], &config)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("another keep: \"first\" there, \"longest\" here"),
+        "{error}"
+    );
     let inputs = [bench.path("input.jsonl")];
     let progress = Progress::default();
     arose_dedup::run(&inputs, &config, &bench.path("out"), Start::Anew, &progress).unwrap();
@@ -35,7 +41,9 @@ fn other_settings_are_named() {
 fn a_folder_of_something_else_is_left_alone() {
     let bench = Bench::with_texts(&family_texts(10, 1));
     bench.write("out/thesis.txt", "mine");
-    let error = bench.run_on(&["input.jsonl"], &Config::default()).unwrap_err();
+    let error = bench
+        .run_on(&["input.jsonl"], &Config::default())
+        .unwrap_err();
     assert!(matches!(error, Error::Foreign { .. }), "{error}");
     assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 1);
 }
@@ -46,7 +54,9 @@ fn two_runs_do_not_share_a_folder() {
     fs::create_dir_all(bench.path("out/.arose")).unwrap();
     let lock = fs::File::create(bench.path("out/.arose/lock")).unwrap();
     lock.lock().unwrap();
-    let error = bench.run_on(&["input.jsonl"], &Config::default()).unwrap_err();
+    let error = bench
+        .run_on(&["input.jsonl"], &Config::default())
+        .unwrap_err();
     assert!(matches!(error, Error::Busy { .. }), "{error}");
     drop(lock);
     bench.run(&Config::default());
@@ -76,6 +86,8 @@ fn an_input_that_changed_after_the_run_is_noticed() {
     let mut text = fs::read_to_string(bench.path("input.jsonl")).unwrap();
     text.push_str("{\"text\": \"one more\"}\n");
     bench.write("input.jsonl", &text);
-    let error = bench.run_on(&["input.jsonl"], &Config::default()).unwrap_err();
+    let error = bench
+        .run_on(&["input.jsonl"], &Config::default())
+        .unwrap_err();
     assert!(matches!(error, Error::InputChanged { .. }), "{error}");
 }

@@ -3,4 +3,5 @@
 mod exactness;
 mod faults;
 mod results;
+mod shared_data;
 mod support;

@@ -13,9 +13,14 @@ fn counts_add_up(summary: &Value) {
     let count = |name: &str| summary["counts"][name].as_u64().unwrap();
     let dropped = count("dropped_exact") + count("dropped_near");
     assert_eq!(count("read"), count("kept") + dropped, "{summary}");
-    let skipped = summary["counts"]["skipped"]["by_reason"].as_object().unwrap();
+    let skipped = summary["counts"]["skipped"]["by_reason"]
+        .as_object()
+        .unwrap();
     let by_reason: u64 = skipped.values().map(|n| n.as_u64().unwrap()).sum();
-    assert_eq!(summary["counts"]["skipped"]["total"].as_u64(), Some(by_reason));
+    assert_eq!(
+        summary["counts"]["skipped"]["total"].as_u64(),
+        Some(by_reason)
+    );
 }
 
 #[test]
@@ -29,18 +34,35 @@ fn counts_add_up_and_kept_lines_are_untouched() {
     counts_add_up(&summary);
     assert_eq!(summary["counts"]["read"], 3);
     assert_eq!(summary["counts"]["dropped_exact"], 1);
-    assert_eq!(summary["counts"]["skipped"]["by_reason"]["not a JSON object"], 1);
+    assert_eq!(
+        summary["counts"]["skipped"]["by_reason"]["not a JSON object"],
+        1
+    );
     let kept = fs::read_to_string(bench.path("out/kept.jsonl")).unwrap();
     assert_eq!(kept, format!("{first}\n{other}\n"));
     let docs = bench.docs();
-    assert_eq!(docs[0].id, format!("{}#0", bench.path("input.jsonl").display()));
-    assert_eq!((docs[1].kept_doc, docs[1].rule.as_deref()), (Some(0), Some("exact")));
+    assert_eq!(
+        docs[0].id,
+        format!("{}#0", bench.path("input.jsonl").display())
+    );
+    assert_eq!(
+        (docs[1].kept_doc, docs[1].rule.as_deref()),
+        (Some(0), Some("exact"))
+    );
     assert_eq!(docs[2].id, "other");
 }
 
 #[test]
 fn short_and_empty_documents_never_collapse() {
-    let texts = ["", "...", "a rose", "a rose is", "A ROSE!", "", "a rose is a rose is a rose"];
+    let texts = [
+        "",
+        "...",
+        "a rose",
+        "a rose is",
+        "A ROSE!",
+        "",
+        "a rose is a rose is a rose",
+    ];
     let bench = Bench::with_texts(&texts.map(str::to_owned));
     let summary = bench.run(&Config::default());
     counts_add_up(&summary);
@@ -51,15 +73,25 @@ fn short_and_empty_documents_never_collapse() {
     let pairs = bench.pairs();
     assert!(pairs.iter().all(|pair| pair.rule == "exact"));
     // Documents without words have no similarity.
-    let empty = pairs.iter().find(|pair| (pair.a, pair.b) == (0, 1)).unwrap();
-    assert_eq!((empty.jaccard, empty.b_sim, empty.c_sim), (None, None, None));
+    let empty = pairs
+        .iter()
+        .find(|pair| (pair.a, pair.b) == (0, 1))
+        .unwrap();
+    assert_eq!(
+        (empty.jaccard, empty.b_sim, empty.c_sim),
+        (None, None, None)
+    );
 }
 
 #[test]
 fn chinese_texts_are_compared_by_character() {
     let text = "春眠不觉晓处处闻啼鸟夜来风雨声花落知多少床前明月光疑是地上霜举头望明月低头思故乡";
     let edited = text.replace('霜', "雪");
-    let texts = [text.to_owned(), edited, "白日依山尽黄河入海流欲穷千里目更上一层楼".to_owned()];
+    let texts = [
+        text.to_owned(),
+        edited,
+        "白日依山尽黄河入海流欲穷千里目更上一层楼".to_owned(),
+    ];
     let bench = Bench::with_texts(&texts);
     bench.run(&Config::default());
     let pairs = bench.pairs();
@@ -90,7 +122,10 @@ fn pages_of_a_folder_stay_under_their_names() {
     bench.write("pages/b/three.html", &page(&family_texts(1, 2)[0]));
     bench.run_on(&["pages"], &Config::default()).unwrap();
     let kept = bench.path("out/kept.files");
-    assert_eq!(fs::read_to_string(kept.join("a/one.html")).unwrap(), page(ROSE));
+    assert_eq!(
+        fs::read_to_string(kept.join("a/one.html")).unwrap(),
+        page(ROSE)
+    );
     assert!(kept.join("b/three.html").exists() && !kept.join("b/two.html").exists());
 }
 
@@ -103,7 +138,13 @@ fn copies_multiply_pairs() {
     single.run(&Config::default());
     let double = Bench::with_texts(&doubled);
     double.run(&Config::default());
-    let near = |bench: &Bench| bench.pairs().iter().filter(|pair| pair.rule == "jaccard").count();
+    let near = |bench: &Bench| {
+        bench
+            .pairs()
+            .iter()
+            .filter(|pair| pair.rule == "jaccard")
+            .count()
+    };
     assert!(near(&single) > 10);
     assert_eq!(near(&double), 4 * near(&single));
     assert!(double.pairs().is_sorted_by_key(|pair| (pair.a, pair.b)));

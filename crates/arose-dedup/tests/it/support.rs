@@ -51,7 +51,10 @@ impl Bench {
         let bench = Self::new();
         let lines = texts.iter().enumerate().map(|(i, text)| {
             let url = format!("http://site{}.example/page{i}", i % 7);
-            format!("{}\n", json!({ "id": format!("d{i}"), "url": url, "text": text }))
+            format!(
+                "{}\n",
+                json!({ "id": format!("d{i}"), "url": url, "text": text })
+            )
         });
         bench.write("input.jsonl", &lines.collect::<String>());
         bench
@@ -107,7 +110,10 @@ pub(crate) fn docs(out: &Path) -> Vec<Doc> {
         column.is_valid(i).then(|| column.value(i).to_owned())
     };
     let number = |batch: &RecordBatch, name: &str, i: usize| {
-        let column = batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>();
+        let column = batch
+            .column_by_name(name)
+            .unwrap()
+            .as_primitive::<UInt64Type>();
         column.is_valid(i).then(|| column.value(i))
     };
     let mut rows = Vec::new();
