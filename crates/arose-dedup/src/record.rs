@@ -6,10 +6,10 @@ use bytemuck::{Pod, Zeroable};
 /// The number of a document in input order; four bytes, since pairs are kept by the million.
 pub(crate) type Ordinal = u32;
 
-/// Samples in a sketch for the Jaccard policy, one byte each.
+/// Samples in a sketch for the Jaccard policy.
 pub(crate) const N_SAMPLES: usize = 128;
-/// The lowest byte of each sample of a sketch.
-pub(crate) type Samples = [u8; N_SAMPLES];
+/// The lowest 16 bits of each sample of a sketch.
+pub(crate) type Samples = [u16; N_SAMPLES];
 
 /// What every stage needs to know of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]

@@ -10,8 +10,9 @@
 //! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule holds |
 //! | site | both | the rule holds |
 //!
-//! Of a sample only the lowest byte is kept: two bytes agree by accident once in 256, which the
-//! test allows for, and a sketch of 128 samples has 128 bytes.
+//! Of a sample only the lowest 16 bits are kept: they agree by accident once in 65,536, which the
+//! test allows for, and a sketch of 128 samples has 256 bytes. (With 8 bits, pages that share a
+//! template meet by the hundred: a band in which one sample is their own has only 256 values.)
 
 use arose::banding::Banding;
 use arose::binomial::{at_least, choose};
@@ -38,23 +39,26 @@ pub(crate) trait Tables: Sync {
     /// Whether two documents that meet stay candidates.
     fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
 
+    /// How close two sketches are; more is closer.
+    fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
+
     /// Whether two documents have the same key in a table.
     fn meet_in(&self, table: u32, a: &Self::Sketch, b: &Self::Sketch) -> bool {
         self.key(table, a) == self.key(table, b)
     }
 }
 
-/// Bands of sample bytes.
+/// Bands of samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bands {
     banding: Banding,
-    /// Bytes that must agree.
+    /// Samples that must agree.
     min_equal: u32,
 }
 
-/// The chance that the bytes of different samples agree.
-const ACCIDENT: f64 = 1.0 / 256.0;
-/// The share of the pairs at the threshold that the test on bytes may lose.
+/// The chance that what is kept of different samples agrees.
+const ACCIDENT: f64 = 1.0 / 65_536.0;
+/// The share of the pairs at the threshold that the test may lose.
 const TEST_LOSS: f64 = 5e-4;
 
 impl Bands {
@@ -90,8 +94,8 @@ impl Bands {
     }
 }
 
-/// The longest rows, in at most 64 bands, that reach the recall with the samples there are. Keys
-/// of a single byte would make everybody meet, so rows are two at least.
+/// The longest rows, in at most 64 bands, that reach the recall with the samples there are. Under
+/// keys of a single sample everybody would meet, so rows are two at least.
 fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     (2..=N_SAMPLES).rev().find_map(|q| {
         let b = ((-recall).ln_1p() / (-threshold.powi(q as i32)).ln_1p())
@@ -101,7 +105,7 @@ fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     })
 }
 
-/// The most bytes to ask for such that pairs at the threshold fail with [`TEST_LOSS`] at most.
+/// The most samples to ask for such that pairs at the threshold fail with [`TEST_LOSS`] at most.
 fn min_equal(threshold: f64) -> u32 {
     let agree = threshold + (1.0 - threshold) * ACCIDENT;
     let passes = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) >= 1.0 - TEST_LOSS;
@@ -109,9 +113,9 @@ fn min_equal(threshold: f64) -> u32 {
 }
 
 fn n_equal(a: &Samples, b: &Samples) -> u32 {
-    // Counted in bytes, sixteen at a time in any register.
-    let equal = a.iter().zip(b).map(|(a, b)| u8::from(a == b));
-    u32::from(equal.fold(0_u8, |n, is_equal| n + is_equal))
+    // Counted in lanes as wide as the samples, as many at a time as a register has.
+    let equal = a.iter().zip(b).map(|(a, b)| u16::from(a == b));
+    equal.sum::<u16>().into()
 }
 
 impl Tables for Bands {
@@ -124,15 +128,20 @@ impl Tables for Bands {
     fn key(&self, table: u32, sketch: &Samples) -> u64 {
         let q = self.banding.q();
         let rows = &sketch[table as usize * q..][..q];
-        rows.chunks(8).fold(0, |key, chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mix(key ^ u64::from_le_bytes(word))
+        rows.chunks(4).fold(0, |key, chunk| {
+            let word = chunk
+                .iter()
+                .fold(0, |word, &sample| word << 16 | u64::from(sample));
+            mix(key ^ word)
         })
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
         n_equal(a, b) >= self.min_equal
+    }
+
+    fn closeness(&self, a: &Samples, b: &Samples) -> u32 {
+        n_equal(a, b)
     }
 
     fn meet_in(&self, table: u32, a: &Samples, b: &Samples) -> bool {
@@ -265,6 +274,11 @@ impl Tables for Rules {
     fn accepts(&self, a: &Vectors, b: &Vectors) -> bool {
         self.verify == Verify::None || decide(&self.policy, &self.evidence(a, b)).is_some()
     }
+
+    fn closeness(&self, a: &Vectors, b: &Vectors) -> u32 {
+        let evidence = self.evidence(a, b);
+        evidence.c_sim + 64 * evidence.b_sim
+    }
 }
 
 #[cfg(test)]
@@ -300,7 +314,7 @@ mod tests {
     #[test]
     fn documents_meet_where_their_keys_are_equal() {
         let bands = bands(0.8);
-        let a: Samples = std::array::from_fn(|i| i as u8);
+        let a: Samples = std::array::from_fn(|i| i as u16);
         let mut b = a;
         for i in (0..N_SAMPLES).step_by(17) {
             b[i] ^= 1;

@@ -6,14 +6,15 @@
 //!
 //! A run longer than the cap is not expanded: `n` documents under one key would be `n^2 / 2` pairs.
 //! Its members are compared with the run's *leaders*, those that are unlike all leaders before
-//! them, up to [`N_LEADERS`], and with the [`N_NEIGHBOURS`] members before them. So every document
-//! still meets one that it is like, if a leader is, at a cost linear in the run; the pairs that
-//! were not tested are counted. A pair that first meets in such a run is looked for in its later
-//! tables as well.
+//! them, up to [`N_LEADERS`], and with the [`N_NEIGHBOURS`] members before them, of which the
+//! [`N_TIES`] closest become candidates. So every document still
+//! meets some that it is like, at a cost linear in the run, and the pairs that were not tested are
+//! counted. A pair that met in such a run is looked for once more in its later tables.
 //!
 //! Memory: one table, in ranges of keys if it does not fit, and the sketches, from the file if they
 //! do not.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -34,9 +35,11 @@ use crate::{Error, Progress};
 pub(crate) const CANDIDATES: &str = "candidates";
 
 /// Members of a long run that all its members are compared with.
-pub(crate) const N_LEADERS: usize = 64;
+pub(crate) const N_LEADERS: usize = 32;
 /// Members of a long run that the next one is compared with.
-pub(crate) const N_NEIGHBOURS: usize = 64;
+pub(crate) const N_NEIGHBOURS: usize = 32;
+/// Candidates that a member of a long run gets from its leaders, and from its neighbours.
+const N_TIES: usize = 4;
 
 /// Pairs tested before their results are put away.
 const WAVE_PAIRS: u64 = 1 << 26;
@@ -230,7 +233,7 @@ impl<T: Tables> Search<'_, T> {
         let runs = wave.par_chunk_by(|a, b| a.key == b.key);
         let runs = runs.filter(|run| run.len() > 1).map(|run| {
             if run.len() > cap {
-                self.expand_long(run)
+                self.expand_long(table, run)
             } else {
                 self.expand_run(table, run)
             }
@@ -258,36 +261,30 @@ impl<T: Tables> Search<'_, T> {
     }
 
     /// Compares each member with leaders and neighbours.
-    fn expand_long(&self, run: &[Entry]) -> Result<RunPairs, Error> {
+    fn expand_long(&self, table: u32, run: &[Entry]) -> Result<RunPairs, Error> {
         let sketches = self.gather(run)?;
         let mut result = RunPairs::default();
         let mut leaders: Vec<usize> = Vec::new();
         for (j, b) in sketches.iter().enumerate() {
-            let mut follows = false;
-            for &i in &leaders {
-                result.n_tested += 1;
-                if self.tables.accepts(&sketches[i], b) {
-                    follows = true;
-                    result.pairs.push(pair(run, i, j));
-                }
-            }
-            for i in j.saturating_sub(N_NEIGHBOURS)..j {
-                if leaders.contains(&i) {
-                    continue;
-                }
-                result.n_tested += 1;
-                if self.tables.accepts(&sketches[i], b) {
-                    result.pairs.push(pair(run, i, j));
-                }
-            }
-            if !follows && leaders.len() < N_LEADERS {
+            let accepted = |i: &usize| self.tables.accepts(&sketches[*i], b);
+            let followed: Vec<usize> = leaders.iter().copied().filter(accepted).collect();
+            let neighbours = j.saturating_sub(N_NEIGHBOURS)..j;
+            let strangers = neighbours.filter(|i| !leaders.contains(i));
+            let mut others: Vec<usize> = strangers.filter(accepted).collect();
+            others.sort_by_key(|&i| Reverse(self.tables.closeness(&sketches[i], b)));
+            others.truncate(N_TIES);
+            result.n_tested += (leaders.len() + N_NEIGHBOURS) as u64;
+            let ties = followed.iter().take(N_TIES).chain(&others);
+            let new = ties.filter(|i| self.meets_first_in(table, &sketches[**i], b));
+            result.pairs.extend(new.map(|&i| pair(run, i, j)));
+            if followed.is_empty() && leaders.len() < N_LEADERS {
                 leaders.push(j);
             }
         }
         Ok(result)
     }
 
-    /// Whether no earlier table has tested this pair, or will.
+    /// Whether no earlier table has tested this pair in a run that was expanded.
     fn meets_first_in(&self, table: u32, a: &T::Sketch, b: &T::Sketch) -> bool {
         let mut earlier = (0..table).filter(|&table| self.tables.meet_in(table, a, b));
         earlier.all(|table| {

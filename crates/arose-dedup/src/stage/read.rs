@@ -229,8 +229,8 @@ impl Maker {
             shingles.clear();
             shingler.shingles_into(&row.tokens, shingles);
             self.sketcher.sketch_into(shingles, sketch);
-            for (byte, sample) in row.samples.iter_mut().zip(&*sketch) {
-                *byte = *sample as u8;
+            for (kept, sample) in row.samples.iter_mut().zip(&*sketch) {
+                *kept = *sample as u16;
             }
             let features = Features::SIX_BY_FOURTEEN.of(&sketch[..N_FEATURE_SAMPLES]);
             let features = features.expect("as many samples as features need");
