@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod evaluate;
 mod input;
 mod output;
 mod read;
@@ -28,6 +29,8 @@ enum Arguments {
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
+    #[command(subcommand)]
+    Evaluate(evaluate::Command),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
+        Arguments::Evaluate(command) => evaluate::run(&command),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
