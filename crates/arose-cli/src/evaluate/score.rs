@@ -28,8 +28,8 @@ use crate::read::Outcome;
 The truth is JSON lines with a, b, jaccard and perhaps kind, or lines of a, b and jaccard
 separated by tabs, plain, gzip or zstd. Pairs that it does not list are not similar. Documents of
 equal content count as one: a pair of any of them was found if a pair of others equal to them was.
-Exit code 0 means done, 1 the run found no pairs, 2 an error, or something was dropped without
-being similar to what was kept.")]
+Exit code 0 means done, 1 the run found no duplicates, 2 an error, or something was dropped
+without being similar to what was kept.")]
 pub(crate) struct Options {
     /// The output folder of a run.
     output: PathBuf,
@@ -72,7 +72,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         score.removal.is_sound(),
         "documents were dropped that are not similar to a kept one"
     );
-    Ok(match score.pair_precision.whole {
+    Ok(match score.pair_precision.whole + score.removal.n_dropped {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,
     })
