@@ -12,7 +12,7 @@
 //! *Papers.* The classes and the tables by B-sim and C-sim are those of Henzinger 2006.
 //!
 //! *Cost.* Gold sets are held in memory, as shingle sets: about 30 bytes a token. Planted corpora
-//! are made one page at a time, and scoring holds some 20 bytes a document and 24 a planted pair.
+//! are made one page at a time, and scoring holds some 40 bytes a document and 24 a planted pair.
 //!
 //! *Error.* Of planted corpora none: the truth is counted, not estimated. Of judged pairs the
 //! sampling error, which the intervals state, and the judges', which nothing states.

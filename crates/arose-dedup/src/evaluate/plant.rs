@@ -6,8 +6,8 @@
 //! *Idea.* Make *families*: a page and what became of it ([`Kind`]). Pages of one family are
 //! compared with each other and the exact Jaccard coefficient of each pair is written down; pages
 //! of two families are made of words drawn apart and share next to nothing. Most families have one
-//! page; the sizes of the others follow Pareto's law, `P(size >= n) = (2 / n)^(4/3)`, as clusters
-//! of the web do.
+//! page; the sizes of the others follow Pareto's law, `P(size > n) = n^(-4/3)` up to 50, as
+//! clusters of the web do.
 //!
 //! A page is a pure function of the [`Config`] and its position: nothing is stored but where
 //! families begin, so that any number of pages can be made in any order. Positions are scattered

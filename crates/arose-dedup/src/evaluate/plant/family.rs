@@ -74,7 +74,7 @@ impl Family {
         let kind = KINDS[random.below(KINDS.len() as u64) as usize];
         // Pareto of exponent 4/3: roots are exact, powers differ from machine to machine.
         let root = (1.0 - random.next_f64()).sqrt();
-        let size = (2.0 / (root * root.sqrt())).min(f64::from(MAX_SIZE)) as u32;
+        let size = (1.0 / (root * root.sqrt())).min(f64::from(MAX_SIZE - 1)) as u32 + 1;
         // Twice the shingle length is the least that is not short.
         let n_least = 2 * config.w.get();
         let length = LENGTHS[random.below(LENGTHS.len() as u64) as usize];
