@@ -4,6 +4,7 @@
 mod compare;
 mod corpus;
 mod dedup;
+mod evaluate;
 mod input;
 mod output;
 mod read;
@@ -31,6 +32,8 @@ enum Arguments {
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
+    #[command(subcommand)]
+    Evaluate(evaluate::Command),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
+        Arguments::Evaluate(command) => evaluate::run(&command),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,

@@ -71,11 +71,22 @@ enum Format {
     Links,
 }
 
+/// How the text of a web page is taken.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ModeName {
+pub(crate) enum ModeName {
     Henzinger,
     Content,
     Plain,
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::Henzinger => Mode::Henzinger,
+            ModeName::Content => Mode::Content,
+            ModeName::Plain => Mode::Plain,
+        }
+    }
 }
 
 /// What a run found.
@@ -117,11 +128,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 fn config(options: &Options) -> Config {
     let mut config = Config::default();
     config.html = html::Config {
-        mode: match options.mode {
-            ModeName::Henzinger => Mode::Henzinger,
-            ModeName::Content => Mode::Content,
-            ModeName::Plain => Mode::Plain,
-        },
+        mode: options.mode.into(),
         links: if options.format == Format::Links {
             Links::Collect
         } else {

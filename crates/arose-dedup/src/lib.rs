@@ -15,6 +15,7 @@
 mod column;
 mod config;
 mod error;
+pub mod evaluate;
 mod job;
 mod names;
 mod plan;
