@@ -35,11 +35,11 @@ use crate::{Error, Progress};
 pub(crate) const CANDIDATES: &str = "candidates";
 
 /// Members of a long run that all its members are compared with.
-pub(crate) const N_LEADERS: usize = 32;
+pub(crate) const N_LEADERS: usize = 16;
 /// Members of a long run that the next one is compared with.
-pub(crate) const N_NEIGHBOURS: usize = 32;
+pub(crate) const N_NEIGHBOURS: usize = 16;
 /// Candidates that a member of a long run gets from its leaders, and from its neighbours.
-const N_TIES: usize = 4;
+const N_TIES: usize = 3;
 
 /// Pairs tested before their results are put away.
 const WAVE_PAIRS: u64 = 1 << 26;
