@@ -27,8 +27,7 @@ use crate::read::{ModeName, Outcome};
   arose evaluate pairs judged.jsonl.zst
   arose evaluate pairs exact-pairs.jsonl --documents texts.jsonl --w 5,8
   arose evaluate pairs snapshots.jsonl --group page --revision content_version --mode content
-  arose evaluate pairs answers.jsonl --group task --field label=category --source orig \\
-      --duplicate cut,light
+  arose evaluate pairs answers.jsonl --group task --source orig --field label=kind --duplicate cut
 
 Fields, with the names they are looked for under, can be told by --field ROLE=NAME:
   a, b            ids of a pair: a, id_a, doc_a, id1, left

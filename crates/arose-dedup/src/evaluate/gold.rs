@@ -212,10 +212,12 @@ impl Labels {
 
     fn verdict(&self, label: &str) -> Result<Verdict, String> {
         let is_in = |list: &[String]| list.iter().any(|name| name == label);
-        if is_in(&self.undecided) || label == "undecided" {
+        if is_in(&self.duplicate) {
+            Ok(Verdict::Correct)
+        } else if is_in(&self.undecided) || label == Verdict::Undecided.as_str() {
             Ok(Verdict::Undecided)
         } else if !self.duplicate.is_empty() {
-            Ok(decided(is_in(&self.duplicate)))
+            Ok(Verdict::Incorrect)
         } else if let Ok(degree) = label.parse::<f64>() {
             Ok(decided(degree >= 1.0))
         } else if Self::DUPLICATE.contains(&label) || Self::DISTINCT.contains(&label) {

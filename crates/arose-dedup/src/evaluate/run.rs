@@ -166,7 +166,8 @@ pub struct Removal {
     pub n_for_dropped: u64,
     /// Of these, dropped for a document that the run lists no pair with.
     pub n_unlisted: u64,
-    /// Of these, dropped by the coefficient for a document that is not similar by the truth.
+    /// Of these, dropped by the coefficient for a document that is not similar by the truth, at the
+    /// run's own threshold.
     pub n_dissimilar: u64,
 }
 
@@ -193,6 +194,7 @@ pub fn score(config: &Config) -> Result<RunScore, Error> {
     let documents = Documents::read(&config.folder)?;
     let truth = Truth::read(&config.truth, &documents)?;
     let mut tally = Tallies::new(documents, truth, threshold);
+    tally.promised = settings.threshold.unwrap_or(threshold);
     output::for_each_pair(&config.folder, |pair| tally.take(&pair))?;
     let truth_w = truth::shingle_length(&config.truth);
     let both = settings.w.zip(truth_w).map(|(run, truth)| [run, truth]);
@@ -205,6 +207,8 @@ struct Tallies {
     documents: Documents,
     truth: Truth,
     threshold: Threshold,
+    /// From where on the run itself calls pairs similar.
+    promised: Threshold,
     /// The found pairs, each as the first documents of equal content.
     found: Vec<(u32, u32)>,
     /// Documents that occur in a found pair.
@@ -222,6 +226,7 @@ impl Tallies {
             documents,
             truth,
             threshold,
+            promised: threshold,
             found: Vec::new(),
             precision: Share::default(),
             n_unlisted: 0,
@@ -346,7 +351,7 @@ impl Tallies {
             removal.n_unlisted += u64::from(!self.is_found(doc, kept));
             let listed = self.truth.find(doc, kept);
             let is_similar = self.documents.are_equal(doc, kept)
-                || listed.is_some_and(|truth| self.threshold.reached_by(truth.jaccard));
+                || listed.is_some_and(|truth| self.promised.reached_by(truth.jaccard));
             removal.n_dissimilar += u64::from(by_jaccard && !is_similar);
         }
         removal

@@ -178,6 +178,11 @@ fn labels() {
     };
     let verdicts = ["1", "2", "3"].map(|label| strict.verdict(label).unwrap());
     assert_eq!(verdicts, [Incorrect, Undecided, Correct]);
+    let generous = Labels {
+        duplicate: vec!["undecided".to_owned()],
+        ..strict
+    };
+    assert_eq!(generous.verdict("undecided"), Ok(Correct));
 }
 
 #[test]

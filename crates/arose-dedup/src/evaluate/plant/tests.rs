@@ -191,7 +191,13 @@ fn the_corpus_never_changes() {
         let whole = format!("{} {} {}", page.id, page.url, page.text);
         Digest::of_tokens(&Tokenizer::default().tokens(&whole).fingerprints).to_string()
     };
-    assert_eq!([digest(&mixed), digest(&acceptance)], ["", ""]);
+    assert_eq!(
+        [digest(&mixed), digest(&acceptance)],
+        [
+            "60eda0c4fa038eb3d7211283d43d408d",
+            "36056215b53648975f8537057b6c4415"
+        ]
+    );
 }
 
 #[test]

@@ -245,7 +245,9 @@ fn equal_documents_are_one() {
 #[test]
 fn summary_and_truth_tell_their_settings() {
     let folder = tempfile::tempdir().unwrap();
-    write_run(folder.path(), &rows(6), &[found(0, 3, 0.6)]);
+    let mut rows = rows(6);
+    drop_for(&mut rows, 3, 0);
+    write_run(folder.path(), &rows, &[found(0, 3, 0.6)]);
     fs::write(folder.path().join("truth.jsonl"), TRUTH).unwrap();
     let summary = r#"{"settings":{"policy":"jaccard","threshold":0.6,"w":5}}"#;
     fs::write(folder.path().join("summary.json"), summary).unwrap();
@@ -265,7 +267,9 @@ fn summary_and_truth_tell_their_settings() {
         (Some([5, 8]), share(1, 1))
     );
     config.threshold = Some(Threshold::new(0.9).unwrap());
-    assert_eq!(score(&config).unwrap().pair_precision, share(0, 1));
+    let strict = score(&config).unwrap();
+    assert_eq!(strict.pair_precision, share(0, 1));
+    assert!(strict.removal.is_sound(), "by its own threshold");
 }
 
 #[test]
