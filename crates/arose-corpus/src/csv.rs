@@ -106,6 +106,11 @@ impl RowCutter {
         &self.header
     }
 
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
+    }
+
     /// The next rows or notice; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<RowBlock>> {
         let mut rows = Vec::new();

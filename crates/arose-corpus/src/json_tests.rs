@@ -103,6 +103,33 @@ fn lone_surrogates_and_bad_bytes_are_replaced_and_told() {
     }
 }
 
+/// Wherever in a word the next quote or backslash is.
+#[test]
+fn special_bytes_are_found() {
+    for n in 0..80 {
+        for byte in [b'"', b'\\'] {
+            // What differs from them in one bit, and what the subtraction could borrow from.
+            for filler in [b'a', b'#', b'!', b']', b'[', 0, 1, 0xff, byte ^ 0x80] {
+                let mut bytes = vec![filler; n];
+                assert_eq!(special(&bytes), None);
+                bytes.extend([byte, byte + 1, byte, filler]);
+                assert_eq!(special(&bytes), Some(n));
+            }
+        }
+    }
+}
+
+#[test]
+fn hexadecimal_digits() {
+    for code in 0..=0xffff_u32 {
+        assert_eq!(hex4(format!("{code:04x}").as_bytes()), Some(code));
+        assert_eq!(hex4(format!("{code:04X}..").as_bytes()), Some(code));
+    }
+    for bad in [&b"123"[..], b"12g4", b"+123", b"12 4", b"\xff123"] {
+        assert_eq!(hex4(bad), None);
+    }
+}
+
 #[test]
 fn refused() {
     for line in [
@@ -163,6 +190,22 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
+/// A piece of a JSON string.
+fn part() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[ -!#-\\[\\]-~]{0,40}",
+        2 => "[é玫🌹]{1,9}",
+        2 => proptest::sample::select(vec!["\\n", "\\r\\n", "\\\"", "\\\\", "\\/", "\\t", "\\b", "\\f"])
+            .prop_map(str::to_owned),
+        4 => proptest::collection::vec(any::<char>(), 1..9).prop_map(|letters| {
+            let mut units = [0; 2];
+            let units = letters.iter().flat_map(|letter| letter.encode_utf16(&mut units).to_vec());
+            units.map(|unit| format!("\\u{unit:04x}")).collect()
+        }),
+        1 => any::<u16>().prop_map(|unit| format!("\\u{unit:04X}")),
+    ]
+}
+
 proptest! {
     #[test]
     fn agrees_with_a_full_parser_on_objects(fields in proptest::collection::vec((".{0,6}", tree()), 0..6)) {
@@ -196,6 +239,34 @@ proptest! {
         } else if let Some(fields) = ours {
             let is_huge = String::from_utf8_lossy(&line).to_lowercase().contains('e');
             prop_assert!(is_huge, "accepted {:?}", fields);
+        }
+    }
+
+    /// Strings of every mixture of letters and escapes, some of them broken.
+    #[test]
+    fn strings_agree_with_a_full_parser(
+        parts in proptest::collection::vec(part(), 0..40),
+        edit in proptest::option::of((any::<proptest::sample::Index>(), "[0-9a-gu\\\\\"nx]")),
+    ) {
+        let mut line = format!("{{\"a\":\"{}\"}}", parts.concat()).into_bytes();
+        if let Some((index, letter)) = edit {
+            let at = index.index(line.len());
+            line[at] = letter.as_bytes()[0];
+        }
+        prop_assume!(std::str::from_utf8(&line).is_ok());
+        let mut is_lossy = false;
+        let ours = scan(&line, |_, value| {
+            if let Value::Text(text) = value {
+                is_lossy |= text.unescape().1;
+            }
+        });
+        match parsed(&line) {
+            Some(fields) => {
+                prop_assert!(ours.is_ok() && !is_lossy);
+                prop_assert_eq!(scanned(&line), Ok(fields));
+            }
+            // Lone surrogates are forgiven here.
+            None => prop_assert!(ours.is_err() || is_lossy),
         }
     }
 

@@ -49,6 +49,11 @@ impl LineCutter {
         }
     }
 
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
+    }
+
     /// The next block or notice; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<LineBlock>> {
         let mut want = self.block_bytes;
