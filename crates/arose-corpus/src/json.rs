@@ -2,9 +2,10 @@
 //!
 //! A JSON line is mostly one long string. A parser that builds a tree copies and hashes everything;
 //! this scanner walks over the top level, steps over values it does not want, and hands back
-//! slices. Strings are crossed by a vectorised search for a quote or backslash, so the cost is
-//! close to that of reading the bytes once; only the wanted strings are unescaped, run by run, with
-//! tables for what follows a backslash (a writer that knows only ASCII escapes every other letter).
+//! slices. Strings are crossed by a vectorised search for the closing quote, so the cost is close to
+//! that of reading the bytes once. Only the wanted strings are unescaped, and only then are their
+//! escapes looked at, all in one pass: a writer that knows only ASCII escapes every other letter, so
+//! a pass costs.
 //!
 //! It accepts exactly what RFC 8259 accepts, up to 127 nested levels, and forgives three things
 //! that occur in real corpora: control characters in strings, bytes that are not UTF-8 and lone
@@ -12,7 +13,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// A wanted value, still escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +26,7 @@ pub(crate) enum Value<'a> {
     Other,
 }
 
-/// The inside of a JSON string: every backslash in it starts a whole escape, and a quote follows
-/// none but a backslash.
+/// The inside of a JSON string. Its escapes may be flawed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quoted<'a> {
     bytes: &'a [u8],
@@ -36,10 +36,11 @@ pub(crate) struct Quoted<'a> {
 /// Why a line is no JSON object.
 pub(crate) type Flaw = &'static str;
 
-/// Calls `found` with every key and value of the top level of `line`.
+/// Calls `found` with every key and value of the top level of `line`. Escapes in the values are not
+/// looked at: `found` must check each value, or keep and later unescape it, and pass flaws on.
 pub(crate) fn scan<'a>(
     line: &'a [u8],
-    mut found: impl FnMut(Quoted<'a>, Value<'a>),
+    mut found: impl FnMut(Quoted<'a>, Value<'a>) -> Result<(), Flaw>,
 ) -> Result<(), Flaw> {
     let mut scanner = Scanner { bytes: line, at: 0 };
     scanner.space();
@@ -54,7 +55,7 @@ pub(crate) fn scan<'a>(
         loop {
             let key = scanner.key()?;
             let value = scanner.value()?;
-            found(key, value);
+            found(key, value)?;
             scanner.space();
             match scanner.next() {
                 Some(b',') => scanner.space(),
@@ -70,59 +71,111 @@ pub(crate) fn scan<'a>(
     }
 }
 
+impl Value<'_> {
+    /// Whether its escapes are well formed.
+    pub(crate) fn check(&self) -> Result<(), Flaw> {
+        match self {
+            Value::Text(text) => text.check(),
+            Value::Number(_) | Value::Other => Ok(()),
+        }
+    }
+}
+
 impl<'a> Quoted<'a> {
     /// Whether it spells `name`.
     pub(crate) fn is(&self, name: &str) -> bool {
         match self.is_escaped {
             false => self.bytes == name.as_bytes(),
-            true => self.unescape().0 == name,
+            true => self.unescape().is_ok_and(|(text, _)| text == name),
         }
     }
 
     /// The string, and whether anything in it had to be replaced by U+FFFD.
-    pub(crate) fn unescape(&self) -> (Cow<'a, str>, bool) {
+    pub(crate) fn unescape(&self) -> Result<(Cow<'a, str>, bool), Flaw> {
         if !self.is_escaped {
-            return match std::str::from_utf8(self.bytes) {
+            return Ok(match simdutf8::basic::from_utf8(self.bytes) {
                 Ok(text) => (Cow::Borrowed(text), false),
                 Err(_) => (String::from_utf8_lossy(self.bytes), true),
-            };
+            });
         }
-        let (bytes, is_lossy) = unescape_bytes(self.bytes);
-        match String::from_utf8(bytes) {
-            Ok(text) => (Cow::Owned(text), is_lossy),
-            Err(error) => {
-                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                (Cow::Owned(text), true)
-            }
+        let (bytes, is_lossy) = unescape_bytes(self.bytes)?;
+        // Copying what was checked is cheaper than the checking of the standard library.
+        Ok(match simdutf8::basic::from_utf8(&bytes) {
+            Ok(text) => (Cow::Owned(text.to_owned()), is_lossy),
+            Err(_) => (
+                Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+                true,
+            ),
+        })
+    }
+
+    fn check(&self) -> Result<(), Flaw> {
+        let mut rest = self.bytes;
+        while let Some(at) = memchr(b'\\', rest).filter(|_| self.is_escaped) {
+            let after = &rest[at + 1..];
+            let (_, used) = escape(after)?;
+            rest = &after[used..];
         }
+        Ok(())
     }
 }
 
-/// Replaces escapes, all of which the scanner has found to be well formed.
-fn unescape_bytes(mut bytes: &[u8]) -> (Vec<u8>, bool) {
+/// Replaces escapes. Everything is written to its place in one buffer, words rather than bytes, and
+/// what of them was too much is written over.
+fn unescape_bytes(bytes: &[u8]) -> Result<(Vec<u8>, bool), Flaw> {
     // No escape stands for more bytes than it has.
-    let mut out = Vec::with_capacity(bytes.len());
+    let mut out = vec![0; bytes.len() + 8];
     let mut is_lossy = false;
-    loop {
-        let run = special(bytes).unwrap_or(bytes.len());
-        out.extend_from_slice(&bytes[..run]);
-        bytes = &bytes[run..];
+    let (mut from, mut to) = (0, 0);
+    while from < bytes.len() {
+        let run = copy_run(&bytes[from..], &mut out[to..]);
+        (from, to) = (from + run, to + run);
         // Escapes often come in rows: letters beyond ASCII, or `\r\n\r\n`.
-        while let [b'\\', code, rest @ ..] = bytes {
-            bytes = rest;
-            match SIMPLE[usize::from(*code)] {
-                0 => {
-                    let (letter, used) = unescape_unicode(rest);
-                    is_lossy |= letter.is_none();
-                    push(&mut out, letter.unwrap_or(char::REPLACEMENT_CHARACTER));
-                    bytes = rest.get(used..).unwrap_or_default();
-                }
-                byte => out.push(byte),
-            }
+        while bytes.get(from) == Some(&b'\\') {
+            let (letter, used) = escape(&bytes[from + 1..])?;
+            is_lossy |= letter.is_none();
+            let mut buffer = [0; 4];
+            let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+            let n = letter.encode_utf8(&mut buffer).len();
+            out[to..to + 4].copy_from_slice(&buffer);
+            (from, to) = (from + 1 + used, to + n);
         }
-        if bytes.is_empty() {
-            return (out, is_lossy);
+    }
+    out.truncate(to);
+    Ok((out, is_lossy))
+}
+
+/// Copies what comes before a backslash; says how much that is. `to` is 8 bytes longer than `from`
+/// at least.
+fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
+    // The next backslash is often near, and calling the vectorised search costs more than a few
+    // words.
+    const N_WORDS: usize = 4;
+    let words = from.chunks_exact(8).take(N_WORDS);
+    for (n, word) in words.enumerate() {
+        to[8 * n..8 * n + 8].copy_from_slice(word);
+        let word = word.first_chunk().copied().unwrap_or_default();
+        let found = zero_bytes(u64::from_le_bytes(word) ^ spread(b'\\'));
+        if found != 0 {
+            return 8 * n + found.trailing_zeros() as usize / 8;
         }
+    }
+    let done = 8 * (from.len() / 8).min(N_WORDS);
+    let rest = &from[done..];
+    let run = memchr(b'\\', rest).unwrap_or(rest.len());
+    to[done..done + run].copy_from_slice(&rest[..run]);
+    done + run
+}
+
+/// The letter of the escape whose backslash stands before `after`, none for a lone surrogate, and
+/// the bytes it takes.
+fn escape(after: &[u8]) -> Result<(Option<char>, usize), Flaw> {
+    match after {
+        [b'u', digits @ ..] => unescape_unicode(digits),
+        [code, ..] if SIMPLE[usize::from(*code)] != 0 => {
+            Ok((Some(char::from(SIMPLE[usize::from(*code)])), 1))
+        }
+        _ => Err("an unknown escape"),
     }
 }
 
@@ -138,33 +191,22 @@ const SIMPLE: [u8; 256] = {
     table
 };
 
-/// Appends a letter in UTF-8. Parts of fixed length are copied without a call.
-fn push(out: &mut Vec<u8>, letter: char) {
-    let mut buffer = [0; 4];
-    match *letter.encode_utf8(&mut buffer).as_bytes() {
-        [a] => out.push(a),
-        [a, b] => out.extend_from_slice(&[a, b]),
-        [a, b, c] => out.extend_from_slice(&[a, b, c]),
-        _ => out.extend_from_slice(&buffer),
-    }
-}
-
 /// The letter of `XXXX` or `XXXX\uXXXX` at the start, none for a lone surrogate, and the bytes it
-/// takes.
-fn unescape_unicode(bytes: &[u8]) -> (Option<char>, usize) {
-    let first = hex4(bytes).unwrap_or(0);
+/// takes with its `u`.
+fn unescape_unicode(digits: &[u8]) -> Result<(Option<char>, usize), Flaw> {
+    let first = hex4(digits).ok_or("`\\u` without four digits")?;
     if let Some(letter) = char::from_u32(first) {
-        return (Some(letter), 4);
+        return Ok((Some(letter), 5));
     }
     let is_leading = (0xd800..0xdc00).contains(&first);
-    if is_leading && bytes.get(4..6) == Some(br"\u") {
-        let second = hex4(&bytes[6..]).unwrap_or(0);
-        if (0xdc00..0xe000).contains(&second) {
-            let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-            return (char::from_u32(code), 10);
-        }
+    if is_leading
+        && let Some([b'\\', b'u', digits @ ..]) = digits.get(4..)
+        && let Some(second @ 0xdc00..0xe000) = hex4(digits)
+    {
+        let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return Ok((char::from_u32(code), 11));
     }
-    (None, 4)
+    Ok((None, 5))
 }
 
 /// The number that four hexadecimal digits at the start spell.
@@ -190,22 +232,6 @@ const HEX: [u8; 256] = {
     }
     table
 };
-
-/// Where the first quote or backslash is. The next few words are searched here, since it is often
-/// near, and calling the vectorised search costs more than they do.
-fn special(bytes: &[u8]) -> Option<usize> {
-    const N_WORDS: usize = 4;
-    let words = bytes.chunks_exact(8).take(N_WORDS);
-    for (n, word) in words.enumerate() {
-        let word = u64::from_le_bytes(*word.first_chunk()?);
-        let found = zero_bytes(word ^ spread(b'"')) | zero_bytes(word ^ spread(b'\\'));
-        if found != 0 {
-            return Some(8 * n + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let rest = 8 * (bytes.len() / 8).min(N_WORDS);
-    memchr2(b'"', b'\\', &bytes[rest..]).map(|at| rest + at)
-}
 
 const fn spread(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
@@ -244,6 +270,7 @@ impl<'a> Scanner<'a> {
             return Err("a key is not in quotes");
         }
         let key = self.string()?;
+        key.check()?;
         self.space();
         if self.next() != Some(b':') {
             return Err("no `:` after a key");
@@ -264,37 +291,29 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The rest of a string whose opening quote has been read.
+    /// The rest of a string whose opening quote has been read. It ends at the first quote after an
+    /// even number of backslashes.
     fn string(&mut self) -> Result<Quoted<'a>, Flaw> {
         const OPEN: Flaw = "a string does not end";
-        let start = self.at;
-        let mut is_escaped = false;
-        loop {
-            let rest = self.bytes.get(self.at..).ok_or(OPEN)?;
-            self.at += special(rest).ok_or(OPEN)?;
-            while self.peek() == Some(b'\\') {
-                is_escaped = true;
-                self.at += 1;
-                self.escape()?;
-            }
-            if self.peek() == Some(b'"') {
-                let bytes = &self.bytes[start..self.at];
-                self.at += 1;
-                return Ok(Quoted { bytes, is_escaped });
+        let rest = self.bytes.get(self.at..).ok_or(OPEN)?;
+        let first = memchr2(b'"', b'\\', rest).ok_or(OPEN)?;
+        let is_escaped = rest[first] == b'\\';
+        let mut end = first;
+        if is_escaped {
+            loop {
+                end += memchr(b'"', &rest[end..]).ok_or(OPEN)?;
+                let before = rest[..end].iter().rev();
+                if before.take_while(|&&b| b == b'\\').count() % 2 == 0 {
+                    break;
+                }
+                end += 1;
             }
         }
-    }
-
-    fn escape(&mut self) -> Result<(), Flaw> {
-        match self.next() {
-            Some(b'u') => {
-                let digits = self.bytes.get(self.at..).and_then(hex4);
-                self.at += 4;
-                digits.map(drop).ok_or("`\\u` without four digits")
-            }
-            Some(code) if SIMPLE[usize::from(code)] != 0 => Ok(()),
-            _ => Err("an unknown escape"),
-        }
+        self.at += end + 1;
+        Ok(Quoted {
+            bytes: &rest[..end],
+            is_escaped,
+        })
     }
 
     fn number(&mut self) -> Result<&'a [u8], Flaw> {
@@ -365,7 +384,7 @@ impl<'a> Scanner<'a> {
                     self.at += 1;
                     kinds >>= 1;
                 }
-                _ => drop(self.value()?),
+                _ => self.value()?.check()?,
             }
             if self.close(&mut kinds)? {
                 return Ok(());

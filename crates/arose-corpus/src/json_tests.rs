@@ -7,9 +7,9 @@ use super::*;
 fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
     let mut fields: Vec<(String, Option<String>)> = Vec::new();
     scan(line, |key, value| {
-        let key = key.unescape().0.into_owned();
+        let key = key.unescape()?.0.into_owned();
         let value = match value {
-            Value::Text(text) => Some(text.unescape().0.into_owned()),
+            Value::Text(text) => Some(text.unescape()?.0.into_owned()),
             Value::Number(number) => Some(String::from_utf8_lossy(number).into_owned()),
             Value::Other => None,
         };
@@ -17,6 +17,7 @@ fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
             Some(field) => field.1 = value,
             None => fields.push((key, value)),
         }
+        Ok(())
     })?;
     Ok(fields)
 }
@@ -39,8 +40,9 @@ fn without_numbers(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
     let mut numbers = Vec::new();
     let result = scan(line, |key, value| {
         if matches!(value, Value::Number(_)) {
-            numbers.push(key.unescape().0.into_owned());
+            numbers.push(key.unescape()?.0.into_owned());
         }
+        value.check()
     });
     result.ok()?;
     let mut fields = scanned(line).ok()?;
@@ -94,8 +96,9 @@ fn lone_surrogates_and_bad_bytes_are_replaced_and_told() {
         let mut seen = None;
         let result = scan(line, |_, value| {
             if let Value::Text(text) = value {
-                seen = Some(text.unescape());
+                seen = Some(text.unescape()?);
             }
+            Ok(())
         });
         assert_eq!(result, Ok(()));
         let (text, is_lossy) = seen.expect("one field");
@@ -103,19 +106,49 @@ fn lone_surrogates_and_bad_bytes_are_replaced_and_told() {
     }
 }
 
-/// Wherever in a word the next quote or backslash is.
+/// Wherever in a word the next backslash is.
 #[test]
-fn special_bytes_are_found() {
+fn runs_are_copied() {
     for n in 0..80 {
-        for byte in [b'"', b'\\'] {
-            // What differs from them in one bit, and what the subtraction could borrow from.
-            for filler in [b'a', b'#', b'!', b']', b'[', 0, 1, 0xff, byte ^ 0x80] {
-                let mut bytes = vec![filler; n];
-                assert_eq!(special(&bytes), None);
-                bytes.extend([byte, byte + 1, byte, filler]);
-                assert_eq!(special(&bytes), Some(n));
-            }
+        // What differs from it in one bit, and what the subtraction could borrow from.
+        for filler in [b'a', b']', b'[', b'^', b'"', 0, 1, 0xff, b'\\' ^ 0x80] {
+            let mut bytes = vec![filler; n];
+            let mut out = vec![0; n + 12];
+            assert_eq!(copy_run(&bytes, &mut out), n);
+            assert_eq!(out[..n], bytes);
+            bytes.extend([b'\\', b']', b'\\', filler]);
+            assert_eq!(copy_run(&bytes, &mut out), n);
+            assert_eq!(out[..n], bytes[..n]);
         }
+    }
+}
+
+#[test]
+fn the_closing_quote_follows_an_even_number_of_backslashes() {
+    check(
+        r#"{"a":"\\\\\"","b":"\\"}"#,
+        &[("a", Some(r#"\\""#)), ("b", Some(r"\"))],
+    );
+    for open in [r#"{"a":"\"}"#, r#"{"a":"\\\"}"#, r#"{"a\":1}"#] {
+        assert!(scanned(open.as_bytes()).is_err(), "{open}");
+    }
+}
+
+/// Escapes are wrong wherever they stand, wanted or not.
+#[test]
+fn flawed_escapes_are_found_everywhere() {
+    for line in [
+        r#"{"a":"\x"}"#,
+        r#"{"a\x":1}"#,
+        r#"{"a":["\u12"]}"#,
+        r#"{"a":{"b":"\ud83c\u"}}"#,
+        r#"{"a":{"\x":1}}"#,
+    ] {
+        assert!(parsed(line.as_bytes()).is_none(), "{line}");
+        assert!(
+            scan(line.as_bytes(), |_, value| value.check()).is_err(),
+            "{line}"
+        );
     }
 }
 
@@ -257,8 +290,11 @@ proptest! {
         let mut is_lossy = false;
         let ours = scan(&line, |_, value| {
             if let Value::Text(text) = value {
-                is_lossy |= text.unescape().1;
+                // Looking alone must tell the same as unescaping.
+                assert_eq!(text.check().err(), text.unescape().err());
+                is_lossy |= text.unescape()?.1;
             }
+            Ok(())
         });
         match parsed(&line) {
             Some(fields) => {

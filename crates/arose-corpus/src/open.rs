@@ -318,7 +318,7 @@ pub(crate) fn sniff(head: &[u8], path: &Path, origin: Origin, config: &Config) -
         });
     }
     let line = unmarked.split(|&b| b == b'\n').next().unwrap_or_default();
-    let is_object = json::scan(line, |_, _| {}).is_ok();
+    let is_object = json::scan(line, |_, value| value.check()).is_ok();
     match inner_extension(path).as_str() {
         "jsonl" | "ndjson" => Some(Format::JsonLines),
         "json" if is_object => Some(Format::JsonLines),
