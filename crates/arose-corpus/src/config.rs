@@ -20,7 +20,8 @@ pub struct Config {
     /// Input handed to a worker at a time, in bytes; the output is the same for any size. Default 1
     /// MiB.
     ///
-    /// Memory is about `3 * threads * (block_bytes + the largest record)`.
+    /// Memory is about `3 * threads * (block_bytes + the largest record)`, and up to `8 * threads *
+    /// block_bytes` more for compressed files of many members.
     pub block_bytes: NonZeroUsize,
 }
 
@@ -152,7 +153,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Output below this size is never called a bomb: everyone can hold it.
-    const HARMLESS_BYTES: u64 = 16 << 20;
+    pub(crate) const HARMLESS_BYTES: u64 = 16 << 20;
 
     /// Whether `output` bytes out of `input` bytes are too many.
     pub(crate) fn is_bomb(&self, input: u64, output: u64) -> bool {

@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod charset;
 mod config;
 mod csv;
@@ -37,6 +38,7 @@ mod input;
 mod json;
 mod keep;
 mod lines;
+mod member;
 mod open;
 mod parquet;
 mod payload;

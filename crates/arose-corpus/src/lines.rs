@@ -10,7 +10,7 @@ use memchr::{memchr, memrchr};
 
 use crate::config::{Config, Fields, N_SLOTS};
 use crate::document::{Item, Reason};
-use crate::json::{self, Quoted, Value};
+use crate::json::{self, Flaw, Quoted, Value};
 use crate::raw::CHUNK;
 use crate::row::{Place, Row};
 use crate::stream::{Places, Stream};
@@ -47,6 +47,11 @@ impl LineCutter {
             line_bytes: config.limits.line_bytes,
             block_bytes: config.block_bytes.get(),
         }
+    }
+
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
     }
 
     /// The next block or notice; none at the end.
@@ -141,9 +146,11 @@ fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
         return long_line(&place, config.limits.line_bytes);
     }
     let mut found = Found::default();
-    match json::scan(line, |key, value| found.offer(key, value, &config.fields)) {
+    let row = json::scan(line, |key, value| found.offer(key, value, &config.fields))
+        .and_then(|()| found.into_row());
+    match row {
         Err(flaw) => place.skipped(Reason::NotAnObject, flaw),
-        Ok(()) => found.into_row().into_item(place, config),
+        Ok(row) => row.into_item(place, config),
     }
 }
 
@@ -152,29 +159,39 @@ fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
 struct Found<'a>([Option<(usize, Value<'a>)>; N_SLOTS]);
 
 impl<'a> Found<'a> {
-    fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) {
+    /// Keeps a value that is wanted; checks the others, which nobody will look at again.
+    fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) -> Result<(), Flaw> {
+        let mut is_kept = false;
         for (best, names) in self.0.iter_mut().zip(fields.lists()) {
             let Some(rank) = names.iter().position(|name| key.is(name)) else {
                 continue;
             };
             let is_better = best.as_ref().is_none_or(|(known, _)| rank <= *known);
             let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
-            match value {
+            let replaced = match value {
                 // Of equal keys the last counts, even if it holds nothing of use.
-                Value::Other if is_gone => *best = None,
-                Value::Other => {}
-                _ if is_better => *best = Some((rank, value)),
-                _ => {}
-            }
+                Value::Other if is_gone => best.take(),
+                Value::Other => None,
+                _ if is_better => {
+                    is_kept = true;
+                    best.replace((rank, value))
+                }
+                _ => None,
+            };
+            replaced.map_or(Ok(()), |(_, value)| value.check())?;
+        }
+        match is_kept {
+            true => Ok(()),
+            false => value.check(),
         }
     }
 
-    fn into_row(self) -> Row<'a> {
+    fn into_row(self) -> Result<Row<'a>, Flaw> {
         let mut row = Row::default();
         for (slot, best) in row.values.iter_mut().zip(self.0) {
             *slot = match best {
                 Some((_, Value::Text(text))) => {
-                    let (text, is_lossy) = text.unescape();
+                    let (text, is_lossy) = text.unescape()?;
                     row.is_malformed |= is_lossy;
                     Some(text)
                 }
@@ -182,6 +199,6 @@ impl<'a> Found<'a> {
                 Some((_, Value::Other)) | None => None,
             };
         }
-        row
+        Ok(row)
     }
 }

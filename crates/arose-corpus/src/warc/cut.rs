@@ -75,6 +75,11 @@ impl RecordCutter {
         }
     }
 
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
+    }
+
     /// Some records and notices, in order; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<Vec<Result<Record, Item>>>> {
         let mut records = Vec::new();
