@@ -70,6 +70,9 @@ pub(crate) struct Options {
     /// Which document of a group stays.
     #[arg(long, value_enum, default_value_t = KeepName::First)]
     keep: KeepName,
+    /// The field or column with the number for --keep priority; the greatest stays.
+    #[arg(long, value_name = "NAME", required_if_eq("keep", "priority"))]
+    priority_field: Option<String>,
     /// What may make duplicates of documents under two shingles.
     #[arg(long, value_enum, default_value_t = ShortName::Exact)]
     short: ShortName,
@@ -186,6 +189,12 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         PolicyName::Site => Criterion::SITE,
     };
     let default = Config::default();
+    let mut corpus = options.corpus.config();
+    corpus.fields.priority = options.priority_field.iter().cloned().collect();
+    // A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
+    corpus.limits.line_bytes = MAX_DOCUMENT;
+    corpus.limits.record_bytes = MAX_DOCUMENT;
+    corpus.limits.body_bytes = MAX_DOCUMENT;
     let w = options.w.unwrap_or(match options.policy {
         PolicyName::Jaccard => default.shingle.w,
         _ => shingle::DEFAULT_W,
@@ -222,7 +231,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         },
         seed: options.seed,
         memory: options.memory.unwrap_or_else(half_of_memory),
-        corpus: options.corpus.config(),
+        corpus,
     })
 }
 
@@ -254,6 +263,8 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 const MIN_MEMORY: u64 = 64 << 20;
+/// The largest document that is read, in bytes.
+const MAX_DOCUMENT: usize = 1 << 30;
 
 fn half_of_memory() -> u64 {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -58,6 +58,8 @@ pub struct Fields {
     /// When it was fetched, ISO 8601 or seconds since 1970. Default `fetched`, `date`, `timestamp`,
     /// `date_download`.
     pub fetched: Vec<String>,
+    /// A number that says how much it matters, for those who must choose. Default none.
+    pub priority: Vec<String>,
 }
 
 impl Default for Fields {
@@ -71,6 +73,7 @@ impl Default for Fields {
             title: names(&["title"]),
             language: names(&["language", "lang"]),
             fetched: names(&["fetched", "date", "timestamp", "date_download"]),
+            priority: Vec::new(),
         }
     }
 }
@@ -86,6 +89,7 @@ impl Fields {
             &self.title,
             &self.language,
             &self.fetched,
+            &self.priority,
         ]
     }
 
@@ -116,10 +120,11 @@ pub(crate) enum Slot {
     Title,
     Language,
     Fetched,
+    Priority,
 }
 
 /// How many slots there are.
-pub(crate) const N_SLOTS: usize = 7;
+pub(crate) const N_SLOTS: usize = 8;
 
 /// How large things may be before they are skipped with a warning.
 ///

@@ -56,9 +56,7 @@ pub enum Keep {
     Newest,
     /// The one with most exact copies, then the heaviest, then the one fetched first.
     Copies,
-    /// The one with the greatest value of the field [`Fields::priority`].
-    ///
-    /// [`Fields::priority`]: arose_corpus::Fields
+    /// The one with the greatest [`arose_corpus::Document::priority`].
     Priority,
 }
 

@@ -201,7 +201,7 @@ impl Maker {
             inner: document.position.inner,
             end: 0,
             fetched: document.fetched.unwrap_or(NOT_FETCHED),
-            weight: f64::NAN,
+            weight: document.priority.unwrap_or(f64::NAN),
             source: 0,
             n_tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
             n_bytes: u32::try_from(document.text.len()).unwrap_or(u32::MAX),

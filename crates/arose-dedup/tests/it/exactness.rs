@@ -132,6 +132,25 @@ fn the_longest_stays() {
     }
 }
 
+/// The number in the field decides, first among exact copies, then among documents alike.
+#[test]
+fn the_document_of_greatest_priority_stays() {
+    let text = &family_texts(1, 1)[0];
+    let longer = format!("{text} and a word");
+    let rank = |text: &str, rank: &str| format!("{{\"text\": \"{text}\", \"rank\": {rank}}}\n");
+    let bench = Bench::new();
+    let lines = [rank(text, "0.5"), rank(text, "\"2\""), rank(&longer, "1"), rank(text, "null")];
+    bench.write("input.jsonl", &lines.concat());
+    let mut config = Config {
+        keep: Keep::Priority,
+        ..jaccard(0.8)
+    };
+    config.corpus.fields.priority = vec!["rank".to_owned()];
+    bench.run(&config);
+    let kept: Vec<_> = bench.docs().iter().map(|doc| doc.kept_doc).collect();
+    assert_eq!(kept, [Some(1), None, Some(1), Some(1)]);
+}
+
 /// Threads, memory and the cap's side of things change nothing.
 #[test]
 fn results_do_not_depend_on_threads_or_memory() {
