@@ -207,7 +207,12 @@ mod tests {
     /// so the interval is about +- .049, here of an F1 with the same value.
     #[test]
     fn bootstrap_of_a_coin() {
-        let pairs = |i: usize| (i.is_multiple_of(2), if i % 4 < 2 { Correct } else { Incorrect });
+        let pairs = |i: usize| {
+            (
+                i.is_multiple_of(2),
+                if i % 4 < 2 { Correct } else { Incorrect },
+            )
+        };
         let pairs: Vec<_> = (0..400).map(pairs).collect();
         let interval = bootstrap(&pairs, 2000, 7).unwrap();
         assert_eq!(Score::of(pairs.iter().copied()).f1(), Some(0.5));

@@ -142,6 +142,15 @@ fn agreement_is_that_of_brute_force() {
     }
 }
 
+/// A text that another contains resembles it as much as their sizes allow, and is not passed over.
+#[test]
+fn agreement_sees_contained_texts() {
+    let mut gold = gold();
+    gold.pairs[0].jaccard = Some(89.0 / 99.0);
+    let found = agreement(&gold, &config(&[89.0 / 99.0])).unwrap();
+    assert_eq!((found.at[0].n_ours, found.at[0].n_both), (1, 1));
+}
+
 /// A gold set beside the repository; none where there is no such folder.
 fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
