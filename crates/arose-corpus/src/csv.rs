@@ -256,7 +256,8 @@ impl Split {
                     self.ends.truncate(self.n_ends);
                     self.is_done = true;
                     // At the end of a stream a row that no line end closes may be cut off.
-                    return !is_last || window[..self.used].ends_with(b"\n");
+                    let is_closed = matches!(window[..self.used], [.., b'\r' | b'\n']);
+                    return !is_last || is_closed;
                 }
                 ReadRecordResult::InputEmpty if !is_last => return false,
                 ReadRecordResult::InputEmpty => {}
