@@ -128,12 +128,31 @@ impl RowCutter {
         if rows.is_empty() {
             return self.pending.take().map(Cut::Skipped);
         }
-        Some(Cut::Block(RowBlock {
+        Some(Cut::Block(self.block(rows)))
+    }
+
+    /// What the row at `position` holds; none if no row starts there.
+    pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        if self.n_columns == 0 || !self.stream.go_to_line(position) {
+            return None;
+        }
+        let row = match self.row()? {
+            Ok(row) => row,
+            Err(item) => return Some(item),
+        };
+        let mut found = None;
+        self.block(vec![row])
+            .read(config, &mut |item| found = Some(item));
+        found
+    }
+
+    fn block(&self, rows: Vec<Cells>) -> RowBlock {
+        RowBlock {
             source: Arc::clone(&self.source),
             columns: self.columns,
             n_columns: self.n_columns,
             rows,
-        }))
+        }
     }
 
     /// The next row, or the notice of a bad one; blank lines are passed over.
@@ -279,7 +298,8 @@ impl Split {
                     self.ends.truncate(self.n_ends);
                     self.is_done = true;
                     // At the end of a stream a row that no line end closes may be cut off.
-                    return !is_last || window[..self.used].ends_with(b"\n");
+                    let is_closed = matches!(window[..self.used], [.., b'\r' | b'\n']);
+                    return !is_last || is_closed;
                 }
                 ReadRecordResult::InputEmpty if !is_last => return false,
                 ReadRecordResult::InputEmpty => {}

@@ -76,6 +76,26 @@ impl fmt::Display for Position {
     }
 }
 
+impl Position {
+    /// Reads what [`Display`](fmt::Display) writes.
+    ///
+    /// ```
+    /// use arose_corpus::Position;
+    /// assert_eq!(Position::parse("516+20"), Some(Position { offset: 516, inner: 20 }));
+    /// assert_eq!(Position::parse("516+"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (offset, inner) = text.split_once('+').unwrap_or((text, "0"));
+        let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => digits.parse().ok(),
+            false => None,
+        };
+        let (offset, inner) = (number(offset)?, number(inner)?);
+        Some(Self { offset, inner })
+    }
+}
+
 /// Something worth telling: a record that was skipped, or a blemish of one that was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use memchr::{memchr, memrchr};
 
 use crate::config::{Config, Fields, N_SLOTS};
-use crate::document::{Item, Reason};
+use crate::document::{Item, Position, Reason};
 use crate::json::{self, Flaw, Quoted, Value};
 use crate::raw::CHUNK;
 use crate::row::{Place, Row};
@@ -78,6 +78,41 @@ impl LineCutter {
                 ));
             }
             return (length > 0).then(|| self.cut(length));
+        }
+    }
+
+    /// What the line at `position` holds; none if no line starts there.
+    pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        if !self.stream.go_to_line(position) {
+            return None;
+        }
+        let n = self.line_end()?;
+        let line = &self.stream.window()[..n];
+        let line = match line.strip_prefix(b"\xef\xbb\xbf") {
+            Some(rest) if position == Position::default() => rest,
+            _ => line,
+        };
+        let item = read_line(line, Place::new(&self.source, position), config);
+        self.stream.consume(n);
+        Some(item)
+    }
+
+    /// The length of the line at hand; none if it is too long or broken off.
+    fn line_end(&mut self) -> Option<usize> {
+        let mut want = CHUNK;
+        loop {
+            let window = self.stream.fill(want);
+            if let Some(end) = memchr(b'\n', window) {
+                return Some(end);
+            }
+            let length = window.len();
+            if length > self.line_bytes {
+                return None;
+            }
+            if !self.stream.is_flowing() {
+                return self.stream.has_ended().then_some(length);
+            }
+            want = length.max(CHUNK) * 2;
         }
     }
 

@@ -226,7 +226,7 @@ fn read_records(records: &[Result<Record, Item>], config: &Config, sink: &mut dy
 }
 
 impl Whole {
-    fn read(mut self, config: &Config) -> Item {
+    pub(crate) fn read(mut self, config: &Config) -> Item {
         let place = Place::new(&self.source, Position::default());
         let limit = config.limits.record_bytes;
         if self.stream.fill(limit + 1).len() > limit {

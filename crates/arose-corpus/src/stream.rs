@@ -251,6 +251,45 @@ impl Stream {
         true
     }
 
+    /// Goes to a position, by reading on if it lies ahead in the same member; whether it got there.
+    pub(crate) fn go_to(&mut self, position: Position) -> bool {
+        let here = self.place();
+        let on = here.filter(|here| here.offset == position.offset);
+        let on = on.and_then(|here| position.inner.checked_sub(here.inner));
+        match on {
+            Some(n) => self.skip(n) == n,
+            None => self.seek(position),
+        };
+        self.place() == Some(position)
+    }
+
+    /// Like [`go_to`](Self::go_to), but only to where a line starts.
+    pub(crate) fn go_to_line(&mut self, position: Position) -> bool {
+        if self.place() == Some(position) {
+            return true;
+        }
+        let before = match (self.places.packing, position.offset, position.inner) {
+            (Packing::Plain, 0, _) | (Packing::Gzip | Packing::Zstd, _, 0) => None,
+            (Packing::Plain, offset, inner) => Some((offset - 1, inner)),
+            (Packing::Gzip | Packing::Zstd, offset, inner) => Some((offset, inner - 1)),
+        };
+        let Some((offset, inner)) = before else {
+            return self.go_to(position);
+        };
+        if !self.go_to(Position { offset, inner }) || !matches!(self.window()[0], b'\n' | b'\r') {
+            return false;
+        }
+        self.consume(1);
+        self.place() == Some(position)
+    }
+
+    /// The position of the next byte; none if there is none.
+    fn place(&mut self) -> Option<Position> {
+        // A member is noted when its first byte is unpacked.
+        let is_byte = !self.fill(1).is_empty();
+        is_byte.then(|| self.position(0))
+    }
+
     /// Steps over `n` bytes of output without holding them; says how many there were.
     pub(crate) fn skip(&mut self, n: u64) -> u64 {
         let mut left = n;

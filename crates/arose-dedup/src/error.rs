@@ -87,6 +87,9 @@ pub enum Error {
         /// What the format's library says.
         source: parquet::errors::ParquetError,
     },
+    /// The report could not be made.
+    #[error("cannot make the report")]
+    Report(#[from] crate::report::Error),
     /// The caller asked to stop.
     #[error("stopped; the same command goes on from here")]
     Stopped,

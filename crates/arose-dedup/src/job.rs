@@ -19,6 +19,7 @@ use crate::{Error, Progress};
 const DOCUMENTS: &str = "documents.parquet";
 const LISTED_PAIRS: &str = "pairs.parquet";
 const SUMMARY: &str = "summary.json";
+const REPORT: &str = "report.html";
 
 /// Similarities at which the promised recall is told.
 const CURVE: [f64; 11] = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 1.0];
@@ -128,6 +129,9 @@ impl<'a> Job<'a> {
 
     fn run(mut self) -> Result<Value, Error> {
         if let Some(summary) = self.finished()? {
+            if !self.out.join(REPORT).exists() {
+                self.finish()?;
+            }
             return Ok(summary);
         }
         self.keep_standard_input()?;
@@ -138,8 +142,14 @@ impl<'a> Job<'a> {
         let rows = self.write(&found.read.found)?;
         let summary = self.summary(&found, &rows);
         write_json(&self.out.join(SUMMARY), &summary)?;
-        self.work.clean(&STAGES)?;
+        self.finish()?;
         Ok(summary)
+    }
+
+    /// Shows what was found and removes what was needed to find it.
+    fn finish(&self) -> Result<(), Error> {
+        crate::report::write(self.out, &self.config.corpus)?;
+        self.work.clean(&STAGES)
     }
 
     /// The summary of a run that is done and whose input is what it was.

@@ -21,6 +21,7 @@ mod names;
 mod plan;
 mod progress;
 mod record;
+pub mod report;
 mod scheme;
 mod sorter;
 mod stage;

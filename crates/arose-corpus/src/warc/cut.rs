@@ -118,6 +118,17 @@ impl RecordCutter {
         })
     }
 
+    /// What the record at `position` holds; none if no record starts there.
+    pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        if !self.stream.go_to(position) {
+            return None;
+        }
+        Some(match self.record()? {
+            Ok(record) => record.read(config),
+            Err(item) => item,
+        })
+    }
+
     fn place(&self) -> Place {
         Place::new(&self.source, self.stream.position(0))
     }

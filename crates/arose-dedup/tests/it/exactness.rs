@@ -139,7 +139,12 @@ fn the_document_of_greatest_priority_stays() {
     let longer = format!("{text} and a word");
     let rank = |text: &str, rank: &str| format!("{{\"text\": \"{text}\", \"rank\": {rank}}}\n");
     let bench = Bench::new();
-    let lines = [rank(text, "0.5"), rank(text, "\"2\""), rank(&longer, "1"), rank(text, "null")];
+    let lines = [
+        rank(text, "0.5"),
+        rank(text, "\"2\""),
+        rank(&longer, "1"),
+        rank(text, "null"),
+    ];
     bench.write("input.jsonl", &lines.concat());
     let mut config = Config {
         keep: Keep::Priority,
