@@ -7,14 +7,15 @@
 //! takes the next range, looks for the bytes that members start with, and decodes from there: what
 //! decodes to its end, checksum and all, is put by under the place where it starts; the next member
 //! is looked for where it ends. The reader goes through the file from the front as ever. Whenever
-//! it is about to open a member, it first asks whether one that starts at exactly this byte has been
-//! put by. What a member decodes to depends on nothing but the bytes of the file from there on, so
-//! the answer is right however it was found: a wrong guess is never asked for, and what is damaged,
-//! too large or cut by luck is decoded by the reader itself, with all its care.
+//! it is about to open a member, it first asks whether one that starts at exactly this byte has
+//! been put by. What a member decodes to depends on nothing but the bytes of the file from there
+//! on, so the answer is right however it was found: a wrong guess is never asked for, and what is
+//! damaged or too large is decoded by the reader itself, with all its care.
 //!
-//! Ranges that nobody has begun when the reader arrives, it takes for itself. If one is being worked
-//! on, it does another meanwhile, and waits only if there is none. So a single thread decodes every
-//! byte once, and a file that is one member costs the others a search through a few ranges.
+//! A range that nobody has begun when the reader arrives, it takes for itself. If one is being
+//! worked on, it does another meanwhile, and waits only if there is none. So a single thread
+//! decodes every byte once, and a file that is one member costs the others a search through a few
+//! ranges.
 //!
 //! Cost: the packed bytes are copied out of the file three times instead of once. Memory: at most
 //! two ranges per thread, each decoded to at most four blocks. Not for pipes, which cannot be read

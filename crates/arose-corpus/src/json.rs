@@ -2,10 +2,10 @@
 //!
 //! A JSON line is mostly one long string. A parser that builds a tree copies and hashes everything;
 //! this scanner walks over the top level, steps over values it does not want, and hands back
-//! slices. Strings are crossed by a vectorised search for the closing quote, so the cost is close to
-//! that of reading the bytes once. Only the wanted strings are unescaped, and only then are their
-//! escapes looked at, all in one pass: a writer that knows only ASCII escapes every other letter, so
-//! a pass costs.
+//! slices. Strings are crossed by a vectorised search for the closing quote, so the cost is close
+//! to that of reading the bytes once. Only the wanted strings are unescaped, and only then are
+//! their escapes looked at, in a single pass: a writer that knows only ASCII escapes every other
+//! letter, so a pass costs.
 //!
 //! It accepts exactly what RFC 8259 accepts, up to 127 nested levels, and forgives three things
 //! that occur in real corpora: control characters in strings, bytes that are not UTF-8 and lone
