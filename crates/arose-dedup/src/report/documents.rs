@@ -21,7 +21,7 @@ use super::table::{Batch, scan, select};
 const MAX_CLUSTERS: usize = 10;
 
 /// Members shown of each, besides the kept one.
-const MAX_MEMBERS: usize = 6;
+const MAX_MEMBERS: usize = 5;
 
 /// Sites shown.
 const MAX_SITES: usize = 20;

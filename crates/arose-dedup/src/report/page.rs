@@ -134,29 +134,22 @@ impl Page<'_> {
             Count(counts.kept),
             if counts.kept == 1 { "was" } else { "were" }
         )?;
-        write!(
-            f,
-            "{} dropped as exact {} and {} as near {}: nothing is dropped that is not itself similar \
-             to the document kept in its place. ",
-            Count(counts.dropped_exact),
-            if counts.dropped_exact == 1 {
-                "copy"
-            } else {
-                "copies"
-            },
-            Count(counts.dropped_near),
-            if counts.dropped_near == 1 {
-                "copy"
-            } else {
-                "copies"
-            },
-        )?;
+        if counts.dropped() > 0 {
+            write!(
+                f,
+                "{} dropped: {} and {}. Each of them is itself similar to the document kept in its \
+                 place. ",
+                counted(counts.dropped(), "was", "were"),
+                counted(counts.dropped_exact, "exact copy", "exact copies"),
+                counted(counts.dropped_near, "near copy", "near copies"),
+            )?;
+        }
         match counts.skipped.total {
             0 => f.write_str("No record was skipped.</p>\n"),
-            n => write!(
+            n => writeln!(
                 f,
-                "{} did not become documents and were skipped.</p>\n",
-                counted(n, "record", "records")
+                "{} skipped: what they hold is no document.</p>",
+                counted(n, "record was", "records were")
             ),
         }
     }
@@ -229,23 +222,24 @@ impl Page<'_> {
                 Count(counts.largest_cluster)
             )?,
         }
-        f.write_str("<div class=\"plots\">\n<figure>")?;
+        f.write_str(
+            "<div class=\"plots\">\n<figure><figcaption>Cluster sizes, on logarithmic axes\
+             </figcaption>",
+        )?;
         if self.cluster_sizes.is_empty() {
             f.write_str("<p class=\"nothing\">There are no clusters to draw.</p>")?;
         } else {
             plot::cluster_sizes(f, self.cluster_sizes)?;
             self.size_table(f)?;
         }
-        f.write_str(
-            "<figcaption>Cluster sizes, on logarithmic axes</figcaption></figure>\n<figure>",
-        )?;
+        f.write_str("</figure>\n<figure><figcaption>Similarity of the pairs found</figcaption>")?;
         if self.pairs.n_measured() == 0 {
             f.write_str("<p class=\"nothing\">There are no pairs with a similarity to draw.</p>")?;
         } else {
             plot::similarities(f, &self.pairs.histogram)?;
             self.similarity_table(f)?;
         }
-        f.write_str("<figcaption>Similarity of the pairs found</figcaption></figure>\n</div>\n")
+        f.write_str("</figure>\n</div>\n")
     }
 
     /// The numbers behind the plot, in powers of two.
@@ -285,19 +279,20 @@ impl Page<'_> {
     }
 
     fn largest_clusters(&self, f: &mut String) -> fmt::Result {
-        if !self.clusters.is_empty() {
-            f.write_str(
-                "<h3>The largest clusters</h3>\n<p class=\"note\">A cluster holds all that pairs tie \
-                 together, directly or through others. Of each, the first document kept and some \
-                 others, chosen by lot.</p>\n",
-            )?;
+        if self.clusters.is_empty() {
+            return f.write_str("</section>\n");
         }
+        f.write_str(
+            "<h3>The largest clusters</h3>\n<p class=\"note\">A cluster holds all that pairs tie \
+             together, directly or through others. Of each, the first document kept and some \
+             others, chosen by lot.</p>\n<div class=\"cards\">\n",
+        )?;
         for (i, cluster) in self.clusters.iter().enumerate() {
             write!(
                 f,
                 "<article class=\"cluster\"><h4>{}. {}, {} kept</h4>\n<table><thead><tr>\
                  <th scope=\"col\">Document</th><th scope=\"col\">Similarity</th>\
-                 <th scope=\"col\">Why it was dropped</th></tr></thead><tbody>",
+                 <th scope=\"col\">Fate</th></tr></thead><tbody>",
                 i + 1,
                 counted(cluster.size.into(), "document", "documents"),
                 Count(cluster.n_kept)
@@ -307,7 +302,7 @@ impl Page<'_> {
             }
             f.write_str("</tbody></table></article>\n")?;
         }
-        f.write_str("</section>\n")
+        f.write_str("</div>\n</section>\n")
     }
 
     fn member(&self, f: &mut String, doc: u64) -> fmt::Result {
@@ -324,9 +319,10 @@ impl Page<'_> {
         match detail {
             Some(detail) if !detail.kept => {
                 let rule = detail.rule.as_deref().unwrap_or("unknown");
-                write!(f, "<code>{}</code>", Text(rule))?;
+                write!(f, "dropped by <code>{}</code>", Text(rule))?;
                 if let Some(kept) = detail.kept_doc {
-                    write!(f, ", for document {}", Count(kept))?;
+                    f.write_str(" for ")?;
+                    self.evidence.short_name(f, kept)?;
                 }
             }
             _ => f.write_str("kept")?,

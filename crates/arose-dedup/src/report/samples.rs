@@ -18,6 +18,9 @@ use super::texts::{self, texts};
 /// Characters shown of a name or an address.
 const MAX_NAME: usize = 120;
 
+/// Characters shown of a name inside a sentence.
+const MAX_SHORT_NAME: usize = 40;
+
 /// Pieces shown at each end of one long change.
 const MAX_RUN: usize = 60;
 
@@ -79,6 +82,14 @@ impl Evidence {
         }
     }
 
+    /// The name of a document inside a sentence.
+    pub(super) fn short_name(&self, f: &mut String, doc: u64) -> fmt::Result {
+        match self.detail(doc) {
+            Some(detail) => write!(f, "<bdi>{}</bdi>", Text(&clip(&detail.id, MAX_SHORT_NAME))),
+            None => write!(f, "document {}", Count(doc)),
+        }
+    }
+
     /// Two documents side by side.
     pub(super) fn compare(&self, f: &mut String, pair: &Pair) -> fmt::Result {
         f.write_str("<table class=\"diff\"><thead><tr>")?;
@@ -111,7 +122,8 @@ impl Evidence {
 
 /// An address, to be followed if it leads to the web.
 fn address(f: &mut String, url: &str) -> fmt::Result {
-    let shown = clip(url, MAX_NAME);
+    let shown = url.strip_prefix("https://").unwrap_or(url);
+    let shown = clip(shown, MAX_NAME);
     match web_address(url) {
         Some(link) => write!(
             f,
@@ -205,14 +217,22 @@ fn cell(
     for mark in marked {
         run(f, pieces, at..mark.start)?;
         if !mark.is_empty() {
-            f.write_str("<mark>")?;
-            run(f, pieces, mark.clone())?;
-            f.write_str("</mark>")?;
+            marked_run(f, pieces, mark.clone())?;
         }
         at = mark.end;
     }
     run(f, pieces, at..shown.end)?;
     f.write_str("</bdi></td>")
+}
+
+/// Marks the text of some pieces but for the blanks after it.
+fn marked_run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
+    let text = pieces.text(range.clone());
+    let blanks = &text[text.trim_end().len()..];
+    let mut marked = String::new();
+    run(&mut marked, pieces, range)?;
+    let marked = marked.strip_suffix(blanks).unwrap_or(&marked);
+    write!(f, "<mark>{marked}</mark>{}", Text(&clip(blanks, 2)))
 }
 
 /// The text of some pieces, shortened if there are very many.
