@@ -6,8 +6,8 @@
 //! and why, how large clusters are, how similar the pairs, which sites lost most, and, for each
 //! level of similarity, a few pairs chosen by lot with every difference marked.
 //!
-//! [`write`] reads what the run has written (`documents.parquet`, `pairs.parquet`, `summary.json`)
-//! and, for the pairs it shows, the sources themselves, at the positions the tables give. A source
+//! [`write()`] reads what the run has written (`documents.parquet`, `pairs.parquet` and
+//! `summary.json`) and, for the pairs it shows, the sources themselves, at the positions the tables give. A source
 //! that has gone or changed is noted in the report.
 //!
 //! The file needs nothing else: style and plots (SVG) are inside it, there are no scripts, and its

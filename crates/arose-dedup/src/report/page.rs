@@ -193,11 +193,11 @@ impl Page<'_> {
             read,
         )?;
         f.write_str("</tbody></table>\n")?;
-        write!(
+        writeln!(
             f,
             "<p class=\"note\">Shares of kept and dropped are of the documents read. Among these, {} \
              empty and {} too short for shingles; such documents are compared for equality \
-             only.</p>\n",
+             only.</p>",
             counted(counts.empty, "is", "are"),
             counted(counts.short, "is", "are")
         )
@@ -216,9 +216,9 @@ impl Page<'_> {
         )?;
         match counts.clusters {
             0 => f.write_str(".</p>\n")?,
-            _ => write!(
+            _ => writeln!(
                 f,
-                "; the largest has {}.</p>\n",
+                "; the largest has {}.</p>",
                 Count(counts.largest_cluster)
             )?,
         }
@@ -395,9 +395,9 @@ impl Page<'_> {
         if let Some(c_sim) = pair.c_sim {
             write!(f, "<span>C <b>{c_sim}</b> of 384</span> ")?;
         }
-        write!(
+        writeln!(
             f,
-            "<span>rule <code>{}</code></span> <span>verified on {}</span></p>\n",
+            "<span>rule <code>{}</code></span> <span>verified on {}</span></p>",
             Text(&pair.rule),
             match pair.verified.as_str() {
                 "text" => "the texts",
@@ -419,9 +419,9 @@ pub(super) fn section(f: &mut String, id: &str, title: &str) -> fmt::Result {
 }
 
 fn level_heading(f: &mut String, level: Level, count: u64) -> fmt::Result {
-    write!(
+    writeln!(
         f,
-        "<h3>Similarity {} <small>{}</small></h3>\n",
+        "<h3>Similarity {} <small>{}</small></h3>",
         level.name(),
         counted(count, "pair", "pairs")
     )
