@@ -7,8 +7,8 @@
 //! level of similarity, a few pairs chosen by lot with every difference marked.
 //!
 //! [`write()`] reads what the run has written (`documents.parquet`, `pairs.parquet` and
-//! `summary.json`) and, for the pairs it shows, the sources themselves, at the positions the tables give. A source
-//! that has gone or changed is noted in the report.
+//! `summary.json`) and, for the pairs it shows, the sources themselves, at the positions the tables
+//! give. A source that has gone or changed is noted in the report.
 //!
 //! The file needs nothing else: style and plots (SVG) are inside it, there are no scripts, and its
 //! content security policy forbids the browser to load or run anything. Foreign text is escaped

@@ -287,7 +287,7 @@ pub(crate) fn write_pairs(
     while let Some(pair) = listed.next()? {
         batch.push(&pair, &names, config)?;
         rows.pairs += 1;
-        if rows.pairs % BATCH_ROWS as u64 == 0 {
+        if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
             table.write(batch.finish())?;
         }
     }

@@ -1,5 +1,8 @@
 //! The batch job as its users see it: files in, a folder out.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "a test says what it skips")]
+
 mod exactness;
 mod faults;
 mod results;

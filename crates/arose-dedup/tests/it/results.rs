@@ -96,8 +96,10 @@ fn chinese_texts_are_compared_by_character() {
     bench.run(&Config::default());
     let pairs = bench.pairs();
     assert_eq!(pairs.len(), 0, "31 of 41 shingles agree: {pairs:?}");
-    let mut config = Config::default();
-    config.shingle = arose::shingle::ShingleLength::uniform(2.try_into().unwrap());
+    let config = Config {
+        shingle: arose::shingle::ShingleLength::uniform(2.try_into().unwrap()),
+        ..Config::default()
+    };
     let bench = Bench::with_texts(&texts);
     bench.run(&config);
     assert_eq!(bench.pairs().len(), 1);
@@ -163,8 +165,10 @@ fn a_thousand_copies_are_not_a_million_pairs() {
 #[test]
 fn what_cannot_be_reached_is_refused_before_anything_is_written() {
     let bench = Bench::with_texts(&family_texts(3, 1));
-    let mut config = Config::default();
-    config.recall = arose::Threshold::new(1.0).unwrap();
+    let config = Config {
+        recall: arose::Threshold::new(1.0).unwrap(),
+        ..Config::default()
+    };
     let error = bench.run_on(&["input.jsonl"], &config).unwrap_err();
     assert!(matches!(error, Error::Recall { .. }), "{error}");
     assert!(!bench.path("out").exists());
