@@ -318,38 +318,3 @@ fn pairs_without_similarity_have_a_place() {
     assert!(html.contains("Similarity not computed"));
     assert!(html.contains("<b>380</b> of 384"));
 }
-
-#[test]
-fn big_make() {
-    let n: u64 = 2_000_000;
-    let rows = (0..n)
-        .map(|i| {
-            let base = i - i % 4;
-            let mut row = row(&format!("document-{i}"), if i % 8 < 4 { base } else { i });
-            row.url = Some(format!(
-                "https://www.site{}.com/path/{i}.html",
-                arose::mix::mix(i) % 500_000
-            ));
-            row.source = "/tmp/big/none.jsonl".into();
-            row.digest = format!("{:032x}", i);
-            if row.cluster != i {
-                row.dropped = Some((base, "jaccard", Some(0.9)));
-            }
-            row
-        })
-        .collect();
-    let pairs = (0..n)
-        .filter(|i| i % 8 < 4 && i % 4 != 0)
-        .map(|i| pair(i - i % 4, i, 0.8 + (i % 200) as f64 / 1000.0))
-        .collect();
-    let run = Run::new(rows, pairs);
-    run.write_files();
-    std::fs::create_dir_all("/tmp/big").unwrap();
-    for f in ["summary.json", "documents.parquet", "pairs.parquet"] {
-        std::fs::copy(run.path(f), format!("/tmp/big/{f}")).unwrap();
-    }
-}
-#[test]
-fn big_report() {
-    write(Path::new("/tmp/big"), &Config::default()).unwrap();
-}
