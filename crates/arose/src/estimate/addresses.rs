@@ -163,7 +163,7 @@ pub struct Hit {
 ///
 /// # Errors
 ///
-/// When nothing was drawn, or more hits than draws.
+/// When the pool is empty, nothing was drawn, or there are more hits than draws.
 ///
 /// ```
 /// use arose::estimate::addresses::{Probes, live_addresses};
@@ -190,7 +190,7 @@ pub fn relative_error(p: f64, n: u64) -> f64 {
 ///
 /// # Errors
 ///
-/// When nothing was drawn, there are more hits than draws, or a hit has no address or host.
+/// When the pool is empty, nothing was drawn, there are more hits than draws, or a hit has no address or host.
 pub fn servers(probes: Probes, hits: &[Hit]) -> Result<Estimate, Error> {
     let plain = live(probes, hits.len() as u64)?;
     if hits
@@ -311,8 +311,8 @@ pub fn pages(
 /// The pool times the share of hits, with Wilson's interval.
 fn live(probes: Probes, n_hits: u64) -> Result<Factor, Error> {
     let Probes { n_pool, n_drawn } = probes;
-    if n_drawn == 0 || n_hits > n_drawn {
-        let reason = format!("{n_hits} of {n_drawn} addresses answered");
+    if n_pool == 0 || n_drawn == 0 || n_hits > n_drawn {
+        let reason = format!("{n_hits} of {n_drawn} addresses out of {n_pool} answered");
         return Err(Error::no_estimate(Method::Addresses.quantity(), reason));
     }
     let share = wilson(n_hits, n_drawn, Z_95);
@@ -404,6 +404,11 @@ mod tests {
             ..probes
         };
         assert!(live_addresses(none, 0).is_err());
+        let nowhere = Probes {
+            n_pool: 0,
+            n_drawn: 5,
+        };
+        assert!(live_addresses(nowhere, 0).is_err());
         assert!(live_addresses(probes, 101).is_err());
         assert!(
             servers(

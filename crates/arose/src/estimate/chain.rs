@@ -8,7 +8,8 @@
 //! autocorrelation time `tau = 1 + 2 (rho_1 + rho_2 + ..)`, the steps it takes to be worth one
 //! independent draw; the sum is cut where pairs of neighbours turn negative, since for a reversible
 //! chain they cannot be. For the beginning, run several chains from different places and compare how
-//! far they lie apart with how much each moves, halves of one chain counted as two ([`split_r_hat`]).
+//! far they lie apart with how much each moves, halves of one chain counted as two
+//! ([`split_r_hat`]), or with their standard errors ([`disagreement`]).
 //!
 //! *Papers.* Geyer 1992 (the cut); Gelman & Rubin 1992 (R-hat). *Parameters.* At least 10 batches;
 //! Student's quantile for their number; R-hat below 1.05 is taken for converged. *Cost.* One pass per
@@ -169,6 +170,16 @@ pub fn split_r_hat(chains: &[&[f64]]) -> Result<f64, Error> {
     Ok(((n - 1.0) / n + between / within).sqrt())
 }
 
+/// How many standard errors the means of two chains lie apart; above four they are of two minds.
+///
+/// Sharper than R-hat, which compares their distance with how much single values vary: indicators
+/// whose shares are .4 and .6 still pass for converged there, however long the chains.
+#[must_use]
+pub fn disagreement(first: &BatchMeans, second: &BatchMeans) -> f64 {
+    let error = first.standard_error.hypot(second.standard_error);
+    (first.mean - second.mean).abs() / error
+}
+
 /// The weighted mean over a chain, with an interval from batch means.
 ///
 /// The error is that of the residuals `weight (value - mean)`, whose mean is zero: it takes into
@@ -290,6 +301,27 @@ mod tests {
         let elsewhere: Vec<f64> = chains[1].iter().map(|value| value + 1.0).collect();
         assert!(split_r_hat(&[&chains[0], &elsewhere]).unwrap() > 1.3);
         assert_eq!(split_r_hat(&[&[0.0; 8], &[1.0; 8]]), Ok(f64::INFINITY));
+    }
+
+    /// Shares of .4 and .6: R-hat sees nothing, the standard errors do.
+    #[test]
+    fn shares_that_differ() {
+        let shifted = |offset: f64, seed: u64| -> Vec<f64> {
+            let mut random = SplitMix::new(seed);
+            let draws = (0..5000).map(|_| random.next_f64() + offset);
+            draws.map(|draw| f64::from(u8::from(draw > 0.5))).collect()
+        };
+        let (few, many, again) = (shifted(-0.1, 1), shifted(0.1, 2), shifted(0.1, 3));
+        assert!(split_r_hat(&[&few, &many]).unwrap() < MAX_R_HAT);
+        let apart =
+            |a: &[f64], b: &[f64]| disagreement(&batch_means(a).unwrap(), &batch_means(b).unwrap());
+        // 0.2 / sqrt(2 * .24 / 5000) = 20.4 standard errors.
+        assert!(
+            (15.0..27.0).contains(&apart(&few, &many)),
+            "{}",
+            apart(&few, &many)
+        );
+        assert!(apart(&many, &again) < 4.0);
     }
 
     /// Weights undo a chain that shows ones three times too often: their share is 1/2, not 3/4.

@@ -216,7 +216,12 @@ mod tests {
 
     #[test]
     fn units_sum_to_pages() {
-        let pool = Pool::new(vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]], 10);
+        let pool = Pool::new(
+            vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
+            6,
+            10,
+        )
+        .unwrap();
         let weights = weights(&pool);
         assert_eq!(weights, [1.75, 1.25, 1.75, 0.25]);
         let estimate = matched_pages(4, &weights, &Bootstrap::new(1)).unwrap();
@@ -225,7 +230,12 @@ mod tests {
             (5.0, 4, Some(1))
         );
         // A limit of two leaves the second and the last query, and the pages 3 and 4.
-        let cut = Pool::new(vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]], 2);
+        let cut = Pool::new(
+            vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
+            6,
+            2,
+        )
+        .unwrap();
         let weights = self::weights(&cut);
         assert_eq!(weights, [0.0, 1.5, 0.0, 0.5]);
         assert_eq!(
@@ -249,8 +259,8 @@ mod tests {
     /// Pools that match 6 and 5 pages and share 3: 10 pages.
     #[test]
     fn six_and_five_sharing_three() {
-        let first = Pool::new(vec![vec![0, 1, 2, 3], vec![2, 3, 4, 5]], 10);
-        let second = Pool::new(vec![vec![0, 2, 6], vec![4, 7]], 10);
+        let first = Pool::new(vec![vec![0, 1, 2, 3], vec![2, 3, 4, 5]], 8, 10).unwrap();
+        let second = Pool::new(vec![vec![0, 2, 6], vec![4, 7]], 8, 10).unwrap();
         let shared = |own: &Pool, other: &Pool| -> Vec<f64> {
             let shared_weight = |query: usize| {
                 let pages = own

@@ -19,13 +19,10 @@
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
-use crate::estimate::least_squares::{self, Fit, Form, Overlaps};
+use crate::estimate::least_squares::{self, Fit, Form, MAX_ENGINES, Overlaps};
 use crate::estimate::overlap::Containment;
 use crate::estimate::{Estimate, Method, Note};
 use crate::judgement::Interval;
-
-/// Engines are the bits of a word.
-const MAX_ENGINES: usize = 64;
 
 /// A set of engines: bit `i` stands for engine `i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -237,7 +234,8 @@ impl Figures {
     /// Sizes, union, coverage, shares held by exactly 1, 2, .. engines: `3 k + 1` numbers.
     fn into_row(self) -> Vec<f64> {
         let shares = self.sizes.iter().chain(&self.held_by_exactly);
-        let shares: Vec<f64> = shares.map(|size| size / self.union).collect();
+        // Noisy sizes can add up to a union smaller than one of them.
+        let shares: Vec<f64> = shares.map(|size| (size / self.union).min(1.0)).collect();
         let mut row = self.sizes;
         row.push(self.union);
         row.extend(shares);
@@ -287,7 +285,8 @@ impl Groups {
     }
 
     fn overlaps(&self, totals: &[u64]) -> Overlaps {
-        let mut overlaps = Overlaps::new(self.n_engines);
+        let mut overlaps =
+            Overlaps::new(self.n_engines).expect("2 to 64 engines, checked in `Samples::new`");
         for checked in 0..self.n_engines {
             let mut cells = vec![Containment::default(); self.n_engines];
             for (&(sampled, page), &n) in self.keys.iter().zip(totals) {

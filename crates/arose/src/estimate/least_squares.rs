@@ -22,6 +22,9 @@ use crate::Error;
 use crate::estimate::Method;
 use crate::estimate::overlap::{Check, Containment};
 
+/// Engines are the bits of a word where sets of them are meant.
+pub(super) const MAX_ENGINES: usize = 64;
+
 /// Which sum of squares is made small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
@@ -51,12 +54,18 @@ pub struct Overlaps {
 
 impl Overlaps {
     /// No sample yet.
-    #[must_use]
-    pub fn new(n_engines: usize) -> Self {
-        Self {
-            n_engines,
-            cells: vec![Containment::default(); n_engines.saturating_mul(n_engines)],
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer than 2 or more than 64 engines.
+    pub fn new(n_engines: usize) -> Result<Self, Error> {
+        if !(2..=MAX_ENGINES).contains(&n_engines) {
+            return Err(Error::parameter("engines", n_engines, "2 up to 64"));
         }
+        Ok(Self {
+            n_engines,
+            cells: vec![Containment::default(); n_engines * n_engines],
+        })
     }
 
     /// How many engines.
@@ -155,8 +164,8 @@ pub struct Fit {
 ///
 /// # Errors
 ///
-/// When there are fewer than two engines, the reference is none of them, or some engine shares no
-/// page with the others, directly or through further engines.
+/// When the reference is none of the engines, or some engine shares no page with the others,
+/// directly or through further engines.
 pub fn linear(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> {
     let n = check(overlaps, reference)?;
     let mut system = System::new(n);
@@ -262,9 +271,6 @@ fn no_sizes(reason: impl ToString) -> Error {
 /// The number of engines, all of them connected.
 fn check(overlaps: &Overlaps, reference: usize) -> Result<usize, Error> {
     let n = overlaps.n_engines;
-    if n < 2 {
-        return Err(no_sizes(format!("{n} engines are not enough to compare")));
-    }
     if reference >= n {
         let expected = "below the number of engines";
         return Err(Error::parameter("reference", reference, expected));
@@ -376,7 +382,7 @@ mod tests {
 
     fn exact_overlaps() -> Overlaps {
         let engines = example();
-        let mut overlaps = Overlaps::new(4);
+        let mut overlaps = Overlaps::new(4).unwrap();
         for (x, pages) in engines.iter().enumerate() {
             for (y, other) in engines.iter().enumerate().filter(|&(y, _)| y != x) {
                 let n_found = pages.intersection(other).count() as u64;
@@ -390,7 +396,7 @@ mod tests {
     /// The same shares rounded to one decimal, of `n` pages each.
     fn rounded_overlaps(n: u64) -> Overlaps {
         let tenths = [[0, 7, 2, 2], [8, 0, 3, 3], [5, 5, 0, 2], [4, 4, 1, 0]];
-        let mut overlaps = Overlaps::new(4);
+        let mut overlaps = Overlaps::new(4).unwrap();
         for (x, row) in tenths.iter().enumerate() {
             for (y, tenths) in row.iter().enumerate().filter(|&(y, _)| y != x) {
                 let n_found = tenths * n / 10;
@@ -465,7 +471,7 @@ mod tests {
 
     #[test]
     fn two_engines_are_the_plain_ratio() {
-        let mut overlaps = Overlaps::new(2);
+        let mut overlaps = Overlaps::new(2).unwrap();
         let (there, back) = (Containment::new(300, 300), Containment::new(100, 500));
         overlaps.set(0, 1, there).unwrap();
         overlaps.set(1, 0, back).unwrap();
@@ -480,7 +486,7 @@ mod tests {
 
     #[test]
     fn bad_data() {
-        let mut overlaps = Overlaps::new(4);
+        let mut overlaps = Overlaps::new(4).unwrap();
         let (some, none) = (Containment::new(3, 7), Containment::new(0, 10));
         for (x, y) in [(0, 1), (1, 0), (2, 3), (3, 2)] {
             overlaps.set(x, y, some).unwrap();
@@ -490,8 +496,9 @@ mod tests {
             let error = form(&overlaps, 0).unwrap_err().to_string();
             assert!(error.contains("engine 2 shares no sampled page"), "{error}");
             assert!(form(&overlaps, 4).is_err());
-            assert!(form(&Overlaps::new(1), 0).is_err());
-            assert!(form(&Overlaps::new(0), 0).is_err());
+        }
+        for n_engines in [0, 1, 65, usize::MAX] {
+            assert!(Overlaps::new(n_engines).is_err());
         }
         // One page found in one direction connects, and is noted.
         overlaps.set(1, 2, Containment::new(1, 9)).unwrap();
@@ -507,7 +514,7 @@ mod tests {
         /// other value of one size leaves a smaller residual.
         #[test]
         fn sizes_are_positive_and_least(counts in prop::collection::vec(1_u64..30, 12)) {
-            let mut overlaps = Overlaps::new(4);
+            let mut overlaps = Overlaps::new(4).unwrap();
             let places = (0..4).flat_map(|x| (0..4).map(move |y| (x, y))).filter(|(x, y)| x != y);
             for ((x, y), &n_found) in places.zip(&counts) {
                 overlaps.set(x, y, Containment::new(n_found, 30 - n_found)).unwrap();

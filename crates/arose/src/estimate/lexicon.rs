@@ -17,6 +17,8 @@
 //! few words, which are flagged, nor for languages the lexicon does not hold.
 
 use crate::Error;
+use crate::estimate::overlap::Check;
+use crate::estimate::pool::Drawn;
 use crate::mix::SplitMix;
 
 /// Words per strong query.
@@ -43,6 +45,38 @@ pub struct StrongQuery<W> {
     pub second: Vec<W>,
     /// Whether the page has fewer words than wanted.
     pub is_weak: bool,
+}
+
+impl<W> StrongQuery<W> {
+    /// Looks the page up: with the first words, and if that fails with the second.
+    ///
+    /// `ask` says whether the results of a query hold the page, by its address or as a duplicate;
+    /// `None` if there was no answer.
+    ///
+    /// # Errors
+    ///
+    /// When `ask` fails.
+    pub fn check<E>(
+        &self,
+        mut ask: impl FnMut(&[W]) -> Result<Option<bool>, E>,
+    ) -> Result<Check, E> {
+        let mut outcome = Check::Absent;
+        for words in [&self.first, &self.second] {
+            if words.is_empty() {
+                continue;
+            }
+            match ask(words)? {
+                Some(true) => return Ok(Check::Found),
+                Some(false) => {}
+                None => outcome = Check::Missing,
+            }
+        }
+        if self.first.is_empty() {
+            // Nothing could be asked, which says nothing of the page.
+            outcome = Check::Missing;
+        }
+        Ok(outcome)
+    }
 }
 
 impl<W: Ord + Clone> Lexicon<W> {
@@ -98,6 +132,36 @@ impl<W: Ord + Clone> Lexicon<W> {
     fn draw(&self, random: &mut SplitMix) -> usize {
         let stratum = &self.strata[random.below(self.strata.len() as u64) as usize];
         stratum[random.below(stratum.len() as u64) as usize]
+    }
+
+    /// Draws pages: asks for two words at once and takes any of the results, however many they are.
+    ///
+    /// `search` gives the first results, or `None` if there was no answer. The sample is smaller
+    /// than wanted if `max_queries` do not suffice.
+    ///
+    /// # Errors
+    ///
+    /// When no query gives a page, or when `search` fails.
+    pub fn draw_pages<E: From<Error>>(
+        &self,
+        n_samples: usize,
+        max_queries: u64,
+        random: &mut SplitMix,
+        mut search: impl FnMut([&W; 2]) -> Result<Option<Vec<usize>>, E>,
+    ) -> Result<Drawn, E> {
+        let mut drawn = Drawn::default();
+        while drawn.pages.len() < n_samples && drawn.effort.n_queries < max_queries {
+            drawn.effort.n_queries += 1;
+            match search(self.draw_pair(random))? {
+                None => drawn.effort.n_missing += 1,
+                Some(results) if results.is_empty() => drawn.effort.n_empty += 1,
+                Some(results) => {
+                    let place = random.below(results.len() as u64) as usize;
+                    drawn.pages.push(results[place]);
+                }
+            }
+        }
+        drawn.or_none()
     }
 
     /// The queries of `n_words` each that should find the page with these words again.
@@ -204,6 +268,61 @@ mod tests {
             pairs.iter().filter(|[first, _]| **first == "rose").count() as f64 / f64::from(n);
         let standard_error = (2.0 / 9.0 / f64::from(n)).sqrt();
         assert!((share - 1.0 / 3.0).abs() < 4.0 * standard_error, "{share}");
+    }
+
+    #[test]
+    fn the_second_query_is_a_second_chance() {
+        let query = StrongQuery {
+            first: vec![1],
+            second: vec![2],
+            is_weak: false,
+        };
+        let check = |answers: [Option<bool>; 2]| {
+            query
+                .check(|words| Ok::<_, Error>(answers[words[0] - 1]))
+                .unwrap()
+        };
+        let (yes, no, silent) = (Some(true), Some(false), None);
+        assert_eq!(check([yes, no]), Check::Found);
+        assert_eq!(check([no, yes]), Check::Found);
+        assert_eq!(check([silent, yes]), Check::Found);
+        assert_eq!(check([no, no]), Check::Absent);
+        assert_eq!(check([no, silent]), Check::Missing);
+        assert_eq!(check([silent, no]), Check::Missing);
+        let nothing: StrongQuery<u32> = StrongQuery {
+            first: vec![],
+            second: vec![],
+            is_weak: true,
+        };
+        assert_eq!(
+            nothing.check(|_| Ok::<_, Error>(Some(false))),
+            Ok(Check::Missing)
+        );
+    }
+
+    #[test]
+    fn drawn_pages_are_results() {
+        let lexicon = lexicon();
+        let mut random = SplitMix::new(1);
+        let search = |[first, second]: [&&str; 2]| {
+            Ok::<_, Error>(match (*first, *second) {
+                ("rose", _) => None,
+                (_, "rose") => Some(vec![]),
+                _ => Some(vec![4, 5]),
+            })
+        };
+        let drawn = lexicon.draw_pages(50, 1000, &mut random, search).unwrap();
+        assert_eq!(drawn.pages.len(), 50);
+        assert!(drawn.pages.contains(&4) && drawn.pages.contains(&5));
+        let effort = drawn.effort;
+        assert!(effort.n_missing > 0 && effort.n_empty > 0);
+        assert_eq!(effort.n_queries, 50 + effort.n_missing + effort.n_empty);
+        let silent = |_: [&&str; 2]| Ok::<_, Error>(None);
+        let error = lexicon
+            .draw_pages(5, 20, &mut random, silent)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("none of 20 queries gave a page"), "{error}");
     }
 
     #[test]

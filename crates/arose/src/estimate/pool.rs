@@ -113,12 +113,22 @@ pub struct Draws {
 }
 
 /// Pages drawn, with repetition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drawn {
     /// The pages, in the order of drawing.
     pub pages: Vec<usize>,
     /// What it took.
     pub effort: Effort,
+}
+
+impl Drawn {
+    /// An error if there is no page among them.
+    pub(super) fn or_none<E: From<Error>>(self) -> Result<Self, E> {
+        if self.pages.is_empty() {
+            return Err(Error::no_estimate("a mean over pages", no_page(&self.effort)).into());
+        }
+        Ok(self)
+    }
 }
 
 /// Draws pages by asking random queries of the pool, which are numbered from zero.
@@ -131,7 +141,8 @@ pub struct Drawn {
 /// use arose::estimate::pool::{Answer, Draws, Picking, sample};
 /// use arose::mix::SplitMix;
 /// let draws = Draws { n_pool: 2, limit: 10, n_samples: 100, max_queries: 10_000 };
-/// let search = |query| Ok::<_, arose::Error>(Answer::Pages([vec![1], vec![1, 2]][query].clone()));
+/// let results = [vec![1], vec![1, 2]];
+/// let search = |query: usize| Ok::<_, arose::Error>(Answer::Pages(results[query].clone()));
 /// let drawn = sample(&draws, Picking::ByCardinality, &mut SplitMix::new(1), search)?;
 /// // Page 1 has degree two, page 2 degree one.
 /// let n_first = drawn.pages.iter().filter(|&&page| page == 1).count();
@@ -147,10 +158,7 @@ pub fn sample<E: From<Error>>(
     if draws.n_pool == 0 || draws.limit == 0 {
         return Err(Error::parameter("pool or limit", 0, "at least one").into());
     }
-    let mut drawn = Drawn {
-        pages: Vec::new(),
-        effort: Effort::default(),
-    };
+    let mut drawn = Drawn::default();
     while drawn.pages.len() < draws.n_samples && drawn.effort.n_queries < draws.max_queries {
         drawn.effort.n_queries += 1;
         let answer = search(random.below(draws.n_pool as u64) as usize)?;
@@ -162,10 +170,7 @@ pub fn sample<E: From<Error>>(
             Ok(_) => drawn.effort.n_refused += 1,
         }
     }
-    if drawn.pages.is_empty() {
-        return Err(Error::no_estimate("a mean over pages", no_page(&drawn.effort)).into());
-    }
-    Ok(drawn)
+    drawn.or_none()
 }
 
 fn is_kept(n_results: usize, limit: usize, picking: Picking, random: &mut SplitMix) -> bool {
@@ -328,10 +333,7 @@ pub fn metropolis<E: From<Error>>(
     mut queries_of: impl FnMut(usize) -> Result<Vec<usize>, E>,
     mut search: impl FnMut(usize) -> Result<Answer, E>,
 ) -> Result<Drawn, E> {
-    let mut drawn = Drawn {
-        pages: Vec::new(),
-        effort: Effort::default(),
-    };
+    let mut drawn = Drawn::default();
     let (mut page, mut queries) = (start, queries_of(start)?);
     if queries.is_empty() {
         let reason = format!("the walk begins at page {start}, which no query returns");
@@ -371,25 +373,30 @@ pub struct Pool {
 
 impl Pool {
     /// The pool of queries with these results, of which the engine shows at most `limit`.
-    #[must_use]
-    pub fn new(results: Vec<Vec<usize>>, limit: usize) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When a page is not numbered below `n_pages`.
+    pub fn new(results: Vec<Vec<usize>>, n_pages: usize, limit: usize) -> Result<Self, Error> {
+        if let Some(page) = results.iter().flatten().find(|&&page| page >= n_pages) {
+            return Err(Error::parameter("page", page, "below the number of pages"));
+        }
         let valid = |pages| {
             Answer::Pages(pages)
                 .valid(limit)
                 .unwrap_or_else(|_| Vec::new())
         };
         let results: Vec<Vec<usize>> = results.into_iter().map(valid).collect();
-        let n_pages = results.iter().flatten().max().map_or(0, |&page| page + 1);
         let mut queries_of = vec![Vec::new(); n_pages];
         for (query, pages) in results.iter().enumerate() {
             for &page in pages {
                 queries_of[page].push(query);
             }
         }
-        Self {
+        Ok(Self {
             results,
             queries_of,
-        }
+        })
     }
 
     /// How many queries it holds, valid or not.

@@ -15,8 +15,9 @@
 //! step; memory of the pages seen. *Error.* Batch means within a walk
 //! ([`chain`](crate::estimate::chain)), Student's quantile over several
 //! ([`mean_over_walks`]); two walks from different seeds must agree
-//! ([`split_r_hat`](crate::estimate::chain::split_r_hat)). *Not for* pages that no seed leads to;
-//! short walks stay near their seeds and do not show it.
+//! ([`split_r_hat`](crate::estimate::chain::split_r_hat),
+//! [`disagreement`](crate::estimate::chain::disagreement)) and have stopped to find new pages
+//! ([`Walk::late_share`]). *Not for* pages that no seed leads to; short walks stay near their seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +57,8 @@ pub struct Walk {
     pub visits: Vec<usize>,
     /// Steps that were jumps.
     pub n_jumps: usize,
+    /// Pages visited or linked to when half of the steps were done.
+    pub n_seen_at_half: usize,
     seen: Seen,
 }
 
@@ -64,6 +67,15 @@ impl Walk {
     #[must_use]
     pub fn n_seen(&self) -> usize {
         self.seen.pages.len()
+    }
+
+    /// The share of the pages seen that only the second half of the walk found.
+    ///
+    /// Until it is near zero, jumps reach a part of the pages only, and those near the seeds count
+    /// for too much; no comparison of walks shows that.
+    #[must_use]
+    pub fn late_share(&self) -> f64 {
+        1.0 - self.n_seen_at_half as f64 / self.n_seen() as f64
     }
 
     /// The probability of each of `n_pages` pages to be jumped to, as the walk ended.
@@ -141,6 +153,7 @@ pub fn with_jumps<E: From<Error>>(
     let mut walk = Walk {
         visits: Vec::new(),
         n_jumps: 0,
+        n_seen_at_half: 0,
         seen: Seen::default(),
     };
     for &seed in seeds {
@@ -150,6 +163,9 @@ pub fn with_jumps<E: From<Error>>(
     let mut page = seeds[random.below(seeds.len() as u64) as usize];
     loop {
         walk.visits.push(page);
+        if walk.visits.len() == config.n_steps.div_ceil(2) {
+            walk.n_seen_at_half = walk.n_seen();
+        }
         if walk.visits.len() == config.n_steps {
             return Ok(walk);
         }
@@ -310,7 +326,9 @@ mod tests {
     #[test]
     fn jumps_choose_the_host_first() {
         let walk = example(5000, 1);
-        assert_eq!(walk.n_seen(), 4);
+        assert_eq!((walk.n_seen(), walk.late_share()), (4, 0.0));
+        // Of three steps two are the first half; only after them the second page's links are seen.
+        assert_eq!(example(3, 1).n_seen_at_half, 3);
         let sixth = 1.0 / 6.0;
         assert_eq!(walk.jump_law(5), [sixth, sixth, sixth, 0.5, 0.0]);
         // A seventh of the steps, within four standard errors sqrt(p (1-p) / n) = .005.

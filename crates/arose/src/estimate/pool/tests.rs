@@ -3,7 +3,12 @@ use proptest::prelude::*;
 
 /// Queries {1,2,3}, {3,4}, {1,3,5}, {3} over pages 1 to 6; page 0 is none.
 fn example() -> Pool {
-    Pool::new(vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]], 10)
+    Pool::new(
+        vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
+        7,
+        10,
+    )
+    .unwrap()
 }
 
 fn search(pool: &Pool) -> impl FnMut(usize) -> Result<Answer, Error> + '_ {
@@ -211,15 +216,16 @@ fn bad_data() {
     };
     assert!(metropolis(6, steps, &mut random, queries_of, search(&pool)).is_err());
     assert!(metropolis(99, steps, &mut random, queries_of, search(&pool)).is_err());
-    assert!(Pool::new(vec![], 5).degree_law().is_empty());
-    assert_eq!(Pool::new(vec![vec![0, 1, 2]], 2).n_matched(), 0);
+    assert!(Pool::new(vec![], 0, 5).unwrap().degree_law().is_empty());
+    assert_eq!(Pool::new(vec![vec![0, 1, 2]], 3, 2).unwrap().n_matched(), 0);
+    assert!(Pool::new(vec![vec![0, usize::MAX]], 3, 2).is_err());
 }
 
 proptest! {
     /// Both laws sum to one, and degrees to the results of all queries.
     #[test]
     fn laws_are_laws(results in prop::collection::vec(prop::collection::vec(0_usize..20, 0..6), 1..10)) {
-        let pool = Pool::new(results, 4);
+        let pool = Pool::new(results, 20, 4).unwrap();
         let n_results: usize = (0..pool.n_queries()).map(|query| pool.results(query).len()).sum();
         let n_edges: u64 = (0..20).map(|page| pool.degree(page)).sum();
         prop_assert_eq!(n_results as u64, n_edges);

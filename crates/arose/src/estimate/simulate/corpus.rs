@@ -4,6 +4,9 @@ use super::{check_share, normal_deviate};
 use crate::Error;
 use crate::mix::SplitMix;
 
+/// The largest corpus that is still a simulation.
+pub(super) const MAX_COUNT: usize = 10_000_000;
+
 /// What the pages look like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorpusConfig {
@@ -72,7 +75,7 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// When there is no page or term, the length or its spread is not a positive number, the
+    /// When there is no page or term or more than ten million of either, the length or its spread is not a positive number, the
     /// exponent not finite, or the copied share not in `0..=1`.
     ///
     /// ```
@@ -170,14 +173,18 @@ impl Language {
 
 fn check(config: &CorpusConfig) -> Result<(), Error> {
     check_share("copied", config.copied)?;
-    if config.n_pages == 0 {
-        return Err(Error::parameter("n_pages", 0, "at least one"));
+    if !(1..=MAX_COUNT).contains(&config.n_pages) {
+        return Err(Error::parameter(
+            "n_pages",
+            config.n_pages,
+            "1 up to ten million",
+        ));
     }
-    if config.n_terms == 0 || u32::try_from(config.n_terms).is_err() {
+    if !(1..=MAX_COUNT).contains(&config.n_terms) {
         return Err(Error::parameter(
             "n_terms",
             config.n_terms,
-            "1 up to 2^32 - 1",
+            "1 up to ten million",
         ));
     }
     let is_positive = |value: f64| value.is_finite() && value > 0.0;

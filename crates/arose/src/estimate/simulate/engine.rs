@@ -1,5 +1,6 @@
 //! Engines that hold parts of a corpus.
 
+use super::corpus::MAX_COUNT;
 use super::{Corpus, check_share};
 use crate::Error;
 use crate::estimate::pool::Answer;
@@ -172,7 +173,7 @@ impl Engine {
 ///
 /// # Errors
 ///
-/// When a share or the dependence is not in `0..=1`.
+/// When there are more than ten million pages, or a share or the dependence is not in `0..=1`.
 ///
 /// ```
 /// use arose::estimate::simulate::holdings;
@@ -188,6 +189,9 @@ pub fn holdings(
     seed: u64,
 ) -> Result<Vec<Vec<bool>>, Error> {
     check_share("dependence", dependence)?;
+    if n_pages > MAX_COUNT {
+        return Err(Error::parameter("n_pages", n_pages, "up to ten million"));
+    }
     shares
         .iter()
         .try_for_each(|&share| check_share("share", share))?;
@@ -325,6 +329,7 @@ mod tests {
             ..good
         };
         assert!(Engine::new(&corpus, vec![true; 4], silent).is_err());
+        assert!(holdings(usize::MAX, &[0.5], 0.0, 1).is_err());
         assert!(holdings(4, &[1.5], 0.0, 1).is_err());
         assert!(holdings(4, &[0.5], -0.1, 1).is_err());
     }

@@ -1,6 +1,9 @@
 //! A link graph with popular pages, dead ends and pages that nothing leads to.
 
+use std::num::NonZeroUsize;
+
 use super::check_share;
+use super::corpus::MAX_COUNT;
 use crate::Error;
 use crate::mix::SplitMix;
 
@@ -14,20 +17,20 @@ pub struct GraphConfig {
     /// The share of links that copy the target of an earlier link, so that the popular get more so.
     pub popularity: f64,
     /// Pages per host; hosts hold neighbouring numbers.
-    pub pages_per_host: usize,
+    pub pages_per_host: NonZeroUsize,
     /// The seed of everything.
     pub seed: u64,
 }
 
 impl Default for GraphConfig {
-    /// 1,000 pages, each its own host.
+    /// 1,000 pages, each its own host, some 770 of which most pages lead to.
     fn default() -> Self {
         Self {
             n_pages: 1000,
-            mean_links: 4.0,
-            popularity: 0.6,
-            pages_per_host: 1,
-            seed: 1,
+            mean_links: 3.5,
+            popularity: 0.5,
+            pages_per_host: NonZeroUsize::MIN,
+            seed: 2,
         }
     }
 }
@@ -37,7 +40,8 @@ impl Default for GraphConfig {
 pub struct LinkGraph {
     /// The pages that each page links to.
     pub links: Vec<Vec<usize>>,
-    pages_per_host: usize,
+    /// Pages with neighbouring numbers that share a host, at least one.
+    pub pages_per_host: NonZeroUsize,
 }
 
 impl LinkGraph {
@@ -45,7 +49,7 @@ impl LinkGraph {
     ///
     /// # Errors
     ///
-    /// When there is no page, a host has none, the mean is not in `0..=1000`, or the popularity not
+    /// When there is no page or more than ten million, the mean is not in `0..=1000`, or the popularity not
     /// in `0..=1`.
     ///
     /// ```
@@ -57,11 +61,11 @@ impl LinkGraph {
     /// ```
     pub fn new(config: &GraphConfig) -> Result<Self, Error> {
         check_share("popularity", config.popularity)?;
-        if config.n_pages == 0 || config.pages_per_host == 0 {
+        if !(1..=MAX_COUNT).contains(&config.n_pages) {
             return Err(Error::parameter(
-                "n_pages or pages_per_host",
-                0,
-                "at least one",
+                "n_pages",
+                config.n_pages,
+                "1 up to ten million",
             ));
         }
         if !(0.0..=1000.0).contains(&config.mean_links) {
@@ -96,7 +100,7 @@ impl LinkGraph {
     /// The host of a page.
     #[must_use]
     pub const fn host_of(&self, page: usize) -> usize {
-        page / self.pages_per_host
+        page / self.pages_per_host.get()
     }
 
     /// How many links lead to each page.
@@ -150,8 +154,8 @@ mod tests {
         };
         let graph = LinkGraph::new(&config).unwrap();
         let n_links = graph.links.iter().map(Vec::len).sum::<usize>();
-        // A geometric number of mean 4 has the variance 20: 4 sqrt(20 / 4000) = .28.
-        assert!((n_links as f64 / 4000.0 - 4.0).abs() < 0.28, "{n_links}");
+        // A geometric number of mean 3.5 has the variance 15.75: 4 sqrt(15.75 / 4000) = .25.
+        assert!((n_links as f64 / 4000.0 - 3.5).abs() < 0.25, "{n_links}");
         assert_eq!(graph.in_degrees().iter().sum::<usize>(), n_links);
         assert_eq!(
             graph.neighbours().iter().map(Vec::len).sum::<usize>(),
@@ -165,7 +169,7 @@ mod tests {
         let links = vec![vec![1], vec![2, 0], vec![], vec![0]];
         let graph = LinkGraph {
             links,
-            pages_per_host: 2,
+            pages_per_host: 2.try_into().unwrap(),
         };
         assert_eq!(graph.reachable(&[0]), [true, true, true, false]);
         assert_eq!(graph.reachable(&[2, 77]), [false, false, true, false]);
@@ -179,10 +183,6 @@ mod tests {
         let good = GraphConfig::default();
         for bad in [
             GraphConfig { n_pages: 0, ..good },
-            GraphConfig {
-                pages_per_host: 0,
-                ..good
-            },
             GraphConfig {
                 mean_links: f64::NAN,
                 ..good
