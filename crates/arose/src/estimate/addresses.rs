@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
-use crate::estimate::{Estimate, Factor, Method, Note, mean, product};
+use crate::estimate::{Estimate, Factor, Method, Note, mean, mean_drawn, product};
 use crate::judgement::{Interval, Z_95, wilson};
 use crate::mix::SplitMix;
 
@@ -275,14 +275,6 @@ pub fn pages(
     if servers.value <= 0.0 {
         return Err(no("no server was found"));
     }
-    let mean_of = |times: &[u32]| {
-        let sum: f64 = counts
-            .iter()
-            .zip(times)
-            .map(|(pages, &n)| pages * f64::from(n))
-            .sum();
-        sum / counts.len() as f64
-    };
     let found = Factor {
         value: servers.value,
         interval,
@@ -291,7 +283,7 @@ pub fn pages(
         value: public.n_public as f64 / public.n_examined as f64,
         interval: wilson(public.n_public, public.n_examined, Z_95),
     };
-    let spread = bootstrap.interval(counts.len(), mean_of)?;
+    let spread = bootstrap.interval(counts.len(), |times| mean_drawn(&counts, times))?;
     let per_server = spread.map(|interval| Factor {
         value: mean(&counts),
         interval,

@@ -21,7 +21,7 @@
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
-use crate::estimate::{Estimate, Factor, Method, mean, product};
+use crate::estimate::{Estimate, Factor, Method, mean, mean_drawn, product};
 use crate::judgement::{Z_95, wilson};
 
 /// The weight of a query: the sum of 1 / degree over the pages it returns.
@@ -185,16 +185,6 @@ fn check_weights(method: Method, weights: &[f64]) -> Result<(), Error> {
         }
         None => Ok(()),
     }
-}
-
-/// The mean of values drawn as often as `times` says; `times` sums to their number or one less.
-fn mean_drawn(values: &[f64], times: &[u32]) -> f64 {
-    let (mut sum, mut n) = (0.0, 0);
-    for (value, &drawn) in values.iter().zip(times) {
-        sum += value * f64::from(drawn);
-        n += drawn;
-    }
-    sum / f64::from(n)
 }
 
 #[cfg(test)]

@@ -480,6 +480,30 @@ mod tests {
         assert_eq!(samples.overlaps().of(0, 2).n_missing, 240);
     }
 
+    /// Engine 1 is half of engine 0 by their own overlap, but five sixths by way of engine 2.
+    #[test]
+    fn contradicting_pairs_are_noted() {
+        let drawn = |held_by: u64, n: usize| {
+            let page = Sampled {
+                held_by: EngineSet(held_by),
+                ..Sampled::default()
+            };
+            vec![page; n]
+        };
+        let samples = Samples::new(vec![
+            [drawn(7, 500), drawn(1, 500)].concat(),
+            [drawn(7, 950), drawn(2, 50)].concat(),
+            [drawn(7, 300), drawn(6, 200), drawn(4, 500)].concat(),
+        ]);
+        let joint = estimate(&samples.unwrap(), 0, Form::default(), &quick(1)).unwrap();
+        let [first, other] = [&joint.fit, &joint.other_fit].map(|fit| fit.sizes[1]);
+        assert!(
+            joint.sizes[1].notes.contains(&Note::FormsDiffer),
+            "{first}, {other}"
+        );
+        assert_eq!((joint.sizes[1].value, joint.sizes[0].value), (first, 1.0));
+    }
+
     #[test]
     fn identical_engines_have_no_spread() {
         let both = Sampled {

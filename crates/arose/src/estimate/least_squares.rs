@@ -26,11 +26,12 @@ use crate::estimate::overlap::{Check, Containment};
 pub(super) const MAX_ENGINES: usize = 64;
 
 /// Which sum of squares is made small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Form {
     /// Of differences between overlaps, measured in the reference.
     Linear,
-    /// Of differences between logarithms, each weighted by what it knows.
+    /// Of differences between logarithms, each weighted by what it knows. The default.
+    #[default]
     Logarithmic,
 }
 
@@ -336,13 +337,10 @@ impl System {
     /// A positive definite matrix needs no change of rows; one that is not, up to rounding, has no
     /// answer here.
     fn solve(mut self, mut right: Vec<f64>) -> Result<Vec<f64>, Error> {
-        let largest = self
-            .matrix
-            .iter()
-            .fold(0.0, |largest, entry| f64::max(largest, entry.abs()));
+        let diagonal: Vec<f64> = (0..self.n).map(|row| self.at(row, row)).collect();
         for pivot in 0..self.n {
-            // Written so that a pivot that is not a number fails as well.
-            if !(self.at(pivot, pivot) > largest * 1e-14) {
+            let is_determined = self.at(pivot, pivot) > diagonal[pivot] * 1e-12;
+            if !is_determined {
                 return Err(no_sizes("the overlaps do not determine them"));
             }
             for row in pivot + 1..self.n {
@@ -481,6 +479,24 @@ mod tests {
             logarithmic(&overlaps, 1).unwrap(),
         ] {
             assert!((fit.sizes[0] - plain).abs() < 1e-12);
+        }
+    }
+
+    /// Engines of very different size share little of the larger one, and are told apart all the same.
+    #[test]
+    fn tiny_overlaps() {
+        let mut overlaps = Overlaps::new(3).unwrap();
+        let (rare, half) = (Containment::new(1, 999_999_999), Containment::new(5, 5));
+        for (small, large) in [(0, 1), (1, 2)] {
+            overlaps.set(small, large, half).unwrap();
+            overlaps.set(large, small, rare).unwrap();
+        }
+        for fit in [
+            linear(&overlaps, 2).unwrap(),
+            logarithmic(&overlaps, 2).unwrap(),
+        ] {
+            assert!((fit.sizes[1] / 2e-9 - 1.0).abs() < 1e-9, "{fit:?}");
+            assert!((fit.sizes[0] / 4e-18 - 1.0).abs() < 1e-9, "{fit:?}");
         }
     }
 

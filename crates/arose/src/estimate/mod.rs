@@ -153,6 +153,16 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The mean of values, each drawn as often as `times` says.
+fn mean_drawn(values: &[f64], times: &[u32]) -> f64 {
+    let (mut sum, mut n) = (0.0, 0_u64);
+    for (value, &drawn) in values.iter().zip(times) {
+        sum += value * f64::from(drawn);
+        n += u64::from(drawn);
+    }
+    sum / n as f64
+}
+
 /// A value with its error.
 #[derive(Debug, Clone, Copy)]
 struct Factor {
