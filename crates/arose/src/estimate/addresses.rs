@@ -7,7 +7,8 @@
 //! `M`, `h` answer, so there are about `M h / n` live addresses ([`live_addresses`]). A host on K
 //! addresses is hit K times as often, so its hits count 1/K each ([`servers`]). Pages are servers
 //! times the public share times the pages per server, from servers chosen at random and crawled in
-//! full ([`pages`]); a few servers hold most pages, so the share of the largest is reported as well.
+//! full ([`pages`]); a few servers hold most pages, so the share of the largest is reported as
+//! well.
 //!
 //! *Papers.* O'Neill et al. 1997; Lawrence & Giles 1999: 3.6 million tests, 1 in 269 answered, so
 //! 16.0 million servers; 2.8 million public ones at 289 pages made 800 million pages.
@@ -190,7 +191,8 @@ pub fn relative_error(p: f64, n: u64) -> f64 {
 ///
 /// # Errors
 ///
-/// When the pool is empty, nothing was drawn, there are more hits than draws, or a hit has no address or host.
+/// When the pool is empty, nothing was drawn, there are more hits than draws, or a hit has no
+/// address or host.
 pub fn servers(probes: Probes, hits: &[Hit]) -> Result<Estimate, Error> {
     let plain = live(probes, hits.len() as u64)?;
     if hits

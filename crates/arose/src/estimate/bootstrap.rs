@@ -3,22 +3,21 @@
 //! *Question.* A size comes from a formula of several samples. No textbook has its standard error.
 //! Where does the truth lie?
 //!
-//! *Idea.* The sample is the best picture of the population at hand, so draw from it as it was drawn
-//! from the population: as many units, with replacement, many times over, and compute the formula
-//! anew each time. The middle 95 % of the values are the percentile interval. If the formula is
-//! biased or its spread grows with its value, those percentiles are off; BCa shifts them by the bias
-//! (how many resamples fall below the value itself) and by the acceleration (how skewed the
-//! influence of single units is, by leaving each out once).
+//! *Idea.* The sample is the best picture of the population at hand, so draw from it as it was
+//! drawn from the population: as many units, with replacement, many times over, and compute the
+//! formula anew each time. The middle 95 % of the values are the percentile interval. If the
+//! formula is biased or its spread grows with its value, those percentiles are off; BCa shifts them
+//! by the bias (how many resamples fall below the value itself) and by the acceleration (how skewed
+//! the influence of single units is, by leaving each out once).
 //!
 //! What is drawn must be the *independent unit*: the query and not its results, the server and not
 //! its pages, the walk and not its steps. Several samples are drawn anew each for itself.
 //!
 //! *Paper.* Efron 1979, 1987. *Parameters.* 2,000 resamples; a seed, recorded with the result.
-//! *Cost.* As many evaluations as resamples, and for BCa as many again as units, up to 1,000 for each
-//! sample. *Error.* Covers 90
-//! to 97 % instead of 95 % from some 50 units on; less where few units carry most of the value.
-//! *Not for* maxima, whose resamples never exceed the sample, nor for a single walk
-//! ([`crate::estimate::chain`]).
+//! *Cost.* As many evaluations as resamples, and for BCa as many again as units, up to 1,000 for
+//! each sample. *Error.* Covers 90 to 97 % instead of 95 % from some 50 units on; less where few
+//! units carry most of the value. *Not for* maxima, whose resamples never exceed the sample, nor
+//! for a single walk ([`crate::estimate::chain`]).
 
 use crate::Error;
 use crate::estimate::normal;
@@ -310,8 +309,8 @@ mod tests {
         assert!((acceleration - skewness / (6.0 * 20_f64.sqrt())).abs() < 1e-12);
     }
 
-    /// 5,000 exponential values of skewness 2, left out in blocks of five. The skewness of 1,000 sums
-    /// of five is known to some 15 %; four of those.
+    /// 5,000 exponential values of skewness 2, left out in blocks of five. The skewness of 1,000
+    /// sums of five is known to some 15 %; four of those.
     #[test]
     fn acceleration_of_a_large_sample() {
         let mut random = SplitMix::new(3);

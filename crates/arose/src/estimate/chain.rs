@@ -7,14 +7,15 @@
 //! nearly independent, and their spread gives the error of the whole. Long enough is ten times the
 //! autocorrelation time `tau = 1 + 2 (rho_1 + rho_2 + ..)`, the steps it takes to be worth one
 //! independent draw; the sum is cut where pairs of neighbours turn negative, since for a reversible
-//! chain they cannot be. For the beginning, run several chains from different places and compare how
-//! far they lie apart with how much each moves, halves of one chain counted as two
+//! chain they cannot be. For the beginning, run several chains from different places and compare
+//! how far they lie apart with how much each moves, halves of one chain counted as two
 //! ([`split_r_hat`]), or with their standard errors ([`disagreement`]).
 //!
 //! *Papers.* Geyer 1992 (the cut); Gelman & Rubin 1992 (R-hat). *Parameters.* At least 10 batches;
-//! Student's quantile for their number; R-hat below 1.05 is taken for converged. *Cost.* One pass per
-//! lag up to a few tau. *Error.* Covers 90 to 97 %. *Not for* chains shorter than 100 tau, which are
-//! refused, nor for a chain stuck where it has seen little, which looks converged from inside.
+//! Student's quantile for their number; R-hat below 1.05 is taken for converged. *Cost.* One pass
+//! per lag up to a few tau. *Error.* Covers 90 to 97 %. *Not for* chains shorter than 100 tau,
+//! which are refused, nor for a chain stuck where it has seen little, which looks converged from
+//! inside.
 
 use crate::Error;
 use crate::estimate::{Estimate, Method, Note, mean, normal};
@@ -127,7 +128,8 @@ pub fn autocorrelation_time(values: &[f64]) -> Result<f64, Error> {
     Ok((2.0 * sum / variance - 1.0).max(1.0))
 }
 
-/// How far chains from different starts lie apart: 1 for not at all, infinite if none of them moves.
+/// How far chains from different starts lie apart: 1 for not at all, infinite if none of them
+/// moves.
 ///
 /// Each chain is cut into halves, so a chain that drifts disagrees with itself.
 ///

@@ -4,20 +4,21 @@
 //! are there?
 //!
 //! *Idea.* Let every page that a pool of queries matches hand out one unit, in equal parts to all
-//! the queries that return it: 1/degree to each ([`crate::estimate::pool`]). Then the queries hold as
-//! many units as there are pages, and the mean over random queries times their number is the number
-//! of matched pages, without bias ([`matched_pages`]). To get from there to all pages, either know
-//! the matched share of a uniform page sample ([`from_matched_share`]), or take a second pool of
-//! queries that has nothing to do with the first: `|D| = |D_A| |D_B| / |D_AB|` ([`two_pools`]).
+//! the queries that return it: 1/degree to each ([`crate::estimate::pool`]). Then the queries hold
+//! as many units as there are pages, and the mean over random queries times their number is the
+//! number of matched pages, without bias ([`matched_pages`]). To get from there to all pages,
+//! either know the matched share of a uniform page sample ([`from_matched_share`]), or take a
+//! second pool of queries that has nothing to do with the first: `|D| = |D_A| |D_B| / |D_AB|`
+//! ([`two_pools`]).
 //!
 //! Using all results of a query, and never just one, costs nothing and keeps the variance down; so
 //! do rare terms, whose results are few.
 //!
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools, such as terms of middle frequency and
-//! numbers of five digits. *Cost.* A query and the degrees of its results per draw. *Error.* Queries
-//! differ widely in their weight: 200 of them give some 10 %. Bootstrap over queries. *Not for*
-//! pools that go together, as words of one language do: pages that match one then match the other
-//! and the size comes out too low.
+//! numbers of five digits. *Cost.* A query and the degrees of its results per draw. *Error.*
+//! Queries differ widely in their weight: 200 of them give some 10 %. Bootstrap over queries. *Not
+//! for* pools that go together, as words of one language do: pages that match one then match the
+//! other and the size comes out too low.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;

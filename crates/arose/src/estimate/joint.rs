@@ -1,7 +1,7 @@
 //! Joint coverage: how much do several engines hold together, and what share each?
 //!
-//! *Question.* Sizes are known up to a unit ([`crate::estimate::least_squares`]). Which share of all
-//! that any engine holds does each of them hold?
+//! *Question.* Sizes are known up to a unit ([`crate::estimate::least_squares`]). Which share of
+//! all that any engine holds does each of them hold?
 //!
 //! *Idea.* Summing the sizes counts a page once per engine that holds it. So let every sampled page
 //! count for one over that number m: `|union| = sum over x of s_x mean(1/m over the sample of x)`.
@@ -12,10 +12,10 @@
 //! solving everything again: the pairs are not independent, for they share their samples.
 //!
 //! *Paper.* Bharat & Broder 1998, who found 100, 77, 32 and 17 of 160 million joint pages in
-//! November 1997, and 1.4 % in all four. *Parameters.* Pages per engine; 400 give relative errors of
-//! 9 to 14 % for sizes and 4 % for the union. *Cost.* One addition per page and resample. *Error.*
-//! Covers 92 to 97 %. *Not for* pages outside all engines, which only [`crate::estimate::capture`]
-//! guesses at.
+//! November 1997, and 1.4 % in all four. *Parameters.* Pages per engine; 400 give relative errors
+//! of 9 to 14 % for sizes and 4 % for the union. *Cost.* One addition per page and resample.
+//! *Error.* Covers 92 to 97 %. *Not for* pages outside all engines, which only
+//! [`crate::estimate::capture`] guesses at.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
@@ -82,8 +82,8 @@ pub struct Samples {
 impl Samples {
     /// The samples of engines 0, 1, ..
     ///
-    /// A page counts as held by the engine it was drawn from; where an engine is said both to hold a
-    /// page and to be missing, it holds it.
+    /// A page counts as held by the engine it was drawn from; where an engine is said both to hold
+    /// a page and to be missing, it holds it.
     ///
     /// # Errors
     ///

@@ -227,7 +227,8 @@ pub fn logarithmic(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> 
 
 /// The least size of the union that pairs alone allow: the sizes minus all overlaps.
 ///
-/// Each overlap is seen from both sides; the larger view is taken off. Never below the largest size.
+/// Each overlap is seen from both sides; the larger view is taken off. Never below the largest
+/// size.
 #[must_use]
 pub fn union_lower_bound(overlaps: &Overlaps, sizes: &[f64]) -> f64 {
     let size = |engine: usize| sizes.get(engine).copied().unwrap_or(0.0);
@@ -482,7 +483,8 @@ mod tests {
         }
     }
 
-    /// Engines of very different size share little of the larger one, and are told apart all the same.
+    /// Engines of very different size share little of the larger one, and are told apart all the
+    /// same.
     #[test]
     fn tiny_overlaps() {
         let mut overlaps = Overlaps::new(3).unwrap();

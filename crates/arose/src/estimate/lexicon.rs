@@ -12,9 +12,9 @@
 //! ([`Lexicon::robust_words`]).
 //!
 //! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Parameters.* 8 words, or 5. *Cost.*
-//! Drawing takes constant time; a strong query sorts the page's words. *Error.* A strong query finds
-//! its page in at least 99 % of the cases if the engine indexes the full text. *Not for* pages with
-//! few words, which are flagged, nor for languages the lexicon does not hold.
+//! Drawing takes constant time; a strong query sorts the page's words. *Error.* A strong query
+//! finds its page in at least 99 % of the cases if the engine indexes the full text. *Not for*
+//! pages with few words, which are flagged, nor for languages the lexicon does not hold.
 
 use crate::Error;
 use crate::estimate::overlap::Check;

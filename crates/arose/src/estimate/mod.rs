@@ -18,21 +18,21 @@
 //! | the same pages twice | how many come again | [`capture`] |
 //!
 //! Each gives an [`Estimate`]: a value, an interval for its sampling error, and in words the biases
-//! that no interval shows. Intervals are 95 %: [Wilson's](crate::judgement::wilson) for a share, the
-//! [`bootstrap`] for what is computed from several, batch means of a [`chain`] for a walk, whose
-//! steps depend on each other.
+//! that no interval shows. Intervals are 95 %: [Wilson's](crate::judgement::wilson) for a share,
+//! the [`bootstrap`] for what is computed from several, batch means of a [`chain`] for a walk,
+//! whose steps depend on each other.
 //!
-//! Data come in as counts, slices and closures; nothing here searches or fetches. [`simulate`] makes
-//! corpora, engines, link graphs and address spaces of known truth, to see how far a method can be
-//! trusted before believing it on a real one.
+//! Data come in as counts, slices and closures; nothing here searches or fetches. [`simulate`]
+//! makes corpora, engines, link graphs and address spaces of known truth, to see how far a method
+//! can be trusted before believing it on a real one.
 //!
 //! *Papers.* Bharat & Broder 1998; Lawrence & Giles 1998, 1999; Henzinger et al. 1999, 2000;
 //! Bar-Yossef & Gurevich 2006; Broder et al. 2006.
 //!
 //! *Error.* Data that do not determine the answer (no overlap, empty samples, engines that share
-//! nothing, numbers that are none) give an [`Error`], never a number. *Not for* what is
-//! counted: whether duplicates are collapsed, pages made on demand excluded, or pages known by their
-//! links alone included, is for whoever reports the estimate to say.
+//! nothing, numbers that are none) give an [`Error`], never a number. *Not for* what is counted:
+//! whether duplicates are collapsed, pages made on demand excluded, or pages known by their links
+//! alone included, is for whoever reports the estimate to say.
 
 pub mod addresses;
 pub mod bootstrap;

@@ -4,9 +4,9 @@
 //! share? And when the spread was itself estimated from a few values?
 //!
 //! *Idea.* Integrating the density by parts again and again gives `cdf(x) = 1/2 + density(x) (x +
-//! x^3/3 + x^5/(3 5) + ..)` (Marsaglia 2004), whose terms are all of one sign. The quantile is found
-//! by halving. Student's quantile is the normal one stretched by a series in one over the degrees of
-//! freedom (Cornish & Fisher 1937).
+//! x^3/3 + x^5/(3 5) + ..)` (Marsaglia 2004), whose terms are all of one sign. The quantile is
+//! found by halving. Student's quantile is the normal one stretched by a series in one over the
+//! degrees of freedom (Cornish & Fisher 1937).
 //!
 //! *Cost.* [`cdf`] some 100 terms at most, [`quantile`] some 60 times that. *Error.* Absolute 1e-15
 //! for [`cdf`], 1e-13 for quantiles between 1e-4 and 1 - 1e-4; [`student_quantile`] .001 from 9

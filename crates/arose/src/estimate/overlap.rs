@@ -1,7 +1,7 @@
 //! Overlap: which of two engines is larger, and by how much?
 //!
-//! *Question.* Neither engine can be counted. But pages can be drawn from each, and looked up in the
-//! other.
+//! *Question.* Neither engine can be counted. But pages can be drawn from each, and looked up in
+//! the other.
 //!
 //! *Idea.* The pages that both hold are one set, seen from two sides: `|A| Pr(A in B) = |A and B| =
 //! |B| Pr(B in A)`. So `|A| / |B| = Pr(B in A) / Pr(A in B)`. If half of A is in B and a sixth of B
@@ -14,8 +14,8 @@
 //! *Parameters.* The sample sizes: 600 pages of each with f = 1/2 and g = 1/6 give a relative error
 //! of 10 %. *Error.* Covers 92 to 97 % instead of 95 %. A count of zero becomes 1/2 of n + 1 and is
 //! noted; a full count keeps its value, but never claims to be without error. *Not for* engines
-//! without any overlap, which are refused, nor for pages drawn with unequal probability: the ratio is
-//! then that of the weights under which they were drawn ([`crate::estimate::pool`] mends that).
+//! without any overlap, which are refused, nor for pages drawn with unequal probability: the ratio
+//! is then that of the weights under which they were drawn ([`crate::estimate::pool`] mends that).
 
 use crate::Error;
 use crate::estimate::{Estimate, Method, Note};

@@ -1,16 +1,16 @@
 //! PageRank: where a surfer who sometimes jumps spends the time.
 //!
-//! *Question.* A walk follows links at random and jumps elsewhere now and then. How often will it be
-//! at each page in the long run?
+//! *Question.* A walk follows links at random and jumps elsewhere now and then. How often will it
+//! be at each page in the long run?
 //!
 //! *Idea.* Start anywhere and move the probability along the links, again and again. With jump
 //! probability `d`, each round forgets the start by a factor `1 - d`, so it settles. A page without
 //! links jumps always.
 //!
 //! *Paper.* Brin & Page 1998. *Parameters.* The jump probability, 1/7 as in Henzinger et al. 1999;
-//! the law of the jumps, which must be that of the walk to be corrected ([`crate::estimate::walk`]).
-//! *Cost.* One pass over all links per round, 180 rounds for 1/7. *Error.* At most 1e-12 in sum.
-//! *Not for* the importance of pages: link farms are made to rank.
+//! the law of the jumps, which must be that of the walk to be corrected
+//! ([`crate::estimate::walk`]). *Cost.* One pass over all links per round, 180 rounds for 1/7.
+//! *Error.* At most 1e-12 in sum. *Not for* the importance of pages: link farms are made to rank.
 
 use crate::Error;
 
@@ -19,13 +19,13 @@ const TOLERANCE: f64 = 1e-13;
 
 /// The probability of each page under a walk that jumps with probability `jump`.
 ///
-/// `links` holds the pages that each page links to; `jump_law` the weight of each page as the target
-/// of a jump, which need not sum to one.
+/// `links` holds the pages that each page links to; `jump_law` the weight of each page as the
+/// target of a jump, which need not sum to one.
 ///
 /// # Errors
 ///
-/// When there is no page, a link leads nowhere, `jump` is not in `0..=1` or is zero, or the jump law
-/// has another length, a negative or infinite weight, or no positive one.
+/// When there is no page, a link leads nowhere, `jump` is not in `0..=1` or is zero, or the jump
+/// law has another length, a negative or infinite weight, or no positive one.
 ///
 /// ```
 /// use arose::estimate::pagerank::pagerank;
@@ -116,7 +116,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// Pages 0 and 1 link to 2, and 2 to 0. With d = 1/4 and uniform jumps: r1 = d/3, r2 = d/3 +
-    /// (1-d)(r0 + r1), r0 = d/3 + (1-d) r2, so r2 (1 - (1-d)^2) = d/3 (1 + 2(1-d)).. solved by hand.
+    /// (1-d)(r0 + r1), r0 = d/3 + (1-d) r2, so r2 (1 - (1-d)^2) = d/3 (1 + 2(1-d)).. solved by
+    /// hand.
     #[test]
     fn three_pages() {
         let ranks = pagerank(&[vec![2], vec![2], vec![0]], &[1.0; 3], 0.25).unwrap();

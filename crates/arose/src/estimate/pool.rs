@@ -3,19 +3,19 @@
 //! *Question.* A random query returns long pages more often than short ones, for they match more
 //! queries. How to draw each page with the same probability all the same?
 //!
-//! *Idea.* Fix a pool of queries. A query is *valid* if it returns something and the engine does not
-//! cut its results. Pages and valid queries form a graph, an edge for each result; the degree of a
-//! page is the number of valid queries that return it, and can be found from its text by asking the
-//! queries made of its words. Drawing a uniform edge draws a page in proportion to its degree
-//! ([`Picking::ByCardinality`]): take a random query, keep it with probability results / limit, take
-//! one result. A bias that is known can be undone:
+//! *Idea.* Fix a pool of queries. A query is *valid* if it returns something and the engine does
+//! not cut its results. Pages and valid queries form a graph, an edge for each result; the degree
+//! of a page is the number of valid queries that return it, and can be found from its text by
+//! asking the queries made of its words. Drawing a uniform edge draws a page in proportion to its
+//! degree ([`Picking::ByCardinality`]): take a random query, keep it with probability results /
+//! limit, take one result. A bias that is known can be undone:
 //!
 //! - keep a page with probability C / degree, C the least degree ([`reject`]);
 //! - or let it count 1 / degree ([`importance_mean`]);
 //! - or walk from page to query to page, and refuse steps to higher degrees ([`metropolis`]).
 //!
-//! Taking any valid query and any of its results ([`Picking::AnyQuery`], as in Bharat & Broder 1998)
-//! has a bias of its own that no degree undoes.
+//! Taking any valid query and any of its results ([`Picking::AnyQuery`], as in Bharat & Broder
+//! 1998) has a bias of its own that no degree undoes.
 //!
 //! *Papers.* Bar-Yossef & Gurevich 2006, 2007. *Parameters.* The pool: words of middle frequency;
 //! the engine's limit on results. *Cost.* One query per draw, most of them refused if the limit is
@@ -318,10 +318,11 @@ pub struct Steps {
 
 /// Walks from page to valid query to page so that in the long run every page comes equally often.
 ///
-/// `queries_of` gives the valid pool queries that return a page, `search` the results of one. From a
-/// page of degree d, a page of degree e is accepted with probability `min(1, d / e)`. An answer that
-/// is not valid, or a page without queries, keeps the walk where it is and is counted. The mean over
-/// the steps: [`chain::weighted_mean`](crate::estimate::chain::weighted_mean) with weights of one.
+/// `queries_of` gives the valid pool queries that return a page, `search` the results of one. From
+/// a page of degree d, a page of degree e is accepted with probability `min(1, d / e)`. An answer
+/// that is not valid, or a page without queries, keeps the walk where it is and is counted. The
+/// mean over the steps: [`chain::weighted_mean`](crate::estimate::chain::weighted_mean) with
+/// weights of one.
 ///
 /// # Errors
 ///

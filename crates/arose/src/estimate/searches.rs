@@ -5,18 +5,18 @@
 //!
 //! *Idea.* Send every query to every engine, fetch *all* results, keep the pages that really match,
 //! collapse duplicates, and note for each page which engines returned it. Only queries with fewer
-//! than [`MAX_RESULTS`] results in total can be fetched in full. Then divide sums: results of A over
-//! results of B, or over the union. The literature averages the ratio of each query instead, which
-//! is not sound: of results (2, 1) and (1, 2) the mean ratio is 1.25 in *both* directions
+//! than [`MAX_RESULTS`] results in total can be fetched in full. Then divide sums: results of A
+//! over results of B, or over the union. The literature averages the ratio of each query instead,
+//! which is not sound: of results (2, 1) and (1, 2) the mean ratio is 1.25 in *both* directions
 //! ([`mean_of_ratios`] is there to show it).
 //!
 //! If A and B are independent, `|A and B| / |B|` is the share of everything that A holds, so
 //! `N = |A| |B| / |A and B|` ([`two_engine_size`]); they are not, so this is a lower bound.
 //!
 //! *Papers.* Lawrence & Giles 1998 (575 queries, 320 million pages), 1999 (1,050 queries).
-//! *Parameters.* The queries. *Cost.* Linear in the results for each resample. *Error.* From drawing
-//! the *queries* anew: results of one query are no independent witnesses. *Not for* queries with more
-//! results than can be fetched: what ranks first is not what is held.
+//! *Parameters.* The queries. *Cost.* Linear in the results for each resample. *Error.* From
+//! drawing the *queries* anew: results of one query are no independent witnesses. *Not for* queries
+//! with more results than can be fetched: what ranks first is not what is held.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;

@@ -4,20 +4,20 @@
 //! can be reached by links only?
 //!
 //! *Idea.* Follow random links; with probability 1/7, or where there is none, jump to a random host
-//! among those seen so far and there to a random page seen. In the long run the walk visits pages by
-//! their PageRank, popular ones far too often; so let every visit count one over the
+//! among those seen so far and there to a random page seen. In the long run the walk visits pages
+//! by their PageRank, popular ones far too often; so let every visit count one over the
 //! [PageRank](crate::estimate::pagerank) of its page, with the jumps of this very walk
 //! ([`Walk::jump_law`]), or one over how often the page was visited ([`inverse_visits`]). Where
-//! links can be followed backwards as well, no jumps are needed: the walk then visits pages by their
-//! number of links, and visits count one over that ([`undirected`]).
+//! links can be followed backwards as well, no jumps are needed: the walk then visits pages by
+//! their number of links, and visits count one over that ([`undirected`]).
 //!
 //! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Jump probability 1/7. *Cost.* A fetch per
 //! step; memory of the pages seen. *Error.* Batch means within a walk
-//! ([`chain`](crate::estimate::chain)), Student's quantile over several
-//! ([`mean_over_walks`]); two walks from different seeds must agree
-//! ([`split_r_hat`](crate::estimate::chain::split_r_hat),
+//! ([`chain`](crate::estimate::chain)), Student's quantile over several ([`mean_over_walks`]); two
+//! walks from different seeds must agree ([`split_r_hat`](crate::estimate::chain::split_r_hat),
 //! [`disagreement`](crate::estimate::chain::disagreement)) and have stopped to find new pages
-//! ([`Walk::late_share`]). *Not for* pages that no seed leads to; short walks stay near their seeds.
+//! ([`Walk::late_share`]). *Not for* pages that no seed leads to; short walks stay near their
+//! seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

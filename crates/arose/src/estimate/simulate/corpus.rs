@@ -75,8 +75,8 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// When there is no page or term or more than ten million of either, the length or its spread is not a positive number, the
-    /// exponent not finite, or the copied share not in `0..=1`.
+    /// When there is no page or term or more than ten million of either, the length or its spread
+    /// is not a positive number, the exponent not finite, or the copied share not in `0..=1`.
     ///
     /// ```
     /// use arose::estimate::simulate::{Corpus, CorpusConfig};

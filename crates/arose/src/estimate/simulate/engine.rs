@@ -168,8 +168,9 @@ impl Engine {
 
 /// Which of `n_pages` pages each engine holds, given the share that each is to hold.
 ///
-/// With `dependence` zero the engines choose for themselves; with one they all hold the most popular
-/// pages; between, each page is chosen in common with that probability. Shares do not depend on it.
+/// With `dependence` zero the engines choose for themselves; with one they all hold the most
+/// popular pages; between, each page is chosen in common with that probability. Shares do not
+/// depend on it.
 ///
 /// # Errors
 ///

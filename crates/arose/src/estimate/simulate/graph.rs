@@ -49,8 +49,8 @@ impl LinkGraph {
     ///
     /// # Errors
     ///
-    /// When there is no page or more than ten million, the mean is not in `0..=1000`, or the popularity not
-    /// in `0..=1`.
+    /// When there is no page or more than ten million, the mean is not in `0..=1000`, or the
+    /// popularity not in `0..=1`.
     ///
     /// ```
     /// use arose::estimate::simulate::{GraphConfig, LinkGraph};

@@ -4,8 +4,8 @@
 //!
 //! *Idea.* Make a world with what the methods struggle with and nothing else: a [`Corpus`] whose
 //! pages differ widely in length and some of which are copies; [`Engine`]s that hold parts of it,
-//! rank, cut, guess counts and time out; a [`LinkGraph`] with popular pages and unreachable ones; an
-//! [`AddressSpace`] with hosts on several addresses. Everything comes from a seed.
+//! rank, cut, guess counts and time out; a [`LinkGraph`] with popular pages and unreachable ones;
+//! an [`AddressSpace`] with hosts on several addresses. Everything comes from a seed.
 //!
 //! *Parameters.* Those of each world; their defaults resemble the web where that matters to an
 //! estimate, in skew and not in size. *Cost.* Linear in tokens and links; a corpus of 4,000 pages

@@ -145,8 +145,8 @@ fn convergence() {
     assert!(r_hats[1] < MAX_R_HAT && apart[1] > 4.0 && late[0] > 0.1);
 }
 
-/// After 5,000 steps the corrected share is still too high by more than the limit of .01, and by far
-/// more than the errors of ten walks would have it.
+/// After 5,000 steps the corrected share is still too high by more than the limit of .01, and by
+/// far more than the errors of ten walks would have it.
 #[test]
 fn short_walks_stay_near_their_seeds() {
     let world = World::new(&GraphConfig::default());
