@@ -14,8 +14,8 @@
 //! - or let it count 1 / degree ([`importance_mean`]);
 //! - or walk from page to query to page, and refuse steps to higher degrees ([`metropolis`]).
 //!
-//! Bharat & Broder's way, any valid query and any of its results ([`Picking::AnyQuery`]), has a bias
-//! of its own that no degree undoes.
+//! Bharat & Broder's way, any valid query and any of its results ([`Picking::AnyQuery`]), has a
+//! bias of its own that no degree undoes.
 //!
 //! *Papers.* Bar-Yossef & Gurevich 2006, 2007. *Parameters.* The pool: words of middle frequency;
 //! the engine's limit on results. *Cost.* One query per draw, most of them refused if the limit is
