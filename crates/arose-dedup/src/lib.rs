@@ -17,6 +17,7 @@ mod config;
 mod error;
 pub mod evaluate;
 mod job;
+mod lookup;
 mod names;
 mod plan;
 mod progress;
