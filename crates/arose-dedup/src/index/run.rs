@@ -1,0 +1,640 @@
+//! Runs: which documents have this key, among those of one stretch of the index?
+//!
+//! *Question.* A run holds the entries `(prefix, row)` of up to 2^30 rows, twenty a document. How to
+//! look a prefix up without a search in a file, and in little space?
+//!
+//! *Idea.* The naive way keeps 12 bytes an entry, sorted, and searches. But prefixes are uniform,
+//! so the sorted order tells most of each: cut the space of prefixes into about as many *quotients*
+//! as there are entries, and note how many entries each quotient has, in unary: a one per entry, a
+//! zero per quotient. Of the prefix only the bits below its quotient, 6 for 20 million documents,
+//! are left to write down. This part, under 8 bits an entry, stays in memory and is both the filter
+//! that sends strangers away and the index into the file, which holds nothing but row numbers,
+//! packed to as many bits as the largest needs.
+//!
+//! *Papers.* The coding is that of Elias 1974 and Fano 1971; used as a filter it is the quotient
+//! filter of Bender et al. 2012.
+//!
+//! *Layout.* 64 quotients are a *bucket*: its unary part, then its low bits. A *directory* holds for
+//! each bucket the number of entries before it, from which the place of everything follows.
+//! `docs/formats.md` has the grammar.
+//!
+//! *Cost.* For 20 million documents of 20 keys: 1 byte an entry in memory, 4.1 on the disk. A
+//! prefix nobody has: two or three cache lines, no read. One that somebody has: one read of some
+//! 200 bytes. *Error.* `n / 2^34` entries agree with a stranger by chance; the caller judges.
+//!
+//! *Not for* keys that are not uniform: hash them first.
+
+use std::ops::Range;
+use std::path::Path;
+
+use arose::digest::digest64;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::Error;
+use super::bits::{Bits, BytePacker, bits, bits_of_bytes};
+use super::file::{Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES};
+use super::keys::PREFIX_BITS;
+
+/// The most rows of a run, so that prefix and row fit into 64 bits.
+pub(super) const MAX_ROWS: u64 = 1 << ROW_BITS;
+const ROW_BITS: u32 = 64 - PREFIX_BITS;
+
+/// The most entries of a run, which its directory counts.
+pub(super) const MAX_ENTRIES: u64 = u32::MAX as u64;
+
+/// Quotients in a bucket.
+const BUCKET_BITS: u32 = 6;
+const BUCKET: usize = 1 << BUCKET_BITS;
+
+/// An entry in one number: the prefix of a key, then the row, counted from the first of its run.
+/// Sorting numbers sorts by key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Entry(pub(super) u64);
+
+impl Entry {
+    #[inline]
+    pub(super) fn new(key: u64, row: u32) -> Self {
+        Self(key >> ROW_BITS << ROW_BITS | u64::from(row))
+    }
+
+    /// The first bits of the key, and nothing else.
+    #[inline]
+    pub(super) fn prefix(self) -> u64 {
+        self.0 >> ROW_BITS
+    }
+
+    #[inline]
+    pub(super) fn row(self) -> u32 {
+        (self.0 & (MAX_ROWS - 1)) as u32
+    }
+
+    /// The same entry in a run that starts so many rows earlier.
+    #[inline]
+    pub(super) fn shifted(self, rows: u32) -> Self {
+        Self(self.0 + u64::from(rows))
+    }
+}
+
+/// The numbers from which the places of everything in a run follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    first_row: u32,
+    n_rows: u32,
+    n_entries: u32,
+    quotient_bits: u32,
+}
+
+impl Shape {
+    const BYTES: usize = 24;
+
+    fn new(first_row: u32, n_rows: u32, n_entries: u32) -> Self {
+        // Between one and two entries a quotient.
+        let quotient_bits = n_entries.max(1).ilog2().clamp(BUCKET_BITS, PREFIX_BITS - 1);
+        Self {
+            first_row,
+            n_rows,
+            n_entries,
+            quotient_bits,
+        }
+    }
+
+    fn low_bits(&self) -> u32 {
+        PREFIX_BITS - self.quotient_bits
+    }
+
+    /// The bits of the largest row number.
+    fn row_bits(&self) -> u32 {
+        (32 - self.n_rows.saturating_sub(1).leading_zeros()).max(1)
+    }
+
+    fn n_buckets(&self) -> usize {
+        1 << (self.quotient_bits - BUCKET_BITS)
+    }
+
+    /// Where a bucket's bits start, given the entries before it.
+    fn bucket_start(&self, bucket: usize, n_before: u32) -> usize {
+        n_before as usize * (1 + self.low_bits() as usize) + bucket * BUCKET
+    }
+
+    fn n_block_words(&self) -> usize {
+        self.bucket_start(self.n_buckets(), self.n_entries)
+            .div_ceil(64)
+    }
+
+    fn row_section_bytes(&self) -> u64 {
+        (u64::from(self.n_entries) * u64::from(self.row_bits())).div_ceil(8)
+    }
+
+    /// The part that stays in memory: directory, checks, blocks, checksum.
+    fn resident_bytes(&self) -> usize {
+        4 * (self.n_buckets() + 1) + 2 * self.n_buckets() + 8 * self.n_block_words() + 8
+    }
+
+    fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let fields = [
+            self.first_row,
+            self.n_rows,
+            self.n_entries,
+            self.quotient_bits,
+        ];
+        for (bytes, field) in bytes.chunks_exact_mut(4).zip(fields) {
+            bytes.copy_from_slice(&field.to_le_bytes());
+        }
+        let check = digest64(&bytes[..16]);
+        bytes[16..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        let mut fields = Fields::new(bytes, path);
+        let shape = Self {
+            first_row: fields.u32()?,
+            n_rows: fields.u32()?,
+            n_entries: fields.u32()?,
+            quotient_bits: fields.u32()?,
+        };
+        let is_whole = fields.u64()? == digest64(&bytes[..16]);
+        if is_whole && shape == Self::new(shape.first_row, shape.n_rows, shape.n_entries) {
+            Ok(shape)
+        } else {
+            Err(Error::damaged(path, "its header is not what was written"))
+        }
+    }
+}
+
+/// Where the row numbers of a file start.
+const ROWS: u64 = (PREAMBLE_BYTES + Shape::BYTES) as u64;
+
+/// A sorted, immutable set of entries: filter in memory, rows in a file.
+#[derive(Debug)]
+pub(super) struct Run {
+    file: Sealed,
+    shape: Shape,
+    resident: Resident,
+    pub(super) number: u64,
+}
+
+/// What is in memory.
+#[derive(Debug)]
+struct Resident {
+    /// Entries before each bucket, and all in the end.
+    directory: Vec<u32>,
+    /// A checksum of the rows of each bucket.
+    checks: Vec<u16>,
+    /// Unary parts and low bits of all buckets.
+    blocks: Vec<u64>,
+}
+
+impl Run {
+    /// Opens a file that was sealed with this checksum and reads its filter.
+    pub(super) fn open(path: &Path, number: u64, check: u64) -> Result<Self, Error> {
+        let file = Sealed::open_expected(Content::Run, path, check)?;
+        let n_header = (file.n_bytes - PREAMBLE_BYTES as u64).min(Shape::BYTES as u64);
+        let header = file.read(PREAMBLE_BYTES as u64, n_header as usize)?;
+        let shape = Shape::decode(&header, path)?;
+        let resident_start = ROWS + shape.row_section_bytes();
+        if resident_start + shape.resident_bytes() as u64 != file.n_bytes {
+            return Err(Error::damaged(
+                path,
+                "its length is not what its header says",
+            ));
+        }
+        let resident = Resident::read(&file, resident_start, &shape)?;
+        Ok(Self {
+            file,
+            shape,
+            resident,
+            number,
+        })
+    }
+
+    pub(super) fn first_row(&self) -> u32 {
+        self.shape.first_row
+    }
+
+    pub(super) fn n_rows(&self) -> u32 {
+        self.shape.n_rows
+    }
+
+    pub(super) fn n_entries(&self) -> u32 {
+        self.shape.n_entries
+    }
+
+    /// The checksum it was sealed with.
+    pub(super) fn check(&self) -> u64 {
+        self.file.check
+    }
+
+    pub(super) fn n_bytes(&self) -> u64 {
+        self.file.n_bytes + TRAILER_BYTES as u64
+    }
+
+    /// The memory it takes.
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.shape.resident_bytes()
+    }
+
+    /// Appends the rows, in the whole index, of all entries with the prefixes of `keys`.
+    pub(super) fn find(&self, keys: &[u64], rows: &mut Vec<u32>) -> Result<(), Error> {
+        // Filters first and reads after, so that the cache misses of all keys overlap.
+        let mut hits = keys.iter().filter_map(|&key| self.probe(key)).peekable();
+        if hits.peek().is_none() {
+            return Ok(());
+        }
+        let mut bucket_rows = Vec::new();
+        for (bucket, range) in hits {
+            self.read_bucket(bucket, &mut bucket_rows)?;
+            let found = &bucket_rows[range];
+            rows.extend(found.iter().map(|&row| self.shape.first_row + row));
+        }
+        Ok(())
+    }
+
+    /// The entries with the prefix of `key`: their bucket, and their places in it.
+    #[inline]
+    fn probe(&self, key: u64) -> Option<(usize, Range<usize>)> {
+        let prefix = key >> ROW_BITS;
+        let low_bits = self.shape.low_bits();
+        let quotient = (prefix >> low_bits) as usize;
+        let (bucket, quotient) = (quotient / BUCKET, quotient % BUCKET);
+        let bounds = self.resident.directory.get(bucket..=bucket + 1)?;
+        let n = (bounds[1] - bounds[0]) as usize;
+        let start = self.shape.bucket_start(bucket, bounds[0]);
+        let blocks = &self.resident.blocks;
+        let unary = group_start(blocks, start, quotient);
+        let n_group = count_ones_from(blocks, start + unary);
+        if n_group == 0 {
+            return None;
+        }
+        let first = unary - quotient;
+        let lows = start + n + BUCKET;
+        let low_at = |i: usize| bits(blocks, lows + i * low_bits as usize, low_bits);
+        let wanted = prefix & ((1 << low_bits) - 1);
+        let from = partition(first..first + n_group, |i| low_at(i) < wanted);
+        let to = partition(from..first + n_group, |i| low_at(i) == wanted);
+        (from < to && to <= n).then_some((bucket, from..to))
+    }
+
+    /// The rows of a bucket, counted from the first of the run.
+    fn read_bucket(&self, bucket: usize, rows: &mut Vec<u32>) -> Result<(), Error> {
+        let [start, end] = self.bucket_bounds(bucket);
+        let width = self.shape.row_bits() as usize;
+        let first_byte = start * width / 8;
+        let bytes = self.file.read(
+            ROWS + first_byte as u64,
+            (end * width).div_ceil(8) - first_byte,
+        )?;
+        rows.clear();
+        let places = (start..end).map(|i| i * width - first_byte * 8);
+        rows.extend(places.map(|place| bits_of_bytes(&bytes, place, width as u32)));
+        self.check_bucket(bucket, rows)
+    }
+
+    fn bucket_bounds(&self, bucket: usize) -> [usize; 2] {
+        [bucket, bucket + 1].map(|i| self.resident.directory[i] as usize)
+    }
+
+    fn check_bucket(&self, bucket: usize, rows: &[u32]) -> Result<(), Error> {
+        if check_of(rows) == self.resident.checks[bucket] {
+            Ok(())
+        } else {
+            Err(Error::damaged(
+                &self.file.path,
+                "a bucket has a wrong checksum",
+            ))
+        }
+    }
+
+    /// All entries, in order.
+    pub(super) fn entries(&self) -> Entries<'_> {
+        Entries {
+            run: self,
+            next_bucket: 0,
+            bucket: Vec::new(),
+            place: 0,
+            rows: Vec::new(),
+            window: Vec::new(),
+            window_start: 0,
+        }
+    }
+
+    /// Compares the checksum of the whole file.
+    pub(super) fn verify(&self) -> Result<(), Error> {
+        self.file.verify()
+    }
+
+    /// Replaces `entries` by those of a bucket, of which `rows` are the rows.
+    fn decode_bucket(&self, bucket: usize, rows: &[u32], entries: &mut Vec<Entry>) {
+        entries.clear();
+        let low_bits = self.shape.low_bits();
+        let blocks = &self.resident.blocks;
+        let start = self
+            .shape
+            .bucket_start(bucket, self.resident.directory[bucket]);
+        let mut lows = start + rows.len() + BUCKET;
+        let mut rows = rows.iter();
+        let mut unary = start;
+        for quotient in 0..BUCKET {
+            let n = count_ones_from(blocks, unary);
+            unary += n + 1;
+            let high = ((bucket * BUCKET + quotient) as u64) << low_bits;
+            for row in rows.by_ref().take(n) {
+                let prefix = high | bits(blocks, lows, low_bits);
+                lows += low_bits as usize;
+                entries.push(Entry(prefix << ROW_BITS | u64::from(*row)));
+            }
+        }
+    }
+}
+
+impl Resident {
+    fn read(file: &Sealed, start: u64, shape: &Shape) -> Result<Self, Error> {
+        let mut reader = Reader {
+            file,
+            place: start,
+            hasher: Xxh3Default::new(),
+        };
+        let resident = Self {
+            directory: reader.numbers(shape.n_buckets() + 1, u32::from_le_bytes)?,
+            checks: reader.numbers(shape.n_buckets(), u16::from_le_bytes)?,
+            blocks: reader.numbers(shape.n_block_words(), u64::from_le_bytes)?,
+        };
+        let check = file.read(reader.place, 8)?;
+        let is_whole = reader.hasher.digest().to_le_bytes() == *check;
+        let directory = &resident.directory;
+        if is_whole && directory.is_sorted() && directory.last() == Some(&shape.n_entries) {
+            Ok(resident)
+        } else {
+            Err(Error::damaged(
+                &file.path,
+                "its filter has a wrong checksum",
+            ))
+        }
+    }
+
+    /// Writes what [`Resident::read`] reads.
+    fn write(&self, sealer: &mut Sealer) -> Result<(), Error> {
+        let mut hasher = Xxh3Default::new();
+        let mut write = |bytes: &[u8]| {
+            hasher.update(bytes);
+            sealer.write(bytes)
+        };
+        for chunk in self.directory.chunks(1 << 14) {
+            write(&flat(chunk.iter().map(|x| x.to_le_bytes())))?;
+        }
+        for chunk in self.checks.chunks(1 << 14) {
+            write(&flat(chunk.iter().map(|x| x.to_le_bytes())))?;
+        }
+        for chunk in self.blocks.chunks(1 << 14) {
+            write(&flat(chunk.iter().map(|x| x.to_le_bytes())))?;
+        }
+        let check = hasher.digest();
+        sealer.write(&check.to_le_bytes())
+    }
+}
+
+/// Reads numbers one section after the other, without holding a section twice.
+struct Reader<'a> {
+    file: &'a Sealed,
+    place: u64,
+    hasher: Xxh3Default,
+}
+
+impl Reader<'_> {
+    fn numbers<const N: usize, T>(
+        &mut self,
+        n: usize,
+        decode: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, Error> {
+        let mut numbers = Vec::with_capacity(n);
+        let mut chunk = vec![0; N << 15];
+        while numbers.len() < n {
+            let n_bytes = N * (n - numbers.len()).min(1 << 15);
+            let bytes = &mut chunk[..n_bytes];
+            self.file.read_into(self.place, bytes)?;
+            self.hasher.update(bytes);
+            self.place += n_bytes as u64;
+            let (arrays, _) = bytes.as_chunks::<N>();
+            numbers.extend(arrays.iter().map(|&array| decode(array)));
+        }
+        Ok(numbers)
+    }
+}
+
+/// Goes through the entries of a run, reading its file from start to end.
+pub(super) struct Entries<'a> {
+    run: &'a Run,
+    next_bucket: usize,
+    bucket: Vec<Entry>,
+    place: usize,
+    rows: Vec<u32>,
+    /// A stretch of the file.
+    window: Vec<u8>,
+    window_start: usize,
+}
+
+impl Entries<'_> {
+    const WINDOW: usize = 1 << 18;
+
+    /// The next entry, the bucket having been read.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<Entry>, Error> {
+        while self.place == self.bucket.len() {
+            if self.next_bucket == self.run.shape.n_buckets() {
+                return Ok(None);
+            }
+            self.read_bucket()?;
+        }
+        self.place += 1;
+        Ok(Some(self.bucket[self.place - 1]))
+    }
+
+    fn read_bucket(&mut self) -> Result<(), Error> {
+        let (run, bucket) = (self.run, self.next_bucket);
+        let [start, end] = run.bucket_bounds(bucket);
+        let width = run.shape.row_bits() as usize;
+        let (first_byte, end_byte) = (start * width / 8, (end * width).div_ceil(8));
+        if end_byte > self.window_start + self.window.len() {
+            let all = run.shape.row_section_bytes() as usize;
+            let n = (all - first_byte).min(Self::WINDOW.max(end_byte - first_byte));
+            self.window = run.file.read(ROWS + first_byte as u64, n)?;
+            self.window_start = first_byte;
+        }
+        let offset = self.window_start * 8;
+        self.rows.clear();
+        let places = (start..end).map(|i| i * width - offset);
+        self.rows
+            .extend(places.map(|place| bits_of_bytes(&self.window, place, width as u32)));
+        run.check_bucket(bucket, &self.rows)?;
+        run.decode_bucket(bucket, &self.rows, &mut self.bucket);
+        self.place = 0;
+        self.next_bucket += 1;
+        Ok(())
+    }
+}
+
+/// Writes a run from entries that come in order.
+pub(super) struct RunWriter {
+    sealer: Sealer,
+    shape: Shape,
+    packer: BytePacker,
+    packed: Vec<u8>,
+    directory: Vec<u32>,
+    checks: Vec<u16>,
+    blocks: Bits,
+    n_entries: u32,
+    bucket: Vec<Entry>,
+}
+
+impl RunWriter {
+    /// Begins a run of so many rows, at most [`MAX_ROWS`], and so many entries.
+    pub(super) fn create(
+        path: &Path,
+        first_row: u32,
+        n_rows: u32,
+        n_entries: u32,
+    ) -> Result<Self, Error> {
+        let shape = Shape::new(first_row, n_rows, n_entries);
+        let mut sealer = Sealer::create(Content::Run, path)?;
+        sealer.write(&shape.encode())?;
+        let mut directory = Vec::with_capacity(shape.n_buckets() + 1);
+        directory.push(0);
+        Ok(Self {
+            sealer,
+            shape,
+            packer: BytePacker::new(shape.row_bits()),
+            packed: Vec::new(),
+            directory,
+            checks: Vec::with_capacity(shape.n_buckets()),
+            blocks: Bits::with_capacity(64 * shape.n_block_words()),
+            n_entries: 0,
+            bucket: Vec::new(),
+        })
+    }
+
+    /// Takes the next entry, not smaller than the one before.
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry) -> Result<(), Error> {
+        let bucket = (entry.prefix() >> (self.shape.low_bits() + BUCKET_BITS)) as usize;
+        while self.checks.len() < bucket {
+            self.close_bucket()?;
+        }
+        self.bucket.push(entry);
+        Ok(())
+    }
+
+    /// Seals the file and opens it, without reading its filter again.
+    pub(super) fn finish(mut self, path: &Path, number: u64) -> Result<Run, Error> {
+        while self.checks.len() < self.shape.n_buckets() {
+            self.close_bucket()?;
+        }
+        debug_assert_eq!(self.n_entries, self.shape.n_entries);
+        self.packer.finish(&mut self.packed);
+        self.sealer.write(&self.packed)?;
+        let resident = Resident {
+            directory: self.directory,
+            checks: self.checks,
+            blocks: self.blocks.into_words(),
+        };
+        resident.write(&mut self.sealer)?;
+        let check = self.sealer.seal()?;
+        Ok(Run {
+            file: Sealed::open_expected(Content::Run, path, check)?,
+            shape: self.shape,
+            resident,
+            number,
+        })
+    }
+
+    fn close_bucket(&mut self) -> Result<(), Error> {
+        let low_bits = self.shape.low_bits();
+        let mut entries = self.bucket.iter().peekable();
+        let first = (self.checks.len() * BUCKET) as u64;
+        for quotient in first..first + BUCKET as u64 {
+            while entries
+                .next_if(|entry| entry.prefix() >> low_bits == quotient)
+                .is_some()
+            {
+                self.blocks.push(1, 1);
+            }
+            self.blocks.push(0, 1);
+        }
+        for entry in &self.bucket {
+            self.blocks
+                .push(entry.prefix() & ((1 << low_bits) - 1), low_bits);
+            self.packer.push(entry.row(), &mut self.packed);
+        }
+        self.n_entries += self.bucket.len() as u32;
+        self.directory.push(self.n_entries);
+        self.checks
+            .push(check_of_iter(self.bucket.iter().map(|entry| entry.row())));
+        self.bucket.clear();
+        if self.packed.len() >= 1 << 16 {
+            self.sealer.write(&self.packed)?;
+            self.packed.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The place, from `start` on, right after so many zeros.
+#[inline]
+fn group_start(words: &[u64], start: usize, n_zeros: usize) -> usize {
+    let mut left = n_zeros as u32;
+    let mut place = 0;
+    while left > 0 {
+        let mut zeros = !bits(words, start + place, 64);
+        let n = zeros.count_ones();
+        if n < left {
+            left -= n;
+            place += 64;
+            // Bits past the end read as zero, so this ends.
+            continue;
+        }
+        for _ in 1..left {
+            zeros &= zeros - 1;
+        }
+        return place + zeros.trailing_zeros() as usize + 1;
+    }
+    place
+}
+
+/// How many ones stand from `place` on without a zero between.
+#[inline]
+fn count_ones_from(words: &[u64], place: usize) -> usize {
+    let mut n = 0;
+    loop {
+        let ones = bits(words, place + n, 64).trailing_ones();
+        n += ones as usize;
+        if ones < 64 {
+            return n;
+        }
+    }
+}
+
+/// The first place of an ordered range where `before` no longer holds.
+fn partition(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut from, mut to) = (range.start, range.end);
+    while from < to {
+        let middle = from.midpoint(to);
+        if before(middle) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
+}
+
+fn check_of(rows: &[u32]) -> u16 {
+    check_of_iter(rows.iter().copied())
+}
+
+fn check_of_iter(rows: impl Iterator<Item = u32>) -> u16 {
+    digest64(&flat(rows.map(u32::to_le_bytes))) as u16
+}
+
+fn flat<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
+    numbers.flatten().collect()
+}
