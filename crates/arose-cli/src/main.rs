@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod corpus;
+mod index;
 mod input;
 mod output;
 mod read;
@@ -25,6 +27,7 @@ use read::Outcome;
     arg_required_else_help = true
 )]
 enum Arguments {
+    Index(index::Options),
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
@@ -32,6 +35,7 @@ enum Arguments {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
+        Arguments::Index(options) => index::run(&options),
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),

@@ -643,7 +643,7 @@ fn write_recent(
     let number = manifest.take_number();
     let path = fresh.path(Content::Records, number);
     let check = recent.block.write(&path, recent.first_row)?;
-    let records = Records::open(&path, number, check)?;
+    let records = Records::open(&path, check)?;
     manifest.records.push(Part { number, check });
 
     let number = manifest.take_number();

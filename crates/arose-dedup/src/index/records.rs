@@ -171,12 +171,11 @@ const ROWS: u64 = (PREAMBLE_BYTES + Header::BYTES) as u64;
 pub(super) struct Records {
     file: Sealed,
     header: Header,
-    pub(super) number: u64,
 }
 
 impl Records {
     /// Opens a file that was sealed with this checksum.
-    pub(super) fn open(path: &Path, number: u64, check: u64) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, check: u64) -> Result<Self, Error> {
         let file = Sealed::open_expected(Content::Records, path, check)?;
         let n_header = (file.n_bytes - PREAMBLE_BYTES as u64).min(Header::BYTES as u64);
         let header = Header::decode(&file.read(PREAMBLE_BYTES as u64, n_header as usize)?, path)?;
@@ -188,11 +187,7 @@ impl Records {
                 "its length is not what its header says",
             ));
         }
-        Ok(Self {
-            file,
-            header,
-            number,
-        })
+        Ok(Self { file, header })
     }
 
     pub(super) fn first_row(&self) -> u32 {
@@ -205,11 +200,6 @@ impl Records {
 
     pub(super) fn n_words(&self) -> usize {
         self.header.n_words as usize
-    }
-
-    /// The checksum it was sealed with.
-    pub(super) fn check(&self) -> u64 {
-        self.file.check
     }
 
     pub(super) fn n_bytes(&self) -> u64 {

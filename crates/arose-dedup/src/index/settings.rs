@@ -4,7 +4,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 
 use arose::Threshold;
 use arose::rule::{Combined, Criterion, CrossSite, Policy, ShortPolicy};
-use arose::shingle;
+use arose::shingle::{self, ShingleLength};
 use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
@@ -18,8 +18,8 @@ pub struct Settings {
     pub kind: Kind,
     /// What may make duplicates of short documents. Default: equal content only.
     pub short: ShortPolicy,
-    /// Tokens in a shingle. Default 8.
-    pub w: NonZeroUsize,
+    /// Tokens in a shingle. Default 8, for every script.
+    pub shingle: ShingleLength,
     /// Selects the permutations of min-hash; only sketches of one seed compare. Default 1.
     pub seed: u64,
     /// Where hosts are cut to give sites. Default: what one owner has registered.
@@ -34,7 +34,7 @@ impl Default for Settings {
                 keys: FeatureKeys::Tables,
             },
             short: ShortPolicy::ExactOnly,
-            w: shingle::DEFAULT_W,
+            shingle: ShingleLength::uniform(shingle::DEFAULT_W),
             seed: 1,
             site: SiteKind::Registrable,
         }
@@ -77,12 +77,20 @@ pub enum FeatureKeys {
 /// Features of a compact sketch.
 pub(super) const N_FEATURES: usize = 6;
 
+/// The longest shingle.
+const MAX_W: usize = u16::MAX as usize;
+
 /// Pieces shorter than 16 bits find more strangers than any index could read.
 const MAX_PIECES: u32 = 24;
 
 impl Settings {
     /// Refuses what no index could answer from.
     pub(super) fn check(&self) -> Result<(), Error> {
+        for w in [self.shingle.w, self.shingle.unspaced_w] {
+            if w.get() > MAX_W {
+                return Err(Error::parameter("w", w, "at most 65535 tokens"));
+            }
+        }
         match self.kind {
             Kind::Exact => Ok(()),
             Kind::Compact { criterion, .. } => check_criterion(criterion),
@@ -161,7 +169,9 @@ impl Settings {
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend((self.w.get() as u64).to_le_bytes());
+        for w in [self.shingle.w, self.shingle.unspaced_w] {
+            out.extend((w.get() as u32).to_le_bytes());
+        }
         out.extend(self.seed.to_le_bytes());
         out.push(match self.short {
             ShortPolicy::ExactOnly => 0,
@@ -180,9 +190,12 @@ impl Settings {
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Error> {
         let unknown = |name, value: u64| Error::parameter(name, value, "a setting known here");
-        let w = fields.u64()?;
+        let length = |w: u32| NonZeroUsize::new(w as usize).ok_or_else(|| unknown("w", w.into()));
         let settings = Self {
-            w: NonZeroUsize::new(w as usize).ok_or_else(|| unknown("w", w))?,
+            shingle: ShingleLength {
+                w: length(fields.u32()?)?,
+                unspaced_w: length(fields.u32()?)?,
+            },
             seed: fields.u64()?,
             short: match fields.u8()? {
                 0 => ShortPolicy::ExactOnly,
@@ -349,7 +362,10 @@ mod tests {
             let settings = Settings {
                 kind,
                 short: [ShortPolicy::ExactOnly, ShortPolicy::LikeAny][i % 2],
-                w: NonZeroUsize::new(i + 1).unwrap(),
+                shingle: ShingleLength {
+                    w: NonZeroUsize::new(i + 1).unwrap(),
+                    unspaced_w: NonZeroUsize::new(2 * i + 1).unwrap(),
+                },
                 seed: i as u64,
                 site: [SiteKind::Henzinger, SiteKind::Registrable][i % 2],
             };

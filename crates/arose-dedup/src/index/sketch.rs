@@ -9,6 +9,7 @@ use arose::simhash::Fingerprint384;
 use arose::site::{SiteKind, site};
 use arose::sketch::{Family, MinHash, NarrowMinHash, Sketcher as _};
 use arose::token::{Tokenizer, Tokens};
+use arose_corpus::Document;
 
 use super::settings::{Kind, Settings};
 
@@ -83,7 +84,8 @@ impl Sketch {
 pub struct Sketcher {
     settings: Settings,
     tokenizer: Tokenizer,
-    shingler: Shingler,
+    /// For scripts with blanks between words, and for those without.
+    shinglers: [Shingler; 2],
     samples: Samples,
 }
 
@@ -105,7 +107,7 @@ impl Sketcher {
         Self {
             settings: *settings,
             tokenizer: Tokenizer::default(),
-            shingler: Shingler::new(settings.w),
+            shinglers: [settings.shingle.w, settings.shingle.unspaced_w].map(Shingler::new),
             samples: match settings.kind {
                 Kind::Exact => Samples::None,
                 Kind::Compact { .. } => {
@@ -130,28 +132,57 @@ impl Sketcher {
         Sketch {
             digest: tokens.digest(),
             site: host.map(|host| SiteTag::of_host(host, self.settings.site)),
-            is_short: shingle::is_short(tokens.len(), self.settings.w),
-            words: self.words(&tokens.fingerprints),
+            is_short: shingle::is_short(tokens.len(), self.settings.shingle.of(tokens)),
+            words: self.words(tokens),
         }
     }
 
-    fn words(&self, tokens: &[u64]) -> Vec<u64> {
-        let mut shingles = Vec::new();
-        if !matches!(self.samples, Samples::None) {
-            self.shingler.shingles_into(tokens, &mut shingles);
+    /// The sketch of a document of a corpus, whose images count as tokens, from the host of its
+    /// address.
+    #[must_use]
+    pub fn sketch_of_document(&self, document: &Document) -> Sketch {
+        let mut tokens = Tokens::default();
+        let mut start = 0;
+        for image in &document.images {
+            let end = document.text.floor_char_boundary(image.at).max(start);
+            tokens.push_text(&self.tokenizer, &document.text[start..end]);
+            tokens.push_image(&image.src);
+            start = end;
         }
-        match (&self.samples, Fingerprint384::of(tokens)) {
-            (Samples::Full(sketcher), _) => sketcher.sketch(&shingles),
-            (Samples::Compact(sketcher), Some(simhash)) => {
-                let samples = sketcher.sketch(&shingles);
+        tokens.push_text(&self.tokenizer, &document.text[start..]);
+        self.sketch_of_tokens(&tokens, document.url.as_deref().and_then(host))
+    }
+
+    fn words(&self, tokens: &Tokens) -> Vec<u64> {
+        let shingles = || {
+            let shingler = &self.shinglers[usize::from(tokens.is_mostly_unspaced())];
+            let mut shingles = Vec::new();
+            shingler.shingles_into(&tokens.fingerprints, &mut shingles);
+            shingles
+        };
+        match &self.samples {
+            Samples::Full(sketcher) => sketcher.sketch(&shingles()),
+            Samples::Compact(sketcher) => {
+                let Some(simhash) = Fingerprint384::of(&tokens.fingerprints) else {
+                    return Vec::new();
+                };
+                let samples = sketcher.sketch(&shingles());
                 let features = Features::SIX_BY_FOURTEEN.of(&samples);
                 let mut words = features.expect("a text with tokens has 84 samples");
                 words.extend(simhash.0);
                 words
             }
-            (Samples::Compact(_), None) | (Samples::None, _) => Vec::new(),
+            Samples::None => Vec::new(),
         }
     }
+}
+
+/// The host of an address, as written.
+fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then_some(host)
 }
 
 #[cfg(test)]
@@ -164,7 +195,7 @@ mod tests {
     fn sketches_are_those_of_profiles() {
         let settings = Settings::default();
         let text = "Once upon a midnight dreary, while I pondered, weak and weary, over many";
-        let profile = Profiler::new(settings.w).profile(text);
+        let profile = Profiler::new(settings.shingle.w).profile(text);
         let sketch = Sketcher::new(&settings).sketch(text, Some("www.example.org"));
         assert_eq!(sketch.digest, profile.digest);
         assert_eq!(sketch.words[..6], profile.features);
@@ -172,6 +203,17 @@ mod tests {
         assert_eq!(sketch.is_short, profile.is_short);
         let site = SiteTag::of_host("example.org", SiteKind::Registrable);
         assert_eq!(sketch.site, Some(site));
+    }
+
+    #[test]
+    fn hosts_of_addresses() {
+        assert_eq!(
+            host("https://user@www.example.org:80/a@b?c"),
+            Some("www.example.org:80")
+        );
+        assert_eq!(host("http://example.org?x"), Some("example.org"));
+        assert_eq!(host("file:///etc/hosts"), None);
+        assert_eq!(host("example.org/page"), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl State {
         let mut records = Vec::new();
         for part in &manifest.records {
             let path = Content::Records.path(folder, part.number);
-            records.push(Arc::new(Records::open(&path, part.number, part.check)?));
+            records.push(Arc::new(Records::open(&path, part.check)?));
         }
         let mut runs = Vec::new();
         for part in &manifest.runs {

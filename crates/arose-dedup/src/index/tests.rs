@@ -611,7 +611,7 @@ fn format_1_is_read() {
     let verified = index.verify().unwrap();
     assert_eq!(
         (verified.n_files, verified.n_records, verified.n_entries),
-        (6, 5, 60)
+        (5, 5, 60)
     );
     let sketcher = Sketcher::new(index.settings());
     let found = index

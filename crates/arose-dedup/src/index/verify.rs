@@ -87,7 +87,7 @@ fn verify_run<'a>(
             return Err(Error::damaged(&path, "it has rows without records"));
         };
         let path = Content::Records.path(folder, part.number);
-        let records = Records::open(&path, part.number, part.check)?;
+        let records = Records::open(&path, part.check)?;
         records.verify()?;
         let (sum, n) = sum_of_records(&records, plan, n_rows)?;
         expected = expected.wrapping_add(sum);

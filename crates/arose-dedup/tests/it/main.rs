@@ -1,0 +1,3 @@
+//! What cannot be seen from inside one process.
+
+mod index_faults;
