@@ -175,6 +175,18 @@ pub(super) struct Run {
     pub(super) number: u64,
 }
 
+/// Where to look for a key.
+struct Probe {
+    bucket: usize,
+    /// In the bucket.
+    quotient: usize,
+    prefix: u64,
+    /// Where the bucket's bits start.
+    start: usize,
+    /// The entries of the bucket.
+    n: usize,
+}
+
 /// What is in memory.
 #[derive(Debug)]
 struct Resident {
@@ -237,43 +249,70 @@ impl Run {
 
     /// Appends the rows, in the whole index, of all entries with the prefixes of `keys`.
     pub(super) fn find(&self, keys: &[u64], rows: &mut Vec<u32>) -> Result<(), Error> {
-        // Filters first and reads after, so that the cache misses of all keys overlap.
-        let mut hits = keys.iter().filter_map(|&key| self.probe(key)).peekable();
-        if hits.peek().is_none() {
-            return Ok(());
-        }
+        // All directory lines, then all filter lines, then the answers: the cache misses of the
+        // keys overlap, which is most of the time. A third of the time of one key after the other.
+        let probes: Vec<Probe> = keys.iter().filter_map(|&key| self.aim(key)).collect();
+        let touched = probes
+            .iter()
+            .map(|probe| self.touch(probe))
+            .fold(0, |x, y| x ^ y);
+        std::hint::black_box(touched);
         let mut bucket_rows = Vec::new();
-        for (bucket, range) in hits {
-            self.read_bucket(bucket, &mut bucket_rows)?;
+        for probe in &probes {
+            let Some(range) = self.hit(probe) else {
+                continue;
+            };
+            self.read_bucket(probe.bucket, &mut bucket_rows)?;
             let found = &bucket_rows[range];
             rows.extend(found.iter().map(|&row| self.shape.first_row + row));
         }
         Ok(())
     }
 
-    /// The entries with the prefix of `key`: their bucket, and their places in it.
+    /// Where a key would be.
     #[inline]
-    fn probe(&self, key: u64) -> Option<(usize, Range<usize>)> {
+    fn aim(&self, key: u64) -> Option<Probe> {
         let prefix = key >> ROW_BITS;
-        let low_bits = self.shape.low_bits();
-        let quotient = (prefix >> low_bits) as usize;
+        let quotient = (prefix >> self.shape.low_bits()) as usize;
         let (bucket, quotient) = (quotient / BUCKET, quotient % BUCKET);
         let bounds = self.resident.directory.get(bucket..=bucket + 1)?;
         let n = (bounds[1] - bounds[0]) as usize;
         let start = self.shape.bucket_start(bucket, bounds[0]);
+        (n > 0).then_some(Probe {
+            bucket,
+            quotient,
+            prefix,
+            start,
+            n,
+        })
+    }
+
+    /// Reads the words that [`Run::hit`] will likely look at.
+    #[inline]
+    fn touch(&self, probe: &Probe) -> u64 {
+        let lows = probe.start + probe.n + BUCKET;
+        let likely = lows + probe.n * self.shape.low_bits() as usize * probe.quotient / BUCKET;
+        let word = |place: usize| self.resident.blocks.get(place / 64).copied();
+        word(probe.start).unwrap_or(0) ^ word(likely).unwrap_or(0)
+    }
+
+    /// The places in its bucket of the entries with the prefix of a key.
+    #[inline]
+    fn hit(&self, probe: &Probe) -> Option<Range<usize>> {
+        let low_bits = self.shape.low_bits();
         let blocks = &self.resident.blocks;
-        let unary = group_start(blocks, start, quotient);
-        let n_group = count_ones_from(blocks, start + unary);
+        let unary = group_start(blocks, probe.start, probe.quotient);
+        let n_group = count_ones_from(blocks, probe.start + unary);
         if n_group == 0 {
             return None;
         }
-        let first = unary - quotient;
-        let lows = start + n + BUCKET;
+        let first = unary - probe.quotient;
+        let lows = probe.start + probe.n + BUCKET;
         let low_at = |i: usize| bits(blocks, lows + i * low_bits as usize, low_bits);
-        let wanted = prefix & ((1 << low_bits) - 1);
+        let wanted = probe.prefix & ((1 << low_bits) - 1);
         let from = partition(first..first + n_group, |i| low_at(i) < wanted);
         let to = partition(from..first + n_group, |i| low_at(i) == wanted);
-        (from < to && to <= n).then_some((bucket, from..to))
+        (from < to && to <= probe.n).then_some(from..to)
     }
 
     /// The rows of a bucket, counted from the first of the run.
