@@ -492,12 +492,14 @@ impl Shared {
         let mut names = BTreeSet::new();
         for &(name, sketch) in documents {
             self.check_document(name, sketch)?;
-            let is_repeated = documents.len() > 1 && !names.insert(name);
-            if is_repeated || self.read()?.row_of(name)?.is_some() {
+            if !names.insert(name) {
                 let name = name.to_owned();
                 return Err(Error::Exists { name });
             }
             frame.insert(name, sketch);
+        }
+        if let Some(name) = self.read()?.find_name(&names)? {
+            return Err(Error::Exists { name });
         }
         writer.log.append(&frame)?;
         for &(name, sketch) in documents {
@@ -546,7 +548,7 @@ impl Shared {
         if next == *manifest {
             return Ok(());
         }
-        let next_row = state.recent.next_row();
+        let next_recent = state.recent.next();
         drop(state);
         next.log = next.take_number();
         let log = Log::create(&fresh.path(Content::Log, next.log), next.log)?;
@@ -556,7 +558,7 @@ impl Shared {
         if let Some((records, run)) = part {
             state.records.push(Arc::new(records));
             state.runs.push(Arc::new(run));
-            state.recent = Recent::new(next_row, self.settings.n_words());
+            state.recent = next_recent;
         }
         drop(state);
         let old_log = std::mem::replace(&mut writer.log, log);

@@ -34,6 +34,16 @@ impl Bits {
         self.n_bits += width as usize;
     }
 
+    /// Appends so many ones and a zero.
+    pub(super) fn push_unary(&mut self, n: usize) {
+        let mut left = n as u32;
+        while left >= 63 {
+            self.push(u64::MAX >> 1, 63);
+            left -= 63;
+        }
+        self.push((1 << left) - 1, left + 1);
+    }
+
     /// The words, the last one filled up with zeros.
     pub(super) fn into_words(self) -> Vec<u64> {
         self.words
@@ -88,22 +98,21 @@ impl BytePacker {
         }
     }
 
-    /// Appends the whole bytes that `value` completes to `out`.
+    /// Takes a number; whole words go to `out`.
     pub(super) fn push(&mut self, value: u32, out: &mut Vec<u8>) {
         self.pending |= u64::from(value) << self.n_pending;
         self.n_pending += self.width;
-        while self.n_pending >= 8 {
-            out.push(self.pending as u8);
-            self.pending >>= 8;
-            self.n_pending -= 8;
+        if self.n_pending >= 32 {
+            out.extend_from_slice(&(self.pending as u32).to_le_bytes());
+            self.pending >>= 32;
+            self.n_pending -= 32;
         }
     }
 
-    /// Appends the bits that fill no byte.
+    /// Appends the bytes that are left, the last one perhaps filled only in part.
     pub(super) fn finish(self, out: &mut Vec<u8>) {
-        if self.n_pending > 0 {
-            out.push(self.pending as u8);
-        }
+        let n_bytes = self.n_pending.div_ceil(8) as usize;
+        out.extend_from_slice(&self.pending.to_le_bytes()[..n_bytes]);
     }
 }
 

@@ -80,7 +80,7 @@ fn rewrite(
         let (records, run) = write_recent(recent, next, fresh)?;
         parts.0.push(Arc::new(records));
         parts.1.push(Arc::new(run));
-        *recent = Recent::new(recent.next_row(), n_words);
+        *recent = recent.next();
         Ok(())
     };
     let mut keys = Vec::new();

@@ -33,6 +33,16 @@ impl Recent {
         }
     }
 
+    /// None yet, where these will be no more: with a table of the size that they needed, since
+    /// growing costs as much as filling.
+    pub(super) fn next(&self) -> Self {
+        let mut next = Self::new(self.next_row(), self.block.n_words());
+        next.slots = vec![0; self.slots.len()];
+        next.entries.reserve(self.entries.len());
+        next.older.reserve(self.entries.len());
+        next
+    }
+
     pub(super) fn n_rows(&self) -> usize {
         self.block.n_rows()
     }

@@ -50,6 +50,10 @@ impl Block {
         }
     }
 
+    pub(super) fn n_words(&self) -> usize {
+        self.n_words
+    }
+
     pub(super) fn n_rows(&self) -> usize {
         self.rows.len() / row_bytes(self.n_words)
     }

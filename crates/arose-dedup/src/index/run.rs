@@ -28,6 +28,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use arose::digest::digest64;
+use arose::mix::mix;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::Error;
@@ -176,7 +177,7 @@ pub(super) struct Run {
 }
 
 /// Where to look for a key.
-struct Probe {
+pub(super) struct Probe {
     bucket: usize,
     /// In the bucket.
     quotient: usize,
@@ -247,31 +248,19 @@ impl Run {
         self.shape.resident_bytes()
     }
 
-    /// Appends the rows, in the whole index, of all entries with the prefixes of `keys`.
-    pub(super) fn find(&self, keys: &[u64], rows: &mut Vec<u32>) -> Result<(), Error> {
-        // All directory lines, then all filter lines, then the answers: the cache misses of the
-        // keys overlap, which is most of the time. A third of the time of one key after the other.
-        let probes: Vec<Probe> = keys.iter().filter_map(|&key| self.aim(key)).collect();
-        let touched = probes
-            .iter()
-            .map(|probe| self.touch(probe))
-            .fold(0, |x, y| x ^ y);
-        std::hint::black_box(touched);
-        let mut bucket_rows = Vec::new();
-        for probe in &probes {
-            let Some(range) = self.hit(probe) else {
-                continue;
-            };
-            self.read_bucket(probe.bucket, &mut bucket_rows)?;
-            let found = &bucket_rows[range];
-            rows.extend(found.iter().map(|&row| self.shape.first_row + row));
+    /// Appends the rows, in the whole index, of the entries that a probe of this run aims at.
+    pub(super) fn find(&self, probe: &Probe, rows: &mut Vec<u32>) -> Result<(), Error> {
+        if let Some(range) = self.hit(probe) {
+            let bucket_rows = self.read_bucket(probe.bucket)?;
+            let found = bucket_rows[range].iter();
+            rows.extend(found.map(|&row| self.shape.first_row + row));
         }
         Ok(())
     }
 
     /// Where a key would be.
     #[inline]
-    fn aim(&self, key: u64) -> Option<Probe> {
+    pub(super) fn aim(&self, key: u64) -> Option<Probe> {
         let prefix = key >> ROW_BITS;
         let quotient = (prefix >> self.shape.low_bits()) as usize;
         let (bucket, quotient) = (quotient / BUCKET, quotient % BUCKET);
@@ -287,9 +276,9 @@ impl Run {
         })
     }
 
-    /// Reads the words that [`Run::hit`] will likely look at.
+    /// Reads the words that [`Run::find`] will likely look at.
     #[inline]
-    fn touch(&self, probe: &Probe) -> u64 {
+    pub(super) fn touch(&self, probe: &Probe) -> u64 {
         let lows = probe.start + probe.n + BUCKET;
         let likely = lows + probe.n * self.shape.low_bits() as usize * probe.quotient / BUCKET;
         let word = |place: usize| self.resident.blocks.get(place / 64).copied();
@@ -316,7 +305,7 @@ impl Run {
     }
 
     /// The rows of a bucket, counted from the first of the run.
-    fn read_bucket(&self, bucket: usize, rows: &mut Vec<u32>) -> Result<(), Error> {
+    fn read_bucket(&self, bucket: usize) -> Result<Vec<u32>, Error> {
         let [start, end] = self.bucket_bounds(bucket);
         let width = self.shape.row_bits() as usize;
         let first_byte = start * width / 8;
@@ -324,10 +313,12 @@ impl Run {
             ROWS + first_byte as u64,
             (end * width).div_ceil(8) - first_byte,
         )?;
-        rows.clear();
         let places = (start..end).map(|i| i * width - first_byte * 8);
-        rows.extend(places.map(|place| bits_of_bytes(&bytes, place, width as u32)));
-        self.check_bucket(bucket, rows)
+        let rows: Vec<u32> = places
+            .map(|place| bits_of_bytes(&bytes, place, width as u32))
+            .collect();
+        self.check_bucket(bucket, &rows)?;
+        Ok(rows)
     }
 
     fn bucket_bounds(&self, bucket: usize) -> [usize; 2] {
@@ -335,7 +326,7 @@ impl Run {
     }
 
     fn check_bucket(&self, bucket: usize, rows: &[u32]) -> Result<(), Error> {
-        if check_of(rows) == self.resident.checks[bucket] {
+        if check_of(rows.iter().copied()) == self.resident.checks[bucket] {
             Ok(())
         } else {
             Err(Error::damaged(
@@ -591,13 +582,14 @@ impl RunWriter {
         let mut entries = self.bucket.iter().peekable();
         let first = (self.checks.len() * BUCKET) as u64;
         for quotient in first..first + BUCKET as u64 {
+            let mut n = 0;
             while entries
                 .next_if(|entry| entry.prefix() >> low_bits == quotient)
                 .is_some()
             {
-                self.blocks.push(1, 1);
+                n += 1;
             }
-            self.blocks.push(0, 1);
+            self.blocks.push_unary(n);
         }
         for entry in &self.bucket {
             self.blocks
@@ -607,7 +599,7 @@ impl RunWriter {
         self.n_entries += self.bucket.len() as u32;
         self.directory.push(self.n_entries);
         self.checks
-            .push(check_of_iter(self.bucket.iter().map(|entry| entry.row())));
+            .push(check_of(self.bucket.iter().map(|entry| entry.row())));
         self.bucket.clear();
         if self.packed.len() >= 1 << 16 {
             self.sealer.write(&self.packed)?;
@@ -666,13 +658,18 @@ fn partition(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
     from
 }
 
-fn check_of(rows: &[u32]) -> u16 {
-    check_of_iter(rows.iter().copied())
+/// A checksum of row numbers: any single change in them changes the 64 bits it is taken from.
+fn check_of(rows: impl Iterator<Item = u32>) -> u16 {
+    let hash = rows.fold(0, |hash: u64, row| {
+        (hash ^ u64::from(row))
+            .wrapping_mul(CHECK_FACTOR)
+            .rotate_left(29)
+    });
+    mix(hash) as u16
 }
 
-fn check_of_iter(rows: impl Iterator<Item = u32>) -> u16 {
-    digest64(&flat(rows.map(u32::to_le_bytes))) as u16
-}
+/// Odd, so that multiplying by it loses nothing.
+const CHECK_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn flat<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
     numbers.flatten().collect()

@@ -1,5 +1,6 @@
 //! An index as it is at one moment, and the answers it gives.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -165,6 +166,18 @@ impl State {
         Ok(None)
     }
 
+    /// One of these names that is in the index.
+    pub(super) fn find_name(&self, names: &BTreeSet<&str>) -> Result<Option<String>, Error> {
+        let keys: Vec<u64> = names.iter().map(|name| self.plan.name_key(name)).collect();
+        for row in self.candidates(&keys)? {
+            let name = self.name(row)?;
+            if names.contains(name.as_str()) {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
     /// The sketch in a row.
     pub(super) fn sketch(&self, row: u32) -> Result<Sketch, Error> {
         Ok(RowReader::new(self).sketch(row)?.clone())
@@ -198,9 +211,20 @@ impl State {
 
     /// The living rows with one of these keys, ascending, and some that have none.
     fn candidates(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
-        let mut rows = Vec::new();
+        // All directories, then all filters, then the answers: so the cache misses of different keys
+        // overlap, and they are most of the time.
+        let mut probes = Vec::with_capacity(keys.len() * self.runs.len());
         for run in &self.runs {
-            run.find(keys, &mut rows)?;
+            let aims = keys.iter().filter_map(|&key| run.aim(key));
+            probes.extend(aims.map(|probe| (run, probe)));
+        }
+        let touched = probes
+            .iter()
+            .fold(0, |sum, (run, probe)| sum ^ run.touch(probe));
+        std::hint::black_box(touched);
+        let mut rows = Vec::new();
+        for (run, probe) in &probes {
+            run.find(probe, &mut rows)?;
         }
         self.recent.find(keys, &mut rows);
         rows.sort_unstable();
