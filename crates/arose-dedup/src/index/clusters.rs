@@ -182,3 +182,117 @@ fn similar(
     });
     Ok(found.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{FeatureKeys, Kind, Settings};
+    use arose::digest::Digest;
+    use arose::rule::Criterion;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(u8, [u8; 6], u8),
+        Remove(u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let features = prop::array::uniform6(0..2_u8);
+        prop_oneof![
+            3 => (0..20_u8, features, 0..3_u8).prop_map(|(n, f, w)| Step::Insert(n, f, w)),
+            1 => (0..20_u8).prop_map(Step::Remove),
+        ]
+    }
+
+    /// Features that agree often; all else differs.
+    fn sketch(name: u8, features: [u8; 6]) -> Sketch {
+        let numbered = features.into_iter().zip(0_u64..);
+        let mut words: Vec<u64> = numbered.map(|(f, i)| 10 * i + u64::from(f)).collect();
+        words.extend([0; 6]);
+        Sketch {
+            digest: Digest(u128::from(name) + 1),
+            site: None,
+            is_short: false,
+            words,
+        }
+    }
+
+    fn replay(steps: &[Step]) -> Clusters {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            kind: Kind::Compact {
+                criterion: Criterion::B { min_features: 4 },
+                keys: FeatureKeys::Mega,
+            },
+            ..Settings::default()
+        };
+        let mut clusters = Clusters::new(Index::create(folder.path(), settings).unwrap()).unwrap();
+        for step in steps {
+            match *step {
+                Step::Insert(name, features, weight) => {
+                    // A name that is there is refused.
+                    let sketch = sketch(name, features);
+                    let _ = clusters.insert(&name.to_string(), &sketch, weight.into());
+                }
+                Step::Remove(name) => drop(clusters.remove(&name.to_string()).unwrap()),
+            }
+            check_invariants(&clusters);
+        }
+        clusters
+    }
+
+    /// Each document is in one cluster and meets the rule with its representative.
+    fn check_invariants(clusters: &Clusters) {
+        let mut names = BTreeSet::new();
+        for (representative, members) in clusters.clusters() {
+            assert!(names.insert(representative));
+            let own = clusters.index.sketch(representative).unwrap().unwrap();
+            for member in members {
+                assert!(names.insert(member));
+                assert_eq!(clusters.representative(member), Some(representative));
+                let sketch = clusters.index.sketch(member).unwrap().unwrap();
+                assert!(clusters.index.compare(&own, &sketch).unwrap().0.is_some());
+            }
+        }
+        assert_eq!(names.len() as u64, clusters.index.stats().unwrap().n_docs);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+
+        #[test]
+        fn the_same_stream_gives_the_same_clusters(
+            steps in prop::collection::vec(step(), 1..40),
+        ) {
+            let (one, two) = (replay(&steps), replay(&steps));
+            prop_assert_eq!(
+                one.clusters().collect::<Vec<_>>(),
+                two.clusters().collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn a_new_document_joins_the_most_similar_representative() {
+        let steps = [
+            Step::Insert(0, [0; 6], 0),
+            Step::Insert(1, [1, 1, 1, 0, 0, 0], 0),
+            Step::Insert(2, [1, 1, 0, 0, 0, 0], 0),
+        ];
+        let mut clusters = replay(&steps);
+        assert_eq!(clusters.representative("2"), Some("1"));
+        // Of the cluster of the one removed, the other is left.
+        let removal = clusters.remove("1").unwrap().unwrap();
+        assert_eq!(removal.promoted, Some(DocId(2)));
+        assert_eq!(clusters.representative("2"), Some("2"));
+        assert!(clusters.remove("1").unwrap().is_none());
+    }
+
+    #[test]
+    fn an_index_with_documents_has_unknown_clusters() {
+        let clusters = replay(&[Step::Insert(0, [0; 6], 0)]);
+        assert!(Clusters::new(clusters.index).is_err());
+    }
+}
