@@ -19,6 +19,8 @@ use crate::meter::Meter;
 
 const N_SAMPLES: usize = 84;
 const RESEMBLANCE: f64 = 0.95;
+/// Documents inserted at a time.
+const GROUP: usize = 1000;
 
 pub(crate) fn run(folder: &Path, n_docs: u64) -> anyhow::Result<()> {
     let mut random = SplitMix::new(5);
@@ -51,15 +53,20 @@ fn report(engine: &str, meter: &Meter, n_found: usize, n_docs: usize) {
 }
 
 fn gaoya(signatures: &[Vec<u32>], edited: &[Vec<u32>]) {
-    let copies = signatures.to_vec();
+    // It takes no more samples than its bands have.
+    let [signatures, edited] = [signatures, edited].map(|all| {
+        let cut = all.iter().map(|signature| signature[..4 * 17].to_vec());
+        cut.collect::<Vec<_>>()
+    });
+    let n_docs = signatures.len();
     let meter = Meter::start();
     // The bands decide; the threshold on the estimate is not to take anything back.
     let mut index: MinHashIndex<u32, u64> = MinHashIndex::new(4, 17, 0.5);
-    for (id, signature) in (0..).zip(copies) {
+    for (id, signature) in (0..).zip(signatures) {
         index.insert(id, signature);
     }
-    let found = (0..).zip(edited).filter(|(id, query)| index.query(query).contains(id));
-    report("gaoya", &meter, found.count(), signatures.len());
+    let found = (0..).zip(&edited).filter(|(id, query)| index.query(query).contains(id));
+    report("gaoya", &meter, found.count(), n_docs);
 }
 
 fn arose(folder: &Path, signatures: &[Vec<u32>], edited: &[Vec<u32>]) -> anyhow::Result<()> {
@@ -75,8 +82,14 @@ fn arose(folder: &Path, signatures: &[Vec<u32>], edited: &[Vec<u32>]) -> anyhow:
         },
     )?;
     let meter = Meter::start();
-    for (id, signature) in signatures.iter().enumerate() {
-        index.insert(&name(id as u64), &sketch(id as u64, signature)?)?;
+    for (group, start) in signatures.chunks(GROUP).zip((0..).step_by(GROUP)) {
+        let documents = group.iter().zip(start..).map(|(signature, id)| {
+            let sketch = sketch(id, signature)?;
+            Ok((name(id), sketch))
+        });
+        let documents: Vec<(String, Sketch)> = documents.collect::<Result<_, arose::Error>>()?;
+        let borrowed: Vec<_> = documents.iter().map(|(n, s)| (n.as_str(), s)).collect();
+        index.insert_all(&borrowed)?;
     }
     let mut n_found = 0;
     for (id, query) in edited.iter().enumerate() {

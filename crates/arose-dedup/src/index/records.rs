@@ -6,6 +6,7 @@
 //! for those in a file ([`Records`]).
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::Path;
 
 use arose::digest::{Digest, digest64};
@@ -217,23 +218,24 @@ impl Records {
         sketch: &mut Sketch,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.read_row(number, buffer)?;
+        self.read_rows(number..number + 1, buffer)?;
         decode(buffer, sketch);
         Ok(())
     }
 
     /// The name in a row of this file.
     pub(super) fn name(&self, number: u32) -> Result<String, Error> {
-        let mut row = Vec::new();
-        let start = match number.checked_sub(1) {
-            Some(before) => {
-                self.read_row(before, &mut row)?;
-                name_end(&row)
-            }
-            None => 0,
+        // The row before it says where its name starts; both are read at once.
+        let first = number.saturating_sub(1);
+        let mut rows = Vec::new();
+        self.read_rows(first..number + 1, &mut rows)?;
+        let (before, row) = rows.split_at(rows.len() - self.size());
+        let start = if before.is_empty() {
+            0
+        } else {
+            name_end(before)
         };
-        self.read_row(number, &mut row)?;
-        let (end, check) = (name_end(&row), name_check(&row));
+        let (end, check) = (name_end(row), name_check(row));
         if start > end || end > self.header.names_bytes as usize {
             return Err(self.damaged("a name lies outside"));
         }
@@ -280,14 +282,15 @@ impl Records {
         ROWS + u64::from(self.header.n_rows) * self.size() as u64
     }
 
-    fn read_row(&self, number: u32, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        if number >= self.header.n_rows {
+    fn read_rows(&self, numbers: Range<u32>, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        if numbers.end > self.header.n_rows {
             return Err(self.damaged("a run names a row outside"));
         }
-        buffer.resize(self.size(), 0);
-        self.file
-            .read_into(ROWS + u64::from(number) * self.size() as u64, buffer)?;
-        self.check_row(buffer)
+        buffer.resize(numbers.len() * self.size(), 0);
+        let start = ROWS + u64::from(numbers.start) * self.size() as u64;
+        self.file.read_into(start, buffer)?;
+        let mut rows = buffer.chunks_exact(self.size());
+        rows.try_for_each(|row| self.check_row(row))
     }
 
     fn check_row(&self, row: &[u8]) -> Result<(), Error> {

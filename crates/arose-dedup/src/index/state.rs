@@ -55,6 +55,9 @@ pub struct Stats {
     pub memory_bytes: u64,
 }
 
+/// Keys that are looked up together; what more of them read would drive out what the first read.
+const MAX_OVERLAP: usize = 64;
+
 /// Everything a query looks at.
 #[derive(Debug)]
 pub(super) struct State {
@@ -211,6 +214,18 @@ impl State {
 
     /// The living rows with one of these keys, ascending, and some that have none.
     fn candidates(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
+        let mut rows = Vec::new();
+        for keys in keys.chunks(MAX_OVERLAP) {
+            self.find_in_runs(keys, &mut rows)?;
+        }
+        self.recent.find(keys, &mut rows);
+        rows.sort_unstable();
+        rows.dedup();
+        rows.retain(|&row| !self.dead.contains(row));
+        Ok(rows)
+    }
+
+    fn find_in_runs(&self, keys: &[u64], rows: &mut Vec<u32>) -> Result<(), Error> {
         // All directories, then all filters, then the answers: so the cache misses of different keys
         // overlap, and they are most of the time.
         let mut probes = Vec::with_capacity(keys.len() * self.runs.len());
@@ -222,15 +237,10 @@ impl State {
             .iter()
             .fold(0, |sum, (run, probe)| sum ^ run.touch(probe));
         std::hint::black_box(touched);
-        let mut rows = Vec::new();
         for (run, probe) in &probes {
-            run.find(probe, &mut rows)?;
+            run.find(probe, rows)?;
         }
-        self.recent.find(keys, &mut rows);
-        rows.sort_unstable();
-        rows.dedup();
-        rows.retain(|&row| !self.dead.contains(row));
-        Ok(rows)
+        Ok(())
     }
 
     /// The file that holds a row which is not recent.
