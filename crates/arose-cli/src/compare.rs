@@ -143,7 +143,8 @@ fn relation(site: Option<Site>) -> SiteRelation {
     }
 }
 
-fn threshold(argument: &str) -> anyhow::Result<Threshold> {
+/// A similarity as written on the command line.
+pub(crate) fn threshold(argument: &str) -> anyhow::Result<Threshold> {
     let value = argument
         .parse()
         .with_context(|| format!("{argument:?} is not a number"))?;

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Reading")]
-pub(crate) struct Options {
+pub(crate) struct Reading {
     /// How the text of a web page is taken.
     #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
     mode: ModeName,
@@ -36,7 +36,7 @@ enum ModeName {
     Plain,
 }
 
-impl Options {
+impl Reading {
     pub(crate) fn config(&self) -> Config {
         let mut config = Config::default();
         config.html.mode = match self.mode {

@@ -17,7 +17,7 @@ use arose_dedup::index::{
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::corpus;
+use crate::corpus::Reading;
 use crate::input::{self, Limit};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
@@ -138,7 +138,7 @@ struct Add {
     #[arg(long, conflicts_with = "new")]
     replace: bool,
     #[command(flatten)]
-    reading: corpus::Options,
+    reading: Reading,
 }
 
 /// Tells which documents of an index are duplicates of these.
@@ -167,7 +167,7 @@ struct Query {
     #[command(flatten)]
     limit: Limit,
     #[command(flatten)]
-    reading: corpus::Options,
+    reading: Reading,
 }
 
 /// Removes documents by name.
@@ -273,7 +273,7 @@ enum Work {
 /// Reads documents and sketches them on all threads.
 fn sketches(
     inputs: &[PathBuf],
-    reading: &corpus::Options,
+    reading: &Reading,
     settings: &Settings,
 ) -> anyhow::Result<Documents<Work>> {
     let sketcher = Sketcher::new(settings);

@@ -3,6 +3,8 @@
 
 mod compare;
 mod corpus;
+mod dedup;
+mod evaluate;
 mod index;
 mod input;
 mod output;
@@ -27,18 +29,23 @@ use read::Outcome;
     arg_required_else_help = true
 )]
 enum Arguments {
+    Dedup(Box<dedup::Options>),
     Index(index::Options),
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
+    #[command(subcommand)]
+    Evaluate(evaluate::Command),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
+        Arguments::Dedup(options) => dedup::run(&options),
         Arguments::Index(options) => index::run(&options),
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
+        Arguments::Evaluate(command) => evaluate::run(&command),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,

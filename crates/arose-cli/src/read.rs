@@ -71,11 +71,22 @@ enum Format {
     Links,
 }
 
+/// How the text of a web page is taken.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ModeName {
+pub(crate) enum ModeName {
     Henzinger,
     Content,
     Plain,
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::Henzinger => Mode::Henzinger,
+            ModeName::Content => Mode::Content,
+            ModeName::Plain => Mode::Plain,
+        }
+    }
 }
 
 /// What a run found.
@@ -87,41 +98,55 @@ pub(crate) enum Outcome {
 
 /// Prints the documents of all inputs, then what was counted.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
-    let mut documents = arose_corpus::read(&options.inputs, config(options))?;
+    let format = options.format;
+    let mut parts = arose_corpus::read_map(&options.inputs, config(options), move |item| {
+        Part::new(item, format)
+    })?;
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let mut notices = Notices::new(options.warnings);
-    for item in documents.by_ref() {
-        match &item {
-            Item::Document(document) => {
-                write(&mut out, options.format, document).context("cannot write the result")?;
-                document
-                    .warnings
-                    .iter()
-                    .for_each(|warning| notices.warn(warning));
-            }
-            // What is intact and holds no text is counted, not reported one by one.
-            Item::Skipped(warning) if warning.reason.is_damage() => notices.warn(warning),
-            Item::Skipped(_) => {}
-        }
-        notices.progress(&item);
+    while let Some(part) = parts.next() {
+        out.write_all(&part.bytes)
+            .context("cannot write the result")?;
+        part.warnings
+            .iter()
+            .for_each(|warning| notices.warn(warning));
+        notices.progress(parts.counts());
     }
     out.flush().context("cannot write the result")?;
-    notices.finish(documents.counts());
-    Ok(if documents.counts().documents > 0 {
+    notices.finish(parts.counts());
+    Ok(if parts.counts().documents > 0 {
         Outcome::Found
     } else {
         Outcome::NothingFound
     })
 }
 
+/// What is to be printed of one item, made by the thread that read it.
+struct Part {
+    bytes: Vec<u8>,
+    warnings: Vec<Warning>,
+}
+
+impl Part {
+    fn new(item: Item, format: Format) -> Self {
+        let mut bytes = Vec::new();
+        let warnings = match item {
+            Item::Document(document) => {
+                write(&mut bytes, format, &document).expect("memory can be written to");
+                document.warnings
+            }
+            // What is intact and holds no text is counted, not reported one by one.
+            Item::Skipped(warning) if warning.reason.is_damage() => vec![warning],
+            Item::Skipped(_) => Vec::new(),
+        };
+        Self { bytes, warnings }
+    }
+}
+
 fn config(options: &Options) -> Config {
     let mut config = Config::default();
     config.html = html::Config {
-        mode: match options.mode {
-            ModeName::Henzinger => Mode::Henzinger,
-            ModeName::Content => Mode::Content,
-            ModeName::Plain => Mode::Plain,
-        },
+        mode: options.mode.into(),
         links: if options.format == Format::Links {
             Links::Collect
         } else {
@@ -169,61 +194,78 @@ fn write(out: &mut impl Write, format: Format, document: &Document) -> io::Resul
 struct Notices {
     max_warnings: u64,
     n_warnings: u64,
-    counts: Counts,
+    terminal: Option<Terminal>,
     next_progress: Instant,
+}
+
+/// On a terminal progress is one line that is written over.
+#[derive(Default)]
+struct Terminal {
+    has_progress: bool,
 }
 
 impl Notices {
     fn new(max_warnings: u64) -> Self {
-        let next_progress = Instant::now() + Self::INTERVAL;
-        Self {
+        let terminal = io::stderr().is_terminal().then(Terminal::default);
+        let mut notices = Self {
             max_warnings,
             n_warnings: 0,
-            counts: Counts::default(),
-            next_progress,
-        }
+            terminal,
+            next_progress: Instant::now(),
+        };
+        notices.schedule_progress();
+        notices
     }
 
-    const INTERVAL: Duration = Duration::from_secs(2);
+    /// A file of messages is to stay readable after a long run.
+    fn schedule_progress(&mut self) {
+        let seconds = if self.terminal.is_some() { 1 } else { 10 };
+        self.next_progress = Instant::now() + Duration::from_secs(seconds);
+    }
 
     fn warn(&mut self, warning: &Warning) {
         self.n_warnings += 1;
         if self.n_warnings <= self.max_warnings {
-            eprintln!("arose: {}", printable(&warning.to_string()));
+            self.say(&format!("arose: {}", printable(&warning.to_string())));
         } else if self.n_warnings == self.max_warnings + 1 {
-            eprintln!("arose: more warnings follow and are only counted; --warnings N shows more");
+            self.say("arose: more warnings follow and are only counted; --warnings N shows more");
         }
     }
 
-    /// A line every few seconds, rewritten in place on a terminal.
-    fn progress(&mut self, item: &Item) {
-        self.counts.add(item);
+    /// A line every few seconds.
+    fn progress(&mut self, counts: &Counts) {
         if Instant::now() < self.next_progress {
             return;
         }
-        self.next_progress = Instant::now() + Self::INTERVAL;
-        let Counts {
-            documents,
-            text_bytes,
-            ..
-        } = self.counts;
+        self.schedule_progress();
         let line = format!(
-            "arose: {documents} documents, {} MB of text",
-            text_bytes / 1_000_000
+            "arose: {}, {} MB of text, {} skipped so far",
+            documents(counts),
+            counts.text_bytes / 1_000_000,
+            counts.skipped.values().sum::<u64>()
         );
-        if io::stderr().is_terminal() {
-            eprint!("\r{line}\x1B[K\r");
-        } else {
-            eprintln!("{line}");
+        match &mut self.terminal {
+            Some(terminal) => {
+                eprint!("\r{line}\x1B[K");
+                terminal.has_progress = true;
+            }
+            None => eprintln!("{line}"),
         }
     }
 
-    fn finish(&self, counts: &Counts) {
-        let plural = if counts.documents == 1 { "" } else { "s" };
-        eprintln!(
-            "{} document{plural}, {} bytes of text",
-            counts.documents, counts.text_bytes
-        );
+    /// Writes a line, in the place of progress if that stands there.
+    fn say(&mut self, line: &str) {
+        if let Some(terminal) = &mut self.terminal
+            && std::mem::take(&mut terminal.has_progress)
+        {
+            eprint!("\r\x1B[K");
+        }
+        eprintln!("{line}");
+    }
+
+    fn finish(mut self, counts: &Counts) {
+        let bytes = counts.text_bytes;
+        self.say(&format!("{}, {bytes} bytes of text", documents(counts)));
         for (reason, n) in &counts.skipped {
             eprintln!("  {n} skipped: {reason}");
         }
@@ -231,4 +273,9 @@ impl Notices {
             eprintln!("  {n} marked: {reason}");
         }
     }
+}
+
+fn documents(counts: &Counts) -> String {
+    let plural = if counts.documents == 1 { "" } else { "s" };
+    format!("{} document{plural}", counts.documents)
 }

@@ -1,80 +1,131 @@
-//! Reads a list of HTML files and prints the megabytes per second of text and link extraction.
+//! Our half of `bench/html`: reads pages into memory, then times what it is told to.
 //!
-//! `cargo run --release --example html_speed -- LIST`, where `LIST` holds one path per line. Files
-//! are read into memory first, so that only extraction is timed; the best of three rounds counts.
-//! Where the system tells it (Linux), the time is that of the processor, so that a busy machine
-//! does not matter.
+//! `html_speed LIST SAMPLE`: two files with one path per line, the second a part of the first. Then
+//! commands come on standard input, one a line, and each is answered with a line `SECONDS BYTES`:
+//!
+//! | command | does |
+//! |---|---|
+//! | `text` | text of all pages, mode `henzinger` |
+//! | `links` | the same, and resolved links |
+//! | `content` | main content of the sample |
+//! | `all content` | main content of all pages |
+//! | `jsonl FILE` | documents of a file of JSON lines, with one thread |
+//! | `dump FILE` | writes what was found on the pages of the sample, as JSON lines |
+//!
+//! Seconds are those of the processor (Linux only): of this thread for pages, of the whole process
+//! for files.
 #![expect(clippy::print_stdout, reason = "a command-line tool")]
 
-use std::sync::LazyLock;
-use std::time::Instant;
+use std::io::{self, BufRead, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use arose_corpus::html::{Config, Links, Mode, extract};
 use url::Url;
 
-fn main() {
-    let list = std::env::args().nth(1).expect("usage: html_speed LIST");
-    let list = std::fs::read_to_string(list).expect("the list can be read");
-    let pages: Vec<(Url, String)> = list
-        .lines()
-        .filter_map(|path| {
-            let bytes = std::fs::read(path).ok()?;
-            let url = Url::parse("https://docs.example.org")
-                .ok()?
-                .join(path)
-                .ok()?;
-            Some((url, String::from_utf8_lossy(&bytes).into_owned()))
-        })
-        .collect();
-    let bytes: usize = pages.iter().map(|(_, html)| html.len()).sum();
-    println!("{} pages, {:.1} MB", pages.len(), bytes as f64 / 1e6);
-    for (mode, links) in [
-        (Mode::Henzinger, Links::Skip),
-        (Mode::Henzinger, Links::Collect),
-        (Mode::Content, Links::Skip),
-    ] {
-        let config = Config {
-            mode,
-            links,
-            ..Config::default()
+struct Page {
+    url: Url,
+    html: String,
+}
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [list, sample] = arguments.as_slice() else {
+        return Err(io::Error::other("usage: html_speed LIST SAMPLE"));
+    };
+    let (pages, sample) = (load(list)?, load(sample)?);
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let (command, file) = line.split_once(' ').unwrap_or((&line, ""));
+        let (seconds, bytes) = match (command, file) {
+            ("text", _) => time(&pages, Mode::Henzinger, Links::Skip),
+            ("links", _) => time(&pages, Mode::Henzinger, Links::Collect),
+            ("content", _) => time(&sample, Mode::Content, Links::Skip),
+            ("all", "content") => time(&pages, Mode::Content, Links::Skip),
+            ("jsonl", file) => read_lines(file.into())?,
+            ("dump", file) => dump(&sample, file.into())?,
+            _ => return Err(io::Error::other(format!("no command `{line}`"))),
         };
-        time(
-            &format!("{mode:?}, links {links:?}"),
-            &pages,
-            bytes,
-            &config,
-        );
+        println!("{seconds} {bytes}");
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn load(list: &str) -> io::Result<Vec<Page>> {
+    let root = Url::parse("https://docs.example.org").map_err(io::Error::other)?;
+    let list = std::fs::read_to_string(list)?;
+    let pages = list.lines().map(|path| {
+        let url = root.join(path).map_err(io::Error::other)?;
+        let html = String::from_utf8_lossy(&std::fs::read(path)?).into_owned();
+        Ok(Page { url, html })
+    });
+    pages.collect()
+}
+
+fn time(pages: &[Page], mode: Mode, links: Links) -> (f64, usize) {
+    let config = config(mode, links);
+    let start = thread_seconds();
+    let mut n_found = 0;
+    for page in pages {
+        let found = extract(&page.html, Some(&page.url), &config);
+        n_found += found.text.len() + found.metadata.links.len();
+    }
+    let seconds = thread_seconds() - start;
+    assert!(n_found > 0, "pages hold text");
+    (seconds, pages.iter().map(|page| page.html.len()).sum())
+}
+
+fn config(mode: Mode, links: Links) -> Config {
+    Config {
+        mode,
+        links,
+        ..Config::default()
     }
 }
 
-fn time(name: &str, pages: &[(Url, String)], bytes: usize, config: &Config) {
-    let mut best = f64::INFINITY;
-    let (mut n_text, mut n_links) = (0, 0);
-    for _ in 0..3 {
-        (n_text, n_links) = (0, 0);
-        let start = seconds();
-        for (url, html) in pages {
-            let page = extract(html, Some(url), config);
-            n_text += page.text.len();
-            n_links += page.metadata.links.len();
-        }
-        best = best.min(seconds() - start);
+fn read_lines(file: PathBuf) -> io::Result<(f64, usize)> {
+    let bytes = file.metadata()?.len();
+    let config = arose_corpus::Config {
+        threads: NonZeroUsize::MIN,
+        ..arose_corpus::Config::default()
+    };
+    let start = process_seconds();
+    let documents = arose_corpus::read(&[file], config).map_err(io::Error::other)?;
+    let n_documents = documents.count();
+    let seconds = process_seconds() - start;
+    assert!(n_documents > 0, "lines hold documents");
+    Ok((seconds, usize::try_from(bytes).unwrap_or(usize::MAX)))
+}
+
+fn dump(pages: &[Page], file: PathBuf) -> io::Result<(f64, usize)> {
+    let mut out = io::BufWriter::new(std::fs::File::create(file)?);
+    for page in pages {
+        let all = config(Mode::Henzinger, Links::Collect);
+        let all = extract(&page.html, Some(&page.url), &all);
+        let content = config(Mode::Content, Links::Skip);
+        let content = extract(&page.html, Some(&page.url), &content).text;
+        let n_links = all.metadata.links.len();
+        let line = serde_json::json!({ "text": all.text, "content": content, "links": n_links });
+        writeln!(out, "{line}")?;
     }
-    println!(
-        "{name}: {:.1} MB/s, {:.1} us/page ({n_text} bytes of text, {n_links} links)",
-        bytes as f64 / 1e6 / best,
-        best * 1e6 / pages.len() as f64
-    );
+    out.flush().map(|()| (0.0, 0))
 }
 
 /// Seconds this thread has run.
-fn seconds() -> f64 {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let on_cpu = std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|stat| {
-            let nanoseconds: f64 = stat.split(' ').next()?.parse().ok()?;
-            Some(nanoseconds / 1e9)
-        });
-    on_cpu.unwrap_or_else(|| START.elapsed().as_secs_f64())
+fn thread_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = stat.split(' ').next().and_then(|field| field.parse().ok());
+    nanoseconds.unwrap_or(f64::NAN) / 1e9
+}
+
+/// Seconds all threads have run, in user and system mode.
+fn process_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    ticks
+        .filter_map(|field| field.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
 }

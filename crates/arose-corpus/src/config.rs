@@ -20,7 +20,8 @@ pub struct Config {
     /// Input handed to a worker at a time, in bytes; the output is the same for any size. Default 1
     /// MiB.
     ///
-    /// Memory is about `3 * threads * (block_bytes + the largest record)`.
+    /// Memory is about `3 * threads * (block_bytes + the largest record)`, and up to `8 * threads *
+    /// block_bytes` more for compressed files of many members.
     pub block_bytes: NonZeroUsize,
 }
 
@@ -57,6 +58,8 @@ pub struct Fields {
     /// When it was fetched, ISO 8601 or seconds since 1970. Default `fetched`, `date`, `timestamp`,
     /// `date_download`.
     pub fetched: Vec<String>,
+    /// A number that says how much it matters, for those who must choose. Default none.
+    pub priority: Vec<String>,
 }
 
 impl Default for Fields {
@@ -70,6 +73,7 @@ impl Default for Fields {
             title: names(&["title"]),
             language: names(&["language", "lang"]),
             fetched: names(&["fetched", "date", "timestamp", "date_download"]),
+            priority: Vec::new(),
         }
     }
 }
@@ -85,6 +89,7 @@ impl Fields {
             &self.title,
             &self.language,
             &self.fetched,
+            &self.priority,
         ]
     }
 
@@ -115,10 +120,11 @@ pub(crate) enum Slot {
     Title,
     Language,
     Fetched,
+    Priority,
 }
 
 /// How many slots there are.
-pub(crate) const N_SLOTS: usize = 7;
+pub(crate) const N_SLOTS: usize = 8;
 
 /// How large things may be before they are skipped with a warning.
 ///
@@ -152,7 +158,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Output below this size is never called a bomb: everyone can hold it.
-    const HARMLESS_BYTES: u64 = 16 << 20;
+    pub(crate) const HARMLESS_BYTES: u64 = 16 << 20;
 
     /// Whether `output` bytes out of `input` bytes are too many.
     pub(crate) fn is_bomb(&self, input: u64, output: u64) -> bool {

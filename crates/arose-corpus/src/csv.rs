@@ -106,6 +106,11 @@ impl RowCutter {
         &self.header
     }
 
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
+    }
+
     /// The next rows or notice; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<RowBlock>> {
         let mut rows = Vec::new();
@@ -123,12 +128,31 @@ impl RowCutter {
         if rows.is_empty() {
             return self.pending.take().map(Cut::Skipped);
         }
-        Some(Cut::Block(RowBlock {
+        Some(Cut::Block(self.block(rows)))
+    }
+
+    /// What the row at `position` holds; none if no row starts there.
+    pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        if self.n_columns == 0 || !self.stream.go_to_line(position) {
+            return None;
+        }
+        let row = match self.row()? {
+            Ok(row) => row,
+            Err(item) => return Some(item),
+        };
+        let mut found = None;
+        self.block(vec![row])
+            .read(config, &mut |item| found = Some(item));
+        found
+    }
+
+    fn block(&self, rows: Vec<Cells>) -> RowBlock {
+        RowBlock {
             source: Arc::clone(&self.source),
             columns: self.columns,
             n_columns: self.n_columns,
             rows,
-        }))
+        }
     }
 
     /// The next row, or the notice of a bad one; blank lines are passed over.
@@ -156,6 +180,10 @@ impl RowCutter {
         if split.used > self.record_bytes {
             return Err(self.give_up());
         }
+        if self.is_open(split.used) {
+            let detail = "a quoted cell does not end".to_owned();
+            return Err(self.drop_line(Reason::BadRow, detail));
+        }
         let position = self.stream.position(0);
         let raw = self.stream.window()[..split.used].to_vec();
         self.stream.consume(split.used);
@@ -177,16 +205,30 @@ impl RowCutter {
         (split.used > 0 && split.is_done).then(|| self.finish(split))
     }
 
-    /// Drops the first line of a row that does not end.
+    /// Whether a row has swallowed the rest of the input since its last quote is open.
+    fn is_open(&mut self, n: usize) -> bool {
+        if self.stream.fill(n + 1).len() > n {
+            return false;
+        }
+        let row = &self.stream.window()[..n];
+        let n_lines = memchr::memchr_iter(b'\n', row.trim_ascii_end()).count();
+        n_lines > 0 && memchr::memchr_iter(b'"', row).count() % 2 == 1
+    }
+
     fn give_up(&mut self) -> Item {
+        let detail = format!("a row of more than {} bytes", self.record_bytes);
+        self.drop_line(Reason::TooLarge, detail)
+    }
+
+    /// Drops the first line of a row that does not end.
+    fn drop_line(&mut self, reason: Reason, detail: String) -> Item {
         let place = self.place(self.stream.position(0));
         loop {
             let window = self.stream.fill(CHUNK);
             let (length, end) = (window.len(), memchr::memchr(b'\n', window));
             self.stream.consume(end.map_or(length, |end| end + 1));
             if end.is_some() || length == 0 {
-                let detail = format!("a row of more than {} bytes", self.record_bytes);
-                return place.skipped(Reason::TooLarge, detail);
+                return place.skipped(reason, detail);
             }
         }
     }
@@ -256,7 +298,8 @@ impl Split {
                     self.ends.truncate(self.n_ends);
                     self.is_done = true;
                     // At the end of a stream a row that no line end closes may be cut off.
-                    return !is_last || window[..self.used].ends_with(b"\n");
+                    let is_closed = matches!(window[..self.used], [.., b'\r' | b'\n']);
+                    return !is_last || is_closed;
                 }
                 ReadRecordResult::InputEmpty if !is_last => return false,
                 ReadRecordResult::InputEmpty => {}

@@ -14,7 +14,7 @@ use arose::digest::Digest;
 use crate::html::{ImageTerm, Metadata};
 
 /// One readable document, wherever it came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The name the input gives it: an `id` field, a WARC record id; none for bare files.
     pub id: Option<String>,
@@ -38,6 +38,8 @@ pub struct Document {
     pub digest: Digest,
     /// When it was fetched, in seconds since 1970, UTC.
     pub fetched: Option<i64>,
+    /// How much it matters, where the input says so in a field that was asked for.
+    pub priority: Option<f64>,
     /// The HTTP status it was served with.
     pub status: Option<u16>,
     /// What was wrong with it without making it unreadable.
@@ -71,6 +73,26 @@ impl fmt::Display for Position {
             0 => write!(f, "{}", self.offset),
             inner => write!(f, "{}+{inner}", self.offset),
         }
+    }
+}
+
+impl Position {
+    /// Reads what [`Display`](fmt::Display) writes.
+    ///
+    /// ```
+    /// use arose_corpus::Position;
+    /// assert_eq!(Position::parse("516+20"), Some(Position { offset: 516, inner: 20 }));
+    /// assert_eq!(Position::parse("516+"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (offset, inner) = text.split_once('+').unwrap_or((text, "0"));
+        let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => digits.parse().ok(),
+            false => None,
+        };
+        let (offset, inner) = (number(offset)?, number(inner)?);
+        Some(Self { offset, inner })
     }
 }
 
@@ -182,7 +204,7 @@ impl fmt::Display for Reason {
 }
 
 /// One step of a reader's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// A document.
     Document(Box<Document>),

@@ -149,6 +149,13 @@ fn walked(entry: walkdir::Result<walkdir::DirEntry>) -> Option<Input> {
             let detail = format!("it leads back to {}", ancestor.display());
             place.skipped(Reason::SymlinkLoop, detail)
         }
-        None => place.skipped(Reason::Unreadable, error.to_string()),
+        // The place is told already; only the cause is missing.
+        None => {
+            let cause = error.io_error().map(ToString::to_string);
+            place.skipped(
+                Reason::Unreadable,
+                cause.unwrap_or_else(|| error.to_string()),
+            )
+        }
     }))
 }

@@ -2,8 +2,10 @@
 //!
 //! A JSON line is mostly one long string. A parser that builds a tree copies and hashes everything;
 //! this scanner walks over the top level, steps over values it does not want, and hands back
-//! slices. Strings are crossed by a vectorised search for a quote or backslash, so the cost is
-//! close to that of reading the bytes once; only the wanted strings are unescaped, run by run.
+//! slices. Strings are crossed by a vectorised search for the closing quote, so the cost is close
+//! to that of reading the bytes once. Only the wanted strings are unescaped, and only then are
+//! their escapes looked at, in a single pass: a writer that knows only ASCII escapes every other
+//! letter, so a pass costs.
 //!
 //! It accepts exactly what RFC 8259 accepts, up to 127 nested levels, and forgives three things
 //! that occur in real corpora: control characters in strings, bytes that are not UTF-8 and lone
@@ -24,7 +26,7 @@ pub(crate) enum Value<'a> {
     Other,
 }
 
-/// The inside of a JSON string.
+/// The inside of a JSON string. Its escapes may be flawed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quoted<'a> {
     bytes: &'a [u8],
@@ -34,10 +36,11 @@ pub(crate) struct Quoted<'a> {
 /// Why a line is no JSON object.
 pub(crate) type Flaw = &'static str;
 
-/// Calls `found` with every key and value of the top level of `line`.
+/// Calls `found` with every key and value of the top level of `line`. Escapes in the values are not
+/// looked at: `found` must check each value, or keep and later unescape it, and pass flaws on.
 pub(crate) fn scan<'a>(
     line: &'a [u8],
-    mut found: impl FnMut(Quoted<'a>, Value<'a>),
+    mut found: impl FnMut(Quoted<'a>, Value<'a>) -> Result<(), Flaw>,
 ) -> Result<(), Flaw> {
     let mut scanner = Scanner { bytes: line, at: 0 };
     scanner.space();
@@ -52,7 +55,7 @@ pub(crate) fn scan<'a>(
         loop {
             let key = scanner.key()?;
             let value = scanner.value()?;
-            found(key, value);
+            found(key, value)?;
             scanner.space();
             match scanner.next() {
                 Some(b',') => scanner.space(),
@@ -68,85 +71,175 @@ pub(crate) fn scan<'a>(
     }
 }
 
+impl Value<'_> {
+    /// Whether its escapes are well formed.
+    pub(crate) fn check(&self) -> Result<(), Flaw> {
+        match self {
+            Value::Text(text) => text.check(),
+            Value::Number(_) | Value::Other => Ok(()),
+        }
+    }
+}
+
 impl<'a> Quoted<'a> {
     /// Whether it spells `name`.
     pub(crate) fn is(&self, name: &str) -> bool {
         match self.is_escaped {
             false => self.bytes == name.as_bytes(),
-            true => self.unescape().0 == name,
+            true => self.unescape().is_ok_and(|(text, _)| text == name),
         }
     }
 
     /// The string, and whether anything in it had to be replaced by U+FFFD.
-    pub(crate) fn unescape(&self) -> (Cow<'a, str>, bool) {
+    pub(crate) fn unescape(&self) -> Result<(Cow<'a, str>, bool), Flaw> {
         if !self.is_escaped {
-            return match std::str::from_utf8(self.bytes) {
+            return Ok(match simdutf8::basic::from_utf8(self.bytes) {
                 Ok(text) => (Cow::Borrowed(text), false),
                 Err(_) => (String::from_utf8_lossy(self.bytes), true),
-            };
+            });
         }
-        let (bytes, is_lossy) = unescape_bytes(self.bytes);
-        match String::from_utf8(bytes) {
-            Ok(text) => (Cow::Owned(text), is_lossy),
-            Err(error) => {
-                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                (Cow::Owned(text), true)
-            }
+        let (bytes, is_lossy) = unescape_bytes(self.bytes)?;
+        // Copying what was checked is cheaper than the checking of the standard library.
+        Ok(match simdutf8::basic::from_utf8(&bytes) {
+            Ok(text) => (Cow::Owned(text.to_owned()), is_lossy),
+            Err(_) => (
+                Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+                true,
+            ),
+        })
+    }
+
+    fn check(&self) -> Result<(), Flaw> {
+        let mut rest = self.bytes;
+        while let Some(at) = memchr(b'\\', rest).filter(|_| self.is_escaped) {
+            let after = &rest[at + 1..];
+            let (_, used) = escape(after)?;
+            rest = &after[used..];
         }
+        Ok(())
     }
 }
 
-/// Replaces escapes, all of which the scanner has found to be well formed.
-fn unescape_bytes(mut bytes: &[u8]) -> (Vec<u8>, bool) {
-    let mut out = Vec::with_capacity(bytes.len());
+/// Replaces escapes. Everything is written to its place in one buffer, words rather than bytes, and
+/// what of them was too much is written over.
+fn unescape_bytes(bytes: &[u8]) -> Result<(Vec<u8>, bool), Flaw> {
+    // No escape stands for more bytes than it has.
+    let mut out = vec![0; bytes.len() + 8];
     let mut is_lossy = false;
-    while let Some(run) = memchr(b'\\', bytes) {
-        out.extend_from_slice(&bytes[..run]);
-        let code = bytes.get(run + 1).copied().unwrap_or(b'\\');
-        bytes = bytes.get(run + 2..).unwrap_or_default();
-        match code {
-            b'u' => {
-                let (letter, used) = unescape_unicode(bytes);
-                is_lossy |= letter.is_none();
-                let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
-                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-                bytes = bytes.get(used..).unwrap_or_default();
-            }
-            b'n' => out.push(b'\n'),
-            b't' => out.push(b'\t'),
-            b'r' => out.push(b'\r'),
-            b'b' => out.push(8),
-            b'f' => out.push(12),
-            plain => out.push(plain),
+    let (mut from, mut to) = (0, 0);
+    while from < bytes.len() {
+        let run = copy_run(&bytes[from..], &mut out[to..]);
+        (from, to) = (from + run, to + run);
+        // Escapes often come in rows: letters beyond ASCII, or `\r\n\r\n`.
+        while bytes.get(from) == Some(&b'\\') {
+            let (letter, used) = escape(&bytes[from + 1..])?;
+            is_lossy |= letter.is_none();
+            let mut buffer = [0; 4];
+            let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+            let n = letter.encode_utf8(&mut buffer).len();
+            out[to..to + 4].copy_from_slice(&buffer);
+            (from, to) = (from + 1 + used, to + n);
         }
     }
-    out.extend_from_slice(bytes);
-    (out, is_lossy)
+    out.truncate(to);
+    Ok((out, is_lossy))
 }
+
+/// Copies what comes before a backslash; says how much that is. `to` is 8 bytes longer than `from`
+/// at least.
+fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
+    // The next backslash is often near, and calling the vectorised search costs more than a few
+    // words.
+    const N_WORDS: usize = 4;
+    let words = from.chunks_exact(8).take(N_WORDS);
+    for (n, word) in words.enumerate() {
+        to[8 * n..8 * n + 8].copy_from_slice(word);
+        let word = word.first_chunk().copied().unwrap_or_default();
+        let found = zero_bytes(u64::from_le_bytes(word) ^ spread(b'\\'));
+        if found != 0 {
+            return 8 * n + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let done = 8 * (from.len() / 8).min(N_WORDS);
+    let rest = &from[done..];
+    let run = memchr(b'\\', rest).unwrap_or(rest.len());
+    to[done..done + run].copy_from_slice(&rest[..run]);
+    done + run
+}
+
+/// The letter of the escape whose backslash stands before `after`, none for a lone surrogate, and
+/// the bytes it takes.
+fn escape(after: &[u8]) -> Result<(Option<char>, usize), Flaw> {
+    match after {
+        [b'u', digits @ ..] => unescape_unicode(digits),
+        [code, ..] if SIMPLE[usize::from(*code)] != 0 => {
+            Ok((Some(char::from(SIMPLE[usize::from(*code)])), 1))
+        }
+        _ => Err("an unknown escape"),
+    }
+}
+
+/// What the letter after a backslash stands for; 0 for `u` and for what may not stand there.
+const SIMPLE: [u8; 256] = {
+    let mut table = [0; 256];
+    let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut at = 0;
+    while at < pairs.len() {
+        table[pairs[at] as usize] = pairs[at + 1];
+        at += 2;
+    }
+    table
+};
 
 /// The letter of `XXXX` or `XXXX\uXXXX` at the start, none for a lone surrogate, and the bytes it
-/// takes.
-fn unescape_unicode(bytes: &[u8]) -> (Option<char>, usize) {
-    let first = hex4(bytes);
+/// takes with its `u`.
+fn unescape_unicode(digits: &[u8]) -> Result<(Option<char>, usize), Flaw> {
+    let first = hex4(digits).ok_or("`\\u` without four digits")?;
     if let Some(letter) = char::from_u32(first) {
-        return (Some(letter), 4);
+        return Ok((Some(letter), 5));
     }
     let is_leading = (0xd800..0xdc00).contains(&first);
-    if is_leading && bytes.get(4..6) == Some(br"\u") {
-        let second = hex4(&bytes[6..]);
-        if (0xdc00..0xe000).contains(&second) {
-            let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-            return (char::from_u32(code), 10);
-        }
+    if is_leading
+        && let Some([b'\\', b'u', digits @ ..]) = digits.get(4..)
+        && let Some(second @ 0xdc00..0xe000) = hex4(digits)
+    {
+        let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return Ok((char::from_u32(code), 11));
     }
-    (None, 4)
+    Ok((None, 5))
 }
 
-fn hex4(bytes: &[u8]) -> u32 {
-    let digits = bytes.iter().take(4);
-    digits.fold(0, |code, &b| {
-        code << 4 | char::from(b).to_digit(16).unwrap_or(0)
-    })
+/// The number that four hexadecimal digits at the start spell.
+fn hex4(bytes: &[u8]) -> Option<u32> {
+    let [a, b, c, d] = *bytes.first_chunk()?;
+    let [a, b, c, d] = [a, b, c, d].map(|digit| u32::from(HEX[usize::from(digit)]));
+    let is_hex = (a | b | c | d) & u32::from(NO_DIGIT) == 0;
+    is_hex.then_some(a << 12 | b << 8 | c << 4 | d)
+}
+
+/// In [`HEX`], what is no digit.
+const NO_DIGIT: u8 = 0x80;
+
+/// The value of each hexadecimal digit.
+const HEX: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let digits = b"0123456789abcdef";
+    let mut value = 0;
+    while value < 16 {
+        table[digits[value] as usize] = value as u8;
+        table[digits[value].to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
+    }
+    table
+};
+
+const fn spread(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The top bit of each byte that is zero, up to and with the first; above it there may be others.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(spread(1)) & !word & spread(0x80)
 }
 
 struct Scanner<'a> {
@@ -177,6 +270,7 @@ impl<'a> Scanner<'a> {
             return Err("a key is not in quotes");
         }
         let key = self.string()?;
+        key.check()?;
         self.space();
         if self.next() != Some(b':') {
             return Err("no `:` after a key");
@@ -197,37 +291,29 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The rest of a string whose opening quote has been read.
+    /// The rest of a string whose opening quote has been read. It ends at the first quote after an
+    /// even number of backslashes.
     fn string(&mut self) -> Result<Quoted<'a>, Flaw> {
         const OPEN: Flaw = "a string does not end";
-        let start = self.at;
-        let mut is_escaped = false;
-        loop {
-            let rest = self.bytes.get(self.at..).ok_or(OPEN)?;
-            let run = memchr2(b'"', b'\\', rest).ok_or(OPEN)?;
-            self.at += run + 1;
-            if rest[run] == b'"' {
-                let bytes = &self.bytes[start..self.at - 1];
-                return Ok(Quoted { bytes, is_escaped });
-            }
-            is_escaped = true;
-            self.escape()?;
-        }
-    }
-
-    fn escape(&mut self) -> Result<(), Flaw> {
-        match self.next() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(()),
-            Some(b'u') => {
-                let digits = self.bytes.get(self.at..self.at + 4);
-                self.at += 4;
-                match digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                    true => Ok(()),
-                    false => Err("`\\u` without four digits"),
+        let rest = self.bytes.get(self.at..).ok_or(OPEN)?;
+        let first = memchr2(b'"', b'\\', rest).ok_or(OPEN)?;
+        let is_escaped = rest[first] == b'\\';
+        let mut end = first;
+        if is_escaped {
+            loop {
+                end += memchr(b'"', &rest[end..]).ok_or(OPEN)?;
+                let before = rest[..end].iter().rev();
+                if before.take_while(|&&b| b == b'\\').count() % 2 == 0 {
+                    break;
                 }
+                end += 1;
             }
-            _ => Err("an unknown escape"),
         }
+        self.at += end + 1;
+        Ok(Quoted {
+            bytes: &rest[..end],
+            is_escaped,
+        })
     }
 
     fn number(&mut self) -> Result<&'a [u8], Flaw> {
@@ -298,7 +384,7 @@ impl<'a> Scanner<'a> {
                     self.at += 1;
                     kinds >>= 1;
                 }
-                _ => drop(self.value()?),
+                _ => self.value()?.check()?,
             }
             if self.close(&mut kinds)? {
                 return Ok(());

@@ -7,9 +7,9 @@ use super::*;
 fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
     let mut fields: Vec<(String, Option<String>)> = Vec::new();
     scan(line, |key, value| {
-        let key = key.unescape().0.into_owned();
+        let key = key.unescape()?.0.into_owned();
         let value = match value {
-            Value::Text(text) => Some(text.unescape().0.into_owned()),
+            Value::Text(text) => Some(text.unescape()?.0.into_owned()),
             Value::Number(number) => Some(String::from_utf8_lossy(number).into_owned()),
             Value::Other => None,
         };
@@ -17,6 +17,7 @@ fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
             Some(field) => field.1 = value,
             None => fields.push((key, value)),
         }
+        Ok(())
     })?;
     Ok(fields)
 }
@@ -39,8 +40,9 @@ fn without_numbers(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
     let mut numbers = Vec::new();
     let result = scan(line, |key, value| {
         if matches!(value, Value::Number(_)) {
-            numbers.push(key.unescape().0.into_owned());
+            numbers.push(key.unescape()?.0.into_owned());
         }
+        value.check()
     });
     result.ok()?;
     let mut fields = scanned(line).ok()?;
@@ -94,12 +96,70 @@ fn lone_surrogates_and_bad_bytes_are_replaced_and_told() {
         let mut seen = None;
         let result = scan(line, |_, value| {
             if let Value::Text(text) = value {
-                seen = Some(text.unescape());
+                seen = Some(text.unescape()?);
             }
+            Ok(())
         });
         assert_eq!(result, Ok(()));
         let (text, is_lossy) = seen.expect("one field");
         assert!(is_lossy && text.contains('\u{fffd}'), "{text}");
+    }
+}
+
+/// Wherever in a word the next backslash is.
+#[test]
+fn runs_are_copied() {
+    for n in 0..80 {
+        // What differs from it in one bit, and what the subtraction could borrow from.
+        for filler in [b'a', b']', b'[', b'^', b'"', 0, 1, 0xff, b'\\' ^ 0x80] {
+            let mut bytes = vec![filler; n];
+            let mut out = vec![0; n + 12];
+            assert_eq!(copy_run(&bytes, &mut out), n);
+            assert_eq!(out[..n], bytes);
+            bytes.extend([b'\\', b']', b'\\', filler]);
+            assert_eq!(copy_run(&bytes, &mut out), n);
+            assert_eq!(out[..n], bytes[..n]);
+        }
+    }
+}
+
+#[test]
+fn the_closing_quote_follows_an_even_number_of_backslashes() {
+    check(
+        r#"{"a":"\\\\\"","b":"\\"}"#,
+        &[("a", Some(r#"\\""#)), ("b", Some(r"\"))],
+    );
+    for open in [r#"{"a":"\"}"#, r#"{"a":"\\\"}"#, r#"{"a\":1}"#] {
+        assert!(scanned(open.as_bytes()).is_err(), "{open}");
+    }
+}
+
+/// Escapes are wrong wherever they stand, wanted or not.
+#[test]
+fn flawed_escapes_are_found_everywhere() {
+    for line in [
+        r#"{"a":"\x"}"#,
+        r#"{"a\x":1}"#,
+        r#"{"a":["\u12"]}"#,
+        r#"{"a":{"b":"\ud83c\u"}}"#,
+        r#"{"a":{"\x":1}}"#,
+    ] {
+        assert!(parsed(line.as_bytes()).is_none(), "{line}");
+        assert!(
+            scan(line.as_bytes(), |_, value| value.check()).is_err(),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn hexadecimal_digits() {
+    for code in 0..=0xffff_u32 {
+        assert_eq!(hex4(format!("{code:04x}").as_bytes()), Some(code));
+        assert_eq!(hex4(format!("{code:04X}..").as_bytes()), Some(code));
+    }
+    for bad in [&b"123"[..], b"12g4", b"+123", b"12 4", b"\xff123"] {
+        assert_eq!(hex4(bad), None);
     }
 }
 
@@ -163,6 +223,22 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
+/// A piece of a JSON string.
+fn part() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[ -!#-\\[\\]-~]{0,40}",
+        2 => "[é玫🌹]{1,9}",
+        2 => proptest::sample::select(vec!["\\n", "\\r\\n", "\\\"", "\\\\", "\\/", "\\t", "\\b", "\\f"])
+            .prop_map(str::to_owned),
+        4 => proptest::collection::vec(any::<char>(), 1..9).prop_map(|letters| {
+            let mut units = [0; 2];
+            let units = letters.iter().flat_map(|letter| letter.encode_utf16(&mut units).to_vec());
+            units.map(|unit| format!("\\u{unit:04x}")).collect()
+        }),
+        1 => any::<u16>().prop_map(|unit| format!("\\u{unit:04X}")),
+    ]
+}
+
 proptest! {
     #[test]
     fn agrees_with_a_full_parser_on_objects(fields in proptest::collection::vec((".{0,6}", tree()), 0..6)) {
@@ -196,6 +272,37 @@ proptest! {
         } else if let Some(fields) = ours {
             let is_huge = String::from_utf8_lossy(&line).to_lowercase().contains('e');
             prop_assert!(is_huge, "accepted {:?}", fields);
+        }
+    }
+
+    /// Strings of every mixture of letters and escapes, some of them broken.
+    #[test]
+    fn strings_agree_with_a_full_parser(
+        parts in proptest::collection::vec(part(), 0..40),
+        edit in proptest::option::of((any::<proptest::sample::Index>(), "[0-9a-gu\\\\\"nx]")),
+    ) {
+        let mut line = format!("{{\"a\":\"{}\"}}", parts.concat()).into_bytes();
+        if let Some((index, letter)) = edit {
+            let at = index.index(line.len());
+            line[at] = letter.as_bytes()[0];
+        }
+        prop_assume!(std::str::from_utf8(&line).is_ok());
+        let mut is_lossy = false;
+        let ours = scan(&line, |_, value| {
+            if let Value::Text(text) = value {
+                // Looking alone must tell the same as unescaping.
+                assert_eq!(text.check().err(), text.unescape().err());
+                is_lossy |= text.unescape()?.1;
+            }
+            Ok(())
+        });
+        match parsed(&line) {
+            Some(fields) => {
+                prop_assert!(ours.is_ok() && !is_lossy);
+                prop_assert_eq!(scanned(&line), Ok(fields));
+            }
+            // Lone surrogates are forgiven here.
+            None => prop_assert!(ours.is_err() || is_lossy),
         }
     }
 

@@ -24,12 +24,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod charset;
 mod config;
 mod csv;
 mod document;
 mod error;
 mod feed;
+mod fetch;
 mod headers;
 pub mod html;
 mod http;
@@ -37,6 +39,7 @@ mod input;
 mod json;
 mod keep;
 mod lines;
+mod member;
 mod open;
 mod parquet;
 mod payload;
@@ -52,6 +55,7 @@ pub use arose::digest::Digest;
 pub use config::{Config, Fields, Limits, Statuses};
 pub use document::{Counts, Document, Item, Position, Reason, Warning};
 pub use error::Error;
-pub use keep::{Kept, keep};
+pub use fetch::fetch;
+pub use keep::{Kept, is_plain_json_lines, keep, keep_ranges};
 pub use read::{Documents, read, read_from, read_map};
 pub use write::{ParquetWriter, write_json};

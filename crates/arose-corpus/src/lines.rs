@@ -9,8 +9,8 @@ use std::sync::Arc;
 use memchr::{memchr, memrchr};
 
 use crate::config::{Config, Fields, N_SLOTS};
-use crate::document::{Item, Reason};
-use crate::json::{self, Quoted, Value};
+use crate::document::{Item, Position, Reason};
+use crate::json::{self, Flaw, Quoted, Value};
 use crate::raw::CHUNK;
 use crate::row::{Place, Row};
 use crate::stream::{Places, Stream};
@@ -49,6 +49,11 @@ impl LineCutter {
         }
     }
 
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
+    }
+
     /// The next block or notice; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<LineBlock>> {
         let mut want = self.block_bytes;
@@ -73,6 +78,41 @@ impl LineCutter {
                 ));
             }
             return (length > 0).then(|| self.cut(length));
+        }
+    }
+
+    /// What the line at `position` holds; none if no line starts there.
+    pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        if !self.stream.go_to_line(position) {
+            return None;
+        }
+        let n = self.line_end()?;
+        let line = &self.stream.window()[..n];
+        let line = match line.strip_prefix(b"\xef\xbb\xbf") {
+            Some(rest) if position == Position::default() => rest,
+            _ => line,
+        };
+        let item = read_line(line, Place::new(&self.source, position), config);
+        self.stream.consume(n);
+        Some(item)
+    }
+
+    /// The length of the line at hand; none if it is too long or broken off.
+    fn line_end(&mut self) -> Option<usize> {
+        let mut want = CHUNK;
+        loop {
+            let window = self.stream.fill(want);
+            if let Some(end) = memchr(b'\n', window) {
+                return Some(end);
+            }
+            let length = window.len();
+            if length > self.line_bytes {
+                return None;
+            }
+            if !self.stream.is_flowing() {
+                return self.stream.has_ended().then_some(length);
+            }
+            want = length.max(CHUNK) * 2;
         }
     }
 
@@ -141,9 +181,11 @@ fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
         return long_line(&place, config.limits.line_bytes);
     }
     let mut found = Found::default();
-    match json::scan(line, |key, value| found.offer(key, value, &config.fields)) {
+    let row = json::scan(line, |key, value| found.offer(key, value, &config.fields))
+        .and_then(|()| found.into_row());
+    match row {
         Err(flaw) => place.skipped(Reason::NotAnObject, flaw),
-        Ok(()) => found.into_row().into_item(place, config),
+        Ok(row) => row.into_item(place, config),
     }
 }
 
@@ -152,29 +194,39 @@ fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
 struct Found<'a>([Option<(usize, Value<'a>)>; N_SLOTS]);
 
 impl<'a> Found<'a> {
-    fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) {
+    /// Keeps a value that is wanted; checks the others, which nobody will look at again.
+    fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) -> Result<(), Flaw> {
+        let mut is_kept = false;
         for (best, names) in self.0.iter_mut().zip(fields.lists()) {
             let Some(rank) = names.iter().position(|name| key.is(name)) else {
                 continue;
             };
             let is_better = best.as_ref().is_none_or(|(known, _)| rank <= *known);
             let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
-            match value {
+            let replaced = match value {
                 // Of equal keys the last counts, even if it holds nothing of use.
-                Value::Other if is_gone => *best = None,
-                Value::Other => {}
-                _ if is_better => *best = Some((rank, value)),
-                _ => {}
-            }
+                Value::Other if is_gone => best.take(),
+                Value::Other => None,
+                _ if is_better => {
+                    is_kept = true;
+                    best.replace((rank, value))
+                }
+                _ => None,
+            };
+            replaced.map_or(Ok(()), |(_, value)| value.check())?;
+        }
+        match is_kept {
+            true => Ok(()),
+            false => value.check(),
         }
     }
 
-    fn into_row(self) -> Row<'a> {
+    fn into_row(self) -> Result<Row<'a>, Flaw> {
         let mut row = Row::default();
         for (slot, best) in row.values.iter_mut().zip(self.0) {
             *slot = match best {
                 Some((_, Value::Text(text))) => {
-                    let (text, is_lossy) = text.unescape();
+                    let (text, is_lossy) = text.unescape()?;
                     row.is_malformed |= is_lossy;
                     Some(text)
                 }
@@ -182,6 +234,6 @@ impl<'a> Found<'a> {
                 Some((_, Value::Other)) | None => None,
             };
         }
-        row
+        Ok(row)
     }
 }

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::ahead::Ahead;
 use crate::config::Config;
 use crate::csv::{RowBlock, RowCutter};
 use arose::digest::Digest;
@@ -17,11 +18,12 @@ use crate::document::{Document, Item, Position, Reason};
 use crate::input::{Input, Origin, unreadable};
 use crate::json;
 use crate::lines::{Cut, LineBlock, LineCutter};
+use crate::member::Packing;
 use crate::parquet::{OnDisk, RowGroup, Table};
 use crate::payload::{self, Kind};
 use crate::raw::{CHUNK, Handle};
 use crate::row::Place;
-use crate::stream::{Packing, Stream};
+use crate::stream::Stream;
 use crate::warc::cut::{Blocks, Record, RecordCutter};
 use crate::warc::dialect::Dialect;
 
@@ -140,6 +142,22 @@ impl Open {
         }
     }
 
+    /// Lets other threads decode ahead of this one, where the input is a packed file of records.
+    pub(crate) fn read_ahead(&mut self, config: &Config) -> Option<Arc<Ahead>> {
+        let (source, stream) = match self {
+            Open::Lines(cutter) => cutter.stream(),
+            Open::Rows(cutter) => cutter.stream(),
+            Open::Records(cutter) => cutter.stream(),
+            Open::Table(_) | Open::Whole(_) | Open::Skipped(_) => return None,
+        };
+        let is_useful = stream.packing() != Packing::Plain && config.threads.get() > 1;
+        if !is_useful || !stream.can_seek() {
+            return None;
+        }
+        let file = open_file(source).ok()?;
+        Some(stream.read_ahead(file, config))
+    }
+
     /// The next part; none at the end.
     pub(crate) fn next(&mut self) -> Option<Task> {
         match self {
@@ -208,7 +226,7 @@ fn read_records(records: &[Result<Record, Item>], config: &Config, sink: &mut dy
 }
 
 impl Whole {
-    fn read(mut self, config: &Config) -> Item {
+    pub(crate) fn read(mut self, config: &Config) -> Item {
         let place = Place::new(&self.source, Position::default());
         let limit = config.limits.record_bytes;
         if self.stream.fill(limit + 1).len() > limit {
@@ -300,7 +318,7 @@ pub(crate) fn sniff(head: &[u8], path: &Path, origin: Origin, config: &Config) -
         });
     }
     let line = unmarked.split(|&b| b == b'\n').next().unwrap_or_default();
-    let is_object = json::scan(line, |_, _| {}).is_ok();
+    let is_object = json::scan(line, |_, value| value.check()).is_ok();
     match inner_extension(path).as_str() {
         "jsonl" | "ndjson" => Some(Format::JsonLines),
         "json" if is_object => Some(Format::JsonLines),

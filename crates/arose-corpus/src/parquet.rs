@@ -6,6 +6,7 @@
 //! a panic inside it is taken as damage, too.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,9 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection,
+};
 use parquet::errors::ParquetError;
 
 use crate::config::{Config, N_SLOTS};
@@ -100,6 +103,27 @@ impl Table {
         self.next_row += u64::try_from(group.num_rows()).unwrap_or(0);
         Some(task)
     }
+
+    /// What the rows at these positions hold; none where there is no row.
+    pub(crate) fn rows_at(mut self, positions: &[Position], config: &Config) -> Vec<Option<Item>> {
+        let mut rows: Vec<u64> = positions.iter().map(|position| position.offset).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let mut rest = rows.as_slice();
+        let mut found = BTreeMap::new();
+        while let Some(group) = self.next() {
+            let n_inside = rest.partition_point(|&row| row < self.next_row);
+            let (inside, after) = rest.split_at(n_inside);
+            if !inside.is_empty() {
+                group.read_chosen(inside, config, &mut |item| {
+                    found.insert(item.place().1, item);
+                });
+            }
+            rest = after;
+        }
+        let items = positions.iter().map(|position| found.remove(position));
+        items.collect()
+    }
 }
 
 /// Reads a footer.
@@ -117,17 +141,43 @@ pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, ParquetError>) -> Resul
 impl RowGroup {
     /// Makes a document of every row.
     pub(crate) fn read(&self, config: &Config, sink: &mut dyn FnMut(Item)) {
-        let mut row = self.first_row;
-        let mut result = self.batches(config);
+        self.read_rows(self.first_row.., None, config, sink);
+    }
+
+    /// Makes a document of each of these rows, which must ascend and lie in this group.
+    fn read_chosen(&self, rows: &[u64], config: &Config, sink: &mut dyn FnMut(Item)) {
+        let ranges = rows.iter().filter_map(|row| {
+            let index = usize::try_from(row - self.first_row).ok()?;
+            Some(index..index + 1)
+        });
+        let selection = RowSelection::from_consecutive_ranges(ranges, self.n_rows());
+        self.read_rows(rows.iter().copied(), Some(selection), config, sink);
+    }
+
+    fn n_rows(&self) -> usize {
+        let group = self.metadata.metadata().row_group(self.group);
+        usize::try_from(group.num_rows()).unwrap_or(0)
+    }
+
+    /// Makes documents of the selected rows, whose numbers are given, too.
+    fn read_rows(
+        &self,
+        mut rows: impl Iterator<Item = u64>,
+        selection: Option<RowSelection>,
+        config: &Config,
+        sink: &mut dyn FnMut(Item),
+    ) {
+        let mut result = self.batches(selection, config);
         while let Ok(batches) = &mut result {
             match guarded(|| batches.next().transpose().map_err(ParquetError::from)) {
-                Ok(Some(batch)) => row += self.read_batch(&batch, row, config, sink),
+                Ok(Some(batch)) => self.read_batch(&batch, &mut rows, config, sink),
                 Ok(None) => return,
                 Err(error) => result = Err(error),
             }
         }
         if let Err(error) = result {
-            let place = Place::new(&self.source, at_row(row));
+            let lost = rows.next().unwrap_or(self.first_row);
+            let place = Place::new(&self.source, at_row(lost));
             sink(place.skipped(
                 Reason::BadParquet,
                 format!("row group {}: {error}", self.group),
@@ -137,40 +187,44 @@ impl RowGroup {
 
     fn batches(
         &self,
+        selection: Option<RowSelection>,
         config: &Config,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>>, ParquetError>
     {
         let file = File::open(self.file.path())?;
         let group = self.metadata.metadata().row_group(self.group);
-        let n_rows = usize::try_from(group.num_rows()).unwrap_or(0).max(1);
         let n_bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
         // Batches of about one block, so that long texts do not pile up.
-        let rows_per_block = config.block_bytes.get() / (n_bytes / n_rows).max(1);
+        let rows_per_block = config.block_bytes.get() / (n_bytes / self.n_rows().max(1)).max(1);
         guarded(|| {
             let schema = self.metadata.metadata().file_metadata().schema_descr();
             let mask = ProjectionMask::roots(schema, self.columns.iter().flatten().copied());
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-                .with_projection(mask)
-                .with_row_groups(vec![self.group])
-                .with_batch_size(rows_per_block.clamp(1, 8192))
-                .build()
+            let builder =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                    .with_projection(mask)
+                    .with_row_groups(vec![self.group])
+                    .with_batch_size(rows_per_block.clamp(1, 8192));
+            match selection {
+                Some(selection) => builder.with_row_selection(selection).build(),
+                None => builder.build(),
+            }
         })
     }
 
     fn read_batch(
         &self,
         batch: &RecordBatch,
-        first_row: u64,
+        rows: &mut dyn Iterator<Item = u64>,
         config: &Config,
         sink: &mut dyn FnMut(Item),
-    ) -> u64 {
+    ) {
         let names = self.metadata.schema().fields();
         let arrays = self.columns.map(|column| {
             let name = names.get(column?)?.name();
             batch.column_by_name(name)
         });
-        for i in 0..batch.num_rows() {
-            let place = Place::new(&self.source, at_row(first_row + i as u64));
+        for (i, row) in (0..batch.num_rows()).zip(rows) {
+            let place = Place::new(&self.source, at_row(row));
             let mut row = Row::default();
             for (value, array) in row.values.iter_mut().zip(&arrays) {
                 let cell = array.and_then(|array| cell(array, i));
@@ -179,7 +233,6 @@ impl RowGroup {
             }
             sink(row.into_item(place, config));
         }
-        batch.num_rows() as u64
     }
 }
 

@@ -67,6 +67,18 @@ impl Raw {
         self.ahead()
     }
 
+    /// Reads on to a place without anyone looking at what lies before it. Nothing is left out: the
+    /// buffer is the same as if it had been consumed piece by piece.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        while self.offset() < offset {
+            let missing = usize::try_from(offset - self.offset()).unwrap_or(usize::MAX);
+            if self.fill(1).is_empty() {
+                return;
+            }
+            self.consume(missing.min(self.ahead().len()));
+        }
+    }
+
     /// Makes a place of the buffer the next one: of what is remembered or what is ahead, whichever
     /// is nearest.
     pub(crate) fn go_to(&mut self, offset: u64) {

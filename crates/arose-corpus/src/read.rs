@@ -7,7 +7,8 @@
 //! files. Cutting is cheap next to the work inside a task, so it needs no thread of its own: each
 //! worker takes the lock of the [`Plan`], cuts the next task, queues the receiving end of a fresh
 //! channel for its results, lets go and works. The consumer takes the receiving ends in the order
-//! in which they were queued and empties one after the other.
+//! in which they were queued and empties one after the other. A worker that finds the lock taken
+//! decodes ahead of the one that has it (see [`ahead`](crate::ahead)) and tries again.
 //!
 //! Bounds: the queue holds at most two tasks per thread and each channel one batch, so a worker
 //! that is ahead waits. It cannot wait for ever: the oldest task always has a worker that needs no
@@ -19,9 +20,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 
+use crate::ahead::Board;
 use crate::config::Config;
 use crate::document::{Counts, Item};
 use crate::error::Error;
@@ -89,14 +91,17 @@ impl<T: Send + 'static> Documents<T> {
     ) -> Self {
         let n_threads = config.threads.get();
         let (queue, tasks) = sync_channel(2 * n_threads);
+        let board = Arc::new(Board::default());
         let plan = Plan {
             inputs,
             small_files: Vec::new(),
             open: None,
+            board: Arc::clone(&board),
             queue,
         };
         let shared = Arc::new(Shared {
             plan: Mutex::new(plan),
+            board,
             config,
             work,
         });
@@ -186,6 +191,7 @@ struct Plan<T> {
     /// Files to be handed out together.
     small_files: Vec<Input>,
     open: Option<Open>,
+    board: Arc<Board>,
     /// Where results are announced.
     queue: SyncSender<Receiver<Message<T>>>,
 }
@@ -207,7 +213,8 @@ impl<T> Plan<T> {
                     }
                 }
                 Some(input) => {
-                    self.open = Some(Open::new(input, config));
+                    let open = self.open.insert(Open::new(input, config));
+                    self.board.post(open.read_ahead(config).as_ref());
                     if !self.small_files.is_empty() {
                         return self.take_files();
                     }
@@ -225,6 +232,9 @@ impl<T> Plan<T> {
 
 struct Shared<T, F> {
     plan: Mutex<Plan<T>>,
+    /// What to do while another worker has the plan. Its lock is taken under that of the plan, or
+    /// alone.
+    board: Arc<Board>,
     config: Config,
     work: F,
 }
@@ -240,12 +250,24 @@ impl<T, F: Fn(Item) -> T> Shared<T, F> {
     }
 
     fn take_task(&self) -> Option<(Task, SyncSender<Message<T>>)> {
-        // A lock that a panic left behind means that the run has failed.
-        let mut plan = self.plan.lock().ok()?;
+        let mut plan = self.lock_plan()?;
         let task = plan.next(&self.config)?;
         let (sender, receiver) = sync_channel(1);
         plan.queue.send(receiver).ok()?;
         Some((task, sender))
+    }
+
+    /// Waits for the plan, decoding ahead of whoever has it. A lock that a panic left behind means
+    /// that the run has failed.
+    fn lock_plan(&self) -> Option<MutexGuard<'_, Plan<T>>> {
+        loop {
+            match self.plan.try_lock() {
+                Ok(plan) => return Some(plan),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) if self.board.help() => {}
+                Err(TryLockError::WouldBlock) => return self.plan.lock().ok(),
+            }
+        }
     }
 
     fn run(&self, task: Task, results: &SyncSender<Message<T>>) -> Option<()> {

@@ -52,6 +52,7 @@ impl Place {
             position: self.position,
             digest,
             fetched: None,
+            priority: None,
             status: None,
             warnings: Vec::new(),
         }
@@ -96,12 +97,15 @@ impl Row<'_> {
         let warnings = notes.map(|(reason, detail)| place.warning(reason, detail));
         let warnings = warnings.collect();
         let fetched = self.take(Slot::Fetched).and_then(|date| time::parse(&date));
+        let priority = self.take(Slot::Priority);
+        let priority = priority.and_then(|number| number.trim().parse().ok());
         Item::Document(Box::new(Document {
             id: self.take(Slot::Id),
             url: self.take(Slot::Url),
             title: self.take(Slot::Title).or(page.title),
             language: self.take(Slot::Language).or(page.language),
             fetched,
+            priority,
             images: page.images,
             page: page.metadata,
             warnings,

@@ -12,37 +12,22 @@
 //! decoder noticed, since inflate notices late. So one bad member costs one record and one warning,
 //! the work stays linear, and no seeking is needed: pipes are read as well as files.
 //!
+//! Members are decoded one after another as they are needed, or taken from what other threads have
+//! decoded [ahead](Stream::read_ahead). Only members that are whole and sound come from there, and
+//! only if one starts exactly where the last one ended, so the output is the same either way.
+//!
 //! A member that grows beyond the allowed expansion is treated as damaged. A member cut off by the
 //! end of the file ends the stream.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::Arc;
 
-use flate2::{Decompress, FlushDecompress, Status};
-use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
-
-use crate::config::Limits;
+use crate::ahead::{Ahead, Decoded};
+use crate::config::{Config, Limits};
 use crate::document::{Position, Reason};
+use crate::member::{Member, Packing};
 use crate::raw::{CHUNK, Handle, MEMORY, Raw};
-
-/// How a file is packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
-impl Packing {
-    /// Told from the first bytes.
-    pub(crate) fn sniff(head: &[u8]) -> Self {
-        match head {
-            [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Packing::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
-            [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => Packing::Zstd,
-            _ => Packing::Plain,
-        }
-    }
-}
 
 /// A place where the stream is interrupted.
 #[derive(Debug, Clone)]
@@ -103,7 +88,11 @@ pub(crate) struct Stream {
     raw: Raw,
     limits: Limits,
     member: Option<Member>,
-    dictionary: Option<Vec<u8>>,
+    dictionary: Option<Arc<[u8]>>,
+    /// Where other threads put members they decode before this one needs them.
+    ahead: Option<Arc<Ahead>>,
+    /// Members decoded ahead, those of one range.
+    decoded: Option<Decoded>,
     window: Vec<u8>,
     /// Consumed bytes at the start of `window`.
     used: usize,
@@ -128,6 +117,8 @@ impl Stream {
             limits: limits.clone(),
             member: None,
             dictionary: None,
+            ahead: None,
+            decoded: None,
             window: Vec::new(),
             used: 0,
             index: 0,
@@ -149,6 +140,14 @@ impl Stream {
     /// How the input is packed.
     pub(crate) fn packing(&self) -> Packing {
         self.places.packing
+    }
+
+    /// Lets other threads decode members before this one comes to them, out of the same `file`,
+    /// opened anew.
+    pub(crate) fn read_ahead(&mut self, file: File, config: &Config) -> Arc<Ahead> {
+        let (packing, dictionary) = (self.places.packing, self.dictionary.clone());
+        let ahead = Ahead::new(file, packing, dictionary, self.raw.offset(), config);
+        Arc::clone(self.ahead.insert(Arc::new(ahead)))
     }
 
     /// The bytes at hand.
@@ -252,6 +251,45 @@ impl Stream {
         true
     }
 
+    /// Goes to a position, by reading on if it lies ahead in the same member; whether it got there.
+    pub(crate) fn go_to(&mut self, position: Position) -> bool {
+        let here = self.place();
+        let on = here.filter(|here| here.offset == position.offset);
+        let on = on.and_then(|here| position.inner.checked_sub(here.inner));
+        match on {
+            Some(n) => self.skip(n) == n,
+            None => self.seek(position),
+        };
+        self.place() == Some(position)
+    }
+
+    /// Like [`go_to`](Self::go_to), but only to where a line starts.
+    pub(crate) fn go_to_line(&mut self, position: Position) -> bool {
+        if self.place() == Some(position) {
+            return true;
+        }
+        let before = match (self.places.packing, position.offset, position.inner) {
+            (Packing::Plain, 0, _) | (Packing::Gzip | Packing::Zstd, _, 0) => None,
+            (Packing::Plain, offset, inner) => Some((offset - 1, inner)),
+            (Packing::Gzip | Packing::Zstd, offset, inner) => Some((offset, inner - 1)),
+        };
+        let Some((offset, inner)) = before else {
+            return self.go_to(position);
+        };
+        if !self.go_to(Position { offset, inner }) || !matches!(self.window()[0], b'\n' | b'\r') {
+            return false;
+        }
+        self.consume(1);
+        self.place() == Some(position)
+    }
+
+    /// The position of the next byte; none if there is none.
+    fn place(&mut self) -> Option<Position> {
+        // A member is noted when its first byte is unpacked.
+        let is_byte = !self.fill(1).is_empty();
+        is_byte.then(|| self.position(0))
+    }
+
     /// Steps over `n` bytes of output without holding them; says how many there were.
     pub(crate) fn skip(&mut self, n: u64) -> u64 {
         let mut left = n;
@@ -278,7 +316,7 @@ impl Stream {
 
     /// Decodes a little more, starting a member if none is open.
     fn decode_step(&mut self) {
-        if self.member.is_none() && !self.open_member() {
+        if self.member.is_none() && (self.take_decoded() || !self.open_member()) {
             return;
         }
         let Some(member) = &mut self.member else {
@@ -303,6 +341,31 @@ impl Stream {
                 }
             }
         }
+    }
+
+    /// Takes the member at the next byte if it was decoded ahead.
+    fn take_decoded(&mut self) -> bool {
+        let Some(ahead) = &self.ahead else {
+            return false;
+        };
+        let offset = self.raw.offset();
+        if !self
+            .decoded
+            .as_ref()
+            .is_some_and(|decoded| decoded.covers(offset))
+        {
+            self.decoded = ahead.take(offset);
+        }
+        let decoded = self.decoded.take();
+        let member = decoded.as_ref().and_then(|decoded| decoded.member(offset));
+        if let Some((end, content)) = member {
+            self.note_member(offset);
+            self.window.extend_from_slice(content);
+            self.raw.skip_to(end);
+        }
+        let is_taken = member.is_some();
+        self.decoded = decoded;
+        is_taken
     }
 
     /// Opens the member at the next byte; not at the end of the input or at bytes that start none.
@@ -417,90 +480,9 @@ impl Stream {
     }
 }
 
-/// One member being decoded.
-struct Member {
-    decoder: Unpacker,
-    read: u64,
-    written: u64,
-}
-
-enum Unpacker {
-    Gzip(Decompress),
-    Zstd(Decoder<'static>),
-}
-
-/// What one call of a decoder did.
-struct Step {
-    read: usize,
-    written: usize,
-    ended: bool,
-}
-
-impl Member {
-    fn new(packing: Packing, dictionary: Option<&[u8]>) -> Option<Self> {
-        let decoder = match packing {
-            Packing::Plain => return None,
-            Packing::Gzip => Unpacker::Gzip(Decompress::new_gzip(15)),
-            Packing::Zstd => Unpacker::Zstd(match dictionary {
-                Some(dictionary) => Decoder::with_dictionary(dictionary).ok()?,
-                None => Decoder::new().ok()?,
-            }),
-        };
-        Some(Self {
-            decoder,
-            read: 0,
-            written: 0,
-        })
-    }
-
-    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, String> {
-        output.reserve(CHUNK);
-        let before = output.len();
-        let (read, ended) = match &mut self.decoder {
-            Unpacker::Gzip(decoder) => inflate(decoder, input, output)?,
-            Unpacker::Zstd(decoder) => unzstd(decoder, input, output)?,
-        };
-        let written = output.len() - before;
-        self.read += read as u64;
-        self.written += written as u64;
-        Ok(Step {
-            read,
-            written,
-            ended,
-        })
-    }
-}
-
-fn inflate(
-    decoder: &mut Decompress,
-    input: &[u8],
-    output: &mut Vec<u8>,
-) -> Result<(usize, bool), String> {
-    let before = decoder.total_in();
-    let status = decoder
-        .decompress_vec(input, output, FlushDecompress::None)
-        .map_err(|error| error.to_string())?;
-    let read = usize::try_from(decoder.total_in() - before).unwrap_or(input.len());
-    Ok((read, status == Status::StreamEnd))
-}
-
-fn unzstd(
-    decoder: &mut Decoder<'static>,
-    input: &[u8],
-    output: &mut Vec<u8>,
-) -> Result<(usize, bool), String> {
-    let before = output.len();
-    let mut source = InBuffer::around(input);
-    let mut sink = OutBuffer::around_pos(output, before);
-    let hint = decoder
-        .run(&mut source, &mut sink)
-        .map_err(|error| error.to_string())?;
-    Ok((source.pos(), hint == 0))
-}
-
 /// The dictionary frame that a `.warc.zst` file may start with: a skippable frame, itself possibly
 /// compressed.
-fn read_dictionary(raw: &mut Raw) -> Option<Vec<u8>> {
+fn read_dictionary(raw: &mut Raw) -> Option<Arc<[u8]>> {
     const MAGIC: [u8; 4] = 0x184d_2a5d_u32.to_le_bytes();
     const LARGEST: usize = 8 << 20;
     let head = raw.fill(8);
@@ -511,8 +493,8 @@ fn read_dictionary(raw: &mut Raw) -> Option<Vec<u8>> {
     }
     let content = raw.fill(8 + size).get(8..8 + size)?;
     match Packing::sniff(content) {
-        Packing::Zstd => zstd::bulk::decompress(content, LARGEST).ok(),
-        _ => Some(content.to_vec()),
+        Packing::Zstd => zstd::bulk::decompress(content, LARGEST).ok().map(Arc::from),
+        _ => Some(Arc::from(content)),
     }
 }
 

@@ -1,4 +1,36 @@
 //! Exact and near duplicates in files, from the input to the documents kept, with evidence.
+//!
+//! [`run`] does the whole job: it reads a corpus, finds the documents that are alike, keeps one of
+//! each group and writes what it did into a folder. The job is a row of stages over immutable
+//! files, so its memory is a setting and a run that was killed goes on where it was:
+//!
+//! ```text
+//! read ─► exact ─► candidates ─► verify ─► cluster ─► write
+//! ```
+//!
+//! The result depends on the input and on [`Config`], but neither on the number of threads nor on
+//! the memory.
 #![forbid(unsafe_code)]
 
+mod column;
+mod config;
+mod error;
+pub mod evaluate;
 pub mod index;
+mod job;
+mod names;
+mod plan;
+mod progress;
+mod record;
+pub mod report;
+mod scheme;
+mod sorter;
+mod stage;
+mod work;
+
+pub use config::{Config, Keep, Verify};
+pub use error::Error;
+pub use job::{method, promise, run};
+pub use plan::{Plan, plan};
+pub use progress::{Progress, STAGES, Snapshot};
+pub use work::Start;

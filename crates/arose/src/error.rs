@@ -1,9 +1,9 @@
-//! What can be wrong with a setting.
+//! What can be wrong with a setting, or with the data of an estimate.
 
-/// A setting that no algorithm here can work with.
+/// A setting that no algorithm here can work with, or data that no estimate can be made from.
 ///
-/// Bad documents are never errors: any text has tokens, even if none. Only settings fail, and they
-/// fail once, where they are made.
+/// Bad documents are never errors: any text has tokens, even if none. Settings fail once, where
+/// they are made. Samples fail when they hold no answer to the question asked of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,6 +16,14 @@ pub enum Error {
         value: String,
         /// What would be accepted.
         expected: &'static str,
+    },
+    /// The data do not determine what was to be estimated.
+    #[error("no estimate of {quantity}: {reason}")]
+    NoEstimate {
+        /// What was to be estimated.
+        quantity: &'static str,
+        /// What the data lack.
+        reason: String,
     },
 }
 
@@ -31,5 +39,10 @@ impl Error {
             value,
             expected,
         }
+    }
+
+    pub(crate) fn no_estimate(quantity: &'static str, reason: impl ToString) -> Self {
+        let reason = reason.to_string();
+        Self::NoEstimate { quantity, reason }
     }
 }

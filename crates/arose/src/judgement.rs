@@ -186,13 +186,21 @@ pub fn by_c_sim(judged: &[Judged]) -> [Tally; 4] {
     C_SIM_BINS.map(|bin| tally_where(judged, |pair| bin.contains(&pair.c_sim)))
 }
 
-/// Bounds that hold the true share at the confidence asked for.
+/// Bounds that hold the true value at the confidence asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The least plausible share.
+    /// The least plausible value.
     pub low: f64,
-    /// The greatest plausible share.
+    /// The greatest plausible value.
     pub high: f64,
+}
+
+impl Interval {
+    /// Whether `value` is among the plausible ones.
+    #[must_use]
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
 }
 
 /// Wilson's interval for the share of successes in the population, `z` standard errors wide either

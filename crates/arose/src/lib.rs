@@ -38,6 +38,7 @@
 //! | decide, and say why | [`rule`], [`site`] |
 //! | group and keep | [`cluster`] |
 //! | judge the result | [`judgement`], [`exact`] |
+//! | estimate how large an index is and how much two of them share | [`estimate`] |
 //!
 //! What is absent, on purpose: no input or output, no clock, no thread, no randomness without a
 //! seed ([`mix`]). The same input and settings give the same values on every machine; values that
@@ -55,6 +56,7 @@ pub mod digest;
 pub mod doc;
 pub mod eight_byte;
 mod error;
+pub mod estimate;
 pub mod exact;
 pub mod feature;
 pub mod filter;

@@ -5,4 +5,5 @@
 mod faults;
 mod golden;
 mod index;
+mod killed;
 mod tidy;

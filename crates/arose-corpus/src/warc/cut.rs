@@ -75,6 +75,11 @@ impl RecordCutter {
         }
     }
 
+    /// The file and what is left of it.
+    pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
+        (&self.source, &mut self.stream)
+    }
+
     /// Some records and notices, in order; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<Vec<Result<Record, Item>>>> {
         let mut records = Vec::new();
@@ -110,6 +115,17 @@ impl RecordCutter {
                 Err(self.skip_to_start(&place, &detail))
             }
             Parsed::Open => Err(self.lost(&place)),
+        })
+    }
+
+    /// What the record at `position` holds; none if no record starts there.
+    pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        if !self.stream.go_to(position) {
+            return None;
+        }
+        Some(match self.record()? {
+            Ok(record) => record.read(config),
+            Err(item) => item,
         })
     }
 

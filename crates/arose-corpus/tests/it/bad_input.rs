@@ -365,3 +365,29 @@ fn csv_with_an_open_quote_or_too_many_cells() {
     check_damage(&found, Reason::TooLarge, 14);
     assert_eq!(texts(&found).len(), 401);
 }
+
+#[test]
+fn an_open_quote_costs_one_row() {
+    let rows = "id,text\n1,\"a \"\"rose\"\"\nb\"\n2,\"open\n3,tulip\n4,lily\n";
+    let found = piped("a.csv", rows.as_bytes(), Config::default());
+    check_damage(&found, Reason::BadRow, 25);
+    assert_eq!(texts(&found), ["a \"rose\"\nb", "tulip", "lily"]);
+    // In the last row nothing else is lost.
+    let found = piped("a.csv", b"id,text\n1,rose\n2,\"open\n", Config::default());
+    assert_eq!(texts(&found), ["rose", "open"]);
+}
+
+#[test]
+fn a_link_to_nowhere() {
+    let folder = Folder::new();
+    folder.file("a.txt", b"rose");
+    let link = folder.path().join("b.txt");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nowhere", &link).expect("can be made");
+    if link.symlink_metadata().is_ok() {
+        let found = items(&[folder.path()]);
+        check_damage(&found, Reason::Unreadable, 0);
+        assert!(!damage(&found)[0].detail.contains("b.txt"), "said twice");
+        assert_eq!(texts(&found), ["rose"]);
+    }
+}

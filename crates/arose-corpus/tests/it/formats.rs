@@ -55,6 +55,15 @@ fn check(name: &str, bytes: &[u8]) {
     );
 }
 
+/// The last rows of a file, too, end at a carriage return and a line feed.
+#[test]
+fn rows_with_two_byte_line_ends() {
+    let rows = String::from_utf8(corpus("csv")).unwrap();
+    let rows = rows.replace('\n', "\r\n").replace("two\r\n", "two\n");
+    check("a.csv", rows.as_bytes());
+    check("unended.csv", rows.trim_end().as_bytes());
+}
+
 #[test]
 fn formats_and_packings() {
     for format in ["jsonl", "csv", "tsv", "warc", "parquet"] {

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod content;
+mod fetching;
 mod formats;
 mod keeping;
 mod mutations;

@@ -1,5 +1,7 @@
 //! The same items at any number of threads and any block size, whatever the bytes.
 
+use std::path::Path;
+
 use arose_corpus::{Config, Item, Limits};
 use proptest::prelude::*;
 
@@ -29,6 +31,7 @@ fn agreed(name: &str, bytes: &[u8]) -> Vec<Item> {
             "{name}: {threads} threads, blocks of {block_bytes}"
         );
     }
+    agreed_on_disk(name, bytes);
     let text: usize = first
         .iter()
         .map(|item| match item {
@@ -43,6 +46,25 @@ fn agreed(name: &str, bytes: &[u8]) -> Vec<Item> {
         bytes.len()
     );
     first
+}
+
+/// The same from a file, of which threads may decode parts ahead of each other. (A pipe cannot go
+/// back, so the two may differ in what damage costs.)
+fn agreed_on_disk(name: &str, bytes: &[u8]) {
+    let folder = Folder::new();
+    let name = Path::new(name)
+        .file_name()
+        .expect("a name")
+        .to_string_lossy();
+    let path = folder.file(&name, bytes);
+    let first = items_with(&[&path], tight(1, 1 << 20));
+    for (threads, block_bytes) in [(2, 3000), (4, 20_000)] {
+        let other = items_with(&[&path], tight(threads, block_bytes));
+        assert_eq!(
+            first, other,
+            "{name}: {threads} threads, blocks of {block_bytes}"
+        );
+    }
 }
 
 fn lines() -> Vec<u8> {

@@ -12,6 +12,7 @@ use arose::token::{Tokenizer, Tokens};
 use arose_corpus::Document;
 
 use super::settings::{Kind, Settings};
+use crate::stage::read;
 
 /// A document as an index of certain [`Settings`] sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,16 +142,8 @@ impl Sketcher {
     /// address.
     #[must_use]
     pub fn sketch_of_document(&self, document: &Document) -> Sketch {
-        let mut tokens = Tokens::default();
-        let mut start = 0;
-        for image in &document.images {
-            let end = document.text.floor_char_boundary(image.at).max(start);
-            tokens.push_text(&self.tokenizer, &document.text[start..end]);
-            tokens.push_image(&image.src);
-            start = end;
-        }
-        tokens.push_text(&self.tokenizer, &document.text[start..]);
-        self.sketch_of_tokens(&tokens, document.url.as_deref().and_then(host))
+        let tokens = read::tokens(&self.tokenizer, document);
+        self.sketch_of_tokens(&tokens, document.url.as_deref().and_then(read::host))
     }
 
     fn words(&self, tokens: &Tokens) -> Vec<u64> {
@@ -177,14 +170,6 @@ impl Sketcher {
     }
 }
 
-/// The host of an address, as written.
-fn host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    (!host.is_empty()).then_some(host)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,17 +188,6 @@ mod tests {
         assert_eq!(sketch.is_short, profile.is_short);
         let site = SiteTag::of_host("example.org", SiteKind::Registrable);
         assert_eq!(sketch.site, Some(site));
-    }
-
-    #[test]
-    fn hosts_of_addresses() {
-        assert_eq!(
-            host("https://user@www.example.org:80/a@b?c"),
-            Some("www.example.org:80")
-        );
-        assert_eq!(host("http://example.org?x"), Some("example.org"));
-        assert_eq!(host("file:///etc/hosts"), None);
-        assert_eq!(host("example.org/page"), None);
     }
 
     #[test]

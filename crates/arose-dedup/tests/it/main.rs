@@ -1,3 +1,11 @@
-//! What cannot be seen from inside one process.
+//! The batch job as its users see it: files in, a folder out.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "a test says what it skips")]
+
+mod exactness;
+mod faults;
 mod index_faults;
+mod results;
+mod shared_data;
+mod support;

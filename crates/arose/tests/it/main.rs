@@ -11,6 +11,7 @@
 )]
 
 mod acceptance;
+mod estimate;
 mod fixtures;
 mod one_permutation;
 mod public_suffix;

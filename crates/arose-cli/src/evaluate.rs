@@ -1,0 +1,37 @@
+//! `arose evaluate`: precision and recall, by judged pairs and by planted ones.
+
+mod pairs;
+mod plant;
+mod score;
+
+use arose_dedup::evaluate::run::Share;
+
+use crate::read::Outcome;
+
+/// Tells how right rules and runs are: by judged pairs, and by planted ones.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Pairs(pairs::Options),
+    Plant(plant::Options),
+    Score(score::Options),
+}
+
+/// Does what was asked for.
+pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Pairs(options) => pairs::run(options),
+        Command::Plant(options) => plant::run(options),
+        Command::Score(options) => score::run(options),
+    }
+}
+
+/// A share for reading: four digits, a dash where there is none.
+fn share(value: Option<f64>) -> String {
+    crate::output::similarity(value)
+}
+
+/// A share with what it is made of.
+fn counted(share: Share) -> String {
+    let value = self::share(share.value());
+    format!("{value}  {} of {}", share.part, share.whole)
+}

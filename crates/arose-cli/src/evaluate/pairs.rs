@@ -1,0 +1,414 @@
+//! `arose evaluate pairs`: every rule beside a gold set.
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use arose::Threshold;
+use arose::judgement::{C_SIM_BINS, Interval, Tally, Verdict};
+use arose::rule::ShortPolicy;
+use arose_dedup::evaluate::gold::{self, Fields, Gold, Labels, Pairing};
+use arose_dedup::evaluate::metric::Best;
+use arose_dedup::evaluate::pairs::{self, Agreement, DIFFERENCES, PolicyRow, Study};
+use serde_json::{Value, json};
+
+use super::share;
+use crate::output::{printable, write_json};
+use crate::read::{ModeName, Outcome};
+
+/// Judges every policy by pairs whose truth is known.
+///
+/// Reads JSON lines, plain, gzip or zstd. A line is a pair with both texts and a label; or a pair
+/// of ids with a label or a Jaccard coefficient, and the texts stand in another file; or a
+/// document, and --group names the field that is equal for duplicates.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose evaluate pairs judged.jsonl.zst
+  arose evaluate pairs exact-pairs.jsonl --documents texts.jsonl --w 5,8
+  arose evaluate pairs snapshots.jsonl --group page --revision content_version --mode content
+  arose evaluate pairs answers.jsonl --group task --source orig --field label=kind --duplicate cut
+
+Fields, with the names they are looked for under, can be told by --field ROLE=NAME:
+  a, b            ids of a pair: a, id_a, doc_a, id1, left
+  text_a, text_b  its texts: text_a, text1; also url_a, url_b
+  label           what judges say: label, judgement, verdict, duplicate
+  jaccard         a coefficient: jaccard, resemblance, similarity
+  id, text, html, url  of a document; `doc#rev` joins two fields
+Labels from 1 on, true, and words such as `correct` or `same` mean duplicates.
+
+Undecided pairs lower the precision and are no part of the recall. Exit code 0 means done, 1 no
+pairs, 2 an error.")]
+pub(crate) struct Options {
+    /// The pairs, or the documents to be paired; `-` is standard input.
+    gold: PathBuf,
+    /// The documents that the pairs name.
+    #[arg(long, value_name = "FILE")]
+    documents: Option<PathBuf>,
+    /// Tokens in a shingle; several lengths are tried one after the other.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "5")]
+    w: Vec<NonZeroUsize>,
+    /// Thresholds for the policy `jaccard`.
+    #[arg(
+        long,
+        value_name = "J",
+        value_delimiter = ',',
+        value_parser = crate::compare::threshold,
+        default_value = "0.5,0.6,0.7,0.8,0.9,0.95"
+    )]
+    threshold: Vec<Threshold>,
+    /// The field that holds something, such as `label=judgement`.
+    #[arg(long, value_name = "ROLE=NAME")]
+    field: Vec<String>,
+    /// Labels that mean duplicates; all others then mean distinct.
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    duplicate: Vec<String>,
+    /// Labels of pairs that the judges left undecided.
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    undecided: Vec<String>,
+    /// Pairs without a label are duplicates from this listed coefficient on.
+    #[arg(long, value_name = "J", default_value = "0.8", value_parser = crate::compare::threshold)]
+    from: Threshold,
+    /// Makes pairs of all documents; those with this field equal are duplicates.
+    #[arg(long, value_name = "FIELD", conflicts_with = "documents")]
+    group: Option<String>,
+    /// Duplicates by --group in which this field differs are undecided.
+    #[arg(
+        long,
+        value_name = "FIELD",
+        requires = "group",
+        conflicts_with = "source"
+    )]
+    revision: Option<String>,
+    /// Makes pairs of documents and the one of their group with this label only.
+    #[arg(long, value_name = "LABEL", requires = "group")]
+    source: Option<String>,
+    /// How the text of a web page is taken.
+    #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
+    mode: ModeName,
+    /// Treats texts below twice the shingle length like any other.
+    #[arg(long)]
+    short_too: bool,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is found with shingles of one length.
+struct Findings {
+    study: Study,
+    agreement: Option<Agreement>,
+}
+
+/// Reads the gold set, tries all, prints.
+pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    ensure!(
+        options.documents.as_deref() != Some("-".as_ref()) || options.gold.as_os_str() != "-",
+        "standard input can be read only once"
+    );
+    let gold = gold::read(&config(options)?)?;
+    let findings: Vec<Findings> = options.w.iter().map(|&w| find(options, &gold, w)).collect();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = if options.json {
+        write_json(&mut out, &as_json(options, &gold, &findings))
+    } else {
+        write_text(&mut out, options, &gold, &findings)
+    };
+    let written = written.and_then(|()| out.flush());
+    written.context("cannot write the result")?;
+    Ok(match gold.pairs.is_empty() {
+        true => Outcome::NothingFound,
+        false => Outcome::Found,
+    })
+}
+
+fn config(options: &Options) -> anyhow::Result<gold::Config> {
+    let mut fields = Fields::default();
+    for field in &options.field {
+        let (role, name) = field
+            .split_once('=')
+            .with_context(|| format!("--field {field}: expected ROLE=NAME"))?;
+        fields.prefer(role, name)?;
+    }
+    if let Some(group) = &options.group {
+        fields.prefer("group", group)?;
+    }
+    if let Some(revision) = &options.revision {
+        fields.prefer("version", revision)?;
+    }
+    let pairing = match (&options.group, &options.source) {
+        (None, _) => Pairing::Listed,
+        (Some(_), None) => Pairing::Groups,
+        (Some(_), Some(_)) => Pairing::Sources,
+    };
+    Ok(gold::Config {
+        gold: options.gold.clone(),
+        documents: options.documents.clone(),
+        fields,
+        labels: Labels {
+            duplicate: options.duplicate.clone(),
+            undecided: options.undecided.clone(),
+            source: options.source.clone(),
+            min_jaccard: options.from,
+        },
+        pairing,
+        mode: options.mode.into(),
+    })
+}
+
+fn find(options: &Options, gold: &Gold, w: NonZeroUsize) -> Findings {
+    let config = pairs::Config {
+        w,
+        thresholds: options.threshold.clone(),
+        short: match options.short_too {
+            true => ShortPolicy::LikeAny,
+            false => ShortPolicy::ExactOnly,
+        },
+    };
+    Findings {
+        study: pairs::study(gold, &config),
+        agreement: pairs::agreement(gold, &config),
+    }
+}
+
+fn write_text(
+    out: &mut impl Write,
+    options: &Options,
+    gold: &Gold,
+    findings: &[Findings],
+) -> io::Result<()> {
+    let all: Tally = gold.pairs.iter().map(|pair| pair.verdict).collect();
+    writeln!(
+        out,
+        "{}: {} pairs of {} documents, {} duplicates, {} distinct, {} undecided",
+        crate::input::name(&options.gold),
+        gold.pairs.len(),
+        gold.documents.len(),
+        all.correct,
+        all.incorrect,
+        all.undecided
+    )?;
+    for Findings { study, agreement } in findings {
+        writeln!(out, "\nshingles of {} tokens", study.w)?;
+        write_measures(out, study)?;
+        write_policies(out, study)?;
+        write_b_sim(out, study)?;
+        write_c_sim(out, study)?;
+        if let Some(agreement) = agreement {
+            write_agreement(out, agreement)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_measures(out: &mut impl Write, study: &Study) -> io::Result<()> {
+    writeln!(out, "\n  measure         AUC  best F1        at")?;
+    for row in &study.measures {
+        let best = row.best.and_then(|best| best.score.f1());
+        let at = row
+            .best
+            .map_or_else(|| "-".to_owned(), |best| at(row.name, best));
+        let (auc, best) = (share(row.auc), share(best));
+        writeln!(out, "  {:<12} {auc:>6}  {best:>7}  {at:>8}", row.name)?;
+    }
+    Ok(())
+}
+
+/// Shares with digits, counts without.
+fn at(measure: &str, best: Best) -> String {
+    match measure {
+        "b_sim" | "c_sim" => format!("{}", best.threshold),
+        _ => format!("{:.4}", best.threshold),
+    }
+}
+
+fn write_policies(out: &mut impl Write, study: &Study) -> io::Result<()> {
+    let title = "policy          at  accepted  precision     95 %      recall     95 %          F1";
+    writeln!(out, "\n  {title}     95 %")?;
+    for row in &study.policies {
+        let at = row
+            .threshold
+            .map_or(String::new(), |at| format!("{:.2}", at.get()));
+        let score = &row.score;
+        writeln!(
+            out,
+            "  {:<12} {at:>5}  {:>8}  {:>9}  {}  {:>8}  {}  {:>8}  {}",
+            row.name,
+            score.accepted.total(),
+            share(score.precision()),
+            interval(Some(score.precision_interval())),
+            share(score.recall()),
+            interval(Some(score.recall_interval())),
+            share(score.f1()),
+            interval(row.f1_interval),
+        )?;
+    }
+    Ok(())
+}
+
+fn interval(interval: Option<Interval>) -> String {
+    let text = |interval: Interval| format!("{:.2}-{:.2}", interval.low, interval.high);
+    format!("{:>9}", interval.map_or_else(|| "-".to_owned(), text))
+}
+
+fn write_b_sim(out: &mut impl Write, study: &Study) -> io::Result<()> {
+    write_verdict_head(out, "B-sim")?;
+    for (b_sim, tally) in (2..).zip(&study.by_b_sim) {
+        write_verdicts(out, &b_sim.to_string(), tally)?;
+    }
+    Ok(())
+}
+
+fn write_c_sim(out: &mut impl Write, study: &Study) -> io::Result<()> {
+    write_verdict_head(out, "C-sim")?;
+    for (bin, tally) in C_SIM_BINS.iter().zip(&study.by_c_sim) {
+        write_verdicts(out, &format!("{}-{}", bin.start(), bin.end()), tally)?;
+    }
+    Ok(())
+}
+
+fn write_verdict_head(out: &mut impl Write, name: &str) -> io::Result<()> {
+    let title = "pairs  correct     95 %      incorrect     95 %      undecided     95 %";
+    writeln!(out, "\n  {name:<9} {title}")
+}
+
+fn write_verdicts(out: &mut impl Write, name: &str, tally: &Tally) -> io::Result<()> {
+    write!(out, "  {name:<9} {:>5}", tally.total())?;
+    for (verdict, width) in [
+        (Verdict::Correct, 7),
+        (Verdict::Incorrect, 11),
+        (Verdict::Undecided, 11),
+    ] {
+        let value = share(tally.share(verdict));
+        let within = interval(Some(tally.interval(verdict)));
+        write!(out, "  {value:>width$}  {within}")?;
+    }
+    writeln!(out)
+}
+
+fn write_agreement(out: &mut impl Write, agreement: &Agreement) -> io::Result<()> {
+    let Agreement {
+        n_listed,
+        max_difference,
+        ..
+    } = agreement;
+    writeln!(
+        out,
+        "\n  {n_listed} listed coefficients differ from ours by at most {max_difference:.6}"
+    )?;
+    for (by, n) in DIFFERENCES.iter().zip(agreement.n_differ) {
+        writeln!(out, "  {n:>8} by more than {by}")?;
+    }
+    if let Some((a, b, listed, ours)) = &agreement.worst {
+        let (a, b) = (printable(a), printable(b));
+        writeln!(
+            out,
+            "  most for {a} and {b}: listed {listed:.6}, ours {ours:.6}"
+        )?;
+    }
+    if agreement.at.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  pairs from   listed      ours      both")?;
+    for row in &agreement.at {
+        let (at, listed, ours, both) = (row.threshold.get(), row.n_listed, row.n_ours, row.n_both);
+        writeln!(out, "  {at:<10}  {listed:>7}  {ours:>8}  {both:>8}")?;
+    }
+    Ok(())
+}
+
+fn as_json(options: &Options, gold: &Gold, findings: &[Findings]) -> Value {
+    let all: Tally = gold.pairs.iter().map(|pair| pair.verdict).collect();
+    let studies: Vec<Value> = findings.iter().map(study_as_json).collect();
+    json!({
+        "gold": options.gold.to_string_lossy(),
+        "documents": gold.documents.len(),
+        "pairs": tally_as_json(&all),
+        "studies": studies,
+    })
+}
+
+fn tally_as_json(tally: &Tally) -> Value {
+    json!({
+        "total": tally.total(),
+        "correct": tally.correct,
+        "incorrect": tally.incorrect,
+        "undecided": tally.undecided,
+    })
+}
+
+fn study_as_json(Findings { study, agreement }: &Findings) -> Value {
+    let measures: Vec<Value> = study
+        .measures
+        .iter()
+        .map(|row| {
+            json!({
+                "measure": row.name,
+                "auc": row.auc,
+                "best_f1": row.best.and_then(|best| best.score.f1()),
+                "best_at": row.best.map(|best| best.threshold),
+            })
+        })
+        .collect();
+    let by = |key: &str, name: Value, tally: &Tally| {
+        let mut row = tally_as_json(tally);
+        row[key] = name;
+        row["precision"] = json!(tally.precision());
+        row["precision_interval"] = interval_as_json(Some(tally.interval(Verdict::Correct)));
+        row
+    };
+    let by_b_sim = (2..)
+        .zip(&study.by_b_sim)
+        .map(|(b_sim, tally)| by("b_sim", json!(b_sim), tally));
+    let by_c_sim = C_SIM_BINS.iter().zip(&study.by_c_sim);
+    let by_c_sim = by_c_sim.map(|(bin, tally)| by("c_sim", json!([bin.start(), bin.end()]), tally));
+    json!({
+        "w": study.w,
+        "measures": measures,
+        "policies": study.policies.iter().map(policy_as_json).collect::<Vec<_>>(),
+        "by_b_sim": by_b_sim.collect::<Vec<_>>(),
+        "by_c_sim": by_c_sim.collect::<Vec<_>>(),
+        "agreement": agreement.as_ref().map(agreement_as_json),
+    })
+}
+
+fn interval_as_json(interval: Option<Interval>) -> Value {
+    json!(interval.map(|interval| [interval.low, interval.high]))
+}
+
+fn policy_as_json(row: &PolicyRow) -> Value {
+    let score = &row.score;
+    json!({
+        "policy": row.name,
+        "threshold": row.threshold.map(Threshold::get),
+        "accepted": tally_as_json(&score.accepted),
+        "precision": score.precision(),
+        "precision_interval": interval_as_json(Some(score.precision_interval())),
+        "precision_of_decided": score.accepted.precision_of_decided(),
+        "recall": score.recall(),
+        "recall_interval": interval_as_json(Some(score.recall_interval())),
+        "f1": score.f1(),
+        "f1_interval": interval_as_json(row.f1_interval),
+    })
+}
+
+fn agreement_as_json(agreement: &Agreement) -> Value {
+    let differ = DIFFERENCES.iter().zip(agreement.n_differ);
+    let differ: Vec<Value> = differ
+        .map(|(by, n)| json!({ "by": by, "pairs": n }))
+        .collect();
+    let at = agreement.at.iter().map(|row| {
+        json!({
+            "threshold": row.threshold.get(),
+            "listed": row.n_listed,
+            "ours": row.n_ours,
+            "both": row.n_both,
+        })
+    });
+    json!({
+        "listed": agreement.n_listed,
+        "max_difference": agreement.max_difference,
+        "differ": differ,
+        "at": at.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,127 @@
+//! `arose dedup` is killed at random moments, or finds no room to write, and is started again.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Moments at which runs are killed.
+const N_KILLS: u32 = 24;
+
+fn dedup(input: &Path, out: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
+    command.arg("dedup").arg(input).arg("-o").arg(out);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn result(out: &Path) -> Vec<Vec<u8>> {
+    let names = ["documents.parquet", "pairs.parquet", "kept.jsonl"];
+    names.map(|name| fs::read(out.join(name)).unwrap()).into()
+}
+
+/// A corpus of families of three that differ in one word.
+fn write_input(path: &Path) {
+    let mut lines = String::new();
+    for i in 0_u32..3_000 {
+        let words = (0..120).map(|k| format!("w{} ", (i / 3).wrapping_mul(7919) % 9973 * 131 + k));
+        lines.push_str(&format!(
+            "{{\"text\": \"{}end{i}\"}}\n",
+            words.collect::<String>()
+        ));
+    }
+    fs::write(path, lines).unwrap();
+}
+
+/// A full disk, played by a limit on the size of files: the error names the file, and with room
+/// again the run goes on to the same bytes.
+#[test]
+fn a_full_disk_is_an_error_and_no_wrong_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.jsonl");
+    write_input(&input);
+    let calm = folder.path().join("calm");
+    assert!(dedup(&input, &calm).status().unwrap().success());
+    let out = folder.path().join("out");
+    // In blocks of 1024 bytes, from far too little to not quite enough.
+    for n_blocks in [8, 200, 1_000, 2_500] {
+        let mut limited = Command::new("bash");
+        let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+        limited.args(["-c", script, &n_blocks.to_string()]);
+        limited.arg(env!("CARGO_BIN_EXE_arose"));
+        limited.arg("dedup").arg(&input).arg("-o").arg(&out);
+        let output = limited.output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{n_blocks}: {message}");
+        assert!(
+            message.contains("cannot write `") || message.contains("parquet"),
+            "{message}"
+        );
+        assert!(!out.join("summary.json").exists());
+    }
+    assert!(dedup(&input, &out).status().unwrap().success());
+    assert_eq!(result(&out), result(&calm));
+}
+
+#[test]
+fn an_output_that_cannot_be_made_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.jsonl");
+    write_input(&input);
+    let output = dedup(&input, &input.join("out"))
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        message.contains("cannot create") && message.contains("input.jsonl"),
+        "{message}"
+    );
+}
+
+/// A run killed at any moment and started again, once or many times, gives the bytes of an
+/// undisturbed one; what is in the folder before that is whole or not there.
+#[test]
+fn a_killed_run_resumes_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.jsonl");
+    write_input(&input);
+    let calm = folder.path().join("calm");
+    let begin = Instant::now();
+    assert!(dedup(&input, &calm).status().unwrap().success());
+    let length = begin.elapsed();
+    let expected = result(&calm);
+
+    let out = folder.path().join("out");
+    let mut n_kills = 0;
+    for attempt in 0_u32..10 * N_KILLS {
+        if n_kills == N_KILLS {
+            break;
+        }
+        let moment = length.mul_f64(f64::from(attempt * 7 % N_KILLS) / f64::from(N_KILLS));
+        n_kills += u32::from(is_killed_after(moment, &mut dedup(&input, &out)));
+        // Every third time the run may end, after one, two or three kills.
+        if attempt % 3 == 2 {
+            assert!(dedup(&input, &out).status().unwrap().success());
+            assert_eq!(result(&out), expected, "killed after {moment:?}");
+            fs::remove_dir_all(&out).unwrap();
+        }
+    }
+    assert_eq!(n_kills, N_KILLS, "runs end before they can be killed");
+}
+
+/// Starts a run and kills it after a time; false if it had ended by itself.
+fn is_killed_after(moment: Duration, command: &mut Command) -> bool {
+    let mut run = command.spawn().unwrap();
+    let begin = Instant::now();
+    while begin.elapsed() < moment && run.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let is_alive = run.try_wait().unwrap().is_none();
+    if is_alive {
+        run.kill().unwrap();
+    }
+    run.wait().unwrap();
+    is_alive
+}

@@ -1,0 +1,302 @@
+//! Decodes gzip members and zstd frames before the reader comes to them.
+//!
+//! The question: a web archive is one long file of small members, and inflating takes most of the
+//! time; how can many threads inflate it, if nothing says where members start?
+//!
+//! By guessing. The file is cut into *ranges* of equal size. A thread with nothing better to do
+//! takes the next range, looks for the bytes that members start with, and decodes from there: what
+//! decodes to its end, checksum and all, is put by under the place where it starts; the next member
+//! is looked for where it ends. The reader goes through the file from the front as ever. Whenever
+//! it is about to open a member, it first asks whether one that starts at exactly this byte has
+//! been put by. What a member decodes to depends on nothing but the bytes of the file from there
+//! on, so the answer is right however it was found: a wrong guess is never asked for, and what is
+//! damaged or too large is decoded by the reader itself, with all its care.
+//!
+//! A range that nobody has begun when the reader arrives, it takes for itself. If one is being
+//! worked on, it does another meanwhile, and waits only if there is none. So a single thread
+//! decodes every byte once, and a file that is one member costs the others a search through a few
+//! ranges.
+//!
+//! Cost: the packed bytes are copied out of the file three times instead of once. Memory: at most
+//! two ranges per thread, each decoded to at most four blocks. Not for pipes, which cannot be read
+//! at two places.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use memchr::memmem;
+
+use crate::config::{Config, Limits};
+use crate::member::{Member, Packing};
+
+/// The ranges of one file. Filled by whoever calls [`help`](Self::help), emptied by the reader of
+/// the file through [`take`](Self::take).
+pub(crate) struct Ahead {
+    packing: Packing,
+    dictionary: Option<Arc<[u8]>>,
+    /// Locked for reading one range, while no other lock is held.
+    file: Mutex<File>,
+    /// Locked for looking and noting only.
+    ranges: Mutex<Ranges>,
+    /// Told whenever a range is done.
+    done: Condvar,
+    range_bytes: u64,
+    /// What one range may decode to.
+    most_bytes: usize,
+}
+
+/// Which ranges are where.
+struct Ranges {
+    /// The next range to be begun.
+    next: u64,
+    /// One beyond the last range of the file.
+    end: u64,
+    /// Ranges begun and not yet asked for: being worked on, or done.
+    begun: BTreeMap<u64, Option<Decoded>>,
+    /// How many of those there may be.
+    most: usize,
+}
+
+/// The members that start in one range and are whole.
+pub(crate) struct Decoded {
+    range: std::ops::Range<u64>,
+    spans: Vec<Span>,
+    bytes: Vec<u8>,
+}
+
+/// One member: where it lies in the file, and what it decodes to in [`Decoded::bytes`].
+struct Span {
+    packed: std::ops::Range<u64>,
+    content: std::ops::Range<usize>,
+}
+
+impl Ahead {
+    /// For a reader that has come to `offset` of the file.
+    pub(crate) fn new(
+        file: File,
+        packing: Packing,
+        dictionary: Option<Arc<[u8]>>,
+        offset: u64,
+        config: &Config,
+    ) -> Self {
+        let block_bytes = config.block_bytes.get();
+        let range_bytes = (block_bytes as u64 / 4).max(1);
+        let file_bytes = file.metadata().map_or(0, |metadata| metadata.len());
+        Self {
+            packing,
+            dictionary,
+            file: Mutex::new(file),
+            ranges: Mutex::new(Ranges {
+                next: offset / range_bytes,
+                end: file_bytes.div_ceil(range_bytes),
+                begun: BTreeMap::new(),
+                most: 2 * config.threads.get(),
+            }),
+            done: Condvar::new(),
+            range_bytes,
+            // The reader must be the one to notice what expands too far.
+            most_bytes: (4 * block_bytes).min(Limits::HARMLESS_BYTES as usize),
+        }
+    }
+
+    /// Decodes a range, if there is one to be begun.
+    pub(crate) fn help(&self) -> bool {
+        let begun = self.lock().begin();
+        match begun {
+            Some(index) => self.work(index),
+            None => return false,
+        }
+        true
+    }
+
+    /// What was decoded of the range in which `offset` lies; none if the caller is to do it.
+    pub(crate) fn take(&self, offset: u64) -> Option<Decoded> {
+        let wanted = offset / self.range_bytes;
+        let mut ranges = self.lock();
+        loop {
+            ranges.forget_before(wanted);
+            match ranges.begun.get(&wanted) {
+                Some(Some(_)) => return ranges.begun.remove(&wanted).flatten(),
+                Some(None) => {}
+                None => {
+                    ranges.next = ranges.next.max(wanted + 1);
+                    return None;
+                }
+            }
+            ranges = match ranges.begin() {
+                Some(other) => {
+                    drop(ranges);
+                    self.work(other);
+                    self.lock()
+                }
+                None => self
+                    .done
+                    .wait(ranges)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Nothing under this lock can panic half-way.
+    fn lock(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decodes range `index` and puts it by. Should that fail, nothing was found there, so that
+    /// nobody waits for it.
+    fn work(&self, index: u64) {
+        let start = index * self.range_bytes;
+        let mut promise = Promise {
+            ahead: self,
+            index,
+            decoded: Decoded {
+                range: start..start + self.range_bytes,
+                spans: Vec::new(),
+                bytes: Vec::new(),
+            },
+        };
+        if let Ok(packed) = self.read(start) {
+            promise.decoded.fill(&packed, self);
+        }
+    }
+
+    /// The bytes of a range and as many again, for the members that reach beyond it.
+    fn read(&self, start: u64) -> io::Result<Vec<u8>> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file: &File = &file;
+        file.seek(SeekFrom::Start(start))?;
+        let mut packed = Vec::new();
+        file.take(2 * self.range_bytes).read_to_end(&mut packed)?;
+        Ok(packed)
+    }
+}
+
+impl Ranges {
+    fn begin(&mut self) -> Option<u64> {
+        let index = self.next;
+        let may_begin = index < self.end && self.begun.len() < self.most;
+        may_begin.then(|| {
+            self.next += 1;
+            self.begun.insert(index, None);
+            index
+        })
+    }
+
+    /// Drops what is done and was passed by.
+    fn forget_before(&mut self, wanted: u64) {
+        self.begun
+            .retain(|&index, decoded| index >= wanted || decoded.is_none());
+    }
+}
+
+/// A range being worked on: done when this is dropped, however that comes about.
+struct Promise<'a> {
+    ahead: &'a Ahead,
+    index: u64,
+    decoded: Decoded,
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        let empty = Decoded {
+            range: 0..0,
+            spans: Vec::new(),
+            bytes: Vec::new(),
+        };
+        let decoded = std::mem::replace(&mut self.decoded, empty);
+        self.ahead.lock().begun.insert(self.index, Some(decoded));
+        self.ahead.done.notify_all();
+    }
+}
+
+impl Decoded {
+    /// Whether a member that starts at `offset` would be here.
+    pub(crate) fn covers(&self, offset: u64) -> bool {
+        self.range.contains(&offset)
+    }
+
+    /// The member that starts at `offset`: where it ends, and its content.
+    pub(crate) fn member(&self, offset: u64) -> Option<(u64, &[u8])> {
+        let found = self
+            .spans
+            .binary_search_by_key(&offset, |span| span.packed.start);
+        let span = self.spans.get(found.ok()?)?;
+        Some((span.packed.end, self.bytes.get(span.content.clone())?))
+    }
+
+    /// Decodes all members that start in the range, of which `packed` are the bytes.
+    fn fill(&mut self, packed: &[u8], ahead: &Ahead) {
+        let magic = memmem::Finder::new(ahead.packing.magic());
+        let mut at = 0;
+        while let Some(found) = packed.get(at..).and_then(|rest| magic.find(rest)) {
+            let start = at + found;
+            let offset = self.range.start + start as u64;
+            if !self.covers(offset) || self.bytes.len() >= ahead.most_bytes {
+                return;
+            }
+            let before = self.bytes.len();
+            match ahead.decode(&packed[start..], &mut self.bytes) {
+                None => {
+                    self.bytes.truncate(before);
+                    at = start + 1;
+                }
+                Some(n) => {
+                    at = start + n;
+                    self.spans.push(Span {
+                        packed: offset..offset + n as u64,
+                        content: before..self.bytes.len(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Ahead {
+    /// Decodes the member at the start of `packed`; says how many bytes it takes, if it is whole.
+    fn decode(&self, packed: &[u8], output: &mut Vec<u8>) -> Option<usize> {
+        if Packing::sniff(packed) != self.packing {
+            return None;
+        }
+        let mut member = Member::new(self.packing, self.dictionary.as_deref())?;
+        let mut at = 0;
+        while output.len() < self.most_bytes {
+            let step = member.step(&packed[at..], output).ok()?;
+            at += step.read;
+            match step.ended {
+                true => return Some(at),
+                false if step.read + step.written == 0 => return None,
+                false => {}
+            }
+        }
+        None
+    }
+}
+
+/// Where the thread that reads a file says that it could be helped.
+#[derive(Default)]
+pub(crate) struct Board(Mutex<Weak<Ahead>>);
+
+impl Board {
+    /// Asks for help with one file, or with none.
+    pub(crate) fn post(&self, ahead: Option<&Arc<Ahead>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            ahead.map_or_else(Weak::new, Arc::downgrade);
+    }
+
+    /// Does something that is wanted; false if nothing is.
+    pub(crate) fn help(&self) -> bool {
+        let ahead = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .upgrade();
+        ahead.is_some_and(|ahead| ahead.help())
+    }
+}
+
+#[cfg(test)]
+#[path = "ahead_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+//! Reads single documents again, by their positions.
+//!
+//! *Question.* A report shows a few dozen of a corpus's documents. How to have their texts without
+//! reading the corpus a second time?
+//!
+//! *Idea.* A [`Position`] says where a record is, so go there:
+//!
+//! | input | the way to a record |
+//! |---|---|
+//! | plain file | one seek |
+//! | a gzip member or zstd frame per record | one seek |
+//! | records inside a large member | a seek to the member, then unpacking up to the record |
+//! | Parquet | the row groups that hold the rows, decoding only those rows |
+//! | a file that is one document | the file |
+//!
+//! *Cost.* 64 KiB of reading and the record itself per position. Positions inside one large member
+//! are served in one pass over it.
+//!
+//! *Error.* A file may have changed since. Where no record starts at a position, or it holds no
+//! document, there is none in the answer. A record that was replaced by another of the same length
+//! is not noticed: compare [`Document::digest`] where that matters.
+//!
+//! *Not for* reading much of a file: [`read`](crate::read()) uses all cores and reads forward.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::document::{Document, Item, Position};
+use crate::error::Error;
+use crate::input::{Input, Origin};
+use crate::open::Open;
+
+/// The documents of the file `source` at `positions`, which must ascend; none where there is none.
+///
+/// # Errors
+///
+/// If there is no such file.
+pub fn fetch(
+    source: &Path,
+    positions: &[Position],
+    config: &Config,
+) -> Result<Vec<Option<Document>>, Error> {
+    if !source.is_file() {
+        let path = source.to_owned();
+        return Err(Error::NotFound { path });
+    }
+    let input = Input::File(source.into(), Origin::Named);
+    Ok(match Open::new(input, config) {
+        Open::Table(table) => table.rows_at(positions, config),
+        mut open => positions
+            .iter()
+            .map(|&at| open.item_at(at, config))
+            .collect(),
+    }
+    .into_iter()
+    .map(|item| match item {
+        Some(Item::Document(document)) => Some(*document),
+        Some(Item::Skipped(_)) | None => None,
+    })
+    .collect())
+}
+
+impl Open {
+    /// What is at a position of an input that is no table; none if no record starts there.
+    fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
+        let item = match self {
+            Open::Lines(cutter) => cutter.item_at(position, config)?,
+            Open::Rows(cutter) => cutter.item_at(position, config)?,
+            Open::Records(cutter) => cutter.item_at(position, config)?,
+            Open::Whole(_) => match std::mem::replace(self, Open::Skipped(None)) {
+                Open::Whole(whole) => whole.read(config),
+                _ => return None,
+            },
+            Open::Table(_) | Open::Skipped(_) => return None,
+        };
+        (item.place().1 == position).then_some(item)
+    }
+}

@@ -1,0 +1,203 @@
+//! Files of fixed-size records: written once in order, then scanned or looked up.
+//!
+//! Every stage leaves columns behind, one record a document or a pair, in the byte order of the
+//! machine: they are read by the run that wrote them and by no other. A lookup reads from memory
+//! where the file fits its allowance and from the file otherwise, with the same result.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use bytemuck::Pod;
+
+use crate::Error;
+
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// Writes records one after the other.
+pub(crate) struct Writer<T> {
+    path: PathBuf,
+    file: BufWriter<File>,
+    n_records: u64,
+    records: PhantomData<T>,
+}
+
+impl<T: Pod> Writer<T> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let file = File::create(path).map_err(Error::io("create", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::with_capacity(BUFFER_BYTES, file),
+            n_records: 0,
+            records: PhantomData,
+        })
+    }
+
+    /// How many records were written so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.n_records
+    }
+
+    pub(crate) fn push(&mut self, record: &T) -> Result<(), Error> {
+        self.extend(std::slice::from_ref(record))
+    }
+
+    pub(crate) fn extend(&mut self, records: &[T]) -> Result<(), Error> {
+        self.n_records += records.len() as u64;
+        let bytes = bytemuck::cast_slice(records);
+        self.file
+            .write_all(bytes)
+            .map_err(Error::io("write", &self.path))
+    }
+
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+        self.file.flush().map_err(Error::io("write", &self.path))?;
+        Ok(self.n_records)
+    }
+}
+
+/// The records of a file in order.
+pub(crate) struct Scan<T> {
+    path: PathBuf,
+    file: BufReader<File>,
+    left: u64,
+    records: PhantomData<T>,
+}
+
+impl<T: Pod> Scan<T> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let left = n_records::<T>(&file, path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(BUFFER_BYTES, file),
+            left,
+            records: PhantomData,
+        })
+    }
+
+    /// How many records are still to come.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<T>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let mut record = T::zeroed();
+        self.file
+            .read_exact(bytemuck::bytes_of_mut(&mut record))
+            .map_err(Error::io("read", &self.path))?;
+        Ok(Some(record))
+    }
+}
+
+/// Records by their number.
+pub(crate) enum Column<T> {
+    Memory(Vec<T>),
+    File { path: PathBuf, file: File },
+}
+
+impl<T: Pod> Column<T> {
+    /// Opens a column; it is held in memory if it has at most `allowance` bytes.
+    pub(crate) fn open(path: &Path, allowance: u64) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let n_records = n_records::<T>(&file, path)? as usize;
+        if n_records as u64 * size_of::<T>() as u64 > allowance {
+            return Ok(Self::File {
+                path: path.to_owned(),
+                file,
+            });
+        }
+        let mut records = vec![T::zeroed(); n_records];
+        (&file)
+            .read_exact(bytemuck::cast_slice_mut(&mut records))
+            .map_err(Error::io("read", path))?;
+        Ok(Self::Memory(records))
+    }
+
+    /// Record `index`, which must be there.
+    pub(crate) fn get(&self, index: u32) -> Result<T, Error> {
+        match self {
+            Self::Memory(records) => Ok(records[index as usize]),
+            Self::File { path, file } => {
+                let mut record = T::zeroed();
+                let at = u64::from(index) * size_of::<T>() as u64;
+                file.read_exact_at(bytemuck::bytes_of_mut(&mut record), at)
+                    .map_err(Error::io("read", path))?;
+                Ok(record)
+            }
+        }
+    }
+
+    /// The records from `start` on, as many as `out` holds.
+    pub(crate) fn read_into(&self, start: u64, out: &mut [T]) -> Result<(), Error> {
+        match self {
+            Self::Memory(records) => {
+                out.copy_from_slice(&records[start as usize..][..out.len()]);
+                Ok(())
+            }
+            Self::File { path, file } => file
+                .read_exact_at(bytemuck::cast_slice_mut(out), start * size_of::<T>() as u64)
+                .map_err(Error::io("read", path)),
+        }
+    }
+}
+
+fn n_records<T>(file: &File, path: &Path) -> Result<u64, Error> {
+    let n_bytes = file.metadata().map_err(Error::io("read", path))?.len();
+    let size = size_of::<T>() as u64;
+    if n_bytes % size == 0 {
+        return Ok(n_bytes / size);
+    }
+    Err(Error::Damaged {
+        path: path.to_owned(),
+        detail: format!("{n_bytes} bytes are no whole number of records of {size}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_scanned_and_looked_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers");
+        let mut writer = Writer::<u64>::create(&path).unwrap();
+        let numbers: Vec<u64> = (0..10_000).map(|i| i * i).collect();
+        writer.push(&numbers[0]).unwrap();
+        writer.extend(&numbers[1..]).unwrap();
+        assert_eq!(writer.finish().unwrap(), 10_000);
+
+        let mut scan = Scan::<u64>::open(&path).unwrap();
+        assert_eq!(scan.next().unwrap(), Some(0));
+        let mut scanned = vec![0];
+        while let Some(number) = scan.next().unwrap() {
+            scanned.push(number);
+        }
+        assert_eq!(scanned, numbers);
+        for allowance in [0, 80_000] {
+            let column = Column::<u64>::open(&path, allowance).unwrap();
+            assert_eq!(column.get(9_999).unwrap(), 9_999 * 9_999);
+            let mut middle = [0; 3];
+            column.read_into(50, &mut middle).unwrap();
+            assert_eq!(middle, [2500, 2601, 2704]);
+        }
+    }
+
+    #[test]
+    fn a_torn_record_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("torn");
+        std::fs::write(&path, [0; 12]).unwrap();
+        assert!(matches!(
+            Scan::<u64>::open(&path),
+            Err(Error::Damaged { .. })
+        ));
+    }
+}

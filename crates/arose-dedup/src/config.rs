@@ -1,0 +1,179 @@
+//! What a run is told.
+
+use std::num::NonZeroUsize;
+
+use arose::rule::{Criterion, Policy, ShortPolicy};
+use arose::shingle::ShingleLength;
+use arose::site::SiteKind;
+use arose::{Threshold, rule};
+use serde_json::{Value, json};
+
+/// How to find duplicates and what to keep of them.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What makes two documents duplicates.
+    pub policy: Policy,
+    /// Tokens per shingle.
+    pub shingle: ShingleLength,
+    /// The share of the pairs *at* the threshold that must become candidates (policy `jaccard`).
+    pub recall: Threshold,
+    /// What candidates are checked against.
+    pub verify: Verify,
+    /// Which document of a group stays.
+    pub keep: Keep,
+    /// Documents under one key that are still compared pair by pair; beyond it each is compared
+    /// with some of the others only, and the loss is reported.
+    pub cap: NonZeroUsize,
+    /// Where a host is cut to give its site (policy `site`).
+    pub site: SiteKind,
+    /// Selects the permutations.
+    pub seed: u64,
+    /// Bytes of memory to stay under; results do not depend on it.
+    pub memory: u64,
+    /// How documents are read; its `threads` are those of the whole run.
+    pub corpus: arose_corpus::Config,
+}
+
+/// What a candidate pair is checked against before it is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verify {
+    /// The shingles of the texts: exact.
+    Text,
+    /// The sketches: an estimate.
+    Sketch,
+    /// Nothing: every candidate is reported.
+    None,
+}
+
+/// Which document of a group stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The first in input order.
+    First,
+    /// The one with most text.
+    Longest,
+    /// The one fetched last.
+    Newest,
+    /// The one with most exact copies, then the heaviest, then the one fetched first.
+    Copies,
+    /// The one with the greatest [`arose_corpus::Document::priority`].
+    Priority,
+}
+
+impl Default for Config {
+    /// Jaccard coefficient at least 0.8 on shingles of five words, checked on the texts.
+    fn default() -> Self {
+        let threshold = Threshold::new(0.8).expect("0.8 is a similarity");
+        Self {
+            policy: Policy {
+                criterion: Criterion::Jaccard(threshold),
+                short: ShortPolicy::ExactOnly,
+            },
+            shingle: ShingleLength::uniform(NonZeroUsize::new(5).expect("five is not zero")),
+            recall: Threshold::new(0.995).expect("0.995 is a share"),
+            verify: Verify::Text,
+            keep: Keep::First,
+            cap: NonZeroUsize::new(10_000).expect("ten thousand is not zero"),
+            site: SiteKind::Registrable,
+            seed: 1,
+            memory: 1 << 30,
+            corpus: arose_corpus::Config::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The settings that shape the result, by name.
+    pub(crate) fn settings(&self) -> Value {
+        let mut settings = json!({
+            "policy": policy_name(&self.policy.criterion),
+            "w": self.shingle.w.get(),
+            "cjk_w": self.shingle.unspaced_w.get(),
+            "short": match self.policy.short {
+                ShortPolicy::ExactOnly => "exact",
+                ShortPolicy::LikeAny => "any",
+            },
+            "verify": self.verify.as_str(),
+            "keep": self.keep.as_str(),
+            "cap": self.cap.get(),
+            "seed": self.seed,
+            "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
+            "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
+            "fields": format!("{:?}", self.corpus.fields),
+            "limits": format!("{:?}", self.corpus.limits),
+        });
+        let own = match self.policy.criterion {
+            Criterion::Jaccard(threshold) => {
+                json!({ "threshold": threshold.get(), "recall": self.recall.get(),
+                        "samples": crate::record::N_SAMPLES })
+            }
+            Criterion::B { min_features } => json!({ "min_features": min_features }),
+            Criterion::C { min_bits } => json!({ "min_bits": min_bits }),
+            Criterion::Combined(both) => {
+                json!({ "min_features": both.min_features, "min_bits": both.min_bits })
+            }
+            Criterion::Site {
+                same,
+                cross_min_bits,
+                cross,
+            } => json!({
+                "min_features": same.min_features,
+                "min_bits": same.min_bits,
+                "cross_min_bits": cross_min_bits,
+                "cross": match cross {
+                    rule::CrossSite::COnly => "c",
+                    rule::CrossSite::Union => "union",
+                },
+                "site": match self.site {
+                    SiteKind::Henzinger => "henzinger",
+                    SiteKind::Registrable => "registrable",
+                },
+            }),
+        };
+        if let (Value::Object(all), Value::Object(own)) = (&mut settings, own) {
+            all.extend(own);
+        }
+        settings
+    }
+
+    /// Bytes for one of `share` equal parts of the memory.
+    pub(crate) fn part(&self, share: u64) -> u64 {
+        self.memory / share
+    }
+}
+
+fn policy_name(criterion: &Criterion) -> &'static str {
+    match criterion {
+        Criterion::Jaccard(_) => "jaccard",
+        Criterion::B { .. } => "b",
+        Criterion::C { .. } => "c",
+        Criterion::Combined(_) => "combined",
+        Criterion::Site { .. } => "site",
+    }
+}
+
+impl Verify {
+    /// Its name in settings and results.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Sketch => "sketch",
+            Self::None => "none",
+        }
+    }
+}
+
+impl Keep {
+    /// Its name in settings.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Longest => "longest",
+            Self::Newest => "newest",
+            Self::Copies => "copies",
+            Self::Priority => "priority",
+        }
+    }
+}

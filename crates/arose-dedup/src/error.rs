@@ -1,0 +1,107 @@
+//! What stops a run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A reason to stop. Bad content is none: it is skipped, counted and reported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting that no algorithm can work with.
+    #[error(transparent)]
+    Setting(#[from] arose::Error),
+    /// More recall than the sketch can give.
+    #[error(
+        "no banding of {} samples finds {recall} of the pairs at threshold {threshold}; ask for \
+         less recall or a higher threshold",
+        crate::record::N_SAMPLES
+    )]
+    Recall {
+        /// The share asked for.
+        recall: f64,
+        /// At this similarity.
+        threshold: f64,
+    },
+    /// An input that is not there or cannot be copied.
+    #[error(transparent)]
+    Corpus(#[from] arose_corpus::Error),
+    /// Reading or writing a file of the run failed.
+    #[error("cannot {action} `{}`", path.display())]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file of the run is not what was written.
+    #[error("`{}` is damaged: {detail}; remove the folder or start anew with --force", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The output folder belongs to something else.
+    #[error("`{}` is not empty and holds no run of arose; choose another folder", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The output folder holds a run with other settings.
+    #[error(
+        "`{}` holds a run with another {setting}: {there} there, {here} here; choose another \
+         folder, or replace it with --force", path.display()
+    )]
+    OtherSettings {
+        /// The folder.
+        path: PathBuf,
+        /// The setting that differs.
+        setting: String,
+        /// Its value in the folder.
+        there: String,
+        /// Its value now.
+        here: String,
+    },
+    /// Another process is at work in the output folder.
+    #[error("another run is at work in `{}`; wait for it, or choose another folder", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// An input is not what was read.
+    #[error("`{}` has changed since it was read; start anew with --force", path.display())]
+    InputChanged {
+        /// The input.
+        path: PathBuf,
+    },
+    /// More documents than ordinals.
+    #[error("more than 4294967295 documents; split the input")]
+    TooManyDocuments,
+    /// A result table could not be written or read.
+    #[error("parquet file `{}`", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the format's library says.
+        source: parquet::errors::ParquetError,
+    },
+    /// The report could not be made.
+    #[error("cannot make the report")]
+    Report(#[from] crate::report::Error),
+    /// The caller asked to stop.
+    #[error("stopped; the same command goes on from here")]
+    Stopped,
+}
+
+impl Error {
+    /// Says what was being done to which file.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What stops an evaluation.
+
+use std::path::{Path, PathBuf};
+
+/// A file that cannot be read or written, or that does not hold what it should.
+///
+/// Unlike a corpus, a gold set or a truth is not read around its damage: a figure computed from
+/// half of it would be wrong without saying so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system cannot read or write a file.
+    #[error("cannot {what} `{}`", path.display())]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A line of a file is not what it should be.
+    #[error("{}:{line}: {flaw}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        flaw: String,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {flaw}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        flaw: String,
+    },
+    /// A Parquet file does not decode.
+    #[error("cannot read `{}`", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the format's library says.
+        source: parquet::errors::ParquetError,
+    },
+    /// A setting that makes no sense.
+    #[error("{0}")]
+    Setting(String),
+}
+
+impl Error {
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    pub(crate) fn file(path: &Path, flaw: impl Into<String>) -> Self {
+        let path = path.to_owned();
+        let flaw = flaw.into();
+        Self::File { path, flaw }
+    }
+}

@@ -1,0 +1,507 @@
+//! Gold sets: pairs of documents with a judgement, or with a similarity counted by someone else.
+//!
+//! Three shapes are read, all of them JSON lines, plain, gzip or zstd:
+//!
+//! - a pair a line, with both texts in it or with the ids of documents in a second file, and a
+//!   label, a Jaccard coefficient, or both;
+//! - a document a line, with a field that is equal for versions of one document
+//!   ([`Pairing::Groups`]): every two documents make a pair;
+//! - a document a line, some of them sources that others were made from ([`Pairing::Sources`]).
+//!
+//! Field names are guessed ([`Fields`]) and can be told. A name such as `doc#rev` stands for two
+//! fields, joined by the sign.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use arose::Threshold;
+use arose::judgement::Verdict;
+use arose::token::{Tokenizer, Tokens};
+use arose_corpus::html::{self, ImageTerm};
+use serde_json::Value;
+
+use super::Error;
+use super::lines::{Record, for_each_record};
+
+/// Documents whose pairs are all made, at most: 3,000 make 4.5 million.
+pub const MAX_GROUPED: usize = 3000;
+
+/// Judged pairs and their documents.
+#[derive(Debug, Clone, Default)]
+pub struct Gold {
+    /// The documents, in the order of the files.
+    pub documents: Vec<GoldDocument>,
+    /// The pairs, in the order of the files.
+    pub pairs: Vec<GoldPair>,
+}
+
+/// A document of a gold set.
+#[derive(Debug, Clone)]
+pub struct GoldDocument {
+    /// Its name in the files.
+    pub id: String,
+    /// Its address, where one is given.
+    pub url: Option<String>,
+    /// Its text.
+    pub tokens: Tokens,
+}
+
+/// Two documents and what is said of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GoldPair {
+    /// The place of one in [`Gold::documents`].
+    pub a: usize,
+    /// The place of the other.
+    pub b: usize,
+    /// What the judges say, or what follows from the listed coefficient.
+    pub verdict: Verdict,
+    /// The Jaccard coefficient that the file lists.
+    pub jaccard: Option<f64>,
+}
+
+/// What to read and how.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file with the pairs, or with documents to be paired.
+    pub gold: PathBuf,
+    /// The documents, if the pairs name them by id.
+    pub documents: Option<PathBuf>,
+    /// Which fields hold what.
+    pub fields: Fields,
+    /// Which labels mean duplicates.
+    pub labels: Labels,
+    /// How pairs are made.
+    pub pairing: Pairing,
+    /// How the text of a field with HTML is taken.
+    pub mode: html::Mode,
+}
+
+/// Where the pairs come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairing {
+    /// The file lists them.
+    Listed,
+    /// All pairs of documents: those with equal fields `group` are duplicates, unless there is a
+    /// field `version` that differs, when they are undecided.
+    Groups,
+    /// Each document with the one of its `group` whose `label` is the name of sources; the label of
+    /// the other is that of the pair.
+    Sources,
+}
+
+/// Which labels mean what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labels {
+    /// Labels of duplicates; if empty, the usual words, true, and numbers from 1 on.
+    pub duplicate: Vec<String>,
+    /// Labels of pairs that the judges left undecided.
+    pub undecided: Vec<String>,
+    /// The label of documents that others were made from.
+    pub source: Option<String>,
+    /// Pairs without a label are duplicates from this listed coefficient on.
+    pub min_jaccard: Threshold,
+}
+
+/// The fields by what they hold: for each role the names it may have, the first present wins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fields {
+    names: BTreeMap<&'static str, Vec<String>>,
+}
+
+const GUESSES: [(&str, &[&str]); 14] = [
+    ("a", &["a", "id_a", "doc_a", "id1", "left"]),
+    ("b", &["b", "id_b", "doc_b", "id2", "right"]),
+    ("group", &["group", "cluster"]),
+    ("html", &["html", "raw_html"]),
+    (
+        "id",
+        &["id", "doc_id", "uid", "_id", "file", "doc#rev", "page#seq"],
+    ),
+    ("jaccard", &["jaccard", "resemblance", "similarity"]),
+    ("label", &["label", "judgement", "verdict", "duplicate"]),
+    ("text", &["text", "content", "raw_content", "body"]),
+    ("text_a", &["text_a", "text1"]),
+    ("text_b", &["text_b", "text2"]),
+    ("url", &["url", "uri", "link", "source_url"]),
+    ("url_a", &["url_a", "url1"]),
+    ("url_b", &["url_b", "url2"]),
+    ("version", &["version"]),
+];
+
+impl Default for Fields {
+    fn default() -> Self {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Self {
+            names: GUESSES.map(|(role, guesses)| (role, names(guesses))).into(),
+        }
+    }
+}
+
+impl Fields {
+    /// What a field may hold.
+    pub fn roles() -> impl Iterator<Item = &'static str> {
+        GUESSES.into_iter().map(|(role, _)| role)
+    }
+
+    /// Looks for a role in the field `name` first.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such role.
+    pub fn prefer(&mut self, role: &str, name: &str) -> Result<(), Error> {
+        let Some(names) = self.names.get_mut(role) else {
+            let roles: Vec<&str> = Self::roles().collect();
+            let message = format!("a field is one of {}, not `{role}`", roles.join(", "));
+            return Err(Error::Setting(message));
+        };
+        names.insert(0, name.to_owned());
+        Ok(())
+    }
+
+    fn find(&self, record: &Record, role: &str) -> Option<String> {
+        self.names
+            .get(role)?
+            .iter()
+            .find_map(|name| joined(record, name))
+    }
+
+    fn expect(&self, record: &Record, role: &str) -> Result<String, String> {
+        self.find(record, role).ok_or_else(|| {
+            let names = self
+                .names
+                .get(role)
+                .map_or(String::new(), |names| names.join(", "));
+            format!("no field for `{role}`, looked for {names}")
+        })
+    }
+}
+
+/// The value of a field, or of several joined by `#`.
+fn joined(record: &Record, name: &str) -> Option<String> {
+    let values = name.split('#').map(|name| match record.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    });
+    Some(values.collect::<Option<Vec<_>>>()?.join("#"))
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self {
+            duplicate: Vec::new(),
+            undecided: Vec::new(),
+            source: None,
+            min_jaccard: Threshold::new(0.8).expect("it lies in 0..=1"),
+        }
+    }
+}
+
+impl Labels {
+    const DUPLICATE: [&str; 6] = [
+        "correct",
+        "duplicate",
+        "near-duplicate",
+        "same",
+        "true",
+        "yes",
+    ];
+    const DISTINCT: [&str; 5] = ["incorrect", "distinct", "different", "false", "no"];
+
+    fn verdict(&self, label: &str) -> Result<Verdict, String> {
+        let is_in = |list: &[String]| list.iter().any(|name| name == label);
+        if is_in(&self.duplicate) {
+            Ok(Verdict::Correct)
+        } else if is_in(&self.undecided) || label == Verdict::Undecided.as_str() {
+            Ok(Verdict::Undecided)
+        } else if !self.duplicate.is_empty() {
+            Ok(Verdict::Incorrect)
+        } else if let Ok(degree) = label.parse::<f64>() {
+            Ok(decided(degree >= 1.0))
+        } else if Self::DUPLICATE.contains(&label) || Self::DISTINCT.contains(&label) {
+            Ok(decided(Self::DUPLICATE.contains(&label)))
+        } else {
+            Err(format!(
+                "does the label `{label}` mean a duplicate? Say which labels do"
+            ))
+        }
+    }
+}
+
+fn decided(is_duplicate: bool) -> Verdict {
+    match is_duplicate {
+        true => Verdict::Correct,
+        false => Verdict::Incorrect,
+    }
+}
+
+/// Reads a gold set.
+///
+/// # Errors
+///
+/// If a file cannot be read, or a line does not say what it should.
+pub fn read(config: &Config) -> Result<Gold, Error> {
+    match config.pairing {
+        Pairing::Listed => read_listed(config),
+        Pairing::Groups => {
+            let (documents, groups) = read_grouped(config)?;
+            check_number(config, documents.len())?;
+            let pairs = all_pairs(&groups);
+            Ok(Gold { documents, pairs })
+        }
+        Pairing::Sources => {
+            let (documents, groups) = read_grouped(config)?;
+            let pairs = pairs_with_sources(config, &documents, &groups)?;
+            Ok(Gold { documents, pairs })
+        }
+    }
+}
+
+fn check_number(config: &Config, n_documents: usize) -> Result<(), Error> {
+    let flaw = format!("{n_documents} documents; all pairs are made of at most {MAX_GROUPED}");
+    match n_documents <= MAX_GROUPED {
+        true => Ok(()),
+        false => Err(Error::file(&config.gold, flaw)),
+    }
+}
+
+/// Documents by id.
+#[derive(Default)]
+struct Library {
+    documents: Vec<GoldDocument>,
+    places: HashMap<String, usize>,
+}
+
+impl Library {
+    /// The place of a document, which may be there already with the same text.
+    fn add(&mut self, document: GoldDocument) -> Result<usize, String> {
+        match self.places.get(&document.id) {
+            Some(&place) if self.documents[place].tokens == document.tokens => Ok(place),
+            Some(_) => Err(format!(
+                "`{}` is the id of two texts",
+                Printed(&document.id)
+            )),
+            None => {
+                let place = self.documents.len();
+                self.places.insert(document.id.clone(), place);
+                self.documents.push(document);
+                Ok(place)
+            }
+        }
+    }
+
+    fn place(&self, id: &str) -> Result<usize, String> {
+        let place = self.places.get(id).copied();
+        place.ok_or_else(|| format!("no document has the id `{}`", Printed(id)))
+    }
+}
+
+/// A name from a file, safe for a terminal.
+struct Printed<'a>(&'a str);
+
+impl fmt::Display for Printed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.escape_debug())
+    }
+}
+
+fn read_listed(config: &Config) -> Result<Gold, Error> {
+    let mut library = Library::default();
+    if let Some(path) = &config.documents {
+        read_documents(config, path, |document, _| library.add(document).map(drop))?;
+    }
+    let mut pairs = Vec::new();
+    for_each_record(&config.gold, |record| {
+        let [a, b] = match config.documents {
+            Some(_) => named(&config.fields, record, &library)?,
+            None => inline(&config.fields, record, &mut library)?,
+        };
+        let jaccard = config
+            .fields
+            .find(record, "jaccard")
+            .map(|value| number(&value));
+        let jaccard = jaccard.transpose()?;
+        let verdict = listed_verdict(config, record, jaccard)?;
+        pairs.push(GoldPair {
+            a,
+            b,
+            verdict,
+            jaccard,
+        });
+        Ok(())
+    })?;
+    let documents = library.documents;
+    Ok(Gold { documents, pairs })
+}
+
+fn number(value: &str) -> Result<f64, String> {
+    let number = value
+        .parse::<f64>()
+        .ok()
+        .filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| format!("`{}` is no similarity", Printed(value)))
+}
+
+/// The places of two documents of the second file.
+fn named(fields: &Fields, record: &Record, library: &Library) -> Result<[usize; 2], String> {
+    let [a, b] = ["a", "b"].map(|role| library.place(&fields.expect(record, role)?));
+    Ok([a?, b?])
+}
+
+/// The places of two documents whose texts stand beside the pair.
+fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[usize; 2], String> {
+    if fields.find(record, "a").is_none() && fields.find(record, "text").is_some() {
+        return Err("a document, no pair: name the field that groups documents".to_owned());
+    }
+    let mut add = |id: &str, text: &str, url: &str| {
+        let text = fields.expect(record, text);
+        let text = text.map_err(|flaw| format!("{flaw}, and no file with documents is given"))?;
+        library.add(GoldDocument {
+            id: fields.expect(record, id)?,
+            url: fields.find(record, url),
+            tokens: Tokenizer::default().tokens(&text),
+        })
+    };
+    Ok([add("a", "text_a", "url_a")?, add("b", "text_b", "url_b")?])
+}
+
+fn listed_verdict(
+    config: &Config,
+    record: &Record,
+    jaccard: Option<f64>,
+) -> Result<Verdict, String> {
+    match (config.fields.find(record, "label"), jaccard) {
+        (Some(label), _) => config.labels.verdict(&label),
+        (None, Some(jaccard)) => Ok(decided(config.labels.min_jaccard.reached_by(jaccard))),
+        (None, None) => {
+            let labels = config
+                .fields
+                .expect(record, "label")
+                .err()
+                .unwrap_or_default();
+            Err(format!("{labels}; and none for `jaccard`"))
+        }
+    }
+}
+
+/// Calls `each` with every document of a file and its record.
+fn read_documents(
+    config: &Config,
+    path: &Path,
+    mut each: impl FnMut(GoldDocument, &Record) -> Result<(), String>,
+) -> Result<(), Error> {
+    let tokenizer = Tokenizer::default();
+    for_each_record(path, |record| {
+        let html = config.fields.find(record, "html");
+        let tokens = match (config.fields.find(record, "text"), html) {
+            (Some(text), _) => tokenizer.tokens(&text),
+            (None, Some(html)) => page_tokens(&tokenizer, &html, config.mode),
+            (None, None) => return config.fields.expect(record, "text").map(drop),
+        };
+        let id = config.fields.expect(record, "id")?;
+        let url = config.fields.find(record, "url");
+        each(GoldDocument { id, url, tokens }, record)
+    })
+}
+
+/// The tokens of a page, its images among its words.
+fn page_tokens(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> Tokens {
+    let config = html::Config {
+        mode,
+        ..html::Config::default()
+    };
+    let extracted = html::extract(page, None, &config);
+    let mut tokens = Tokens::default();
+    let mut begin = 0;
+    for ImageTerm { at, src } in &extracted.images {
+        tokens.push_text(
+            tokenizer,
+            extracted.text.get(begin..*at).unwrap_or_default(),
+        );
+        tokens.push_image(src);
+        begin = *at;
+    }
+    tokens.push_text(tokenizer, extracted.text.get(begin..).unwrap_or_default());
+    tokens
+}
+
+/// What a document says of itself.
+struct Belonging {
+    group: String,
+    version: Option<String>,
+    label: Option<String>,
+}
+
+fn read_grouped(config: &Config) -> Result<(Vec<GoldDocument>, Vec<Belonging>), Error> {
+    let mut library = Library::default();
+    let mut groups = Vec::new();
+    let path = config.documents.as_ref().unwrap_or(&config.gold);
+    let fields = &config.fields;
+    read_documents(config, path, |document, record| {
+        let id = document.id.clone();
+        if library.add(document)? < groups.len() {
+            return Err(format!("`{}` occurs twice", Printed(&id)));
+        }
+        groups.push(Belonging {
+            group: fields.expect(record, "group")?,
+            version: fields.find(record, "version"),
+            label: fields.find(record, "label"),
+        });
+        Ok(())
+    })?;
+    Ok((library.documents, groups))
+}
+
+fn all_pairs(groups: &[Belonging]) -> Vec<GoldPair> {
+    let verdict = |a: &Belonging, b: &Belonging| match (a.group == b.group, a.version == b.version)
+    {
+        (true, true) => Verdict::Correct,
+        (true, false) => Verdict::Undecided,
+        (false, _) => Verdict::Incorrect,
+    };
+    let all = (0..groups.len()).flat_map(|a| (a + 1..groups.len()).map(move |b| (a, b)));
+    all.map(|(a, b)| GoldPair {
+        a,
+        b,
+        verdict: verdict(&groups[a], &groups[b]),
+        jaccard: None,
+    })
+    .collect()
+}
+
+fn pairs_with_sources(
+    config: &Config,
+    documents: &[GoldDocument],
+    groups: &[Belonging],
+) -> Result<Vec<GoldPair>, Error> {
+    let path = config.documents.as_ref().unwrap_or(&config.gold);
+    let is_source = |own: &Belonging| own.label == config.labels.source;
+    let sources = groups.iter().enumerate().filter(|(_, own)| is_source(own));
+    let sources: HashMap<&str, usize> = sources.map(|(a, own)| (own.group.as_str(), a)).collect();
+    let mut pairs = Vec::new();
+    for (b, own) in groups.iter().enumerate().filter(|(_, own)| !is_source(own)) {
+        let id = Printed(&documents[b].id);
+        let Some(&a) = sources.get(own.group.as_str()) else {
+            return Err(Error::file(
+                path,
+                format!("`{id}` has no source in its group"),
+            ));
+        };
+        let Some(label) = &own.label else {
+            return Err(Error::file(path, format!("`{id}` has no label")));
+        };
+        let verdict = config.labels.verdict(label);
+        pairs.push(GoldPair {
+            a,
+            b,
+            verdict: verdict.map_err(|flaw| Error::file(path, flaw))?,
+            jaccard: None,
+        });
+    }
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Pairs: every rule beside what judges said.
+//!
+//! *Question.* Of the pairs in a gold set, which would each policy call duplicates at each
+//! threshold, and how right is that?
+//!
+//! *Idea.* Profile the documents once for a shingle length, compare the two of each pair by every
+//! measure, and let each policy decide. No candidates are searched for: this judges rules, not the
+//! search, so that the only errors are the rules' own.
+//!
+//! The tables by B-sim and by C-sim are those of Henzinger 2006: how right would B or C be about
+//! the pairs of just this score?
+//!
+//! *Cost.* A pair costs a merge of two shingle sets, some 5 microseconds for a thousand words each.
+//!
+//! *Not for* the recall of a search: score a run for that ([`super::run`]).
+
+use std::num::NonZeroUsize;
+
+use arose::Threshold;
+use arose::compare::{Comparison, Profile, Profiler};
+use arose::judgement::{Interval, Judged, Tally, Verdict, by_b_sim, by_c_sim};
+use arose::rule::{Criterion, Policy, ShortPolicy, SiteRelation};
+use arose::shingle::{CountedShingles, ShingleSet, Shingler, resemblance};
+use arose::site::SiteKind;
+
+use super::gold::{Gold, MAX_GROUPED};
+use super::metric::{Best, Score, auc, best_f1, bootstrap};
+use super::run::host;
+
+/// Samples drawn for the interval of an F1.
+const N_BOOTSTRAP: usize = 1000;
+
+/// Pairs beyond which that interval is left out: it would be narrow, and long in coming.
+const MAX_BOOTSTRAP: usize = 10_000;
+
+/// What to try.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Tokens in a shingle.
+    pub w: NonZeroUsize,
+    /// The thresholds for the Jaccard coefficient.
+    pub thresholds: Vec<Threshold>,
+    /// What may make short documents duplicates.
+    pub short: ShortPolicy,
+}
+
+/// How the rules did with shingles of one length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Study {
+    /// Tokens in a shingle.
+    pub w: NonZeroUsize,
+    /// All pairs by verdict.
+    pub all: Tally,
+    /// How each measure orders the pairs.
+    pub measures: Vec<MeasureRow>,
+    /// What each policy accepts.
+    pub policies: Vec<PolicyRow>,
+    /// The verdicts on pairs of B-sim 2, 3, 4, 5 and 6.
+    pub by_b_sim: [Tally; 5],
+    /// The verdicts on pairs in each of [`arose::judgement::C_SIM_BINS`].
+    pub by_c_sim: [Tally; 4],
+}
+
+/// A measure without a threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasureRow {
+    /// Its name.
+    pub name: &'static str,
+    /// The chance that it puts a duplicate above a stranger.
+    pub auc: Option<f64>,
+    /// The threshold that would have been best for this very set.
+    pub best: Option<Best>,
+}
+
+/// A policy with its thresholds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyRow {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The threshold, for the policy `jaccard`.
+    pub threshold: Option<Threshold>,
+    /// What became of the pairs.
+    pub score: Score,
+    /// Where the F1 of 95 % of samples like this one lies; none for sets too large to try.
+    pub f1_interval: Option<Interval>,
+}
+
+/// All that is known of a pair.
+struct Compared {
+    comparison: Comparison,
+    counted: Option<f64>,
+    site: SiteRelation,
+    verdict: Verdict,
+}
+
+/// Tries every policy on every pair.
+#[must_use]
+pub fn study(gold: &Gold, config: &Config) -> Study {
+    let compared = compare(gold, config.w);
+    let judged: Vec<Judged> = compared.iter().map(Compared::judged).collect();
+    Study {
+        w: config.w,
+        all: compared.iter().map(|pair| pair.verdict).collect(),
+        measures: measures(&compared),
+        policies: policies(&compared, config),
+        by_b_sim: by_b_sim(&judged),
+        by_c_sim: by_c_sim(&judged),
+    }
+}
+
+fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
+    let profiler = Profiler::new(w);
+    let shingler = Shingler::new(w);
+    let tokens = gold.documents.iter().map(|document| &document.tokens);
+    let profiles: Vec<Profile> = tokens
+        .clone()
+        .map(|t| profiler.profile_of_tokens(t))
+        .collect();
+    let counted: Vec<CountedShingles> = tokens
+        .map(|tokens| shingler.counted(&tokens.fingerprints))
+        .collect();
+    let hosts = gold
+        .documents
+        .iter()
+        .map(|document| document.url.as_deref().and_then(host));
+    let hosts: Vec<Option<&str>> = hosts.collect();
+    gold.pairs
+        .iter()
+        .map(|pair| Compared {
+            comparison: profiler.compare(&profiles[pair.a], &profiles[pair.b]),
+            counted: counted[pair.a].resemblance(&counted[pair.b]),
+            site: SiteRelation::of(hosts[pair.a], hosts[pair.b], SiteKind::Henzinger),
+            verdict: pair.verdict,
+        })
+        .collect()
+}
+
+impl Compared {
+    fn judged(&self) -> Judged {
+        Judged {
+            b_sim: self.comparison.b_sim,
+            c_sim: self.comparison.c_sim.unwrap_or(0),
+            verdict: self.verdict,
+        }
+    }
+
+    /// The share of the smaller set that the larger one holds.
+    fn containment(&self) -> f64 {
+        let [a, b] = self
+            .comparison
+            .containment
+            .map(|share| share.unwrap_or(0.0));
+        a.max(b)
+    }
+}
+
+fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
+    type Measure = fn(&Compared) -> f64;
+    let measures: [(&str, Measure); 5] = [
+        ("resemblance", |pair| {
+            pair.comparison.resemblance.unwrap_or(0.0)
+        }),
+        ("counted", |pair| pair.counted.unwrap_or(0.0)),
+        ("containment", Compared::containment),
+        ("b_sim", |pair| f64::from(pair.comparison.b_sim)),
+        ("c_sim", |pair| {
+            f64::from(pair.comparison.c_sim.unwrap_or(0))
+        }),
+    ];
+    let row = |(name, measure): (&'static str, Measure)| {
+        let scored = compared.iter().map(|pair| (measure(pair), pair.verdict));
+        let scored: Vec<_> = scored.collect();
+        MeasureRow {
+            name,
+            auc: auc(&scored),
+            best: best_f1(&scored),
+        }
+    };
+    measures.map(row).into()
+}
+
+fn policies(compared: &[Compared], config: &Config) -> Vec<PolicyRow> {
+    let jaccard = config.thresholds.iter().map(|&threshold| {
+        let criterion = Criterion::Jaccard(threshold);
+        ("jaccard", Some(threshold), criterion)
+    });
+    let published = [
+        ("b", None, Criterion::PUBLISHED_B),
+        ("c", None, Criterion::PUBLISHED_C),
+        ("combined", None, Criterion::PUBLISHED_COMBINED),
+        ("site", None, Criterion::SITE),
+    ];
+    let short = config.short;
+    let row = |(name, threshold, criterion)| {
+        let policy = Policy { criterion, short };
+        let decide = |pair: &Compared| {
+            let rule = pair.comparison.rule(&policy, pair.site);
+            (rule.is_some(), pair.verdict)
+        };
+        let decided: Vec<_> = compared.iter().map(decide).collect();
+        let is_small = decided.len() <= MAX_BOOTSTRAP;
+        PolicyRow {
+            name,
+            threshold,
+            score: Score::of(decided.iter().copied()),
+            f1_interval: is_small
+                .then(|| bootstrap(&decided, N_BOOTSTRAP, 1))
+                .flatten(),
+        }
+    };
+    jaccard.chain(published).map(row).collect()
+}
+
+/// How far listed Jaccard coefficients and ours agree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agreement {
+    /// Tokens in a shingle.
+    pub w: NonZeroUsize,
+    /// Pairs that the file lists a coefficient for.
+    pub n_listed: u64,
+    /// The largest difference.
+    pub max_difference: f64,
+    /// Pairs that differ by more than each of [`DIFFERENCES`].
+    pub n_differ: [u64; DIFFERENCES.len()],
+    /// The pair that differs most: ids, listed, ours.
+    pub worst: Option<(String, String, f64, f64)>,
+    /// The pairs at or above thresholds; empty if there are too many documents to compare all.
+    pub at: Vec<AgreementAt>,
+}
+
+/// Differences of coefficients that are told apart: rounding, noticeable, large.
+pub const DIFFERENCES: [f64; 3] = [1e-5, 1e-3, 1e-2];
+
+/// The pairs that reach a threshold by the list, and by comparing all documents.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AgreementAt {
+    /// The threshold.
+    pub threshold: Threshold,
+    /// Pairs that reach it in the list.
+    pub n_listed: u64,
+    /// Pairs that reach it here.
+    pub n_ours: u64,
+    /// Pairs that reach it in both.
+    pub n_both: u64,
+}
+
+/// Compares listed coefficients with ours; none if nothing is listed.
+#[must_use]
+pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
+    let shingler = Shingler::new(config.w);
+    let tokens = gold
+        .documents
+        .iter()
+        .map(|document| &document.tokens.fingerprints);
+    let sets: Vec<ShingleSet> = tokens.map(|tokens| shingler.set(tokens)).collect();
+    let listed = gold.pairs.iter().filter_map(|pair| {
+        let ours = resemblance(&sets[pair.a], &sets[pair.b]).unwrap_or(0.0);
+        Some((pair, pair.jaccard?, ours))
+    });
+    let listed: Vec<_> = listed.collect();
+    let difference = |(_, listed, ours): &(_, f64, f64)| (listed - ours).abs();
+    let worst = listed
+        .iter()
+        .max_by(|x, y| difference(x).total_cmp(&difference(y)))?;
+    let differ = |by: f64| listed.iter().filter(|pair| difference(pair) > by).count() as u64;
+    let id = |place: usize| gold.documents[place].id.clone();
+    Some(Agreement {
+        w: config.w,
+        n_listed: listed.len() as u64,
+        max_difference: difference(worst),
+        n_differ: DIFFERENCES.map(differ),
+        worst: Some((id(worst.0.a), id(worst.0.b), worst.1, worst.2)),
+        at: agreement_at(gold, &sets, &config.thresholds),
+    })
+}
+
+fn agreement_at(gold: &Gold, sets: &[ShingleSet], thresholds: &[Threshold]) -> Vec<AgreementAt> {
+    if sets.len() > MAX_GROUPED {
+        return Vec::new();
+    }
+    let listed = gold.pairs.iter().filter_map(|pair| {
+        let places = (pair.a.min(pair.b), pair.a.max(pair.b));
+        Some((places, pair.jaccard?))
+    });
+    let mut listed: Vec<((usize, usize), f64)> = listed.collect();
+    listed.sort_unstable_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)));
+    let mut at: Vec<AgreementAt> = thresholds
+        .iter()
+        .map(|&threshold| AgreementAt {
+            threshold,
+            n_listed: listed
+                .iter()
+                .filter(|pair| threshold.reached_by(pair.1))
+                .count() as u64,
+            n_ours: 0,
+            n_both: 0,
+        })
+        .collect();
+    let lowest = thresholds.iter().map(|t| t.get()).fold(1.0, f64::min);
+    for a in 0..sets.len() {
+        for b in a + 1..sets.len() {
+            // The smaller over the larger set bounds the coefficient.
+            let sizes = [sets[a].len(), sets[b].len()].map(|n| n as f64);
+            if sizes[0].min(sizes[1]) < lowest * sizes[0].max(sizes[1]) {
+                continue;
+            }
+            let ours = resemblance(&sets[a], &sets[b]).unwrap_or(0.0);
+            let place = listed.binary_search_by_key(&(a, b), |pair| pair.0);
+            let theirs = place.map_or(0.0, |place| listed[place].1);
+            for row in &mut at {
+                let reached = row.threshold.reached_by(ours);
+                row.n_ours += u64::from(reached);
+                row.n_both += u64::from(reached && row.threshold.reached_by(theirs));
+            }
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests;

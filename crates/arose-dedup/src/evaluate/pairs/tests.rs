@@ -1,0 +1,211 @@
+use super::*;
+use crate::evaluate::gold::{self, Fields, GoldDocument, GoldPair, Labels, Pairing};
+use Verdict::{Correct, Incorrect, Undecided};
+use arose::exact::similar_pairs;
+use arose::token::Tokenizer;
+use std::path::Path;
+
+const W: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+/// Words `from..to`, spelled as numbers.
+fn document(id: &str, from: u32, to: u32) -> GoldDocument {
+    let words: Vec<String> = (from..to).map(|word| word.to_string()).collect();
+    GoldDocument {
+        id: id.to_owned(),
+        url: Some(format!("http://www.{id}.org/")),
+        tokens: Tokenizer::default().tokens(&words.join(" ")),
+    }
+}
+
+fn pair(a: usize, b: usize, verdict: Verdict) -> GoldPair {
+    let jaccard = None;
+    GoldPair {
+        a,
+        b,
+        verdict,
+        jaccard,
+    }
+}
+
+fn config(thresholds: &[f64]) -> Config {
+    Config {
+        w: W,
+        thresholds: thresholds
+            .iter()
+            .map(|&t| Threshold::new(t).unwrap())
+            .collect(),
+        short: ShortPolicy::ExactOnly,
+    }
+}
+
+/// Three documents of 100, 90 and 10 words, the first two alike.
+fn gold() -> Gold {
+    Gold {
+        documents: vec![
+            document("x", 0, 100),
+            document("y", 10, 100),
+            document("z", 500, 510),
+        ],
+        pairs: vec![
+            pair(0, 1, Correct),
+            pair(0, 2, Incorrect),
+            pair(1, 2, Undecided),
+        ],
+    }
+}
+
+#[test]
+fn each_policy_decides_each_pair() {
+    let study = study(&gold(), &config(&[0.8, 0.9, 0.95]));
+    assert_eq!(
+        study.all,
+        Tally {
+            correct: 1,
+            incorrect: 1,
+            undecided: 1
+        }
+    );
+    let accepted = |name: &str, at: Option<f64>| {
+        let is_it = |row: &&PolicyRow| row.name == name && row.threshold.map(Threshold::get) == at;
+        study.policies.iter().find(is_it).unwrap().score.accepted
+    };
+    let one = Tally {
+        correct: 1,
+        incorrect: 0,
+        undecided: 0,
+    };
+    // 89 shingles of 99 in both.
+    assert_eq!(accepted("jaccard", Some(0.8)), one);
+    assert_eq!(accepted("jaccard", Some(0.9)), Tally::default());
+    assert_eq!(accepted("jaccard", Some(0.95)), Tally::default());
+    assert_eq!(study.policies.len(), 7);
+    let resemblance = &study.measures[0];
+    assert_eq!(
+        (resemblance.name, resemblance.auc),
+        ("resemblance", Some(1.0))
+    );
+    assert_eq!(resemblance.best.unwrap().threshold, 89.0 / 99.0);
+    let containment = &study.measures[2];
+    assert_eq!(containment.best.unwrap().threshold, 1.0);
+}
+
+/// The same words in another order are duplicates between sites, where bits decide alone, and not
+/// on one site.
+#[test]
+fn the_site_policy_sees_the_sites() {
+    let mut gold = gold();
+    gold.documents = vec![document("x", 0, 500), document("y", 0, 500)];
+    gold.documents[1].tokens.fingerprints.reverse();
+    gold.pairs = vec![pair(0, 1, Correct)];
+    let n_accepted = |gold: &Gold| {
+        let study = study(gold, &config(&[]));
+        let n_pairs = |tallies: &[Tally]| -> u64 { tallies.iter().map(Tally::total).sum() };
+        assert_eq!((n_pairs(&study.by_b_sim), n_pairs(&study.by_c_sim)), (0, 1));
+        study.policies.last().unwrap().score.accepted.total()
+    };
+    assert_eq!(n_accepted(&gold), 1);
+    gold.documents[1].url = gold.documents[0].url.clone();
+    assert_eq!(n_accepted(&gold), 0);
+}
+
+#[test]
+fn agreement_is_that_of_brute_force() {
+    let mut gold = gold();
+    gold.documents.push(document("v", 0, 95));
+    let at = [0.3, 0.8, 0.9];
+    assert_eq!(agreement(&gold, &config(&at)), None);
+    let sets: Vec<ShingleSet> = gold
+        .documents
+        .iter()
+        .map(|document| Shingler::new(W).set(&document.tokens.fingerprints))
+        .collect();
+    // The list knows one pair rightly, one wrongly, and a third not at all.
+    gold.pairs[0].jaccard = Some(89.0 / 99.0);
+    gold.pairs[1].jaccard = Some(0.85);
+    let found = agreement(&gold, &config(&at)).unwrap();
+    assert_eq!((found.n_listed, found.max_difference), (2, 0.85));
+    assert_eq!(found.n_differ, [1, 1, 1]);
+    assert_eq!(
+        found.worst,
+        Some(("x".to_owned(), "z".to_owned(), 0.85, 0.0))
+    );
+    for row in found.at {
+        let n_ours = similar_pairs(&sets, row.threshold).len() as u64;
+        let n_listed =
+            u64::from(row.threshold.get() <= 0.85) + u64::from(row.threshold.get() < 0.899);
+        assert_eq!((row.n_ours, row.n_listed), (n_ours, n_listed), "{row:?}");
+        assert_eq!(
+            row.n_both,
+            u64::from(row.threshold.get() < 0.899),
+            "{row:?}"
+        );
+    }
+}
+
+/// A text that another contains resembles it as much as their sizes allow, and is not passed over.
+#[test]
+fn agreement_sees_contained_texts() {
+    let mut gold = gold();
+    gold.pairs[0].jaccard = Some(89.0 / 99.0);
+    let found = agreement(&gold, &config(&[89.0 / 99.0])).unwrap();
+    assert_eq!((found.at[0].n_ours, found.at[0].n_both), (1, 1));
+}
+
+/// A gold set beside the repository; none where there is no such folder.
+fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
+    let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    if !data.join(gold).exists() {
+        println!("skipped: no {gold} beside the repository");
+        return None;
+    }
+    let config = gold::Config {
+        gold: data.join(gold),
+        documents: documents.map(|name| data.join(name)),
+        fields: Fields::default(),
+        labels: Labels::default(),
+        pairing: Pairing::Listed,
+        mode: arose_corpus::html::Mode::Henzinger,
+    };
+    Some(gold::read(&config).unwrap())
+}
+
+/// The figures of `docs/evaluation.md` for pages judged by people.
+#[test]
+fn judged_pages_as_documented() {
+    let Some(gold) = shared("neardup-gov-pairs/pairs.jsonl.zst", None) else {
+        return;
+    };
+    let mut config = config(&[0.5, 0.8]);
+    config.w = 5.try_into().unwrap();
+    let study = study(&gold, &config);
+    let f1 = |row: usize| (1e4 * study.policies[row].score.f1().unwrap()).round() / 1e4;
+    assert_eq!([f1(0), f1(1)], [0.8933, 0.6789]);
+    let resemblance = &study.measures[0];
+    let best = resemblance.best.unwrap();
+    assert!((resemblance.auc.unwrap() - 0.942).abs() < 1e-3);
+    assert!(
+        best.score.f1().unwrap() > 0.90 && (0.45..0.5).contains(&best.threshold),
+        "{best:?}"
+    );
+}
+
+/// Listed and own coefficients of licences agree but for texts in Chinese, which are cut
+/// differently.
+#[test]
+fn licences_as_listed() {
+    let listed = "neardup-licenses/exact_pairs_w5.jsonl.zst";
+    let Some(gold) = shared(listed, Some("neardup-licenses/licenses.jsonl.zst")) else {
+        return;
+    };
+    let mut config = config(&[0.5, 0.8, 0.9, 0.99]);
+    config.w = 5.try_into().unwrap();
+    let agreement = agreement(&gold, &config).unwrap();
+    assert_eq!((agreement.n_listed, agreement.n_differ), (8879, [1, 1, 1]));
+    let rows: Vec<_> = agreement
+        .at
+        .iter()
+        .map(|row| (row.n_listed, row.n_ours, row.n_both))
+        .collect();
+    let same = |n| (n, n, n);
+    assert_eq!(rows, [same(1287), same(405), same(180), same(117)]);
+}

@@ -1,0 +1,305 @@
+//! Plant: a corpus whose duplicates are known because they were made.
+//!
+//! *Question.* Recall needs all true pairs, and in a real corpus nobody knows them. Which corpus of
+//! any size comes with its truth?
+//!
+//! *Idea.* Make *families*: a page and what became of it ([`Kind`]). Pages of one family are
+//! compared with each other and the exact Jaccard coefficient of each pair is written down; pages
+//! of two families are made of words drawn apart and share next to nothing. Most families have one
+//! page; the sizes of the others follow Pareto's law, `P(size > n) = n^(-4/3)` up to 50, as
+//! clusters of the web do.
+//!
+//! A page is a pure function of the [`Config`] and its position: nothing is stored but where
+//! families begin, so that any number of pages can be made in any order. Positions are scattered
+//! over the families by a permutation that can be turned round (a Feistel network), so that the
+//! copies of a page lie anywhere in the file.
+//!
+//! *Parameters.* [`Recipe::Mixed`] for the speed and recall of a search, with words drawn like
+//! those of a language; [`Recipe::Acceptance`] for rules, after the evaluation protocol of
+//! Henzinger's comparison: 50 pages a site, every word new.
+//!
+//! *Cost.* 4 bytes a family; a page costs its words, about 15 ns each. *Error.* The truth is exact
+//! up to collisions of 64-bit shingles. Two words are equal with chance .0078 in a mixed corpus, so
+//! two families share a given run of five with chance 3e-11.
+//!
+//! *Not for* judging what people take for duplicates: ask people ([`super::gold`]).
+
+mod family;
+mod shuffle;
+mod words;
+mod write;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+use arose::shingle::{ShingleSet, Shingler, resemblance};
+
+use super::Error;
+use family::Family;
+use shuffle::Shuffle;
+use words::Style;
+pub use write::{Planted, write};
+
+/// What to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// How many pages.
+    pub n_documents: u32,
+    /// On how many sites.
+    pub n_sites: u32,
+    /// Selects the corpus.
+    pub seed: u64,
+    /// Words of the median page of a mixed corpus.
+    pub median_words: u32,
+    /// Tokens in the shingles that the truth is counted by.
+    pub w: NonZeroUsize,
+    /// What kind of corpus.
+    pub recipe: Recipe,
+}
+
+/// What families there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recipe {
+    /// Single pages and families of all kinds but tables, of any size.
+    Mixed,
+    /// On each site 20 pages of one template, 5 of one table, 5 pages at two times, 5 pages and
+    /// their mirrors, 5 single pages.
+    Acceptance,
+}
+
+impl Recipe {
+    /// Pages on a site of the acceptance corpus.
+    pub const ACCEPTANCE_PAGES: u32 = 50;
+}
+
+/// What the pages of a family have to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Nothing: the family is one page.
+    Unique,
+    /// Copies on other sites, equal but for case, punctuation and white space.
+    Exact,
+    /// Copies on other sites that differ in the words of their own address.
+    Mirror,
+    /// Copies on one site with another session id in some places and in the address.
+    Crumb,
+    /// Copies on one site at different times: a date differs.
+    Stamp,
+    /// Copies of which a run of words was replaced.
+    Block,
+    /// Copies of which single words were replaced.
+    Scatter,
+    /// Copies that lack their end.
+    Truncation,
+    /// Copies with something added at the end.
+    Extension,
+    /// Pages of one site that share a template around different items: no copies.
+    Template,
+    /// Pages of one site with a long table of the same few words and different items: no copies.
+    Table,
+}
+
+impl Kind {
+    /// Every kind, in the order of its declaration.
+    pub const ALL: [Self; 11] = [
+        Self::Unique,
+        Self::Exact,
+        Self::Mirror,
+        Self::Crumb,
+        Self::Stamp,
+        Self::Block,
+        Self::Scatter,
+        Self::Truncation,
+        Self::Extension,
+        Self::Template,
+        Self::Table,
+    ];
+
+    /// The kind's name in files; it never changes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unique => "unique",
+            Self::Exact => "exact",
+            Self::Mirror => "mirror",
+            Self::Crumb => "crumb",
+            Self::Stamp => "stamp",
+            Self::Block => "block",
+            Self::Scatter => "scatter",
+            Self::Truncation => "truncation",
+            Self::Extension => "extension",
+            Self::Template => "template",
+            Self::Table => "table",
+        }
+    }
+
+    /// Whether its pages are copies of each other, or only look like it.
+    #[must_use]
+    pub const fn is_copy(self) -> bool {
+        !matches!(self, Self::Unique | Self::Template | Self::Table)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
+        kind.ok_or_else(|| Error::Setting(format!("`{}` is no kind", name.escape_debug())))
+    }
+}
+
+/// A page of the corpus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// `p` and its position.
+    pub id: String,
+    /// Its address.
+    pub url: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Two pages of one family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TruePair {
+    /// The position of the page that comes first.
+    pub a: u32,
+    /// The position of the other.
+    pub b: u32,
+    /// What they have to do with each other.
+    pub kind: Kind,
+    /// The Jaccard coefficient of their shingle sets.
+    pub jaccard: f64,
+}
+
+/// A corpus, to be made page by page.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    config: Config,
+    /// The slot of the first page of each family. Slots are the pages by family.
+    begins: Vec<u32>,
+    shuffle: Shuffle,
+    shingler: Shingler,
+}
+
+impl Plan {
+    /// Lays out the families.
+    ///
+    /// # Errors
+    ///
+    /// If there is no page or no site, or the pages of an acceptance corpus are not 50 a site.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        check(&config)?;
+        let mut begins = Vec::new();
+        let mut n_pages = 0_u32;
+        while n_pages < config.n_documents {
+            begins.push(n_pages);
+            let family = Family::new(&config, begins.len() as u32 - 1);
+            n_pages = n_pages.saturating_add(family.size);
+        }
+        Ok(Self {
+            config,
+            begins,
+            shuffle: Shuffle::new(config.n_documents, config.seed),
+            shingler: Shingler::new(config.w),
+        })
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How many families there are.
+    #[must_use]
+    pub fn n_families(&self) -> u32 {
+        self.begins.len() as u32
+    }
+
+    /// The page at a position below the number of documents.
+    #[must_use]
+    pub fn page(&self, position: u32) -> Page {
+        let slot = self.shuffle.slot(position);
+        let index = self.begins.partition_point(|&begin| begin <= slot) - 1;
+        let member = slot - self.begins[index];
+        let family = Family::new(&self.config, index as u32);
+        let style = match family.kind {
+            Kind::Exact => Style::ALL[member as usize % Style::ALL.len()],
+            _ => Style::Plain,
+        };
+        Page {
+            id: format!("p{position}"),
+            url: family.url(member, position),
+            text: words::spell(&family.words(member), style),
+        }
+    }
+
+    /// The kind of a family and how many pages of it are in the corpus.
+    #[must_use]
+    pub fn family(&self, index: u32) -> (Kind, u32) {
+        let family = Family::new(&self.config, index);
+        (family.kind, self.n_members(index))
+    }
+
+    /// All pairs of a family, by ascending positions.
+    #[must_use]
+    pub fn truth(&self, index: u32) -> Vec<TruePair> {
+        let n_members = self.n_members(index);
+        if n_members < 2 {
+            return Vec::new();
+        }
+        let family = Family::new(&self.config, index);
+        let begin = self.begins[index as usize];
+        let member = |member| {
+            let set = self.shingler.set(&family.words(member));
+            (self.shuffle.position(begin + member), set)
+        };
+        let mut members: Vec<(u32, ShingleSet)> = (0..n_members).map(member).collect();
+        members.sort_unstable_by_key(|&(position, _)| position);
+        let mut pairs = Vec::new();
+        for (i, (a, set_a)) in members.iter().enumerate() {
+            pairs.extend(members[i + 1..].iter().map(|(b, set_b)| TruePair {
+                a: *a,
+                b: *b,
+                kind: family.kind,
+                jaccard: resemblance(set_a, set_b).unwrap_or(0.0),
+            }));
+        }
+        pairs
+    }
+
+    /// The last family ends where the corpus does.
+    fn n_members(&self, index: u32) -> u32 {
+        let begin = self.begins[index as usize];
+        let next = self.begins.get(index as usize + 1).copied();
+        next.unwrap_or(self.config.n_documents) - begin
+    }
+}
+
+fn check(config: &Config) -> Result<(), Error> {
+    let n_acceptance = config.n_sites.checked_mul(Recipe::ACCEPTANCE_PAGES);
+    let is_uneven = config.recipe == Recipe::Acceptance && n_acceptance != Some(config.n_documents);
+    let flaw = match config {
+        Config { n_documents: 0, .. } => "a corpus needs at least one document",
+        Config { n_sites: 0, .. } => "a corpus needs at least one site",
+        Config {
+            median_words: 0, ..
+        } => "a page needs at least one word",
+        _ if config.w.get() > 100 => "shingles are of at most 100 words here",
+        _ if is_uneven => "an acceptance corpus has 50 pages on each site",
+        _ => return Ok(()),
+    };
+    Err(Error::Setting(flaw.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

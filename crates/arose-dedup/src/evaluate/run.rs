@@ -1,0 +1,375 @@
+//! Run: what a run found, beside what was there.
+//!
+//! *Question.* A run has written its pairs, its clusters and what it dropped. How much of the truth
+//! did it find, how much of what it found is true, and was anything dropped that should not be?
+//!
+//! *Idea.* The truth lists the pairs that resemble each other with their exact Jaccard
+//! coefficients; all other pairs do not. Then everything is counting:
+//!
+//! - *pairs*: listed pairs that reach the threshold, over all listed (precision) and over all true
+//!   ones that do (recall), the recall by similarity as well. Documents of equal content are one:
+//!   a run that collapses them first lists one pair for all of theirs;
+//! - *documents*: those with some partner, said to have one and truly having one;
+//! - *closure*: pairs of one cluster, of which chains make many that are not similar;
+//! - *removal*: each document dropped must be similar to the one it was dropped for, which must
+//!   itself be kept;
+//! - *rules*: pairs by the rule that accepted them and by whether they are of one site. A rule of
+//!   sketches is not meant to follow the coefficient, so they are also counted by whether the pair
+//!   was planted as a copy or as a template that only looks like one.
+//!
+//! *Cost.* Memory about 40 bytes a document, 24 a pair of the truth and 8 a pair found; time that
+//! of reading the files and sorting. *Error.* None, if the truth is complete down to the threshold.
+//!
+//! *Not for* truths by another measure: lists counted with other shingles disagree.
+
+mod output;
+mod truth;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arose::Threshold;
+use arose::rule::SiteRelation;
+
+use super::Error;
+use super::metric::ratio;
+use super::plant::Kind;
+use output::{Documents, FoundPair, Settings};
+use truth::Truth;
+
+/// What to score by what.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The output folder of a run.
+    pub folder: PathBuf,
+    /// The pairs that resemble each other: JSON lines with `a`, `b`, `jaccard` and perhaps `kind`,
+    /// or the first three separated by tabs.
+    pub truth: PathBuf,
+    /// From where on pairs are similar; if none is given, the run's own threshold, else .8.
+    pub threshold: Option<Threshold>,
+}
+
+/// So many of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    /// Those that count.
+    pub part: u64,
+    /// All of them.
+    pub whole: u64,
+}
+
+impl Share {
+    /// The part of the whole; none if there is no whole.
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
+        ratio(self.part, self.whole)
+    }
+
+    fn count(&mut self, counts: bool) {
+        self.part += u64::from(counts);
+        self.whole += 1;
+    }
+}
+
+/// How well a run did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunScore {
+    /// The policy that the run's summary names.
+    pub policy: Option<String>,
+    /// From where on pairs count as similar here.
+    pub threshold: Threshold,
+    /// Shingle lengths of the run and of the truth, if both are known and differ.
+    pub other_w: Option<[u64; 2]>,
+    /// Documents that the run read.
+    pub n_documents: u64,
+    /// Pairs of the truth that name a document which the run did not read.
+    pub n_unread: u64,
+    /// Similar pairs that were found.
+    pub pair_recall: Share,
+    /// Found pairs that are similar.
+    pub pair_precision: Share,
+    /// Found pairs that the truth does not list at all.
+    pub n_unlisted: u64,
+    /// Documents with a similar one that were said to have one.
+    pub document_recall: Share,
+    /// Documents said to have a similar one that do.
+    pub document_precision: Share,
+    /// Similar pairs that are in one cluster.
+    pub closure_recall: Share,
+    /// Pairs of one cluster that are similar.
+    pub closure_precision: Share,
+    /// Pairs found, by the similarity of the truth; from [`BINS`].
+    pub bins: Vec<Share>,
+    /// Pairs found, by what was planted.
+    pub kinds: BTreeMap<Kind, Share>,
+    /// What each rule accepted.
+    pub rules: BTreeMap<(String, Place), RuleRow>,
+    /// What was dropped.
+    pub removal: Removal,
+    /// Found pairs with a coefficient that the truth lists too, and how far they are apart at most.
+    pub coefficients: (u64, f64),
+}
+
+/// Where the bins of similarity begin; the last holds equal sets alone.
+pub const BINS: [f64; 12] = [
+    0.0, 0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0,
+];
+
+/// Where the two pages of a pair stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// On one site.
+    SameSite,
+    /// On two.
+    CrossSite,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Place {
+    /// The name in reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SameSite => "same",
+            Self::CrossSite => "cross",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl From<SiteRelation> for Place {
+    fn from(relation: SiteRelation) -> Self {
+        match relation {
+            SiteRelation::Same => Self::SameSite,
+            SiteRelation::Different => Self::CrossSite,
+            SiteRelation::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// The pairs that one rule accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RuleRow {
+    /// Those that are similar by the truth.
+    pub similar: Share,
+    /// Those planted as copies, of those whose kind is known.
+    pub copies: Share,
+}
+
+/// What was dropped, and what is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removal {
+    /// Documents dropped.
+    pub n_dropped: u64,
+    /// Of these, dropped for a document that is itself dropped, or is not there.
+    pub n_for_dropped: u64,
+    /// Of these, dropped for a document that the run lists no pair with.
+    pub n_unlisted: u64,
+    /// Of these, dropped by the coefficient for a document that is not similar by the truth, at the
+    /// run's own threshold.
+    pub n_dissimilar: u64,
+}
+
+impl Removal {
+    /// Whether everything dropped was dropped for good reason.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.n_for_dropped == 0 && self.n_unlisted == 0 && self.n_dissimilar == 0
+    }
+}
+
+/// Scores the output of a run.
+///
+/// # Errors
+///
+/// If a file cannot be read, or if truth and run are of different corpora.
+pub fn score(config: &Config) -> Result<RunScore, Error> {
+    let settings = Settings::read(&config.folder)?;
+    let fallback = || Threshold::new(0.8).expect("it lies in 0..=1");
+    let threshold = config
+        .threshold
+        .or(settings.threshold)
+        .unwrap_or_else(fallback);
+    let documents = Documents::read(&config.folder)?;
+    let truth = Truth::read(&config.truth, &documents)?;
+    let mut tally = Tallies::new(documents, truth, threshold);
+    tally.promised = settings.threshold.unwrap_or(threshold);
+    output::for_each_pair(&config.folder, |pair| tally.take(&pair))?;
+    let truth_w = truth::shingle_length(&config.truth);
+    let both = settings.w.zip(truth_w).map(|(run, truth)| [run, truth]);
+    let other_w = both.filter(|[run, truth]| run != truth);
+    Ok(tally.finish(settings.policy, other_w))
+}
+
+/// What is counted while the found pairs go by.
+struct Tallies {
+    documents: Documents,
+    truth: Truth,
+    threshold: Threshold,
+    /// From where on the run itself calls pairs similar.
+    promised: Threshold,
+    /// The found pairs, each as the first documents of equal content.
+    found: Vec<(u32, u32)>,
+    /// Documents that occur in a found pair.
+    flagged: Vec<bool>,
+    precision: Share,
+    n_unlisted: u64,
+    rules: BTreeMap<(String, Place), RuleRow>,
+    coefficients: (u64, f64),
+}
+
+impl Tallies {
+    fn new(documents: Documents, truth: Truth, threshold: Threshold) -> Self {
+        Self {
+            flagged: documents.in_exact_classes(),
+            documents,
+            truth,
+            threshold,
+            promised: threshold,
+            found: Vec::new(),
+            precision: Share::default(),
+            n_unlisted: 0,
+            rules: BTreeMap::new(),
+            coefficients: (0, 0.0),
+        }
+    }
+
+    fn take(&mut self, pair: &FoundPair<'_>) -> Result<(), String> {
+        let n = self.documents.len() as u64;
+        let (a, b) = match (pair.a < n, pair.b < n, pair.a == pair.b) {
+            (true, true, false) => (pair.a as u32, pair.b as u32),
+            _ => {
+                return Err(format!(
+                    "{} and {} are no pair of documents",
+                    pair.a, pair.b
+                ));
+            }
+        };
+        self.flagged[a as usize] = true;
+        self.flagged[b as usize] = true;
+        self.found.extend(self.documents.class_pair(a, b));
+        let listed = self.truth.find(a, b);
+        let is_equal = self.documents.are_equal(a, b);
+        let jaccard = if is_equal {
+            Some(1.0)
+        } else {
+            listed.map(|truth| truth.jaccard)
+        };
+        let is_similar = jaccard.is_some_and(|jaccard| self.threshold.reached_by(jaccard));
+        self.precision.count(is_similar);
+        self.n_unlisted += u64::from(jaccard.is_none());
+        if let Some((found, listed)) = pair.jaccard.zip(jaccard) {
+            let difference = (found - listed).abs().max(self.coefficients.1);
+            self.coefficients = (self.coefficients.0 + 1, difference);
+        }
+        let place = self.documents.relation(a, b).into();
+        let row = self.rules.entry((pair.rule.to_owned(), place)).or_default();
+        row.similar.count(is_similar);
+        match listed.map(|truth| truth.kind) {
+            Some(Some(kind)) => row.copies.count(kind.is_copy()),
+            // Pages of two families are no copies, unless the truth tells no kinds at all.
+            None if self.truth.has_kinds => row.copies.count(is_equal),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, policy: Option<String>, other_w: Option<[u64; 2]>) -> RunScore {
+        self.found.sort_unstable();
+        self.found.dedup();
+        let removal = self.removal();
+        let mut score = RunScore {
+            policy,
+            threshold: self.threshold,
+            other_w,
+            n_documents: self.documents.len() as u64,
+            n_unread: self.truth.n_unread,
+            pair_recall: Share::default(),
+            pair_precision: self.precision,
+            n_unlisted: self.n_unlisted,
+            document_recall: Share::default(),
+            document_precision: Share::default(),
+            closure_recall: Share::default(),
+            closure_precision: Share::default(),
+            bins: vec![Share::default(); BINS.len()],
+            kinds: BTreeMap::new(),
+            rules: std::mem::take(&mut self.rules),
+            removal,
+            coefficients: self.coefficients,
+        };
+        self.count_truth(&mut score);
+        score
+    }
+
+    /// Goes through the truth once for recall, closure and documents.
+    fn count_truth(&self, score: &mut RunScore) {
+        let mut has_partner = vec![false; self.documents.len()];
+        for truth in &self.truth.pairs {
+            let is_found = self.is_found(truth.a, truth.b);
+            score.bins[bin(truth.jaccard)].count(is_found);
+            if let Some(kind) = truth.kind {
+                score.kinds.entry(kind).or_default().count(is_found);
+            }
+            if self.threshold.reached_by(truth.jaccard) {
+                let clusters = [truth.a, truth.b].map(|doc| self.documents.cluster(doc));
+                score.pair_recall.count(is_found);
+                score.closure_recall.count(clusters[0] == clusters[1]);
+                has_partner[truth.a as usize] = true;
+                has_partner[truth.b as usize] = true;
+            }
+        }
+        // A pair of a document that was not read was not found.
+        score.pair_recall.whole += self.truth.n_unread_similar(self.threshold);
+        score.closure_precision = Share {
+            part: score.closure_recall.part,
+            whole: self.documents.n_pairs_in_clusters(),
+        };
+        for (&is_flagged, &has_partner) in self.flagged.iter().zip(&has_partner) {
+            if has_partner {
+                score.document_recall.count(is_flagged);
+            }
+            if is_flagged {
+                score.document_precision.count(has_partner);
+            }
+        }
+    }
+
+    fn is_found(&self, a: u32, b: u32) -> bool {
+        let pair = self.documents.class_pair(a, b);
+        pair.is_none_or(|pair| self.found.binary_search(&pair).is_ok())
+    }
+
+    fn removal(&self) -> Removal {
+        let mut removal = Removal::default();
+        for (doc, kept_doc, by_jaccard) in self.documents.dropped() {
+            removal.n_dropped += 1;
+            let Some(kept) = kept_doc.filter(|&kept| self.documents.is_kept(kept)) else {
+                removal.n_for_dropped += 1;
+                continue;
+            };
+            removal.n_unlisted += u64::from(!self.is_found(doc, kept));
+            let listed = self.truth.find(doc, kept);
+            let is_similar = self.documents.are_equal(doc, kept)
+                || listed.is_some_and(|truth| self.promised.reached_by(truth.jaccard));
+            removal.n_dissimilar += u64::from(by_jaccard && !is_similar);
+        }
+        removal
+    }
+}
+
+fn bin(jaccard: f64) -> usize {
+    BINS.partition_point(|&begin| begin <= jaccard)
+        .saturating_sub(1)
+}
+
+/// The host of an address, with its port.
+pub(crate) fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests;

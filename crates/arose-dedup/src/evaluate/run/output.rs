@@ -1,0 +1,290 @@
+//! The output folder of a run, read back: documents, pairs, settings.
+
+use std::fs::File;
+use std::path::Path;
+
+use arose::Threshold;
+use arose::rule::{Rule, SiteRelation};
+use arose::site::{SiteKind, site};
+use arose::token::fingerprint;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::host;
+use crate::evaluate::Error;
+
+/// Stands for no document.
+const NONE: u32 = u32::MAX;
+
+/// What the run's summary says of its settings; nothing if there is no summary.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    pub(super) policy: Option<String>,
+    pub(super) threshold: Option<Threshold>,
+    pub(super) w: Option<u64>,
+}
+
+impl Settings {
+    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("summary.json");
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(Error::io("read", &path)(error)),
+        };
+        let summary: serde_json::Value = serde_json::from_slice(&text)
+            .map_err(|error| Error::file(&path, format!("not JSON: {error}")))?;
+        let setting = |name: &str| summary.get("settings").and_then(|all| all.get(name));
+        let policy = setting("policy").and_then(|value| value.as_str());
+        let threshold = setting("threshold").and_then(|value| value.as_f64());
+        Ok(Self {
+            policy: policy.map(str::to_owned),
+            // Other policies have no such threshold, or one that means nothing here.
+            threshold: threshold.and_then(|value| Threshold::new(value).ok()),
+            w: setting("w").and_then(|value| value.as_u64()),
+        })
+    }
+}
+
+/// What a run says of every document.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    /// Fingerprints of the ids with the documents, ascending.
+    ids: Vec<(u64, u32)>,
+    /// The first document of equal content.
+    classes: Vec<u32>,
+    clusters: Vec<u32>,
+    /// The document that each was dropped for; itself if it was kept.
+    kept_docs: Vec<u32>,
+    /// Whether it was dropped by the coefficient.
+    by_jaccard: Vec<bool>,
+    /// Fingerprints of the sites; 0 where there is none.
+    sites: Vec<u64>,
+}
+
+impl Documents {
+    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("documents.parquet");
+        let mut documents = Self::default();
+        let mut digests: Vec<(u64, u32)> = Vec::new();
+        let columns = [
+            "doc", "id", "url", "digest", "cluster", "kept", "kept_doc", "rule",
+        ];
+        for_each_batch(&path, &columns, |batch| documents.take(batch, &mut digests))?;
+        documents.classes = classes(digests);
+        documents.ids.sort_unstable();
+        let twice = documents.ids.windows(2).find(|two| two[0].0 == two[1].0);
+        match twice {
+            Some(two) => {
+                let flaw = format!("documents {} and {} have one id", two[0].1, two[1].1);
+                Err(Error::file(&path, flaw))
+            }
+            None => Ok(documents),
+        }
+    }
+
+    fn take(&mut self, batch: &RecordBatch, digests: &mut Vec<(u64, u32)>) -> Result<(), String> {
+        let docs: &PrimitiveArray<UInt64Type> = numbers(batch, "doc")?;
+        let ids = texts(batch, "id")?;
+        let urls = texts(batch, "url")?;
+        let digest = texts(batch, "digest")?;
+        let clusters: &PrimitiveArray<UInt64Type> = numbers(batch, "cluster")?;
+        let kept = flags(batch, "kept")?;
+        let kept_docs: &PrimitiveArray<UInt64Type> = numbers(batch, "kept_doc")?;
+        let rules = texts(batch, "rule")?;
+        for row in 0..batch.num_rows() {
+            let doc = self.len() as u32;
+            if docs.value(row) != u64::from(doc) || doc == NONE {
+                return Err(format!(
+                    "document {} stands where {doc} should",
+                    docs.value(row)
+                ));
+            }
+            let ordinal = |value: u64| u32::try_from(value).unwrap_or(NONE);
+            let kept_doc = value(kept_docs, row).map_or(NONE, ordinal);
+            self.ids.push((fingerprint(ids.value(row).as_bytes()), doc));
+            digests.push((fingerprint(digest.value(row).as_bytes()), doc));
+            self.clusters.push(ordinal(clusters.value(row)));
+            self.kept_docs
+                .push(if kept.value(row) { doc } else { kept_doc });
+            self.by_jaccard
+                .push(text(rules, row) == Some(Rule::Jaccard.as_str()));
+            self.sites
+                .push(text(urls, row).and_then(host).map_or(0, |host| {
+                    fingerprint(site(host, SiteKind::Henzinger).as_bytes())
+                }));
+        }
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.clusters.len()
+    }
+
+    /// The document of an id.
+    pub(super) fn find(&self, id: &str) -> Option<u32> {
+        let key = fingerprint(id.as_bytes());
+        let place = self.ids.binary_search_by_key(&key, |entry| entry.0);
+        place.ok().map(|place| self.ids[place].1)
+    }
+
+    pub(super) fn are_equal(&self, a: u32, b: u32) -> bool {
+        self.classes[a as usize] == self.classes[b as usize]
+    }
+
+    /// The pair as the first documents of equal content; none if it is equal itself.
+    pub(super) fn class_pair(&self, a: u32, b: u32) -> Option<(u32, u32)> {
+        let (a, b) = (self.classes[a as usize], self.classes[b as usize]);
+        (a != b).then(|| (a.min(b), a.max(b)))
+    }
+
+    /// For each document whether another one is equal.
+    pub(super) fn in_exact_classes(&self) -> Vec<bool> {
+        let mut sizes = vec![0_u32; self.len()];
+        self.classes
+            .iter()
+            .for_each(|&class| sizes[class as usize] += 1);
+        self.classes
+            .iter()
+            .map(|&class| sizes[class as usize] > 1)
+            .collect()
+    }
+
+    pub(super) fn cluster(&self, doc: u32) -> u32 {
+        self.clusters[doc as usize]
+    }
+
+    pub(super) fn is_kept(&self, doc: u32) -> bool {
+        self.kept_docs.get(doc as usize) == Some(&doc)
+    }
+
+    /// Each document dropped, what it was dropped for, and whether by the coefficient.
+    pub(super) fn dropped(&self) -> impl Iterator<Item = (u32, Option<u32>, bool)> {
+        let rows = (0..).zip(&self.kept_docs).zip(&self.by_jaccard);
+        let dropped = rows.filter(|((doc, kept), _)| doc != *kept);
+        dropped.map(|((doc, &kept), &by_jaccard)| (doc, (kept != NONE).then_some(kept), by_jaccard))
+    }
+
+    /// The pairs of documents of one cluster.
+    pub(super) fn n_pairs_in_clusters(&self) -> u64 {
+        let mut clusters = self.clusters.clone();
+        clusters.sort_unstable();
+        let sizes = clusters.chunk_by(|x, y| x == y).map(|run| run.len() as u64);
+        sizes.map(|size| size * (size - 1) / 2).sum()
+    }
+
+    pub(super) fn relation(&self, a: u32, b: u32) -> SiteRelation {
+        match [a, b].map(|doc| self.sites[doc as usize]) {
+            [0, _] | [_, 0] => SiteRelation::Unknown,
+            [a, b] if a == b => SiteRelation::Same,
+            _ => SiteRelation::Different,
+        }
+    }
+}
+
+/// For each document the first one with the same digest.
+fn classes(mut digests: Vec<(u64, u32)>) -> Vec<u32> {
+    digests.sort_unstable();
+    let mut classes = vec![0; digests.len()];
+    for run in digests.chunk_by(|x, y| x.0 == y.0) {
+        run.iter()
+            .for_each(|&(_, doc)| classes[doc as usize] = run[0].1);
+    }
+    classes
+}
+
+/// A pair that the run lists.
+#[derive(Debug)]
+pub(super) struct FoundPair<'batch> {
+    pub(super) a: u64,
+    pub(super) b: u64,
+    pub(super) jaccard: Option<f64>,
+    pub(super) rule: &'batch str,
+}
+
+/// Calls `each` with every pair of the run.
+pub(super) fn for_each_pair(
+    folder: &Path,
+    mut each: impl FnMut(FoundPair<'_>) -> Result<(), String>,
+) -> Result<(), Error> {
+    let path = folder.join("pairs.parquet");
+    for_each_batch(&path, &["a", "b", "jaccard", "rule", "verified"], |batch| {
+        let a: &PrimitiveArray<UInt64Type> = numbers(batch, "a")?;
+        let b: &PrimitiveArray<UInt64Type> = numbers(batch, "b")?;
+        let jaccard: &PrimitiveArray<Float64Type> = numbers(batch, "jaccard")?;
+        let rules = texts(batch, "rule")?;
+        let verified = texts(batch, "verified")?;
+        for row in 0..batch.num_rows() {
+            // Only what was computed on the texts can be compared with the truth.
+            let is_exact = verified.value(row) == "text";
+            each(FoundPair {
+                a: a.value(row),
+                b: b.value(row),
+                jaccard: value(jaccard, row).filter(|_| is_exact),
+                rule: rules.value(row),
+            })?;
+        }
+        Ok(())
+    })
+}
+
+fn for_each_batch(
+    path: &Path,
+    columns: &[&str],
+    mut each: impl FnMut(&RecordBatch) -> Result<(), String>,
+) -> Result<(), Error> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let parquet = |source| Error::Parquet {
+        path: path.to_owned(),
+        source,
+    };
+    // Whatever the writer called its texts, they are read as plain ones.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options);
+    let builder = builder.map_err(parquet)?;
+    let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
+    for batch in builder.with_projection(mask).build().map_err(parquet)? {
+        let batch = batch.map_err(|error| parquet(error.into()))?;
+        each(&batch).map_err(|flaw| Error::file(path, flaw))?;
+    }
+    Ok(())
+}
+
+fn column<'batch>(batch: &'batch RecordBatch, name: &str) -> Result<&'batch dyn Array, String> {
+    let column = batch.column_by_name(name).map(AsRef::as_ref);
+    column.ok_or_else(|| format!("no column `{name}`"))
+}
+
+fn numbers<'batch, T: arrow_array::ArrowPrimitiveType>(
+    batch: &'batch RecordBatch,
+    name: &str,
+) -> Result<&'batch PrimitiveArray<T>, String> {
+    let array = column(batch, name)?.as_primitive_opt::<T>();
+    array.ok_or_else(|| format!("column `{name}` is not of type {}", T::DATA_TYPE))
+}
+
+fn texts<'batch>(batch: &'batch RecordBatch, name: &str) -> Result<&'batch StringArray, String> {
+    let array = column(batch, name)?.as_string_opt::<i32>();
+    array.ok_or_else(|| format!("column `{name}` is no text"))
+}
+
+fn flags<'batch>(batch: &'batch RecordBatch, name: &str) -> Result<&'batch BooleanArray, String> {
+    let array = column(batch, name)?.as_boolean_opt();
+    array.ok_or_else(|| format!("column `{name}` is not true or false"))
+}
+
+fn value<T: arrow_array::ArrowPrimitiveType>(
+    array: &PrimitiveArray<T>,
+    row: usize,
+) -> Option<T::Native> {
+    array.is_valid(row).then(|| array.value(row))
+}
+
+fn text(array: &StringArray, row: usize) -> Option<&str> {
+    array.is_valid(row).then(|| array.value(row))
+}

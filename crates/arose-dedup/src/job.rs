@@ -1,0 +1,379 @@
+//! The batch job: from files to the documents kept, with evidence.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arose::rule::Criterion;
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::progress::STAGES;
+use crate::scheme::{Bands, Rules};
+use crate::stage::kept::{Kept, beside};
+use crate::stage::tables::{self, Rows};
+use crate::stage::{candidates, cluster, exact, read, verify};
+use crate::work::{Note, Start, Work, read_json, write_json};
+use crate::{Error, Progress};
+
+const DOCUMENTS: &str = "documents.parquet";
+const LISTED_PAIRS: &str = "pairs.parquet";
+const SUMMARY: &str = "summary.json";
+const REPORT: &str = "report.html";
+
+/// Similarities at which the promised recall is told.
+const CURVE: [f64; 11] = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 1.0];
+
+/// Finds the duplicates in `inputs` and writes what was found into the folder `out`.
+///
+/// Returns the summary that is also in `summary.json`. A run that is already there and done is
+/// not repeated; one that was interrupted goes on.
+///
+/// # Errors
+///
+/// See [`Error`]; bad documents are none.
+pub fn run(
+    inputs: &[PathBuf],
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
+    let threads = config.corpus.threads.get();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| Error::Io {
+        action: "start threads for",
+        path: out.to_owned(),
+        source: io::Error::other(error),
+    })?;
+    pool.install(|| Job::open(inputs, config, out, start, progress)?.run())
+}
+
+/// The chance that a pair is found, at some similarities: what the settings promise.
+///
+/// # Errors
+///
+/// If the settings cannot be met.
+pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
+    let bands = match config.policy.criterion {
+        Criterion::Jaccard(threshold) => Some(Bands::new(config, threshold)?),
+        _ => None,
+    };
+    let rules = Rules::new(config)?;
+    let chance = |similarity| match &bands {
+        Some(bands) => bands.probability(similarity),
+        None => rules.probability(similarity),
+    };
+    Ok(CURVE
+        .map(|similarity| (similarity, chance(similarity)))
+        .into())
+}
+
+/// How documents are made to meet, in words.
+///
+/// # Errors
+///
+/// If the settings cannot be met.
+pub fn method(config: &Config) -> Result<String, Error> {
+    Ok(match config.policy.criterion {
+        Criterion::Jaccard(threshold) => {
+            let banding = Bands::new(config, threshold)?.banding();
+            format!("{} bands of {} samples", banding.b(), banding.q())
+        }
+        _ => {
+            use crate::scheme::Tables;
+            format!(
+                "{} tables of features and pieces",
+                Rules::new(config)?.n_tables()
+            )
+        }
+    })
+}
+
+struct Job<'a> {
+    inputs: Vec<PathBuf>,
+    names: Vec<String>,
+    config: &'a Config,
+    out: &'a Path,
+    work: Work,
+    progress: &'a Progress,
+}
+
+impl<'a> Job<'a> {
+    fn open(
+        inputs: &[PathBuf],
+        config: &'a Config,
+        out: &'a Path,
+        start: Start,
+        progress: &'a Progress,
+    ) -> Result<Self, Error> {
+        promise(config)?;
+        let names: Vec<String> = inputs
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let mut settings = config.settings();
+        settings["inputs"] = json!(names);
+        settings["version"] = json!(env!("CARGO_PKG_VERSION"));
+        let work = Work::open(out, &settings, start)?;
+        let inputs = inputs.to_vec();
+        Ok(Self {
+            inputs,
+            names,
+            config,
+            out,
+            work,
+            progress,
+        })
+    }
+
+    fn run(mut self) -> Result<Value, Error> {
+        if let Some(summary) = self.finished()? {
+            if !self.out.join(REPORT).exists() {
+                self.finish()?;
+            }
+            return Ok(summary);
+        }
+        self.keep_standard_input()?;
+        let found = Found::find(&self)?;
+        for source in &found.read.found.sources {
+            source.check()?;
+        }
+        let rows = self.write(&found.read.found)?;
+        let summary = self.summary(&found, &rows);
+        write_json(&self.out.join(SUMMARY), &summary)?;
+        self.finish()?;
+        Ok(summary)
+    }
+
+    /// Shows what was found and removes what was needed to find it.
+    fn finish(&self) -> Result<(), Error> {
+        crate::report::write(self.out, &self.config.corpus)?;
+        self.work.clean(&STAGES)
+    }
+
+    /// The summary of a run that is done and whose input is what it was.
+    fn finished(&self) -> Result<Option<Value>, Error> {
+        let Some(summary) = read_json::<Value>(&self.out.join(SUMMARY))? else {
+            return Ok(None);
+        };
+        let sources = summary["sources"].as_array().into_iter().flatten();
+        for source in sources {
+            let source: Result<read::Source, _> = serde_json::from_value(source.clone());
+            if let Ok(source) = source {
+                source.check()?;
+            }
+        }
+        Ok(Some(summary))
+    }
+
+    /// Standard input can be read once only, so it is written to a file first.
+    fn keep_standard_input(&mut self) -> Result<(), Error> {
+        let Some(index) = self
+            .inputs
+            .iter()
+            .position(|input| input.as_os_str() == "-")
+        else {
+            return Ok(());
+        };
+        let note = self.work.stage("input", self.progress, |folder| {
+            let path = folder.join("stdin");
+            let mut file = File::create(&path).map_err(Error::io("create", &path))?;
+            io::copy(&mut io::stdin().lock(), &mut file).map_err(Error::io("write", &path))?;
+            drop(file);
+            let name = format!("stdin.{}", format_of(&path)?);
+            let named = folder.join(&name);
+            fs::rename(&path, &named).map_err(Error::io("rename", &path))?;
+            Ok(name)
+        })?;
+        self.inputs[index] = self.work.path("input").join(note.found);
+        Ok(())
+    }
+
+    fn write(&self, read: &read::Read) -> Result<Note<Rows>, Error> {
+        let paths = STAGES.map(|stage| self.work.path(stage));
+        let stages = tables::Stages {
+            read: &paths[0],
+            exact: &paths[1],
+            verify: &paths[3],
+            cluster: &paths[4],
+        };
+        self.work.stage("write", self.progress, |folder| {
+            let mut kept = Kept::new(read.sources.len());
+            let documents = self.out.join(DOCUMENTS);
+            let partial = beside(&documents);
+            let mut rows = tables::write_documents(
+                &stages,
+                read,
+                self.config,
+                &partial,
+                self.progress,
+                |source, record| kept.push(source, record),
+            )?;
+            fs::rename(&partial, &documents).map_err(Error::io("rename", &partial))?;
+            let pairs = self.out.join(LISTED_PAIRS);
+            let partial = beside(&pairs);
+            tables::write_pairs(&stages, self.config, folder, &partial, &mut rows)?;
+            fs::rename(&partial, &pairs).map_err(Error::io("rename", &partial))?;
+            let name = kept.write(&read.sources, self.config, self.out, self.progress)?;
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
+            rows.kept_in = name.into_owned();
+            Ok(rows)
+        })
+    }
+
+    fn summary(&self, found: &Found, rows: &Note<Rows>) -> Value {
+        let read = &found.read.found;
+        let candidates = &found.candidates.found;
+        let clusters = &found.clusters.found;
+        let written = &rows.found;
+        let promised = promise(self.config).unwrap_or_default();
+        let promised = promised.into_iter().map(|(similarity, probability)| {
+            json!({ "similarity": similarity, "probability": rounded(probability) })
+        });
+        let verified = &found.verified.found;
+        let recall = (verified.n_pairs > 0)
+            .then(|| rounded(verified.n_pairs as f64 / verified.estimated_pairs.max(1.0)));
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "inputs": self.names,
+            "settings": self.config.settings(),
+            "counts": {
+                "read": read.n_docs,
+                "kept": written.kept,
+                "dropped_exact": written.dropped_exact,
+                "dropped_near": written.dropped_near,
+                "empty": read.n_empty,
+                "short": read.n_short,
+                "skipped": {
+                    "total": read.skipped.values().sum::<u64>(),
+                    "by_reason": read.skipped,
+                },
+                "tokens": read.n_tokens,
+                "text_bytes": read.text_bytes,
+                "tested": candidates.n_tested,
+                "candidates": candidates.n_pairs,
+                "pairs": written.pairs,
+                "pairs_not_listed": written.pairs_not_listed,
+                "clusters": clusters.n_clusters,
+                "clustered_documents": clusters.n_members,
+                "largest_cluster": clusters.largest,
+            },
+            "recall": { "promised": promised.collect::<Vec<_>>(), "estimated": recall },
+            "cap": {
+                "runs": candidates.long_runs,
+                "documents": candidates.long_members,
+                "longest": candidates.longest_run,
+                "pairs_not_compared": candidates.untested,
+            },
+            "warnings": read.warnings,
+            "kept_in": written.kept_in,
+            "stages": found.stages(rows),
+            "sources": read.sources,
+            "peak_memory_bytes": peak_memory(),
+        })
+    }
+}
+
+/// What the stages found.
+struct Found {
+    read: Note<read::Read>,
+    exact: Note<exact::Exact>,
+    candidates: Note<candidates::Candidates>,
+    verified: Note<verify::Verified>,
+    clusters: Note<cluster::Clusters>,
+}
+
+impl Found {
+    fn find(job: &Job<'_>) -> Result<Self, Error> {
+        let Job {
+            work,
+            config,
+            progress,
+            ..
+        } = job;
+        let [read_in, exact_in, candidates_in, verify_in, ..] =
+            STAGES.map(|stage| work.path(stage));
+        let read = work.stage("read", progress, |folder| {
+            read::run(&job.inputs, config, folder, progress)
+        })?;
+        let exact = work.stage("exact", progress, |folder| {
+            exact::run(&read_in, config, folder, progress)
+        })?;
+        let candidates = work.stage("candidates", progress, |folder| {
+            candidates::run(&read_in, &exact_in, config, folder, progress)
+        })?;
+        let verified = work.stage("verify", progress, |folder| {
+            verify::run(&read_in, &candidates_in, config, folder, progress)
+        })?;
+        let clusters = work.stage("cluster", progress, |folder| {
+            let stages = cluster::Stages {
+                read: &read_in,
+                exact: &exact_in,
+                verify: &verify_in,
+            };
+            cluster::run(&stages, config, folder, progress)
+        })?;
+        Ok(Self {
+            read,
+            exact,
+            candidates,
+            verified,
+            clusters,
+        })
+    }
+
+    fn stages(&self, rows: &Note<Rows>) -> Value {
+        let n_docs = self.read.found.n_docs;
+        json!([
+            stage("read", &self.read, n_docs),
+            stage("exact", &self.exact, n_docs),
+            stage(
+                "candidates",
+                &self.candidates,
+                self.candidates.found.n_tested
+            ),
+            stage("verify", &self.verified, self.candidates.found.n_pairs),
+            stage("cluster", &self.clusters, self.verified.found.n_pairs),
+            stage("write", rows, n_docs),
+        ])
+    }
+}
+
+fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {
+    json!({
+        "name": name,
+        "seconds": rounded(note.seconds),
+        "cpu_seconds": note.cpu_seconds.map(rounded),
+        "records": n_records,
+    })
+}
+
+/// To six places, which is what people read and what survives a file.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// What to call a file whose name says nothing.
+fn format_of(path: &Path) -> Result<&'static str, Error> {
+    use std::io::Read as _;
+    let mut start = [0; 8];
+    let mut file = File::open(path).map_err(Error::io("open", path))?;
+    let n = file.read(&mut start).map_err(Error::io("read", path))?;
+    Ok(match &start[..n] {
+        [0x1f, 0x8b, ..] => "gz",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zst",
+        [b'{', ..] => "jsonl",
+        [b'W', b'A', b'R', b'C', b'/', ..] => "warc",
+        [b'P', b'A', b'R', b'1', ..] => "parquet",
+        _ => "txt",
+    })
+}
+
+/// The most memory this process has had, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,114 @@
+//! What a run will need, before it is started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arose::rule::Criterion;
+use arose_corpus::{Item, Position};
+
+use crate::Error;
+use crate::config::Config;
+use crate::record::{DocRecord, Samples, Vectors};
+
+/// Documents that are read to guess the rest.
+const SAMPLE: u64 = 1000;
+/// Letters of a token and the blank after it, in most texts.
+const BYTES_PER_TOKEN: u64 = 6;
+/// How much smaller compression makes a text, in most cases.
+const COMPRESSION: u64 = 4;
+
+/// An estimate from the first documents of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Bytes in the input files.
+    pub input_bytes: u64,
+    /// Documents in them.
+    pub documents: u64,
+    /// Bytes of text in those.
+    pub text_bytes: u64,
+    /// Memory the run will use at most, large documents aside.
+    pub memory_bytes: u64,
+    /// Disk it will need until it is done, without the results.
+    pub disk_bytes: u64,
+}
+
+/// Estimates what a run over `inputs` needs. Standard input counts as nothing.
+///
+/// # Errors
+///
+/// If an input that was named does not exist.
+pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
+    let is_file = |input: &&PathBuf| input.as_os_str() != "-";
+    let files: Vec<PathBuf> = inputs.iter().filter(is_file).cloned().collect();
+    let sample = Sample::take(&files, config)?;
+    let input_bytes = sample.input_bytes;
+    let scale = match sample.consumed {
+        Some(consumed) => input_bytes as f64 / consumed.max(1) as f64,
+        None => 1.0,
+    };
+    let documents = (sample.n_docs as f64 * scale).round() as u64;
+    let text_bytes = (sample.text_bytes as f64 * scale) as u64;
+    let samples = match config.policy.criterion {
+        Criterion::Jaccard(_) => size_of::<Samples>(),
+        _ => 0,
+    };
+    let per_doc = size_of::<DocRecord>() + size_of::<Vectors>() + samples + 64;
+    Ok(Plan {
+        input_bytes,
+        documents,
+        text_bytes,
+        memory_bytes: config.memory.min((96 << 20) + 400 * documents),
+        disk_bytes: text_bytes / BYTES_PER_TOKEN * 8 + documents * per_doc as u64,
+    })
+}
+
+/// The first documents of the input.
+#[derive(Default)]
+struct Sample {
+    input_bytes: u64,
+    n_docs: u64,
+    text_bytes: u64,
+    /// Bytes of the input they took; none if there are no others.
+    consumed: Option<u64>,
+}
+
+impl Sample {
+    fn take(files: &[PathBuf], config: &Config) -> Result<Self, Error> {
+        let mut sample = Self::default();
+        let mut before = 0;
+        let mut last: Option<(Arc<Path>, Position)> = None;
+        for item in arose_corpus::read(files, config.corpus.clone())? {
+            let Item::Document(document) = item else {
+                continue;
+            };
+            if let Some((source, _)) = &last
+                && *source != document.source
+            {
+                before += n_bytes(source);
+            }
+            last = Some((document.source, document.position));
+            if sample.n_docs == SAMPLE {
+                let (_, position) = last.expect("just set");
+                sample.consumed = Some(before + position.offset + position.inner / COMPRESSION);
+                break;
+            }
+            sample.n_docs += 1;
+            sample.text_bytes += document.text.len() as u64;
+        }
+        sample.input_bytes = files.iter().map(|path| n_bytes(path)).sum();
+        Ok(sample)
+    }
+}
+
+/// The bytes of a file or of all files in a folder.
+fn n_bytes(path: &Path) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return 0;
+    };
+    if !metadata.is_dir() {
+        return fs::metadata(path).map_or(0, |metadata| metadata.len());
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| n_bytes(&entry.path())).sum()
+}

@@ -1,0 +1,101 @@
+//! The records that stages leave for each other.
+
+use arose::rule::Rule;
+use bytemuck::{Pod, Zeroable};
+
+/// The number of a document in input order; four bytes, since pairs are kept by the million.
+pub(crate) type Ordinal = u32;
+
+/// Samples in a sketch for the Jaccard policy.
+pub(crate) const N_SAMPLES: usize = 128;
+/// The lowest 16 bits of each sample of a sketch.
+pub(crate) type Samples = [u16; N_SAMPLES];
+
+/// What every stage needs to know of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct DocRecord {
+    /// The content digest, low half first.
+    pub(crate) digest: [u64; 2],
+    /// Its first token in the file of tokens.
+    pub(crate) tokens_at: u64,
+    /// Its first byte in the file of names.
+    pub(crate) names_at: u64,
+    /// Where it starts in its source.
+    pub(crate) offset: u64,
+    /// Where it starts in the compressed member at `offset`.
+    pub(crate) inner: u64,
+    /// Where the next record of its source starts; the end of the source for the last one.
+    pub(crate) end: u64,
+    /// Seconds since 1970, or [`NOT_FETCHED`].
+    pub(crate) fetched: i64,
+    /// The priority the input gives it; not a number if none.
+    pub(crate) weight: f64,
+    pub(crate) source: u32,
+    pub(crate) n_tokens: u32,
+    /// Bytes of text.
+    pub(crate) n_bytes: u32,
+    pub(crate) flags: u32,
+}
+
+/// A document without a time.
+pub(crate) const NOT_FETCHED: i64 = i64::MIN;
+/// Too few tokens for a sketch to mean anything.
+pub(crate) const SHORT: u32 = 1;
+/// No token at all.
+pub(crate) const EMPTY: u32 = 2;
+/// Mostly in a script without blanks.
+pub(crate) const UNSPACED: u32 = 4;
+
+/// B and C of a document, and its site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Vectors {
+    /// Six super-shingles.
+    pub(crate) features: [u64; 6],
+    /// 384 bits; all zero if the policy does not ask for them.
+    pub(crate) simhash: [u64; 6],
+    /// A digest of the site; zero if it has none.
+    pub(crate) site: u64,
+}
+
+/// A copy and the first document of equal content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Copied {
+    pub(crate) doc: Ordinal,
+    pub(crate) first: Ordinal,
+}
+
+/// Two documents that may be alike, the earlier one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct PairKey {
+    pub(crate) a: Ordinal,
+    pub(crate) b: Ordinal,
+}
+
+/// A pair that is accepted, with its scores.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Accepted {
+    pub(crate) a: Ordinal,
+    pub(crate) b: Ordinal,
+    /// Not a number if unknown.
+    pub(crate) jaccard: f64,
+    /// [`NO_SCORE`] if unknown.
+    pub(crate) b_sim: u16,
+    /// [`NO_SCORE`] if unknown.
+    pub(crate) c_sim: u16,
+    /// The rule's place in [`Rule::ALL`].
+    pub(crate) rule: u32,
+}
+
+/// A score that was not computed.
+pub(crate) const NO_SCORE: u16 = u16::MAX;
+
+/// The place of a rule in [`Rule::ALL`].
+pub(crate) fn rule_index(rule: Rule) -> u32 {
+    let index = Rule::ALL.iter().position(|other| *other == rule);
+    index.expect("all rules are listed") as u32
+}

@@ -1,0 +1,391 @@
+//! Where two texts differ, word by word, within bounds.
+//!
+//! *Question.* What would a person see who laid two documents side by side?
+//!
+//! *Idea.* Cut both texts into [pieces](Pieces): words with the blanks and signs after them, single
+//! characters in scripts written without blanks. Two pieces are equal if their tokens are, so what
+//! similarity ignores (case, punctuation, white space) is shown but not marked. Then find a short
+//! list of changes (Myers 1986, as in `similar`), and show each with a few words around it.
+//!
+//! *Bounds.* Texts are foreign and may have millions of words. What is equal at both ends is
+//! skipped in linear time. The rest is compared in windows of [`WINDOW`] pieces: the changes up to
+//! the last long common run of a window are taken, and the next window starts after it. Comparing
+//! stops when there is more than anyone will read, [`MAX_CHANGES`] changes or [`MAX_CHANGED`]
+//! pieces. A window that costs much has many changes and so is the last, so the time is linear plus
+//! that of one window (about 0.2 s), and, unlike with a deadline, the result is always the same.
+//!
+//! *Error.* A passage of more than a window that is new in the middle of one text may be shown as
+//! replacing what follows it.
+
+use std::ops::Range;
+
+use arose::mix::mix;
+use arose::token::Tokenizer;
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// Pieces compared at a time.
+const WINDOW: usize = 1 << 14;
+
+/// Common pieces in a row after which a window may be cut.
+const ANCHOR: usize = 8;
+
+/// Changes after which comparing stops.
+const MAX_CHANGES: usize = 40;
+
+/// Changed pieces after which comparing stops.
+const MAX_CHANGED: usize = 800;
+
+/// Common pieces shown before and after a change.
+const CONTEXT: usize = 12;
+
+/// A text cut into what is compared.
+#[derive(Debug, Default)]
+pub(super) struct Pieces<'a> {
+    text: &'a str,
+    /// Where each piece starts; it reaches to the next one.
+    starts: Vec<u32>,
+    /// What each is compared by.
+    keys: Vec<u64>,
+}
+
+impl<'a> Pieces<'a> {
+    /// Cuts a text of less than 4 GiB.
+    pub(super) fn new(text: &'a str, tokenizer: Tokenizer) -> Self {
+        let mut pieces = Self {
+            text,
+            ..Self::default()
+        };
+        let mut fingerprints = Vec::new();
+        for word in words(text) {
+            fingerprints.clear();
+            tokenizer.fingerprints_into(&text[word.clone()], &mut fingerprints);
+            if fingerprints.is_empty() {
+                continue;
+            }
+            let start = if pieces.starts.is_empty() {
+                0
+            } else {
+                word.start
+            };
+            pieces.starts.push(u32::try_from(start).unwrap_or(u32::MAX));
+            let key = fingerprints.iter().fold(0, |key, token| mix(key ^ token));
+            pieces.keys.push(key);
+        }
+        pieces
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The text of some pieces.
+    pub(super) fn text(&self, pieces: Range<usize>) -> &'a str {
+        let end = self.text.len();
+        let at = |piece: usize| self.starts.get(piece).map_or(end, |&start| start as usize);
+        match pieces.is_empty() {
+            true => "",
+            false => &self.text[at(pieces.start)..at(pieces.end)],
+        }
+    }
+}
+
+/// Runs of characters between blanks, and single characters of unspaced scripts.
+fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut chars = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (start, first) = chars.find(|(_, c)| !c.is_whitespace())?;
+        let mut end = start + first.len_utf8();
+        if is_unspaced(first) {
+            return Some(start..end);
+        }
+        let is_more = |c: char| !c.is_whitespace() && !is_unspaced(c);
+        while let Some((at, c)) = chars.next_if(|&(_, c)| is_more(c)) {
+            end = at + c.len_utf8();
+        }
+        Some(start..end)
+    })
+}
+
+/// Whether a character is of a block of Thai, Lao, Myanmar, Khmer, Kana, Hangul or Han: roughly the
+/// scripts whose tokens are single characters or clusters.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
+        | '\u{2E80}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// A passage of one text that stands in place of one of the other; one of the two may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) a: Range<usize>,
+    pub(super) b: Range<usize>,
+}
+
+/// Changes near each other, with what is common around and between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hunk {
+    /// Common pieces since the hunk before, not shown.
+    pub(super) n_hidden: usize,
+    pub(super) a: Range<usize>,
+    pub(super) b: Range<usize>,
+    pub(super) changes: Vec<Change>,
+}
+
+/// All that is shown of the differences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Diff {
+    pub(super) hunks: Vec<Hunk>,
+    /// Common pieces after the last hunk.
+    pub(super) n_hidden_after: usize,
+    /// Pieces of each text that were not compared.
+    pub(super) n_left: [usize; 2],
+}
+
+impl Diff {
+    /// Compares two texts.
+    pub(super) fn new(a: &Pieces<'_>, b: &Pieces<'_>) -> Self {
+        let (changes, ends) = changes(&a.keys, &b.keys);
+        let hunks = hunks(&changes, ends);
+        let shown = hunks.last().map_or(0, |hunk| hunk.a.end);
+        Self {
+            hunks,
+            n_hidden_after: ends[0] - shown,
+            n_left: [a.len() - ends[0], b.len() - ends[1]],
+        }
+    }
+}
+
+/// The changes, and up to where they are known in each text.
+fn changes(a: &[u64], b: &[u64]) -> (Vec<Change>, [usize; 2]) {
+    let n_before = n_common(a.iter(), b.iter());
+    let n_after = n_common(a[n_before..].iter().rev(), b[n_before..].iter().rev());
+    let (a_end, b_end) = (a.len() - n_after, b.len() - n_after);
+    let (mut i, mut j) = (n_before, n_before);
+    let mut changes = Vec::new();
+    while i < a_end && j < b_end {
+        let (a_to, b_to) = (a_end.min(i + WINDOW), b_end.min(j + WINDOW));
+        let ops = capture_diff_slices(Algorithm::Myers, &a[i..a_to], &b[j..b_to]);
+        let ops = match (a_to, b_to) == (a_end, b_end) {
+            true => &ops[..],
+            false => up_to_anchor(&ops),
+        };
+        let (from_a, from_b) = (i, j);
+        for op in ops {
+            let (old, new) = (op.old_range(), op.new_range());
+            if !matches!(op, DiffOp::Equal { .. }) {
+                if is_enough(&changes) {
+                    return (changes, [from_a + old.start, from_b + new.start]);
+                }
+                changes.push(Change {
+                    a: from_a + old.start..from_a + old.end,
+                    b: from_b + new.start..from_b + new.end,
+                });
+            }
+            (i, j) = (from_a + old.end, from_b + new.end);
+        }
+    }
+    if (i, j) != (a_end, b_end) {
+        let (a, b) = (i..a_end, j..b_end);
+        changes.push(Change { a, b });
+    }
+    (changes, [a.len(), b.len()])
+}
+
+fn n_common<'a>(a: impl Iterator<Item = &'a u64>, b: impl Iterator<Item = &'a u64>) -> usize {
+    a.zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The steps of a window up to its last long common run: beyond it, what a later window holds might
+/// matter.
+fn up_to_anchor(ops: &[DiffOp]) -> &[DiffOp] {
+    let is_anchor = |op: &DiffOp| matches!(op, DiffOp::Equal { len, .. } if *len >= ANCHOR);
+    match ops.iter().rposition(is_anchor) {
+        Some(last) => &ops[..=last],
+        None => ops,
+    }
+}
+
+fn is_enough(changes: &[Change]) -> bool {
+    let sizes = changes.iter().map(|change| change.a.len() + change.b.len());
+    changes.len() >= MAX_CHANGES || sizes.sum::<usize>() > MAX_CHANGED
+}
+
+/// Puts changes that are near each other together and adds what is around them.
+fn hunks(changes: &[Change], ends: [usize; 2]) -> Vec<Hunk> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    for change in changes {
+        let shown = hunks.last().map_or(0, |hunk| hunk.a.end);
+        let n_common = change.a.start - shown;
+        match hunks.last_mut() {
+            Some(hunk) if n_common <= 2 * CONTEXT => {
+                (hunk.a.end, hunk.b.end) = (change.a.end, change.b.end);
+                hunk.changes.push(change.clone());
+            }
+            last => {
+                let n_after = last.map_or(0, |hunk| hunk.extend(CONTEXT));
+                let n_before = CONTEXT.min(n_common - n_after);
+                hunks.push(Hunk {
+                    n_hidden: n_common - n_after - n_before,
+                    a: change.a.start - n_before..change.a.end,
+                    b: change.b.start - n_before..change.b.end,
+                    changes: vec![change.clone()],
+                });
+            }
+        }
+    }
+    if let Some(last) = hunks.last_mut() {
+        last.extend(CONTEXT.min(ends[0] - last.a.end));
+    }
+    hunks
+}
+
+impl Hunk {
+    /// Shows `n` common pieces more at the end.
+    fn extend(&mut self, n: usize) -> usize {
+        self.a.end += n;
+        self.b.end += n;
+        n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pieces(text: &str) -> Pieces<'_> {
+        Pieces::new(text, Tokenizer::default())
+    }
+
+    fn cut(text: &str) -> Vec<&str> {
+        let pieces = pieces(text);
+        (0..pieces.len()).map(|i| pieces.text(i..i + 1)).collect()
+    }
+
+    #[test]
+    fn words_take_the_signs_after_them() {
+        assert_eq!(
+            cut("\u{201c}A rose -- is,\na  rose!"),
+            [
+                "\u{201c}A ",
+                "rose -- ",
+                "is,\na  ".split_at(4).0,
+                "a  ",
+                "rose!"
+            ]
+        );
+        assert_eq!(
+            cut("東京 タワー2024"),
+            ["東", "京 ", "タ", "ワ", "ー2024".split_at(3).0, "2024"]
+        );
+        assert_eq!(cut(" ... "), [""; 0]);
+        assert_eq!(pieces("a b c").text(1..3), "b c");
+        assert_eq!(pieces("a b c").text(1..1), "");
+    }
+
+    /// The changes as texts, and the numbers of what is hidden.
+    #[track_caller]
+    fn check(a: &str, b: &str, expected: &[(&str, &str)], hidden: &[usize]) {
+        let (a, b) = (pieces(a), pieces(b));
+        let diff = Diff::new(&a, &b);
+        let changes = diff.hunks.iter().flat_map(|hunk| &hunk.changes);
+        let texts: Vec<(&str, &str)> = changes
+            .map(|change| {
+                (
+                    a.text(change.a.clone()).trim(),
+                    b.text(change.b.clone()).trim(),
+                )
+            })
+            .collect();
+        assert_eq!(texts, expected);
+        let before = diff.hunks.iter().map(|hunk| hunk.n_hidden);
+        let found: Vec<usize> = before.chain([diff.n_hidden_after]).collect();
+        assert_eq!(found, hidden);
+        assert_eq!(diff.n_left, [0, 0]);
+    }
+
+    #[test]
+    fn small_changes() {
+        check("a b c", "A, b; C!", &[], &[3]);
+        check("a b c", "a x c", &[("b", "x")], &[0, 0]);
+        check("a b", "a b c", &[("", "c")], &[0, 0]);
+        check("", "a", &[("", "a")], &[0, 0]);
+        check("", "", &[], &[0]);
+        check("a a a", "a a", &[("a", "")], &[0, 0]);
+    }
+
+    #[test]
+    fn what_is_common_is_hidden_beyond_the_context() {
+        let common = |n: usize, word: &str| format!("{word} ").repeat(n);
+        let text = |x: &str, gap: usize| {
+            [
+                &common(20, "p"),
+                x,
+                " ",
+                &common(gap, "q"),
+                x,
+                " ",
+                &common(30, "r"),
+            ]
+            .concat()
+        };
+        let (two, one) = ([("x", "y"), ("x", "y")], CONTEXT);
+        check(&text("x", 24), &text("y", 24), &two, &[20 - one, 30 - one]);
+        check(
+            &text("x", 25),
+            &text("y", 25),
+            &two,
+            &[20 - one, 25 - 2 * one, 30 - one],
+        );
+    }
+
+    /// Whether the changes turn one sequence into the other, up to where they are known.
+    fn is_right(a: &[u64], b: &[u64]) -> bool {
+        let (changes, ends) = changes(a, b);
+        let (mut i, mut j, mut is_equal) = (0, 0, true);
+        for change in changes.iter().chain([&Change {
+            a: ends[0]..ends[0],
+            b: ends[1]..ends[1],
+        }]) {
+            is_equal &= a[i..change.a.start] == b[j..change.b.start];
+            (i, j) = (change.a.end, change.b.end);
+        }
+        is_equal && (ends == [a.len(), b.len()] || is_enough(&changes))
+    }
+
+    proptest! {
+        #[test]
+        fn changes_explain_the_difference(
+            a in prop::collection::vec(0_u64..4, 0..60),
+            b in prop::collection::vec(0_u64..4, 0..60),
+        ) {
+            prop_assert!(is_right(&a, &b));
+        }
+    }
+
+    /// A million words with a change at each end, in the middle, or everywhere.
+    #[test]
+    fn long_texts() {
+        let a: Vec<u64> = (0..1_000_000).map(|i| mix(i) % 5000).collect();
+        let edited = |every: usize| {
+            let mut b = a.clone();
+            b.iter_mut()
+                .skip(5)
+                .step_by(every)
+                .for_each(|key| *key = 9999);
+            b
+        };
+        let far_apart = edited(999_900);
+        assert!(is_right(&a, &far_apart));
+        assert_eq!(changes(&a, &far_apart).0.len(), 2);
+        let everywhere = edited(100);
+        assert!(is_right(&a, &everywhere));
+        assert_eq!(changes(&a, &everywhere).0.len(), MAX_CHANGES);
+        let mut turned = a.clone();
+        turned.rotate_left(a.len() / 2);
+        assert!(is_right(&a, &turned));
+        assert!(is_right(&a, &a[..400_000]));
+        assert!(is_right(&a[600_000..], &a));
+    }
+}

@@ -1,0 +1,244 @@
+//! What `documents.parquet` tells: cluster sizes, the largest clusters, sites, single rows.
+//!
+//! The table may have ten million rows, so columns are streamed and only aggregates stay. It is
+//! read twice, once to find what matters ([`Census`]) and once to look at it ([`closer_look`]);
+//! single rows are then picked out ([`details`]). Memory: four bytes per document, for the sizes of
+//! clusters, and what is shown.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arose_corpus::Position;
+use arrow_array::Array;
+
+use super::Error;
+use super::lot::Lot;
+use super::sites::{Candidates, Tallies, Tally, site_of};
+use super::summary::Counts;
+use super::table::{Batch, scan, select};
+
+/// Clusters shown.
+const MAX_CLUSTERS: usize = 10;
+
+/// Members shown of each, besides the kept one.
+const MAX_MEMBERS: usize = 5;
+
+/// Sites shown.
+const MAX_SITES: usize = 20;
+
+/// The first pass: how large clusters are, and who lost documents.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    n_kept: u64,
+    n_exact: u64,
+    /// By the smallest ordinal of the cluster; 0 for other ordinals.
+    sizes: Vec<u32>,
+    sites: Candidates,
+}
+
+impl Census {
+    /// Reads the table and checks that it holds what the summary says.
+    pub(super) fn take(path: &Path, counts: &Counts) -> Result<Self, Error> {
+        let mut census = Self::default();
+        let columns = ["doc", "cluster", "kept", "rule", "url"];
+        scan(path, &columns, |batch| census.add(batch, path))?;
+        let found = (census.sizes.len() as u64, census.n_kept, census.n_exact);
+        match found == (counts.read, counts.kept, counts.dropped_exact) {
+            true => Ok(census),
+            false => Err(Error::damaged(
+                path,
+                "its rows are not those of the summary",
+            )),
+        }
+    }
+
+    fn add(&mut self, batch: &Batch<'_>, path: &Path) -> Result<(), Error> {
+        let (docs, clusters) = (batch.u64s("doc")?, batch.u64s("cluster")?);
+        let (kept, rules) = (batch.bools("kept")?, batch.strings("rule")?);
+        let urls = batch.strings("url")?;
+        for i in 0..batch.n_rows() {
+            let doc = docs.value(i);
+            let is_next = doc == self.sizes.len() as u64;
+            self.sizes.push(0);
+            let cluster = usize::try_from(clusters.value(i)).unwrap_or(usize::MAX);
+            match self.sizes.get_mut(cluster) {
+                Some(size) if is_next => *size += 1,
+                _ => return Err(Error::damaged(path, format!("row of document {doc}"))),
+            }
+            if kept.value(i) {
+                self.n_kept += 1;
+                continue;
+            }
+            self.n_exact += u64::from(rules.is_valid(i) && rules.value(i) == "exact");
+            let url = urls.is_valid(i).then(|| urls.value(i));
+            if let Some(site) = url.and_then(site_of) {
+                self.sites.add(site);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many clusters of at least two documents there are of each size.
+    pub(super) fn cluster_sizes(&self) -> BTreeMap<u32, u64> {
+        let mut counts = BTreeMap::new();
+        for &size in self.sizes.iter().filter(|&&size| size > 1) {
+            *counts.entry(size).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The largest clusters of at least two documents, largest first.
+    fn largest(&self) -> Vec<(u64, u32)> {
+        let mut largest: Vec<(u64, u32)> = Vec::new();
+        for (cluster, &size) in (0..).zip(&self.sizes) {
+            let place = largest.partition_point(|&(_, held)| held >= size);
+            if size > 1 && place < MAX_CLUSTERS {
+                largest.truncate(MAX_CLUSTERS - 1);
+                largest.insert(place, (cluster, size));
+            }
+        }
+        largest
+    }
+}
+
+/// A cluster to be shown.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) size: u32,
+    pub(super) n_kept: u64,
+    /// The first of the documents kept.
+    pub(super) kept: Option<u64>,
+    /// Some of the others.
+    pub(super) members: Lot<u64>,
+}
+
+/// What the second pass found.
+#[derive(Debug)]
+pub(super) struct CloserLook {
+    /// The largest clusters, largest first.
+    pub(super) clusters: Vec<Cluster>,
+    /// The sites that lost most, most first.
+    pub(super) sites: Vec<(String, Tally)>,
+}
+
+/// The second pass: members of the largest clusters, and exact counts of sites.
+pub(super) fn closer_look(path: &Path, census: Census, seed: u64) -> Result<CloserLook, Error> {
+    let largest = census.largest();
+    let mut clusters: BTreeMap<u64, Cluster> = largest
+        .iter()
+        .map(|&(cluster, size)| (cluster, Cluster::new(size, seed)))
+        .collect();
+    let mut sites = census.sites.into_tallies();
+    scan(path, &["doc", "cluster", "kept", "url"], |batch| {
+        let (docs, ordinals) = (batch.u64s("doc")?, batch.u64s("cluster")?);
+        let kept = batch.bools("kept")?;
+        for i in 0..batch.n_rows() {
+            if let Some(cluster) = clusters.get_mut(&ordinals.value(i)) {
+                cluster.add(docs.value(i), kept.value(i).then_some(Kept));
+            }
+        }
+        tally_sites(batch, &mut sites)
+    })?;
+    let in_order = largest
+        .iter()
+        .filter_map(|(cluster, _)| clusters.remove(cluster));
+    Ok(CloserLook {
+        clusters: in_order.collect(),
+        sites: sites.largest(MAX_SITES),
+    })
+}
+
+/// Marks a document that stays.
+struct Kept;
+
+impl Cluster {
+    fn new(size: u32, seed: u64) -> Self {
+        Self {
+            size,
+            n_kept: 0,
+            kept: None,
+            members: Lot::new(seed, MAX_MEMBERS),
+        }
+    }
+
+    fn add(&mut self, doc: u64, kept: Option<Kept>) {
+        self.n_kept += u64::from(kept.is_some());
+        match kept {
+            Some(Kept) if self.kept.is_none() => self.kept = Some(doc),
+            _ => self.members.draw(doc, || doc),
+        }
+    }
+}
+
+fn tally_sites(batch: &Batch<'_>, sites: &mut Tallies) -> Result<(), Error> {
+    if sites.is_empty() {
+        return Ok(());
+    }
+    let (kept, urls) = (batch.bools("kept")?, batch.strings("url")?);
+    for i in (0..batch.n_rows()).filter(|&i| urls.is_valid(i)) {
+        if let Some(site) = site_of(urls.value(i)) {
+            sites.add(&site, u64::from(!kept.value(i)));
+        }
+    }
+    Ok(())
+}
+
+/// A document as the table describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Detail {
+    pub(super) id: String,
+    pub(super) url: Option<String>,
+    pub(super) source: String,
+    pub(super) position: Option<Position>,
+    pub(super) digest: String,
+    pub(super) n_tokens: u32,
+    pub(super) kept: bool,
+    pub(super) kept_doc: Option<u64>,
+    pub(super) rule: Option<String>,
+    pub(super) similarity: Option<f64>,
+}
+
+/// The rows of these documents, which must ascend.
+pub(super) fn details(path: &Path, docs: &[u64]) -> Result<BTreeMap<u64, Detail>, Error> {
+    const COLUMNS: [&str; 11] = [
+        "doc",
+        "id",
+        "url",
+        "source",
+        "position",
+        "digest",
+        "n_tokens",
+        "kept",
+        "kept_doc",
+        "rule",
+        "similarity",
+    ];
+    let mut found = BTreeMap::new();
+    select(path, &COLUMNS, docs, |batch| {
+        for i in 0..batch.n_rows() {
+            found.insert(batch.u64s("doc")?.value(i), detail(batch, i)?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
+    let text = |name: &str| -> Result<Option<String>, Error> {
+        let strings = batch.strings(name)?;
+        Ok(strings.is_valid(i).then(|| strings.value(i).to_owned()))
+    };
+    let (kept_docs, similarities) = (batch.u64s("kept_doc")?, batch.f64s("similarity")?);
+    Ok(Detail {
+        id: text("id")?.unwrap_or_default(),
+        url: text("url")?,
+        source: text("source")?.unwrap_or_default(),
+        position: text("position")?.as_deref().and_then(Position::parse),
+        digest: text("digest")?.unwrap_or_default(),
+        n_tokens: batch.u32s("n_tokens")?.value(i),
+        kept: batch.bools("kept")?.value(i),
+        kept_doc: kept_docs.is_valid(i).then(|| kept_docs.value(i)),
+        rule: text("rule")?,
+        similarity: similarities.is_valid(i).then(|| similarities.value(i)),
+    })
+}

@@ -1,0 +1,187 @@
+//! What `pairs.parquet` tells: how similar the pairs are, and a few of them to look at.
+
+use std::path::Path;
+
+use arose::mix::mix;
+use arrow_array::Array;
+
+use super::Error;
+use super::lot::Lot;
+use super::table::{Batch, scan};
+
+/// Pairs shown of each level.
+const MAX_PAIRS: usize = 3;
+
+/// Bars of one hundredth, and one for similarity 1.
+pub(super) const N_BARS: usize = 101;
+
+/// A range of similarities; pairs are shown range by range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Below80,
+    From80,
+    From85,
+    From90,
+    From95,
+    Equal,
+    Unknown,
+}
+
+impl Level {
+    /// All, the least similar first.
+    pub(super) const ALL: [Level; 7] = [
+        Level::Below80,
+        Level::From80,
+        Level::From85,
+        Level::From90,
+        Level::From95,
+        Level::Equal,
+        Level::Unknown,
+    ];
+
+    fn of(similarity: Option<f64>) -> Self {
+        match similarity {
+            None => Level::Unknown,
+            Some(1.0..) => Level::Equal,
+            Some(0.95..) => Level::From95,
+            Some(0.90..) => Level::From90,
+            Some(0.85..) => Level::From85,
+            Some(0.80..) => Level::From80,
+            Some(_) => Level::Below80,
+        }
+    }
+
+    /// For a heading.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Level::Below80 => "below 0.80",
+            Level::From80 => "0.80 to 0.85",
+            Level::From85 => "0.85 to 0.90",
+            Level::From90 => "0.90 to 0.95",
+            Level::From95 => "0.95 to 1",
+            Level::Equal => "1",
+            Level::Unknown => "not computed",
+        }
+    }
+}
+
+/// A pair to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pair {
+    pub(super) a: u64,
+    pub(super) b: u64,
+    pub(super) jaccard: Option<f64>,
+    pub(super) b_sim: Option<u32>,
+    pub(super) c_sim: Option<u32>,
+    pub(super) rule: String,
+    pub(super) verified: String,
+}
+
+/// All pairs in figures, and a few of them.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    /// Pairs by similarity in hundredths, rounded down.
+    pub(super) histogram: [u64; N_BARS],
+    /// By level, in the order of [`Level::ALL`].
+    levels: Vec<(u64, Lot<Pair>)>,
+}
+
+impl Pairs {
+    /// Reads the table.
+    pub(super) fn open(path: &Path, seed: u64) -> Result<Self, Error> {
+        let mut pairs = Self {
+            histogram: [0; N_BARS],
+            levels: vec![(0, Lot::new(seed, MAX_PAIRS)); Level::ALL.len()],
+        };
+        let columns = ["a", "b", "jaccard", "b_sim", "c_sim", "rule", "verified"];
+        scan(path, &columns, |batch| pairs.add(batch))?;
+        Ok(pairs)
+    }
+
+    fn add(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        let (a, b) = (batch.u64s("a")?, batch.u64s("b")?);
+        let (jaccard, b_sim) = (batch.f64s("jaccard")?, batch.u32s("b_sim")?);
+        let (c_sim, rule) = (batch.u32s("c_sim")?, batch.strings("rule")?);
+        let verified = batch.strings("verified")?;
+        for i in 0..batch.n_rows() {
+            let similarity = jaccard.is_valid(i).then(|| jaccard.value(i));
+            let similarity = similarity.filter(|similarity| !similarity.is_nan());
+            if let Some(similarity) = similarity {
+                self.histogram[bar(similarity)] += 1;
+            }
+            let (count, lot) = &mut self.levels[Level::of(similarity) as usize];
+            *count += 1;
+            let (a, b) = (a.value(i), b.value(i));
+            lot.draw(mix(a).wrapping_add(b), || Pair {
+                a,
+                b,
+                jaccard: similarity,
+                b_sim: b_sim.is_valid(i).then(|| b_sim.value(i)),
+                c_sim: c_sim.is_valid(i).then(|| c_sim.value(i)),
+                rule: rule.value(i).to_owned(),
+                verified: verified.value(i).to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// How many pairs have a similarity.
+    pub(super) fn n_measured(&self) -> u64 {
+        self.histogram.iter().sum()
+    }
+
+    /// The levels that have pairs: how many, and some of them.
+    pub(super) fn levels(&self) -> impl Iterator<Item = (Level, u64, Vec<&Pair>)> {
+        let levels = Level::ALL.into_iter().zip(&self.levels);
+        levels
+            .filter(|(_, (count, _))| *count > 0)
+            .map(|(level, (count, lot))| (level, *count, lot.winners().collect()))
+    }
+
+    /// The documents of all pairs to be shown.
+    pub(super) fn docs(&self) -> impl Iterator<Item = u64> {
+        let pairs = self.levels.iter().flat_map(|(_, lot)| lot.winners());
+        pairs.flat_map(|pair| [pair.a, pair.b])
+    }
+}
+
+/// The bar of a similarity; what rounding did to a hundredth is undone.
+fn bar(similarity: f64) -> usize {
+    let hundredths = (similarity.clamp(0.0, 1.0) * 100.0 + 1e-9).floor();
+    match similarity < 1.0 {
+        true => (hundredths as usize).min(N_BARS - 2),
+        false => N_BARS - 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(similarity: f64, level: Level, expected: usize) {
+        assert_eq!(Level::of(Some(similarity)), level, "{similarity}");
+        assert_eq!(bar(similarity), expected, "{similarity}");
+    }
+
+    #[test]
+    fn ends_of_levels_and_bars() {
+        check(0.0, Level::Below80, 0);
+        check(0.57, Level::Below80, 57);
+        check(0.799_999, Level::Below80, 79);
+        check(0.80, Level::From80, 80);
+        check(0.85, Level::From85, 85);
+        check(0.90, Level::From90, 90);
+        check(0.95, Level::From95, 95);
+        check(1.0 - f64::EPSILON, Level::From95, 99);
+        check(1.0, Level::Equal, 100);
+        assert_eq!(Level::of(None), Level::Unknown);
+    }
+
+    #[test]
+    fn levels_stand_where_their_number_says() {
+        for (i, level) in Level::ALL.into_iter().enumerate() {
+            assert_eq!(level as usize, i);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The sites that lose most documents, in bounded memory.
+//!
+//! *Question.* Ten million documents may come from as many sites. Which twenty lost most documents
+//! as duplicates, without a count for every site?
+//!
+//! *Idea.* Two passes. The first finds who can be among them: a table of `k` counters; a site that
+//! finds no free one takes one off all of them (Misra & Gries 1982). The second counts those that
+//! are left exactly. *Error.* None for sites that lost more than `1 / (k + 1)` of all documents
+//! lost, or if there are at most `k` sites. *Cost.* `k` names; amortised `O(1)` per document.
+
+use std::collections::HashMap;
+
+use arose::site::{SiteKind, site};
+
+/// Counters of the first pass.
+const MAX_CANDIDATES: usize = 1 << 14;
+
+/// Names longer than any legal host are cut, so that the table has a size.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Sites that may have lost many documents.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    counters: HashMap<String, u64>,
+}
+
+impl Candidates {
+    /// A document of this site was lost.
+    pub(super) fn add(&mut self, site: String) {
+        self.add_within(site, MAX_CANDIDATES);
+    }
+
+    fn add_within(&mut self, site: String, n_counters: usize) {
+        if let Some(counter) = self.counters.get_mut(&site) {
+            *counter += 1;
+        } else if self.counters.len() < n_counters {
+            self.counters.insert(site, 1);
+        } else {
+            self.counters.retain(|_, counter| {
+                *counter -= 1;
+                *counter > 0
+            });
+        }
+    }
+
+    /// Begins the second pass.
+    pub(super) fn into_tallies(self) -> Tallies {
+        let names = self.counters.into_keys();
+        Tallies(names.map(|name| (name, Tally::default())).collect())
+    }
+}
+
+/// What a site had and lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) documents: u64,
+    pub(super) dropped: u64,
+}
+
+/// Exact counts of the candidates.
+#[derive(Debug, Default)]
+pub(super) struct Tallies(HashMap<String, Tally>);
+
+impl Tallies {
+    /// Counts a document.
+    pub(super) fn add(&mut self, site: &str, dropped: u64) {
+        if let Some(tally) = self.0.get_mut(site) {
+            tally.documents += 1;
+            tally.dropped += dropped;
+        }
+    }
+
+    /// Whether there is anything to count.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The `n` sites that lost most, most first.
+    pub(super) fn largest(self, n: usize) -> Vec<(String, Tally)> {
+        let mut tallies: Vec<(String, Tally)> = self.0.into_iter().collect();
+        tallies.sort_unstable_by(|(name, tally), (other_name, other)| {
+            let by_count = other.dropped.cmp(&tally.dropped);
+            by_count.then_with(|| name.cmp(other_name))
+        });
+        tallies.truncate(n);
+        tallies
+    }
+}
+
+/// The site of an address; none if it names no host.
+pub(super) fn site_of(url: &str) -> Option<String> {
+    let host = host_of(url)?;
+    let mut site = site(host, SiteKind::Registrable).into_owned();
+    if site.len() > MAX_NAME_BYTES {
+        site.truncate(site.floor_char_boundary(MAX_NAME_BYTES));
+    }
+    (!site.is_empty()).then_some(site)
+}
+
+/// The host, perhaps with a port, between `//` and the path.
+fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("//")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: Option<&str>) {
+        assert_eq!(site_of(url).as_deref(), expected, "{url}");
+    }
+
+    #[test]
+    fn sites_of_addresses() {
+        check("https://www.example.co.uk/a?b#c", Some("example.co.uk"));
+        check("http://user:pass@Example.com:8080", Some("example.com"));
+        check("//example.org?x", Some("example.org"));
+        check("http://[::1]:80/", Some("[::1]"));
+        check("https://evil.com\\@good.com/", Some("evil.com"));
+        check("http:///path", None);
+        check("mailto:a@example.com", None);
+        check("", None);
+        check(
+            &format!("http://{}/", "é".repeat(500)),
+            Some(&"é".repeat(127)),
+        );
+    }
+
+    proptest! {
+        /// Whoever holds more than one part in `k + 1` is found, whatever the order.
+        #[test]
+        fn heavy_sites_survive(names in prop::collection::vec(0_u8..20, 1..200), k in 1_usize..10) {
+            let mut candidates = Candidates::default();
+            for name in &names {
+                candidates.add_within(name.to_string(), k);
+            }
+            let tallies = candidates.into_tallies();
+            for name in 0_u8..20 {
+                let n = names.iter().filter(|&&other| other == name).count();
+                if n * (k + 1) > names.len() {
+                    prop_assert!(tallies.0.contains_key(&name.to_string()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn largest_first_then_by_name() {
+        let mut candidates = Candidates::default();
+        for name in ["b", "a", "c", "c"] {
+            candidates.add(name.to_owned());
+        }
+        let mut tallies = candidates.into_tallies();
+        for (name, dropped) in [("a", 1), ("a", 0), ("b", 1), ("c", 1), ("c", 1), ("d", 1)] {
+            tallies.add(name, dropped);
+        }
+        let tally = |documents, dropped| Tally { documents, dropped };
+        let expected = [("c", tally(2, 2)), ("a", tally(2, 1))];
+        assert_eq!(
+            tallies.largest(2),
+            expected.map(|(name, tally)| (name.to_owned(), tally))
+        );
+    }
+}

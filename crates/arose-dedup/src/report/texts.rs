@@ -1,0 +1,83 @@
+//! The texts of the documents to be shown, read from where they came from.
+//!
+//! The run's own files hold no texts. The sources may have changed or gone since; that is a note in
+//! the report, not an error.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arose::token::{Case, Tokenizer};
+use arose_corpus::{Config, Document, Limits, Position, fetch};
+
+use super::documents::Detail;
+
+/// A record beyond this size is not shown.
+const MAX_BYTES: usize = 8 << 20;
+
+/// A text, or why there is none.
+pub(super) type Text = Result<String, &'static str>;
+
+const GONE: &str = "Its source is no longer there.";
+const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
+const OTHER: &str = "Its source holds another text by now.";
+
+/// Reads the texts of `documents` again.
+pub(super) fn texts(
+    documents: &BTreeMap<u64, Detail>,
+    case: Case,
+    config: &Config,
+) -> BTreeMap<u64, Text> {
+    let limits = Limits {
+        record_bytes: config.limits.record_bytes.min(MAX_BYTES),
+        line_bytes: config.limits.line_bytes.min(MAX_BYTES),
+        body_bytes: config.limits.body_bytes.min(MAX_BYTES),
+        ..config.limits.clone()
+    };
+    let config = Config {
+        limits,
+        ..config.clone()
+    };
+    let mut texts = BTreeMap::new();
+    for (source, places) in by_source(documents) {
+        let positions: Vec<Position> = places.keys().copied().collect();
+        let found = fetch(Path::new(source), &positions, &config);
+        let mut found = found.map(Vec::into_iter);
+        for docs in places.values() {
+            let text = match &mut found {
+                Err(_) => Err(GONE),
+                Ok(found) => checked(found.next().flatten(), documents.get(&docs[0]), case),
+            };
+            texts.extend(docs.iter().map(|&doc| (doc, text.clone())));
+        }
+    }
+    texts
+}
+
+/// The documents at each position of a file: more than one if the file was an input more than once.
+type Places = BTreeMap<Position, Vec<u64>>;
+
+/// Documents by file and position; those without a position are left out.
+fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
+    let mut sources: BTreeMap<&str, Places> = BTreeMap::new();
+    for (&doc, detail) in documents {
+        if let Some(position) = detail.position {
+            let places = sources.entry(&detail.source).or_default();
+            places.entry(position).or_default().push(doc);
+        }
+    }
+    sources
+}
+
+/// The text of a document if it is the one the run has seen.
+///
+/// Images count as tokens at places that the text does not tell, so a page with images is taken as
+/// it is.
+fn checked(found: Option<Document>, detail: Option<&Detail>, case: Case) -> Text {
+    let document = found.ok_or(CHANGED)?;
+    let digest = Tokenizer { case }.tokens(&document.text).digest();
+    let is_same = detail.is_some_and(|detail| detail.digest == digest.to_string());
+    match is_same || !document.images.is_empty() {
+        true => Ok(document.text),
+        false => Err(OTHER),
+    }
+}

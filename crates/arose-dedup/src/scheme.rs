@@ -1,0 +1,335 @@
+//! Which documents meet: tables of keys, and a cheap test for those that do.
+//!
+//! A sketch has a key in each of a few tables; two documents are compared if they have the same
+//! key in one of them. Policies differ in their tables:
+//!
+//! | policy | tables | a pair that meets stays a candidate if |
+//! |---|---|---|
+//! | jaccard | bands of samples ([`arose::banding`]) | enough samples agree |
+//! | b, combined | subsets of features ([`arose::feature::mega_shingles`]) | the rule holds |
+//! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule holds |
+//! | site | both | the rule holds |
+//!
+//! Of a sample only the lowest 16 bits are kept: they agree by accident once in 65,536, which the
+//! test allows for, and a sketch of 128 samples has 256 bytes. (With 8 bits, pages that share a
+//! template meet by the hundred: a band in which one sample is their own has only 256 values.)
+
+use arose::banding::Banding;
+use arose::binomial::{at_least, choose};
+use arose::feature::{Features, b_sim};
+use arose::filter::Filter;
+use arose::mix::mix;
+use arose::rule::{Criterion, Evidence, Policy, SiteRelation, decide};
+use arose::simhash::{Fingerprint, Fingerprint384, law, pieces::Pieces};
+use bytemuck::Pod;
+
+use crate::config::{Config, Verify};
+use crate::record::{N_SAMPLES, Samples, Vectors};
+
+/// Tables of keys over sketches of one kind.
+pub(crate) trait Tables: Sync {
+    type Sketch: Pod + Send + Sync;
+
+    /// How many there are.
+    fn n_tables(&self) -> u32;
+
+    /// The key of a sketch in a table.
+    fn key(&self, table: u32, sketch: &Self::Sketch) -> u64;
+
+    /// Whether two documents that meet stay candidates.
+    fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
+
+    /// How close two sketches are; more is closer.
+    fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
+
+    /// Whether two documents have the same key in a table.
+    fn meet_in(&self, table: u32, a: &Self::Sketch, b: &Self::Sketch) -> bool {
+        self.key(table, a) == self.key(table, b)
+    }
+}
+
+/// Bands of samples.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bands {
+    banding: Banding,
+    /// Samples that must agree.
+    min_equal: u32,
+}
+
+/// The chance that what is kept of different samples agrees.
+const ACCIDENT: f64 = 1.0 / 65_536.0;
+/// The share of the pairs at the threshold that the test may lose.
+const TEST_LOSS: f64 = 5e-4;
+
+impl Bands {
+    pub(crate) fn new(config: &Config, threshold: arose::Threshold) -> Result<Self, crate::Error> {
+        let shape = longest_rows(threshold.get(), config.recall.get());
+        let (b, q) = shape.ok_or(crate::Error::Recall {
+            recall: config.recall.get(),
+            threshold: threshold.get(),
+        })?;
+        let banding = Banding::new(b, q)?;
+        let min_equal = match config.verify {
+            Verify::None => 0,
+            _ => min_equal(threshold.get()),
+        };
+        Ok(Self { banding, min_equal })
+    }
+
+    /// The chance that a pair of this Jaccard coefficient becomes a candidate.
+    pub(crate) fn probability(&self, jaccard: f64) -> f64 {
+        let agree = jaccard + (1.0 - jaccard) * ACCIDENT;
+        let survives = at_least(N_SAMPLES as u64, agree, u64::from(self.min_equal));
+        self.banding.candidate_probability(jaccard) * survives
+    }
+
+    pub(crate) fn banding(&self) -> Banding {
+        self.banding
+    }
+
+    /// The Jaccard coefficient that two sketches suggest.
+    pub(crate) fn estimate(a: &Samples, b: &Samples) -> f64 {
+        let share = f64::from(n_equal(a, b)) / N_SAMPLES as f64;
+        ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+    }
+}
+
+/// The longest rows, in at most 64 bands, that reach the recall with the samples there are. Under
+/// keys of a single sample everybody would meet, so rows are two at least.
+fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
+    (2..=N_SAMPLES).rev().find_map(|q| {
+        let b = ((-recall).ln_1p() / (-threshold.powi(q as i32)).ln_1p())
+            .ceil()
+            .max(1.0);
+        (b <= 64.0 && b * q as f64 <= N_SAMPLES as f64).then_some((b as usize, q))
+    })
+}
+
+/// The most samples to ask for such that pairs at the threshold fail with [`TEST_LOSS`] at most.
+fn min_equal(threshold: f64) -> u32 {
+    let agree = threshold + (1.0 - threshold) * ACCIDENT;
+    let passes = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) >= 1.0 - TEST_LOSS;
+    (0..=N_SAMPLES as u32).rev().find(passes).unwrap_or(0)
+}
+
+fn n_equal(a: &Samples, b: &Samples) -> u32 {
+    // Counted in lanes as wide as the samples, as many at a time as a register has.
+    let equal = a.iter().zip(b).map(|(a, b)| u16::from(a == b));
+    equal.sum::<u16>().into()
+}
+
+impl Tables for Bands {
+    type Sketch = Samples;
+
+    fn n_tables(&self) -> u32 {
+        self.banding.b() as u32
+    }
+
+    fn key(&self, table: u32, sketch: &Samples) -> u64 {
+        let q = self.banding.q();
+        let rows = &sketch[table as usize * q..][..q];
+        rows.chunks(4).fold(0, |key, chunk| {
+            let word = chunk
+                .iter()
+                .fold(0, |word, &sample| word << 16 | u64::from(sample));
+            mix(key ^ word)
+        })
+    }
+
+    fn accepts(&self, a: &Samples, b: &Samples) -> bool {
+        n_equal(a, b) >= self.min_equal
+    }
+
+    fn closeness(&self, a: &Samples, b: &Samples) -> u32 {
+        n_equal(a, b)
+    }
+
+    fn meet_in(&self, table: u32, a: &Samples, b: &Samples) -> bool {
+        let q = self.banding.q();
+        let rows = table as usize * q..(table as usize + 1) * q;
+        let mut rows = a[rows.clone()].iter().zip(&b[rows]);
+        rows.all(|(a, b)| a == b)
+    }
+}
+
+/// Subsets of features, pieces of simhashes, or both, with a rule on top.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    policy: Policy,
+    verify: Verify,
+    subsets: Vec<Vec<usize>>,
+    pieces: Option<Pieces<6>>,
+}
+
+impl Rules {
+    pub(crate) fn new(config: &Config) -> Result<Self, crate::Error> {
+        let (r, min_bits) = match config.policy.criterion {
+            Criterion::B { min_features } => (Some(min_features), None),
+            Criterion::C { min_bits } => (None, Some(min_bits)),
+            Criterion::Combined(both) => (Some(both.min_features), None),
+            Criterion::Site {
+                same,
+                cross_min_bits,
+                ..
+            } => (Some(same.min_features), Some(cross_min_bits)),
+            Criterion::Jaccard(_) => (None, None),
+        };
+        let k = Features::SIX_BY_FOURTEEN.k();
+        let subsets = match r {
+            None => Vec::new(),
+            Some(r) => {
+                Filter::new(Features::SIX_BY_FOURTEEN, r as usize)?;
+                subsets(k, r as usize)
+            }
+        };
+        let pieces = min_bits.map(n_pieces).map(Pieces::new).transpose()?;
+        Ok(Self {
+            policy: config.policy,
+            verify: config.verify,
+            subsets,
+            pieces,
+        })
+    }
+
+    /// What the sketches say of two documents.
+    pub(crate) fn evidence(&self, a: &Vectors, b: &Vectors) -> Evidence {
+        Evidence {
+            site: site_relation(a, b),
+            b_sim: b_sim(&a.features, &b.features) as u32,
+            c_sim: Fingerprint(a.simhash).c_sim(&Fingerprint(b.simhash)),
+            jaccard: None,
+            same_content: false,
+            either_short: false,
+        }
+    }
+
+    /// The chance that a pair whose resemblance and cosine are `similarity` is found.
+    pub(crate) fn probability(&self, similarity: f64) -> f64 {
+        let features = |r: u32| {
+            Filter::new(Features::SIX_BY_FOURTEEN, r as usize)
+                .map_or(0.0, |filter| filter.acceptance(similarity))
+        };
+        let bits = |min: u32| law::tail(min, similarity, Fingerprint384::BITS);
+        match self.policy.criterion {
+            Criterion::B { min_features } => features(min_features),
+            Criterion::C { min_bits } => bits(min_bits),
+            Criterion::Combined(both) => features(both.min_features) * bits(both.min_bits),
+            Criterion::Site { same, .. } => features(same.min_features) * bits(same.min_bits),
+            Criterion::Jaccard(_) => 0.0,
+        }
+    }
+}
+
+/// How the sites of two documents relate.
+pub(crate) fn site_relation(a: &Vectors, b: &Vectors) -> SiteRelation {
+    match (a.site, b.site) {
+        (0, _) | (_, 0) => SiteRelation::Unknown,
+        (a, b) if a == b => SiteRelation::Same,
+        _ => SiteRelation::Different,
+    }
+}
+
+/// Pieces enough that a pair at the threshold has one without a differing bit, but not so many
+/// that everybody meets.
+fn n_pieces(min_bits: u32) -> u32 {
+    let max_distance = Fingerprint384::BITS.saturating_sub(min_bits);
+    (max_distance + 1).clamp(6, 24)
+}
+
+/// The subsets of `0..k` with `r` members, in lexicographic order.
+fn subsets(k: usize, r: usize) -> Vec<Vec<usize>> {
+    let mut all = Vec::with_capacity(choose(k as u64, r as u64) as usize);
+    for bits in 0_u32..1 << k {
+        if bits.count_ones() as usize == r {
+            all.push((0..k).filter(|i| bits >> i & 1 == 1).collect());
+        }
+    }
+    all.sort();
+    all
+}
+
+impl Tables for Rules {
+    type Sketch = Vectors;
+
+    fn n_tables(&self) -> u32 {
+        let n_pieces = self.pieces.map_or(0, |pieces| pieces.sizes().count());
+        (self.subsets.len() + n_pieces) as u32
+    }
+
+    fn key(&self, table: u32, sketch: &Vectors) -> u64 {
+        let table = table as usize;
+        if let Some(subset) = self.subsets.get(table) {
+            return subset
+                .iter()
+                .fold(0, |key, &j| mix(key ^ sketch.features[j]));
+        }
+        let fingerprint = Fingerprint(sketch.simhash);
+        let mut keys = self
+            .pieces
+            .iter()
+            .flat_map(|pieces| pieces.keys(&fingerprint));
+        mix(keys.nth(table - self.subsets.len()).unwrap_or(0))
+    }
+
+    fn accepts(&self, a: &Vectors, b: &Vectors) -> bool {
+        self.verify == Verify::None || decide(&self.policy, &self.evidence(a, b)).is_some()
+    }
+
+    fn closeness(&self, a: &Vectors, b: &Vectors) -> u32 {
+        let evidence = self.evidence(a, b);
+        evidence.c_sim + 64 * evidence.b_sim
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::Threshold;
+
+    fn bands(threshold: f64) -> Bands {
+        Bands::new(&Config::default(), Threshold::new(threshold).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn bands_reach_the_recall_with_the_samples_there_are() {
+        for threshold in [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0] {
+            let bands = bands(threshold);
+            let (b, q) = (bands.banding.b(), bands.banding.q());
+            assert!(b <= 64 && b * q <= N_SAMPLES, "{b} x {q}");
+            assert!(
+                bands.probability(threshold) > 0.994,
+                "{threshold}: {b} x {q}"
+            );
+        }
+        let default = bands(0.8).banding;
+        assert_eq!((default.b(), default.q()), (18, 6));
+    }
+
+    #[test]
+    fn recall_out_of_reach_is_an_error() {
+        let config = Config::default();
+        assert!(Bands::new(&config, Threshold::new(0.1).unwrap()).is_err());
+    }
+
+    #[test]
+    fn documents_meet_where_their_keys_are_equal() {
+        let bands = bands(0.8);
+        let a: Samples = std::array::from_fn(|i| i as u16);
+        let mut b = a;
+        for i in (0..N_SAMPLES).step_by(17) {
+            b[i] ^= 1;
+        }
+        for table in 0..bands.n_tables() {
+            let have_one_key = bands.key(table, &a) == bands.key(table, &b);
+            assert_eq!(bands.meet_in(table, &a, &b), have_one_key, "{table}");
+        }
+    }
+
+    #[test]
+    fn subsets_come_in_lexicographic_order() {
+        let pairs = subsets(6, 2);
+        assert_eq!(pairs.len(), 15);
+        assert_eq!(pairs[..3], [vec![0, 1], vec![0, 2], vec![0, 3]]);
+        assert!(pairs.is_sorted());
+    }
+}

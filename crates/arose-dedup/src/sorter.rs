@@ -1,0 +1,157 @@
+//! Sorting more records than memory holds.
+//!
+//! Records are gathered until the allowance is used up, sorted and written as a run; at the end the
+//! runs are merged (external merge sort). The result is the same for any allowance. Disk: the size
+//! of the records once, and only if they did not fit.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+
+use bytemuck::Pod;
+use rayon::slice::ParallelSliceMut;
+
+use crate::Error;
+use crate::column::{Scan, Writer};
+
+/// Takes records in any order and gives them back in theirs.
+pub(crate) struct Sorter<T> {
+    /// Where runs are kept; names begin with this path.
+    base: PathBuf,
+    buffer: Vec<T>,
+    capacity: usize,
+    runs: Vec<PathBuf>,
+}
+
+impl<T: Pod + Ord + Send> Sorter<T> {
+    /// Uses at most `allowance` bytes of memory, and files whose names begin with `base`.
+    pub(crate) fn new(base: &Path, allowance: u64) -> Self {
+        let capacity = (allowance / size_of::<T>() as u64).max(1 << 12) as usize;
+        Self {
+            base: base.to_owned(),
+            buffer: Vec::new(),
+            capacity,
+            runs: Vec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, record: T) -> Result<(), Error> {
+        if self.buffer.len() == self.capacity {
+            self.write_run()?;
+        }
+        self.buffer.push(record);
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Sorted<T>, Error> {
+        if self.runs.is_empty() {
+            self.buffer.par_sort_unstable();
+            return Ok(Sorted::Memory(self.buffer.into_iter()));
+        }
+        self.write_run()?;
+        self.buffer = Vec::new();
+        let mut sources = Vec::with_capacity(self.runs.len());
+        let mut heads = BinaryHeap::with_capacity(self.runs.len());
+        for (index, path) in self.runs.iter().enumerate() {
+            let mut scan = Scan::open(path)?;
+            heads.extend(scan.next()?.map(|first| Reverse((first, index))));
+            sources.push(scan);
+        }
+        Ok(Sorted::Merge {
+            heads,
+            sources,
+            paths: self.runs,
+        })
+    }
+
+    fn write_run(&mut self) -> Result<(), Error> {
+        self.buffer.par_sort_unstable();
+        let mut path = self.base.clone().into_os_string();
+        path.push(format!(".run{}", self.runs.len()));
+        let path = PathBuf::from(path);
+        let mut writer = Writer::create(&path)?;
+        writer.extend(&self.buffer)?;
+        writer.finish()?;
+        self.buffer.clear();
+        self.runs.push(path);
+        Ok(())
+    }
+}
+
+/// Sorted records.
+pub(crate) enum Sorted<T> {
+    Memory(std::vec::IntoIter<T>),
+    Merge {
+        heads: BinaryHeap<Reverse<(T, usize)>>,
+        sources: Vec<Scan<T>>,
+        paths: Vec<PathBuf>,
+    },
+}
+
+impl<T: Pod + Ord> Sorted<T> {
+    pub(crate) fn next(&mut self) -> Result<Option<T>, Error> {
+        match self {
+            Self::Memory(records) => Ok(records.next()),
+            Self::Merge { heads, sources, .. } => {
+                let Some(mut head) = heads.peek_mut() else {
+                    return Ok(None);
+                };
+                let Reverse((record, index)) = *head;
+                match sources[index].next()? {
+                    Some(next) => *head = Reverse((next, index)),
+                    None => drop(std::collections::binary_heap::PeekMut::pop(head)),
+                }
+                Ok(Some(record))
+            }
+        }
+    }
+}
+
+impl<T> Drop for Sorted<T> {
+    /// Removes the runs; one that stays behind goes with the work folder.
+    fn drop(&mut self) {
+        if let Self::Merge { paths, .. } = self {
+            for path in paths {
+                _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::mix::SplitMix;
+
+    /// Sorts 50,000 records, many of them equal, with so much memory.
+    fn check(allowance: u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(&folder.path().join("sort"), allowance);
+        let mut random = SplitMix::new(3);
+        let mut expected: Vec<[u32; 2]> = Vec::new();
+        for i in 0..50_000 {
+            let record = [random.below(1000) as u32, i];
+            expected.push(record);
+            sorter.push(record).unwrap();
+        }
+        expected.sort_unstable();
+        let mut sorted = sorter.finish().unwrap();
+        let mut records = Vec::new();
+        while let Some(record) = sorted.next().unwrap() {
+            records.push(record);
+        }
+        assert_eq!(records, expected);
+        drop(sorted);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn in_memory() {
+        check(1 << 20);
+    }
+
+    #[test]
+    fn in_many_runs() {
+        check(0);
+    }
+}

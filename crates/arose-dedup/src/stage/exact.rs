@@ -1,0 +1,85 @@
+//! Second stage: documents of equal content, by sorting their digests.
+
+use std::path::Path;
+
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+
+use crate::column::{Scan, Writer};
+use crate::config::Config;
+use crate::record::{Copied, DocRecord, Ordinal};
+use crate::sorter::Sorter;
+use crate::stage::read::DOCS;
+use crate::{Error, Progress};
+
+/// Copies with the first document of their content, by ordinal.
+pub(crate) const COPIES: &str = "copies";
+
+/// What the stage found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Exact {
+    /// Documents whose content came before.
+    pub(crate) n_copies: u64,
+    /// Contents with more than one document.
+    pub(crate) n_classes: u64,
+    pub(crate) largest_class: u64,
+}
+
+/// A digest and who has it, sorted by both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Content {
+    digest: [u64; 2],
+    doc: u64,
+}
+
+/// Finds the copies of the documents in `read` and leaves them in `folder`.
+pub(crate) fn run(
+    read: &Path,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Exact, Error> {
+    let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
+    progress.expect(docs.left());
+    let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
+    let mut ordinal = 0;
+    while let Some(doc) = docs.next()? {
+        contents.push(Content {
+            digest: doc.digest,
+            doc: ordinal,
+        })?;
+        ordinal += 1;
+        progress.advance(1)?;
+    }
+    let mut contents = contents.finish()?;
+    let mut copies = Sorter::new(&folder.join("copies"), config.part(4));
+    let mut found = Exact::default();
+    let mut first: Option<Content> = None;
+    let mut class_size = 0;
+    while let Some(content) = contents.next()? {
+        match first {
+            Some(first) if first.digest == content.digest => {
+                class_size += 1;
+                found.n_copies += 1;
+                found.n_classes += u64::from(class_size == 2);
+                copies.push(Copied {
+                    doc: content.doc as Ordinal,
+                    first: first.doc as Ordinal,
+                })?;
+            }
+            _ => {
+                first = Some(content);
+                class_size = 1;
+            }
+        }
+        found.largest_class = found.largest_class.max(class_size);
+    }
+    let mut copies = copies.finish()?;
+    let mut out = Writer::create(&folder.join(COPIES))?;
+    while let Some(copy) = copies.next()? {
+        out.push(&copy)?;
+    }
+    out.finish()?;
+    Ok(found)
+}

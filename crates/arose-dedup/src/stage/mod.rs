@@ -1,0 +1,9 @@
+//! The stages of a run, in order. Each reads the files of those before it and writes its own.
+
+pub(crate) mod candidates;
+pub(crate) mod cluster;
+pub(crate) mod exact;
+pub(crate) mod kept;
+pub(crate) mod read;
+pub(crate) mod tables;
+pub(crate) mod verify;

@@ -1,0 +1,435 @@
+//! First stage: the input, once, into columns of tokens, sketches and names.
+//!
+//! Documents are read, tokenised and sketched on all threads and written in input order on one, so
+//! ordinals and columns do not depend on the number of threads. The tokens are kept, eight bytes
+//! each: verification takes exact shingles from them without reading and parsing the input again,
+//! which costs three times the processor time of writing them, and an input that changes in the
+//! meantime cannot spoil a verdict.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use arose::feature::Features;
+use arose::rule::{Criterion, ShortPolicy};
+use arose::shingle::{Shingler, is_short};
+use arose::simhash::Fingerprint384;
+use arose::site::site;
+use arose::sketch::{NarrowMinHash, Sketcher};
+use arose::token::{Tokenizer, Tokens};
+use arose_corpus::{Document, Item, Position, Warning};
+use bytemuck::Zeroable;
+use serde::{Deserialize, Serialize};
+
+use crate::column::Writer;
+use crate::config::Config;
+use crate::record::{DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors};
+use crate::{Error, Progress};
+
+pub(crate) const DOCS: &str = "docs";
+pub(crate) const NAMES: &str = "names";
+pub(crate) const TOKENS: &str = "tokens";
+pub(crate) const SAMPLES: &str = "samples";
+pub(crate) const VECTORS: &str = "vectors";
+
+/// Warnings that are kept word for word.
+const MAX_EXAMPLES: usize = 20;
+
+/// What the stage found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Read {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) n_docs: u64,
+    pub(crate) n_tokens: u64,
+    pub(crate) n_empty: u64,
+    pub(crate) n_short: u64,
+    pub(crate) text_bytes: u64,
+    /// Skipped records by reason.
+    pub(crate) skipped: BTreeMap<String, u64>,
+    /// The first of them, for people.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A file that documents came from, and how to tell that it has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) n_bytes: u64,
+    pub(crate) modified_ns: u128,
+}
+
+impl Source {
+    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
+        let metadata = std::fs::metadata(path).map_err(Error::io("read", path))?;
+        let modified = metadata.modified().map_err(Error::io("read", path))?;
+        let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self {
+            path: path.to_owned(),
+            n_bytes: metadata.len(),
+            modified_ns: since.as_nanos(),
+        })
+    }
+
+    /// An error if the file is not what it was.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match Self::of(&self.path) {
+            Ok(now) if now == *self => Ok(()),
+            _ => Err(Error::InputChanged {
+                path: self.path.clone(),
+            }),
+        }
+    }
+}
+
+/// Reads `inputs` and leaves the columns in `folder`.
+pub(crate) fn run(
+    inputs: &[PathBuf],
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Read, Error> {
+    let maker = Maker::new(config);
+    let rows = arose_corpus::read_map(inputs, config.corpus.clone(), move |item| maker.row(item))?;
+    let mut columns = Columns::create(folder, config)?;
+    for row in rows {
+        match row {
+            Row::Document(row) => columns.push(&row)?,
+            Row::Skipped(warning) => columns.skip(&warning)?,
+        }
+        progress.advance(1)?;
+    }
+    columns.finish()
+}
+
+/// A document, ready to be written.
+struct DocRow {
+    record: DocRecord,
+    id: Option<String>,
+    url: Option<String>,
+    source: Arc<Path>,
+    position: Position,
+    tokens: Vec<u64>,
+    samples: Samples,
+    vectors: Vectors,
+}
+
+enum Row {
+    Document(Box<DocRow>),
+    Skipped(Warning),
+}
+
+/// Makes rows on the worker threads.
+struct Maker {
+    config: Config,
+    tokenizer: Tokenizer,
+    spaced: Shingler,
+    unspaced: Shingler,
+    sketcher: NarrowMinHash,
+    with_simhash: bool,
+}
+
+/// Memory that a worker uses again.
+#[derive(Default)]
+struct Scratch {
+    shingles: Vec<u64>,
+    sketch: Vec<u32>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+const N_FEATURE_SAMPLES: usize = Features::SIX_BY_FOURTEEN.t();
+
+impl Maker {
+    fn new(config: &Config) -> Self {
+        let n_samples = match config.policy.criterion {
+            Criterion::Jaccard(_) => N_SAMPLES,
+            _ => N_FEATURE_SAMPLES,
+        };
+        let t = NonZeroU16::new(n_samples as u16).expect("there are samples");
+        Self {
+            config: config.clone(),
+            tokenizer: Tokenizer::default(),
+            spaced: Shingler::new(config.shingle.w),
+            unspaced: Shingler::new(config.shingle.unspaced_w),
+            sketcher: NarrowMinHash::new(t, config.seed),
+            with_simhash: has_simhash(config),
+        }
+    }
+
+    fn row(&self, item: Item) -> Row {
+        match item {
+            Item::Document(document) => Row::Document(Box::new(self.doc_row(*document))),
+            Item::Skipped(warning) => Row::Skipped(warning),
+        }
+    }
+
+    fn doc_row(&self, document: Document) -> DocRow {
+        let tokens = tokens(&self.tokenizer, &document);
+        let mut row = DocRow {
+            record: self.record(&document, &tokens),
+            id: document.id,
+            source: document.source,
+            position: document.position,
+            samples: [0; N_SAMPLES],
+            vectors: Vectors::zeroed(),
+            url: document.url,
+            tokens: tokens.fingerprints,
+        };
+        row.vectors.site = self.site(row.url.as_deref());
+        if row.record.flags & (SHORT | EMPTY) == 0 {
+            self.sketch(&mut row);
+        }
+        row
+    }
+
+    fn record(&self, document: &Document, tokens: &Tokens) -> DocRecord {
+        let digest = tokens.digest().0;
+        let w = self.config.shingle.of(tokens);
+        let is_short = is_short(tokens.len(), w)
+            && (self.config.policy.short == ShortPolicy::ExactOnly || tokens.len() < w.get());
+        let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
+        DocRecord {
+            digest: [digest as u64, (digest >> 64) as u64],
+            tokens_at: 0,
+            names_at: 0,
+            offset: document.position.offset,
+            inner: document.position.inner,
+            end: 0,
+            fetched: document.fetched.unwrap_or(NOT_FETCHED),
+            weight: document.priority.unwrap_or(f64::NAN),
+            source: 0,
+            n_tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
+            n_bytes: u32::try_from(document.text.len()).unwrap_or(u32::MAX),
+            flags: flag(is_short, SHORT)
+                | flag(tokens.is_empty(), EMPTY)
+                | flag(tokens.is_mostly_unspaced(), UNSPACED),
+        }
+    }
+
+    fn site(&self, url: Option<&str>) -> u64 {
+        let Some(host) = url.and_then(host) else {
+            return 0;
+        };
+        let site = site(host, self.config.site);
+        // Zero stands for none.
+        arose::digest::digest64(site.as_bytes()).max(1)
+    }
+
+    fn sketch(&self, row: &mut DocRow) {
+        let shingler = match row.record.flags & UNSPACED {
+            0 => &self.spaced,
+            _ => &self.unspaced,
+        };
+        SCRATCH.with_borrow_mut(|Scratch { shingles, sketch }| {
+            shingles.clear();
+            shingler.shingles_into(&row.tokens, shingles);
+            self.sketcher.sketch_into(shingles, sketch);
+            for (kept, sample) in row.samples.iter_mut().zip(&*sketch) {
+                *kept = *sample as u16;
+            }
+            let features = Features::SIX_BY_FOURTEEN.of(&sketch[..N_FEATURE_SAMPLES]);
+            let features = features.expect("as many samples as features need");
+            row.vectors.features.copy_from_slice(&features);
+        });
+        if self.with_simhash {
+            let simhash = Fingerprint384::of(&row.tokens);
+            row.vectors.simhash = simhash.map_or([0; 6], |simhash| simhash.0);
+        }
+    }
+}
+
+/// Whether the policy asks for simhashes of all documents.
+pub(crate) fn has_simhash(config: &Config) -> bool {
+    let criterion = config.policy.criterion;
+    !matches!(criterion, Criterion::Jaccard(_) | Criterion::B { .. })
+}
+
+/// The tokens of a document, its images among them.
+pub(crate) fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
+    let mut tokens = Tokens::default();
+    let mut start = 0;
+    for image in &document.images {
+        let end = document.text.floor_char_boundary(image.at).max(start);
+        tokens.push_text(tokenizer, &document.text[start..end]);
+        tokens.push_image(&image.src);
+        start = end;
+    }
+    tokens.push_text(tokenizer, &document.text[start..]);
+    tokens
+}
+
+/// The host of an address, as written.
+pub(crate) fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    (!host.is_empty()).then_some(host)
+}
+
+/// The columns being written.
+struct Columns {
+    docs: Writer<DocRecord>,
+    names: Writer<u8>,
+    tokens: Writer<u64>,
+    samples: Option<Writer<Samples>>,
+    vectors: Writer<Vectors>,
+    /// The source of the last document, which most often is that of the next.
+    last: Option<(Arc<Path>, u32)>,
+    /// A document that waits to be told where it ends.
+    waiting: Option<DocRecord>,
+    source_numbers: BTreeMap<PathBuf, u32>,
+    found: Read,
+}
+
+impl Columns {
+    fn create(folder: &Path, config: &Config) -> Result<Self, Error> {
+        let samples = match config.policy.criterion {
+            Criterion::Jaccard(_) => Some(Writer::create(&folder.join(SAMPLES))?),
+            _ => None,
+        };
+        Ok(Self {
+            docs: Writer::create(&folder.join(DOCS))?,
+            names: Writer::create(&folder.join(NAMES))?,
+            tokens: Writer::create(&folder.join(TOKENS))?,
+            samples,
+            vectors: Writer::create(&folder.join(VECTORS))?,
+            last: None,
+            waiting: None,
+            source_numbers: BTreeMap::new(),
+            found: Read::default(),
+        })
+    }
+
+    fn push(&mut self, row: &DocRow) -> Result<(), Error> {
+        if self.docs.len() == u64::from(u32::MAX) - 1 {
+            return Err(Error::TooManyDocuments);
+        }
+        self.end_waiting(&row.source, row.position)?;
+        let record = DocRecord {
+            tokens_at: self.tokens.len(),
+            names_at: self.names.len(),
+            source: self.source(&row.source)?,
+            ..row.record
+        };
+        self.waiting = Some(record);
+        self.tokens.extend(&row.tokens)?;
+        self.vectors.push(&row.vectors)?;
+        if let Some(samples) = &mut self.samples {
+            samples.push(&row.samples)?;
+        }
+        self.push_names(row)?;
+        let found = &mut self.found;
+        found.n_docs += 1;
+        found.n_tokens += row.tokens.len() as u64;
+        found.text_bytes += u64::from(record.n_bytes);
+        found.n_empty += u64::from(record.flags & EMPTY != 0);
+        found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
+        Ok(())
+    }
+
+    /// Says of the document before where the next record, at this place, begins.
+    fn end_waiting(&mut self, source: &Arc<Path>, position: Position) -> Result<(), Error> {
+        let Some(mut record) = self.waiting.take() else {
+            return Ok(());
+        };
+        let is_same = self.last.as_ref().is_some_and(|(last, _)| last == source);
+        let n_bytes = self.found.sources[record.source as usize].n_bytes;
+        record.end = if is_same { position.offset } else { n_bytes };
+        self.docs.push(&record)
+    }
+
+    /// Two lengths, then the bytes of id and address; an address that is missing has length
+    /// `u32::MAX`.
+    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
+        let place;
+        let id = match &row.id {
+            Some(id) => id,
+            None => {
+                place = format!("{}#{}", row.source.display(), row.position);
+                &place
+            }
+        };
+        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
+        self.names.extend(&(id.len() as u32).to_le_bytes())?;
+        self.names.extend(&n_url.to_le_bytes())?;
+        self.names.extend(id.as_bytes())?;
+        self.names
+            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
+    }
+
+    fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {
+        if let Some((last, number)) = &self.last
+            && (Arc::ptr_eq(last, path) || last == path)
+        {
+            return Ok(*number);
+        }
+        let number = match self.source_numbers.get(&**path) {
+            Some(number) => *number,
+            None => {
+                let number = self.found.sources.len() as u32;
+                self.found.sources.push(Source::of(path)?);
+                self.source_numbers.insert(path.to_path_buf(), number);
+                number
+            }
+        };
+        self.last = Some((Arc::clone(path), number));
+        Ok(number)
+    }
+
+    fn skip(&mut self, warning: &Warning) -> Result<(), Error> {
+        self.end_waiting(&warning.source, warning.position)?;
+        let reason = warning.reason.name().to_owned();
+        *self.found.skipped.entry(reason).or_default() += 1;
+        if self.found.warnings.len() < MAX_EXAMPLES && warning.reason.is_damage() {
+            self.found.warnings.push(warning.to_string());
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Read, Error> {
+        self.end_waiting(&Path::new("").into(), Position::default())?;
+        self.docs.finish()?;
+        self.names.finish()?;
+        self.tokens.finish()?;
+        self.vectors.finish()?;
+        if let Some(samples) = self.samples {
+            samples.finish()?;
+        }
+        Ok(self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_cut_out_of_addresses() {
+        let cases = [
+            ("http://site1.example/page274", Some("site1.example")),
+            ("https://user:pw@x.org:8080?q#f", Some("x.org:8080")),
+            ("file:///tmp/x", None),
+            ("mailto:a@b.c", None),
+            ("", None),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(host(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn pages_of_one_site_have_one_number() {
+        let maker = Maker::new(&Config::default());
+        let [one, other, none] = ["http://site1.example/a", "http://site1.example/b", "x"]
+            .map(|url| maker.site(Some(url)));
+        assert_eq!(one, other);
+        assert_eq!(none, 0);
+    }
+}

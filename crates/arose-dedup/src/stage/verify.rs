@@ -1,0 +1,558 @@
+//! Fourth stage: the exact Jaccard coefficient of every candidate, and what the rule says.
+//!
+//! Documents with a candidate are put into blocks of a few million tokens, component by component,
+//! and candidates are sorted by the blocks of their two documents, so that documents alike are in
+//! memory together and a component larger than a block is read once per pair of its blocks. There
+//! the shingles of each component are numbered as they are met, and a document becomes the set of
+//! its numbers, kept as intervals. Documents alike share long stretches of text, whose numbers
+//! follow each other: most shingles are numbered without a look into the hash table, since the
+//! number after the last one is theirs, and a thousand shingles make a few dozen intervals, which
+//! two sorted lists intersect in no time. Exact, and no set of shingles is ever sorted.
+
+use std::ops::Range;
+use std::path::Path;
+
+use arose::cluster::Components;
+use arose::mix::mix;
+use arose::rule::{Criterion, Evidence, Rule, SiteRelation, decide};
+use arose::shingle::Shingler;
+use arose::simhash::Fingerprint384;
+use arose::{DocId, feature::b_sim};
+use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::column::{Column, Scan, Writer};
+use crate::config::{Config, Verify};
+use crate::record::{
+    Accepted, DocRecord, NO_SCORE, Ordinal, PairKey, Samples, UNSPACED, Vectors, rule_index,
+};
+use crate::scheme::{Bands, Rules};
+use crate::sorter::{Sorted, Sorter};
+use crate::stage::candidates::CANDIDATES;
+use crate::stage::read::{self, DOCS, SAMPLES, TOKENS, VECTORS};
+use crate::{Error, Progress};
+
+/// Accepted pairs, component by component.
+pub(crate) const PAIRS: &str = "pairs";
+
+/// Most tokens in a block, unless one document has more.
+const BLOCK_TOKENS: u64 = 1 << 21;
+/// Bytes that a token takes in memory, at worst, while its block is judged.
+const BYTES_PER_TOKEN: u64 = 80;
+/// Pairs in a batch.
+const BATCH_PAIRS: usize = 1 << 18;
+
+/// What the stage found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Verified {
+    pub(crate) n_pairs: u64,
+    /// The inverse of the chance of being found, summed over the pairs: an estimate of how many
+    /// there are.
+    pub(crate) estimated_pairs: f64,
+}
+
+/// Checks the candidates and leaves the accepted pairs in `folder`.
+pub(crate) fn run(
+    read: &Path,
+    candidates: &Path,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Verified, Error> {
+    let mut queue = place(read, candidates, config, folder, progress)?;
+    let judge = Judge::open(read, config)?;
+    let mut out = Writer::create(&folder.join(PAIRS))?;
+    let mut found = Verified::default();
+    let n_batches = 2 * rayon::current_num_threads();
+    loop {
+        let mut batches = Vec::with_capacity(n_batches);
+        while batches.len() < n_batches {
+            let batch = queue.next_batch()?;
+            if batch.is_empty() {
+                break;
+            }
+            batches.push(batch);
+        }
+        if batches.is_empty() {
+            break;
+        }
+        let results: Vec<_> = batches.par_iter().map(|batch| judge.judge(batch)).collect();
+        for (batch, accepted) in batches.iter().zip(results) {
+            let accepted = accepted?;
+            out.extend(&accepted)?;
+            found.estimated_pairs += accepted
+                .iter()
+                .map(|pair| judge.inverse_chance(pair))
+                .sum::<f64>();
+            progress.advance(batch.len() as u64)?;
+        }
+    }
+    found.n_pairs = out.finish()?;
+    Ok(found)
+}
+
+/// A candidate under the blocks of its documents and its component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Placed {
+    blocks: [u32; 2],
+    component: Ordinal,
+    a: Ordinal,
+    b: Ordinal,
+}
+
+/// Candidates still to be put into batches.
+struct Queue {
+    sorted: Sorted<Placed>,
+    /// Taken out of the order, but not into a batch.
+    head: Option<Placed>,
+}
+
+impl Queue {
+    /// The next candidates that are in the same two blocks.
+    fn next_batch(&mut self) -> Result<Vec<Placed>, Error> {
+        let mut batch: Vec<Placed> = self.head.take().into_iter().collect();
+        while let Some(next) = self.sorted.next()? {
+            let is_other = batch
+                .first()
+                .is_some_and(|first| first.blocks != next.blocks);
+            if is_other || batch.len() == BATCH_PAIRS {
+                self.head = Some(next);
+                break;
+            }
+            batch.push(next);
+        }
+        Ok(batch)
+    }
+}
+
+/// Sorts the candidates such that those judged together come together.
+fn place(
+    read: &Path,
+    candidates: &Path,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Queue, Error> {
+    let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
+    let n_docs = docs.left() as usize;
+    let components = Components::new(n_docs)?;
+    let mut has_candidate = vec![false; n_docs];
+    let path = candidates.join(CANDIDATES);
+    let mut scan = Scan::<PairKey>::open(&path)?;
+    progress.expect(scan.left());
+    while let Some(PairKey { a, b }) = scan.next()? {
+        components.union(DocId(a.into()), DocId(b.into()))?;
+        (has_candidate[a as usize], has_candidate[b as usize]) = (true, true);
+    }
+    let mut members = Sorter::new(&folder.join("members"), config.part(8));
+    for (doc, has_candidate) in (0..).zip(&has_candidate) {
+        let n_tokens = docs.next()?.map_or(0, |doc| doc.n_tokens);
+        if *has_candidate {
+            let component = components.find(DocId(u64::from(doc)))?.0 as Ordinal;
+            members.push([component, doc, n_tokens])?;
+        }
+    }
+    let blocks = blocks(&mut members.finish()?, n_docs, config)?;
+    let mut sorter = Sorter::new(&folder.join("placed"), config.part(4));
+    let mut scan = Scan::<PairKey>::open(&path)?;
+    while let Some(PairKey { a, b }) = scan.next()? {
+        sorter.push(Placed {
+            blocks: [blocks[a as usize], blocks[b as usize]],
+            component: components.find(DocId(a.into()))?.0 as Ordinal,
+            a,
+            b,
+        })?;
+    }
+    Ok(Queue {
+        sorted: sorter.finish()?,
+        head: None,
+    })
+}
+
+/// The block of each document, given component, ordinal and length of those that need one.
+fn blocks(
+    members: &mut Sorted<[u32; 3]>,
+    n_docs: usize,
+    config: &Config,
+) -> Result<Vec<u32>, Error> {
+    // Two blocks a batch, on every thread, in a quarter of the memory.
+    let n_at_once = 8 * rayon::current_num_threads() as u64;
+    let max_tokens = (config.memory / n_at_once / BYTES_PER_TOKEN).min(BLOCK_TOKENS);
+    let mut blocks = vec![0; n_docs];
+    let (mut block, mut n_tokens) = (0, 0);
+    while let Some([_, doc, length]) = members.next()? {
+        n_tokens += u64::from(length);
+        if n_tokens > max_tokens {
+            block += 1;
+            n_tokens = u64::from(length);
+        }
+        blocks[doc as usize] = block;
+    }
+    Ok(blocks)
+}
+
+/// Everything that scores are taken from.
+struct Judge<'a> {
+    config: &'a Config,
+    docs: Column<DocRecord>,
+    tokens: Column<u64>,
+    vectors: Column<Vectors>,
+    samples: Option<Column<Samples>>,
+    bands: Option<Bands>,
+    rules: Rules,
+    /// Whether the first stage had no use for simhashes.
+    is_without_simhash: bool,
+    spaced: Shingler,
+    unspaced: Shingler,
+}
+
+impl<'a> Judge<'a> {
+    fn open(read: &Path, config: &'a Config) -> Result<Self, Error> {
+        let bands = match config.policy.criterion {
+            Criterion::Jaccard(threshold) => Some(Bands::new(config, threshold)?),
+            _ => None,
+        };
+        let samples = match (&bands, config.verify) {
+            (Some(_), Verify::Sketch) => Some(Column::open(&read.join(SAMPLES), config.part(8))?),
+            _ => None,
+        };
+        Ok(Self {
+            config,
+            docs: Column::open(&read.join(DOCS), config.part(8))?,
+            tokens: Column::open(&read.join(TOKENS), 0)?,
+            vectors: Column::open(&read.join(VECTORS), config.part(8))?,
+            samples,
+            bands,
+            rules: Rules::new(config)?,
+            is_without_simhash: !read::has_simhash(config),
+            spaced: Shingler::new(config.shingle.w),
+            unspaced: Shingler::new(config.shingle.unspaced_w),
+        })
+    }
+
+    fn judge(&self, batch: &[Placed]) -> Result<Vec<Accepted>, Error> {
+        let mut accepted = Vec::new();
+        match self.config.verify {
+            Verify::Text => {
+                let mut room = Room::default();
+                for pairs in batch.chunk_by(|one, next| one.component == next.component) {
+                    self.judge_component(pairs, &mut room, &mut accepted)?;
+                }
+            }
+            Verify::Sketch | Verify::None => {
+                for pair in batch {
+                    accepted.extend(self.judge_sketches(pair)?);
+                }
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// Judges pairs of one component by their texts.
+    fn judge_component(
+        &self,
+        pairs: &[Placed],
+        room: &mut Room,
+        accepted: &mut Vec<Accepted>,
+    ) -> Result<(), Error> {
+        let mut members: Vec<Ordinal> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
+        members.sort_unstable();
+        members.dedup();
+        self.load(&members, room)?;
+        let index = |doc| {
+            members
+                .binary_search(&doc)
+                .expect("members hold both of a pair")
+        };
+        for pair in pairs {
+            let places = [index(pair.a), index(pair.b)];
+            let jaccard = room.jaccard(places);
+            accepted.extend(self.decide(pair, places, jaccard, room)?);
+        }
+        Ok(())
+    }
+
+    /// Reads the tokens of `members` and numbers their shingles.
+    fn load(&self, members: &[Ordinal], room: &mut Room) -> Result<(), Error> {
+        let records = members.iter().map(|&doc| self.docs.get(doc));
+        let records = records.collect::<Result<Vec<_>, Error>>()?;
+        room.clear();
+        for record in &records {
+            room.tokens.resize(record.n_tokens as usize, 0);
+            self.tokens.read_into(record.tokens_at, &mut room.tokens)?;
+            let shingler = match record.flags & UNSPACED {
+                0 => &self.spaced,
+                _ => &self.unspaced,
+            };
+            room.shingles.clear();
+            shingler.shingles_into(&room.tokens, &mut room.shingles);
+            room.push_doc();
+            // Most documents here are in a pair that will be accepted.
+            let simhash = self
+                .is_without_simhash
+                .then(|| Fingerprint384::of(&room.tokens));
+            room.simhashes.push(simhash.flatten());
+        }
+        Ok(())
+    }
+
+    fn decide(
+        &self,
+        pair: &Placed,
+        places: [usize; 2],
+        jaccard: f64,
+        room: &Room,
+    ) -> Result<Option<Accepted>, Error> {
+        let vectors = [self.vectors.get(pair.a)?, self.vectors.get(pair.b)?];
+        let mut evidence = self.rules.evidence(&vectors[0], &vectors[1]);
+        evidence.jaccard = Some(jaccard);
+        let Some(rule) = decide(&self.config.policy, &evidence) else {
+            return Ok(None);
+        };
+        let c_sim = match places.map(|place| room.simhashes[place]) {
+            [Some(a), Some(b)] => a.c_sim(&b),
+            _ => evidence.c_sim,
+        };
+        Ok(Some(Accepted {
+            a: pair.a,
+            b: pair.b,
+            jaccard,
+            b_sim: evidence.b_sim as u16,
+            c_sim: c_sim as u16,
+            rule: rule_index(rule),
+        }))
+    }
+
+    fn judge_sketches(&self, pair: &Placed) -> Result<Option<Accepted>, Error> {
+        let (a, b) = (self.vectors.get(pair.a)?, self.vectors.get(pair.b)?);
+        let mut evidence = self.rules.evidence(&a, &b);
+        if let Some(samples) = &self.samples {
+            evidence.jaccard = Some(Bands::estimate(
+                &samples.get(pair.a)?,
+                &samples.get(pair.b)?,
+            ));
+        }
+        let rule = match self.config.verify {
+            Verify::None => Some(self.unverified_rule(&evidence)),
+            _ => decide(&self.config.policy, &evidence),
+        };
+        Ok(rule.map(|rule| Accepted {
+            a: pair.a,
+            b: pair.b,
+            jaccard: evidence.jaccard.unwrap_or(f64::NAN),
+            b_sim: b_sim(&a.features, &b.features) as u16,
+            c_sim: if self.is_without_simhash {
+                NO_SCORE
+            } else {
+                evidence.c_sim as u16
+            },
+            rule: rule_index(rule),
+        }))
+    }
+
+    /// The rule that a candidate would have to pass.
+    fn unverified_rule(&self, evidence: &Evidence) -> Rule {
+        match self.config.policy.criterion {
+            Criterion::Jaccard(_) => Rule::Jaccard,
+            Criterion::B { .. } => Rule::B,
+            Criterion::C { .. } => Rule::C,
+            Criterion::Combined(_) => Rule::Combined,
+            Criterion::Site { .. } => match evidence.site {
+                SiteRelation::Same => Rule::SiteSame,
+                SiteRelation::Different => Rule::SiteCross,
+                SiteRelation::Unknown => Rule::Combined,
+            },
+        }
+    }
+
+    /// How many pairs like this one there are for each that is found.
+    fn inverse_chance(&self, pair: &Accepted) -> f64 {
+        match &self.bands {
+            Some(bands) if pair.jaccard.is_finite() => 1.0 / bands.probability(pair.jaccard),
+            _ => 1.0,
+        }
+    }
+}
+
+/// The documents of one component as sets of shingle numbers, and memory to be used again.
+#[derive(Default)]
+struct Room {
+    tokens: Vec<u64>,
+    shingles: Vec<u64>,
+    simhashes: Vec<Option<Fingerprint384>>,
+    numbers: Numbers,
+    /// The sets, one after the other: intervals, ascending within each set.
+    intervals: Vec<Range<u32>>,
+    sets: Vec<Set>,
+    /// For each number, the last document that was seen with it, plus one.
+    seen: Vec<u32>,
+}
+
+/// Where the set of a document is, and how many numbers it has.
+struct Set {
+    intervals: Range<usize>,
+    n: u32,
+}
+
+impl Room {
+    fn clear(&mut self) {
+        self.simhashes.clear();
+        self.intervals.clear();
+        self.sets.clear();
+        self.seen.clear();
+        self.numbers.clear();
+    }
+
+    /// Takes `shingles` as those of the next document.
+    fn push_doc(&mut self) {
+        let doc = self.sets.len() as u32 + 1;
+        let first = self.intervals.len();
+        let mut current = 0..0;
+        let (mut n, mut next) = (0, 0);
+        for &shingle in &self.shingles {
+            let number = self.numbers.number(shingle, next);
+            next = number + 1;
+            if number as usize == self.seen.len() {
+                self.seen.push(0);
+            }
+            if std::mem::replace(&mut self.seen[number as usize], doc) == doc {
+                continue;
+            }
+            n += 1;
+            if number == current.end {
+                current.end += 1;
+            } else {
+                self.intervals
+                    .push(std::mem::replace(&mut current, number..number + 1));
+            }
+        }
+        self.intervals.push(current);
+        let own = &mut self.intervals[first..];
+        own.sort_unstable_by_key(|interval| (interval.start, interval.end));
+        self.sets.push(Set {
+            intervals: first..self.intervals.len(),
+            n,
+        });
+    }
+
+    fn jaccard(&self, places: [usize; 2]) -> f64 {
+        let [a, b] = places.map(|place| &self.sets[place]);
+        let common = n_common(
+            &self.intervals[a.intervals.clone()],
+            &self.intervals[b.intervals.clone()],
+        );
+        f64::from(common) / f64::from(a.n + b.n - common)
+    }
+}
+
+/// How many numbers two ascending lists of intervals have in common.
+fn n_common(mut a: &[Range<u32>], mut b: &[Range<u32>]) -> u32 {
+    let mut n = 0;
+    while let ([first, rest_a @ ..], [other, rest_b @ ..]) = (a, b) {
+        let start = first.start.max(other.start);
+        let end = first.end.min(other.end);
+        n += end.saturating_sub(start);
+        if first.end <= other.end {
+            a = rest_a;
+        } else {
+            b = rest_b;
+        }
+    }
+    n
+}
+
+/// Numbers shingles in the order in which they are first met: an open hash table that doubles when
+/// it is half full.
+#[derive(Default)]
+struct Numbers {
+    /// Numbers plus one; zero is a free slot.
+    slots: Vec<u32>,
+    shingles: Vec<u64>,
+}
+
+/// Slots of an empty table.
+const N_SLOTS: usize = 1 << 12;
+
+impl Numbers {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.slots.resize(N_SLOTS, 0);
+        self.shingles.clear();
+    }
+
+    /// The number of a shingle, which is `guess` most often.
+    fn number(&mut self, shingle: u64, guess: u32) -> u32 {
+        if self.shingles.get(guess as usize) == Some(&shingle) {
+            return guess;
+        }
+        let at = self.slot(shingle);
+        match self.slots[at] {
+            0 => self.insert(shingle, at),
+            number => number - 1,
+        }
+    }
+
+    fn insert(&mut self, shingle: u64, at: usize) -> u32 {
+        let number = self.shingles.len() as u32;
+        self.shingles.push(shingle);
+        self.slots[at] = number + 1;
+        if 2 * self.shingles.len() > self.slots.len() {
+            self.grow();
+        }
+        number
+    }
+
+    /// Where a shingle is, or would be.
+    fn slot(&self, shingle: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = mix(shingle) as usize & mask;
+        loop {
+            match self.slots[at] {
+                0 => return at,
+                number if self.shingles[number as usize - 1] == shingle => return at,
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let n_slots = 2 * self.slots.len();
+        self.slots.clear();
+        self.slots.resize(n_slots, 0);
+        for number in 0..self.shingles.len() {
+            let at = self.slot(self.shingles[number]);
+            self.slots[at] = number as u32 + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::shingle::{ShingleSet, resemblance};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Intervals have in common what sorted sets have.
+        #[test]
+        fn jaccard_is_that_of_the_shingle_sets(
+            docs in prop::collection::vec(prop::collection::vec(0_u64..40, 1..60), 2..6)
+        ) {
+            let mut room = Room::default();
+            room.clear();
+            for doc in &docs {
+                room.shingles.clone_from(doc);
+                room.push_doc();
+            }
+            let sets: Vec<_> = docs.into_iter().map(ShingleSet::from_occurrences).collect();
+            for a in 0..sets.len() {
+                for b in a + 1..sets.len() {
+                    let jaccard = room.jaccard([a, b]);
+                    prop_assert_eq!(Some(jaccard), resemblance(&sets[a], &sets[b]));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The folder a run works in: one run at a time, stage after stage, each done once.
+//!
+//! `OUT/.arose` holds the settings and a folder for each stage. A stage writes into a folder of
+//! another name, which gets its own only when all is there, with a note of what was found; so a
+//! stage that was killed has never been, and one that was not is never repeated. Work files are not
+//! forced to the disk: if the machine itself went down, stages are done again.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::stage::kept::beside;
+use crate::{Error, Progress};
+
+const FOLDER: &str = ".arose";
+const SETTINGS: &str = "settings.json";
+const NOTE: &str = "stage.json";
+
+/// What to do about a run that is already there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// Go on with it if its settings are the same.
+    Resume,
+    /// Remove it.
+    Anew,
+}
+
+/// An output folder that belongs to this process.
+pub(crate) struct Work {
+    folder: PathBuf,
+    /// Held until the end; the system lets go of it if the process dies.
+    _lock: File,
+}
+
+/// What a stage leaves behind.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Note<R> {
+    pub(crate) seconds: f64,
+    /// Processor time of all threads, where the system tells.
+    pub(crate) cpu_seconds: Option<f64>,
+    /// Which start of the machine it was written in.
+    boot: String,
+    pub(crate) found: R,
+}
+
+impl Work {
+    /// Takes the folder `out` for a run with these settings.
+    pub(crate) fn open(out: &Path, settings: &Value, start: Start) -> Result<Self, Error> {
+        let folder = out.join(FOLDER);
+        let is_ours = folder.is_dir();
+        if out.is_dir() && !is_ours && !is_empty(out)? {
+            return Err(Error::Foreign {
+                path: out.to_owned(),
+            });
+        }
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let lock = lock(out, &folder)?;
+        let path = folder.join(SETTINGS);
+        match (start, read_json::<Value>(&path)?) {
+            (Start::Resume, Some(there)) => compare(out, &there, settings)?,
+            _ => {
+                clear(out, &folder)?;
+                write_json(&path, settings)?;
+            }
+        }
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// The folder of a stage that is done.
+    pub(crate) fn path(&self, stage: &str) -> PathBuf {
+        self.folder.join(stage)
+    }
+
+    /// What a stage left behind, if it is done.
+    pub(crate) fn note<R: DeserializeOwned>(&self, stage: &str) -> Result<Option<Note<R>>, Error> {
+        let note: Option<Note<R>> = read_json(&self.path(stage).join(NOTE))?;
+        Ok(note.filter(|note| note.boot == boot()))
+    }
+
+    /// Does a stage, unless it is done.
+    pub(crate) fn stage<R: Serialize + DeserializeOwned>(
+        &self,
+        stage: &str,
+        progress: &Progress,
+        run: impl FnOnce(&Path) -> Result<R, Error>,
+    ) -> Result<Note<R>, Error> {
+        progress.begin(stage);
+        if let Some(note) = self.note(stage)? {
+            return Ok(note);
+        }
+        let path = self.path(stage);
+        let partial = beside(&path);
+        for old in [&partial, &path] {
+            remove_folder(old)?;
+        }
+        fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
+        let (begin, cpu_begin) = (Instant::now(), cpu_seconds());
+        let found = run(&partial)?;
+        let note = Note {
+            seconds: begin.elapsed().as_secs_f64(),
+            cpu_seconds: cpu_seconds().zip(cpu_begin).map(|(end, begin)| end - begin),
+            boot: boot(),
+            found,
+        };
+        write_json(&partial.join(NOTE), &note)?;
+        fs::rename(&partial, &path).map_err(Error::io("rename", &partial))?;
+        Ok(note)
+    }
+
+    /// Removes the files of all stages, but not the note that they were done.
+    pub(crate) fn clean(&self, stages: &[&str]) -> Result<(), Error> {
+        for stage in stages {
+            remove_folder(&self.path(stage))?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses to share the folder with another process.
+fn lock(out: &Path, folder: &Path) -> Result<File, Error> {
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy {
+            path: out.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
+    }
+}
+
+/// An error that names the first setting that differs.
+fn compare(out: &Path, there: &Value, here: &Value) -> Result<(), Error> {
+    if there == here {
+        return Ok(());
+    }
+    let (Some(all), Some(old)) = (here.as_object(), there.as_object()) else {
+        return Err(Error::Damaged {
+            path: out.join(FOLDER).join(SETTINGS),
+            detail: "it holds no settings".to_owned(),
+        });
+    };
+    let names = all.keys().chain(old.keys());
+    let mut names = names.filter(|name| all.get(*name) != old.get(*name));
+    let setting = names.next().cloned().unwrap_or_default();
+    let show = |value: Option<&Value>| value.map_or("none".to_owned(), Value::to_string);
+    Err(Error::OtherSettings {
+        path: out.to_owned(),
+        there: show(old.get(&setting)),
+        here: show(all.get(&setting)),
+        setting,
+    })
+}
+
+/// Removes what a run leaves in its folders, but for the lock.
+fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let path = entry.map_err(Error::io("read", folder))?.path();
+        if path.is_dir() {
+            remove_folder(&path)?;
+        } else if path.file_name().is_some_and(|name| name != "lock") {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    for entry in fs::read_dir(out).map_err(Error::io("read", out))? {
+        let path = entry.map_err(Error::io("read", out))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_result = name.starts_with("kept.")
+            || [
+                "documents.parquet",
+                "pairs.parquet",
+                "summary.json",
+                "report.html",
+            ]
+            .iter()
+            .any(|result| name.starts_with(result));
+        if is_result && path.is_dir() {
+            remove_folder(&path)?;
+        } else if is_result {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_folder(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_empty(folder: &Path) -> Result<bool, Error> {
+    let mut entries = fs::read_dir(folder).map_err(Error::io("read", folder))?;
+    Ok(entries.next().is_none())
+}
+
+/// A name for the time since the machine was started; the same where it cannot be had.
+fn boot() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.unwrap_or_default().trim().to_owned()
+}
+
+/// Processor time of this process so far, where the system tells, in hundredths.
+fn cpu_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in the second field may hold anything, but ends with the last bracket.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let user: f64 = fields.next()?.parse().ok()?;
+    let system: f64 = fields.next()?.parse().ok()?;
+    Some((user + system) / 100.0)
+}
+
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes.map_err(Error::io("read", path))?,
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| Error::Damaged {
+            path: path.to_owned(),
+            detail: error.to_string(),
+        })
+}
+
+/// Writes a file that is whole or not there.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let partial = beside(path);
+    let mut bytes = serde_json::to_vec_pretty(value).expect("own types have string keys");
+    bytes.push(b'\n');
+    fs::write(&partial, bytes).map_err(Error::io("write", &partial))?;
+    fs::rename(&partial, path).map_err(Error::io("rename", &partial))
+}

@@ -1,0 +1,218 @@
+//! What the job finds against what comparing everything with everything finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use arose::Threshold;
+use arose::compare::Profiler;
+use arose::rule::{Criterion, SiteRelation};
+use arose::site::SiteKind;
+use arose_dedup::{Config, Keep, Verify};
+
+use crate::support::{Bench, family_texts, results};
+
+fn with_criterion(criterion: Criterion) -> Config {
+    let mut config = Config::default();
+    config.policy.criterion = criterion;
+    config
+}
+
+fn jaccard(threshold: f64) -> Config {
+    with_criterion(Criterion::Jaccard(Threshold::new(threshold).unwrap()))
+}
+
+/// Every pair that a policy accepts, by comparing all of them.
+fn all_pairs(texts: &[String], config: &Config) -> BTreeMap<(u64, u64), f64> {
+    let profiler = Profiler::new(config.shingle.w);
+    let profiles: Vec<_> = texts.iter().map(|text| profiler.profile(text)).collect();
+    let host = |i: usize| format!("site{}.example", i % 7);
+    let mut found = BTreeMap::new();
+    for b in 0..texts.len() {
+        for a in 0..b {
+            let comparison = profiler.compare(&profiles[a], &profiles[b]);
+            let (x, y) = (host(a), host(b));
+            let site = SiteRelation::of(Some(&x), Some(&y), SiteKind::Registrable);
+            if comparison.rule(&config.policy, site).is_some() {
+                found.insert((a as u64, b as u64), comparison.resemblance.unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Finds at least the given share of the pairs, no other, and each with the exact coefficient.
+#[track_caller]
+fn check(config: &Config, min_recall: f64) {
+    let mut texts = family_texts(600, 5);
+    if matches!(config.policy.criterion, Criterion::Site { .. }) {
+        // Copies share the verdict of the first, whose site may be another.
+        texts.sort();
+        texts.dedup();
+    }
+    let bench = Bench::with_texts(&texts);
+    bench.run(config);
+    let expected = all_pairs(&texts, config);
+    assert!(expected.len() > 80, "{}", expected.len());
+    let pairs = bench.pairs();
+    for pair in &pairs {
+        let exact = expected.get(&(pair.a, pair.b));
+        assert_eq!(pair.jaccard.as_ref(), exact, "{pair:?}");
+        assert_eq!(pair.verified, "text");
+        assert!(pair.b_sim.is_some() && pair.c_sim.is_some());
+    }
+    let recall = pairs.len() as f64 / expected.len() as f64;
+    assert!(recall >= min_recall, "{recall} of {}", expected.len());
+}
+
+/// Four standard errors below the promise of .995 at the threshold, where few of the pairs are.
+#[test]
+fn jaccard_finds_what_is_there() {
+    check(&jaccard(0.8), 0.99);
+    check(&jaccard(0.9), 0.99);
+    check(&jaccard(0.5), 0.99);
+}
+
+#[test]
+fn other_policies_lose_nothing() {
+    for criterion in [
+        Criterion::PUBLISHED_B,
+        Criterion::PUBLISHED_C,
+        Criterion::PUBLISHED_COMBINED,
+        Criterion::SITE,
+        Criterion::SITE_UNION,
+    ] {
+        let mut config = with_criterion(criterion);
+        config.shingle = arose::shingle::ShingleLength::uniform(arose::shingle::DEFAULT_W);
+        check(&config, 1.0);
+    }
+}
+
+/// Nothing is dropped that is not itself like what was kept for it; kept documents are unlike.
+#[test]
+fn removal_never_chains() {
+    let texts = family_texts(600, 8);
+    for keep in [Keep::First, Keep::Longest, Keep::Newest, Keep::Copies] {
+        let bench = Bench::with_texts(&texts);
+        let config = Config {
+            keep,
+            ..jaccard(0.8)
+        };
+        bench.run(&config);
+        let (docs, pairs) = (bench.docs(), bench.pairs());
+        let scores: BTreeMap<_, _> = pairs.iter().map(|p| ((p.a, p.b), p.jaccard)).collect();
+        for (doc, row) in (0_u64..).zip(&docs) {
+            let Some(kept) = row.kept_doc else {
+                assert!(row.kept && row.rule.is_none() && row.similarity.is_none());
+                continue;
+            };
+            assert!(!row.kept && docs[kept as usize].kept, "{row:?}");
+            assert_eq!(row.cluster, docs[kept as usize].cluster);
+            let score = scores[&(doc.min(kept), doc.max(kept))];
+            assert_eq!(row.similarity, score, "{doc} for {kept}");
+        }
+        for pair in &pairs {
+            let both = docs[pair.a as usize].kept && docs[pair.b as usize].kept;
+            assert!(!both, "{pair:?} are alike and both kept");
+        }
+    }
+}
+
+#[test]
+fn the_longest_stays() {
+    let texts = family_texts(300, 9);
+    let bench = Bench::with_texts(&texts);
+    bench.run(&Config {
+        keep: Keep::Longest,
+        ..jaccard(0.8)
+    });
+    for (doc, row) in bench.docs().iter().enumerate() {
+        if let Some(kept) = row.kept_doc {
+            assert!(texts[kept as usize].len() >= texts[doc].len());
+        }
+    }
+}
+
+/// The number in the field decides, first among exact copies, then among documents alike.
+#[test]
+fn the_document_of_greatest_priority_stays() {
+    let text = &family_texts(1, 1)[0];
+    let longer = format!("{text} and a word");
+    let rank = |text: &str, rank: &str| format!("{{\"text\": \"{text}\", \"rank\": {rank}}}\n");
+    let bench = Bench::new();
+    let lines = [
+        rank(text, "0.5"),
+        rank(text, "\"2\""),
+        rank(&longer, "1"),
+        rank(text, "null"),
+    ];
+    bench.write("input.jsonl", &lines.concat());
+    let mut config = Config {
+        keep: Keep::Priority,
+        ..jaccard(0.8)
+    };
+    config.corpus.fields.priority = vec!["rank".to_owned()];
+    bench.run(&config);
+    let kept: Vec<_> = bench.docs().iter().map(|doc| doc.kept_doc).collect();
+    assert_eq!(kept, [Some(1), None, Some(1), Some(1)]);
+}
+
+/// Threads, memory and the cap's side of things change nothing.
+#[test]
+fn results_do_not_depend_on_threads_or_memory() {
+    let texts = family_texts(500, 6);
+    let mut outcomes = BTreeSet::new();
+    for (threads, memory) in [(1, 1 << 30), (3, 1 << 30), (2, 1 << 16), (4, 1)] {
+        let bench = Bench::with_texts(&texts);
+        let mut config = jaccard(0.7);
+        config.corpus.threads = NonZeroUsize::new(threads).unwrap();
+        config.corpus.block_bytes = NonZeroUsize::new(1 + memory as usize % 10_000).unwrap();
+        config.memory = memory;
+        bench.run(&config);
+        // The path of the input is in the rows, and it is another one each time.
+        let docs = format!("{:?}", bench.docs());
+        let pairs = format!("{:?}", bench.pairs());
+        let kept = std::fs::read(bench.path("out/kept.jsonl")).unwrap();
+        outcomes.insert((docs, pairs, kept));
+        assert_eq!(results(&bench.path("out")).len(), 3);
+    }
+    assert_eq!(outcomes.len(), 1);
+}
+
+/// With a cap of four, families of up to six and their keys are never expanded; every document
+/// still meets another one it is like.
+#[test]
+fn a_cap_ties_together_what_it_does_not_compare() {
+    let texts = family_texts(400, 7);
+    let uncapped = Bench::with_texts(&texts);
+    uncapped.run(&jaccard(0.8));
+    let capped = Bench::with_texts(&texts);
+    let summary = capped.run(&Config {
+        cap: NonZeroUsize::new(2).unwrap(),
+        ..jaccard(0.8)
+    });
+    assert!(summary["cap"]["runs"].as_u64().unwrap() > 0);
+    let clusters = |bench: &Bench| {
+        let docs = bench.docs();
+        docs.into_iter().map(|doc| doc.cluster).collect::<Vec<_>>()
+    };
+    assert_eq!(clusters(&capped), clusters(&uncapped));
+}
+
+#[test]
+fn sketches_alone_say_so() {
+    let texts = family_texts(300, 4);
+    for (verify, name) in [(Verify::Sketch, "sketch"), (Verify::None, "none")] {
+        let bench = Bench::with_texts(&texts);
+        bench.run(&Config {
+            verify,
+            ..jaccard(0.8)
+        });
+        let pairs = bench.pairs();
+        assert!(pairs.len() > 50);
+        for pair in pairs.iter().filter(|pair| pair.rule != "exact") {
+            assert_eq!(pair.verified, name);
+            assert_eq!(pair.jaccard.is_some(), verify == Verify::Sketch);
+            assert_eq!(pair.c_sim, None);
+        }
+    }
+}

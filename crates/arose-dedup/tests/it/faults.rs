@@ -1,0 +1,93 @@
+//! Runs that are stopped, disturbed or misplaced.
+
+use std::fs;
+
+use arose_dedup::{Config, Error, Keep, Progress, Start};
+
+use crate::support::{Bench, family_texts, results};
+
+#[test]
+fn a_run_that_is_done_is_not_repeated() {
+    let bench = Bench::with_texts(&family_texts(100, 1));
+    let first = bench.run(&Config::default());
+    let before = fs::metadata(bench.path("out/documents.parquet")).unwrap();
+    assert_eq!(bench.run(&Config::default()), first);
+    let after = fs::metadata(bench.path("out/documents.parquet")).unwrap();
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+}
+
+#[test]
+fn other_settings_are_named() {
+    let bench = Bench::with_texts(&family_texts(50, 1));
+    bench.run(&Config::default());
+    let config = Config {
+        keep: Keep::Longest,
+        ..Config::default()
+    };
+    let error = bench
+        .run_on(&["input.jsonl"], &config)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("another keep: \"first\" there, \"longest\" here"),
+        "{error}"
+    );
+    let inputs = [bench.path("input.jsonl")];
+    let progress = Progress::default();
+    arose_dedup::run(&inputs, &config, &bench.path("out"), Start::Anew, &progress).unwrap();
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    let bench = Bench::with_texts(&family_texts(10, 1));
+    bench.write("out/thesis.txt", "mine");
+    let error = bench
+        .run_on(&["input.jsonl"], &Config::default())
+        .unwrap_err();
+    assert!(matches!(error, Error::Foreign { .. }), "{error}");
+    assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 1);
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() {
+    let bench = Bench::with_texts(&family_texts(10, 1));
+    fs::create_dir_all(bench.path("out/.arose")).unwrap();
+    let lock = fs::File::create(bench.path("out/.arose/lock")).unwrap();
+    lock.lock().unwrap();
+    let error = bench
+        .run_on(&["input.jsonl"], &Config::default())
+        .unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    drop(lock);
+    bench.run(&Config::default());
+}
+
+#[test]
+fn a_stopped_run_goes_on() {
+    let texts = family_texts(300, 2);
+    let undisturbed = Bench::with_texts(&texts);
+    undisturbed.run(&Config::default());
+    let bench = Bench::with_texts(&texts);
+    let progress = Progress::default();
+    progress.stop();
+    let inputs = [bench.path("input.jsonl")];
+    let out = bench.path("out");
+    let error = arose_dedup::run(&inputs, &Config::default(), &out, Start::Resume, &progress);
+    assert!(matches!(error, Err(Error::Stopped)));
+    bench.run(&Config::default());
+    assert_eq!(bench.pairs(), undisturbed.pairs());
+    assert_eq!(results(&out).len(), 3);
+}
+
+#[test]
+fn an_input_that_changed_after_the_run_is_noticed() {
+    let bench = Bench::with_texts(&family_texts(50, 1));
+    bench.run(&Config::default());
+    let mut text = fs::read_to_string(bench.path("input.jsonl")).unwrap();
+    text.push_str("{\"text\": \"one more\"}\n");
+    bench.write("input.jsonl", &text);
+    let error = bench
+        .run_on(&["input.jsonl"], &Config::default())
+        .unwrap_err();
+    assert!(matches!(error, Error::InputChanged { .. }), "{error}");
+}

@@ -1,0 +1,175 @@
+//! What is written, for documents of every kind.
+
+use std::fs;
+
+use arose_dedup::{Config, Error};
+use serde_json::{Value, json};
+
+use crate::support::{Bench, family_texts};
+
+const ROSE: &str = "rose is a rose is a rose is a rose and so is every other rose that grows here";
+
+fn counts_add_up(summary: &Value) {
+    let count = |name: &str| summary["counts"][name].as_u64().unwrap();
+    let dropped = count("dropped_exact") + count("dropped_near");
+    assert_eq!(count("read"), count("kept") + dropped, "{summary}");
+    let skipped = summary["counts"]["skipped"]["by_reason"]
+        .as_object()
+        .unwrap();
+    let by_reason: u64 = skipped.values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(
+        summary["counts"]["skipped"]["total"].as_u64(),
+        Some(by_reason)
+    );
+}
+
+#[test]
+fn counts_add_up_and_kept_lines_are_untouched() {
+    let bench = Bench::new();
+    let first = format!("{{\"text\": \"{ROSE}\",   \"odd\": [1.50, \"x\\u0041\"]}}");
+    let other = json!({ "text": family_texts(1, 1)[0], "id": "other" }).to_string();
+    let copy = json!({ "text": ROSE.to_uppercase() }).to_string();
+    bench.write("input.jsonl", &format!("{first}\n[1, 2]\n{copy}\n{other}"));
+    let summary = bench.run(&Config::default());
+    counts_add_up(&summary);
+    assert_eq!(summary["counts"]["read"], 3);
+    assert_eq!(summary["counts"]["dropped_exact"], 1);
+    assert_eq!(
+        summary["counts"]["skipped"]["by_reason"]["not a JSON object"],
+        1
+    );
+    let kept = fs::read_to_string(bench.path("out/kept.jsonl")).unwrap();
+    assert_eq!(kept, format!("{first}\n{other}\n"));
+    let docs = bench.docs();
+    assert_eq!(
+        docs[0].id,
+        format!("{}#0", bench.path("input.jsonl").display())
+    );
+    assert_eq!(
+        (docs[1].kept_doc, docs[1].rule.as_deref()),
+        (Some(0), Some("exact"))
+    );
+    assert_eq!(docs[2].id, "other");
+}
+
+#[test]
+fn short_and_empty_documents_never_collapse() {
+    let texts = [
+        "",
+        "...",
+        "a rose",
+        "a rose is",
+        "A ROSE!",
+        "",
+        "a rose is a rose is a rose",
+    ];
+    let bench = Bench::with_texts(&texts.map(str::to_owned));
+    let summary = bench.run(&Config::default());
+    counts_add_up(&summary);
+    assert_eq!(summary["counts"]["empty"], 3);
+    assert_eq!(summary["counts"]["short"], 4);
+    let kept: Vec<bool> = bench.docs().iter().map(|doc| doc.kept).collect();
+    assert_eq!(kept, [true, false, true, true, false, false, true]);
+    let pairs = bench.pairs();
+    assert!(pairs.iter().all(|pair| pair.rule == "exact"));
+    // Documents without words have no similarity.
+    let empty = pairs
+        .iter()
+        .find(|pair| (pair.a, pair.b) == (0, 1))
+        .unwrap();
+    assert_eq!(
+        (empty.jaccard, empty.b_sim, empty.c_sim),
+        (None, None, None)
+    );
+}
+
+#[test]
+fn chinese_texts_are_compared_by_character() {
+    let text = "春眠不觉晓处处闻啼鸟夜来风雨声花落知多少床前明月光疑是地上霜举头望明月低头思故乡";
+    let edited = text.replace('霜', "雪");
+    let texts = [
+        text.to_owned(),
+        edited,
+        "白日依山尽黄河入海流欲穷千里目更上一层楼".to_owned(),
+    ];
+    let bench = Bench::with_texts(&texts);
+    bench.run(&Config::default());
+    let pairs = bench.pairs();
+    assert_eq!(pairs.len(), 0, "31 of 41 shingles agree: {pairs:?}");
+    let config = Config {
+        shingle: arose::shingle::ShingleLength::uniform(2.try_into().unwrap()),
+        ..Config::default()
+    };
+    let bench = Bench::with_texts(&texts);
+    bench.run(&config);
+    assert_eq!(bench.pairs().len(), 1);
+}
+
+#[test]
+fn nothing_in_nothing_out() {
+    let bench = Bench::new();
+    bench.write("input.jsonl", "");
+    let summary = bench.run(&Config::default());
+    counts_add_up(&summary);
+    assert_eq!(summary["counts"]["read"], 0);
+    assert!(bench.docs().is_empty() && bench.pairs().is_empty());
+}
+
+#[test]
+fn pages_of_a_folder_stay_under_their_names() {
+    let bench = Bench::new();
+    let page = |text: &str| format!("<title>x</title><p>{text}</p>");
+    bench.write("pages/a/one.html", &page(ROSE));
+    bench.write("pages/b/two.html", &page(ROSE));
+    bench.write("pages/b/three.html", &page(&family_texts(1, 2)[0]));
+    bench.run_on(&["pages"], &Config::default()).unwrap();
+    let kept = bench.path("out/kept.files");
+    assert_eq!(
+        fs::read_to_string(kept.join("a/one.html")).unwrap(),
+        page(ROSE)
+    );
+    assert!(kept.join("b/three.html").exists() && !kept.join("b/two.html").exists());
+}
+
+/// A pair of contents with copies stands for all pairs of the copies.
+#[test]
+fn copies_multiply_pairs() {
+    let texts = family_texts(60, 3);
+    let doubled: Vec<String> = texts.iter().chain(&texts).cloned().collect();
+    let single = Bench::with_texts(&texts);
+    single.run(&Config::default());
+    let double = Bench::with_texts(&doubled);
+    double.run(&Config::default());
+    let near = |bench: &Bench| {
+        bench
+            .pairs()
+            .iter()
+            .filter(|pair| pair.rule == "jaccard")
+            .count()
+    };
+    assert!(near(&single) > 10);
+    assert_eq!(near(&double), 4 * near(&single));
+    assert!(double.pairs().is_sorted_by_key(|pair| (pair.a, pair.b)));
+}
+
+#[test]
+fn a_thousand_copies_are_not_a_million_pairs() {
+    let texts = vec![ROSE.to_owned(); 20_000];
+    let bench = Bench::with_texts(&texts);
+    let summary = bench.run(&Config::default());
+    assert_eq!(summary["counts"]["kept"], 1);
+    assert_eq!(bench.pairs().len(), 19_999);
+    assert!(summary["counts"]["pairs_not_listed"].as_u64().unwrap() > 100_000_000);
+}
+
+#[test]
+fn what_cannot_be_reached_is_refused_before_anything_is_written() {
+    let bench = Bench::with_texts(&family_texts(3, 1));
+    let config = Config {
+        recall: arose::Threshold::new(1.0).unwrap(),
+        ..Config::default()
+    };
+    let error = bench.run_on(&["input.jsonl"], &config).unwrap_err();
+    assert!(matches!(error, Error::Recall { .. }), "{error}");
+    assert!(!bench.path("out").exists());
+}

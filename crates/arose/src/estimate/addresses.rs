@@ -1,0 +1,457 @@
+//! Random addresses: counting servers by knocking at doors.
+//!
+//! *Question.* How many web servers are there, whether or not any engine knows them, and how many
+//! pages do they hold?
+//!
+//! *Idea.* Addresses of 32 bits are few enough to draw from. Of `n` drawn uniformly from a pool of
+//! `M`, `h` answer, so there are about `M h / n` live addresses ([`live_addresses`]). A host on K
+//! addresses is hit K times as often, so its hits count 1/K each ([`servers`]). Pages are servers
+//! times the public share times the pages per server, from servers chosen at random and crawled in
+//! full ([`pages`]); a few servers hold most pages, so the share of the largest is reported as
+//! well.
+//!
+//! *Papers.* O'Neill et al. 1997; Lawrence & Giles 1999: 3.6 million tests, 1 in 269 answered, so
+//! 16.0 million servers; 2.8 million public ones at 289 pages made 800 million pages.
+//!
+//! *Parameters.* The pool: 2^32 minus the blocks that no public server can have ([`RESERVED`]) and
+//! those not assigned to anyone. *Cost.* None. *Error.* `sqrt((1-p)/(p n))` of the count. *Not for*
+//! addresses of 128 bits, among which no draw ever hits. Nothing here opens a connection: the space
+//! is a simulated one ([`crate::estimate::simulate`]).
+
+use std::net::Ipv4Addr;
+
+use crate::Error;
+use crate::estimate::bootstrap::Bootstrap;
+use crate::estimate::{Estimate, Factor, Method, Note, mean, mean_drawn, product};
+use crate::judgement::{Interval, Z_95, wilson};
+use crate::mix::SplitMix;
+
+/// All addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block {
+    /// An address in it; later bits do not matter.
+    pub address: Ipv4Addr,
+    /// How many leading bits it fixes, up to 32.
+    pub n_bits: u8,
+}
+
+impl Block {
+    /// The block of the addresses that share the first bits of this one.
+    #[must_use]
+    pub const fn new(address: [u8; 4], n_bits: u8) -> Self {
+        let [a, b, c, d] = address;
+        Self {
+            address: Ipv4Addr::new(a, b, c, d),
+            n_bits,
+        }
+    }
+
+    /// The first address and the one after the last.
+    fn range(self) -> (u64, u64) {
+        let n_free = 32 - u32::from(self.n_bits.min(32));
+        let first = u64::from(self.address.to_bits()) >> n_free << n_free;
+        (first, first + (1 << n_free))
+    }
+}
+
+/// The blocks set aside for special purposes, in which no public server lives.
+///
+/// Own network, private use, carrier networks, loopback, link-local, protocol assignments,
+/// documentation, the retired relays of 6to4, benchmarks, multicast, and the block never assigned.
+pub const RESERVED: [Block; 15] = [
+    Block::new([0, 0, 0, 0], 8),
+    Block::new([10, 0, 0, 0], 8),
+    Block::new([100, 64, 0, 0], 10),
+    Block::new([127, 0, 0, 0], 8),
+    Block::new([169, 254, 0, 0], 16),
+    Block::new([172, 16, 0, 0], 12),
+    Block::new([192, 0, 0, 0], 24),
+    Block::new([192, 0, 2, 0], 24),
+    Block::new([192, 88, 99, 0], 24),
+    Block::new([192, 168, 0, 0], 16),
+    Block::new([198, 18, 0, 0], 15),
+    Block::new([198, 51, 100, 0], 24),
+    Block::new([203, 0, 113, 0], 24),
+    Block::new([224, 0, 0, 0], 4),
+    Block::new([240, 0, 0, 0], 4),
+];
+
+/// The addresses to draw from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressPool {
+    /// What is left between excluded blocks: first address, and how many lie before it in the pool.
+    ranges: Vec<(u64, u64)>,
+    n_addresses: u64,
+}
+
+impl AddressPool {
+    /// All addresses outside the excluded blocks, which may overlap.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is left, or a block fixes more than 32 bits.
+    ///
+    /// ```
+    /// use arose::estimate::addresses::{AddressPool, RESERVED};
+    /// assert_eq!(AddressPool::new(&RESERVED)?.n_addresses(), 3_702_258_432);
+    /// # Ok::<(), arose::Error>(())
+    /// ```
+    pub fn new(excluded: &[Block]) -> Result<Self, Error> {
+        if let Some(block) = excluded.iter().find(|block| block.n_bits > 32) {
+            return Err(Error::parameter("n_bits", block.n_bits, "0 up to 32"));
+        }
+        let mut gaps: Vec<(u64, u64)> = excluded.iter().map(|block| block.range()).collect();
+        gaps.sort_unstable();
+        gaps.push((1 << 32, 1 << 32));
+        let (mut ranges, mut n_addresses, mut next) = (Vec::new(), 0, 0);
+        for (first, end) in gaps {
+            if first > next {
+                ranges.push((next, n_addresses));
+                n_addresses += first - next;
+            }
+            next = next.max(end);
+        }
+        if n_addresses == 0 {
+            return Err(Error::parameter(
+                "excluded",
+                "everything",
+                "some address left",
+            ));
+        }
+        Ok(Self {
+            ranges,
+            n_addresses,
+        })
+    }
+
+    /// How many addresses it holds.
+    #[must_use]
+    pub const fn n_addresses(&self) -> u64 {
+        self.n_addresses
+    }
+
+    /// An address, each with the same probability.
+    pub fn draw(&self, random: &mut SplitMix) -> Ipv4Addr {
+        let rank = random.below(self.n_addresses);
+        let range = self
+            .ranges
+            .partition_point(|&(_, n_before)| n_before <= rank)
+            - 1;
+        let (first, n_before) = self.ranges[range];
+        Ipv4Addr::from_bits((first + rank - n_before) as u32)
+    }
+}
+
+/// What addresses were tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probes {
+    /// The size of the pool.
+    pub n_pool: u64,
+    /// How many addresses were drawn from it, with replacement.
+    pub n_drawn: u64,
+}
+
+/// A live address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hit {
+    /// How many addresses its host has, at least one.
+    pub n_addresses: u64,
+    /// How many hosts are known to share this address, at least one.
+    pub n_hosts: u64,
+}
+
+/// The addresses that answer, from `n_hits` hits among those drawn: an upper figure for servers.
+///
+/// # Errors
+///
+/// When the pool is empty, nothing was drawn, or there are more hits than draws.
+///
+/// ```
+/// use arose::estimate::addresses::{Probes, live_addresses};
+/// let probes = Probes { n_pool: 1 << 32, n_drawn: 269 * 13_383 };
+/// let estimate = live_addresses(probes, 13_383)?;
+/// assert_eq!((estimate.value / 1e4).round(), 1597.0);
+/// # Ok::<(), arose::Error>(())
+/// ```
+pub fn live_addresses(probes: Probes, n_hits: u64) -> Result<Estimate, Error> {
+    let factor = live(probes, n_hits)?;
+    let estimate = Estimate::new(Method::Addresses, factor.value, probes.n_drawn)?;
+    Ok(estimate.with_interval(factor.interval))
+}
+
+/// The relative standard error of a count from a share `p` of `n` draws.
+#[must_use]
+pub fn relative_error(p: f64, n: u64) -> f64 {
+    ((1.0 - p) / (p * n as f64)).sqrt()
+}
+
+/// The servers, each hit counted by one over the number of its host's addresses.
+///
+/// Where an address serves several hosts, the known ones count, and the figure is a lower bound.
+///
+/// # Errors
+///
+/// When the pool is empty, nothing was drawn, there are more hits than draws, or a hit has no
+/// address or host.
+pub fn servers(probes: Probes, hits: &[Hit]) -> Result<Estimate, Error> {
+    let plain = live(probes, hits.len() as u64)?;
+    if hits
+        .iter()
+        .any(|hit| hit.n_addresses == 0 || hit.n_hosts == 0)
+    {
+        let reason = "a hit has no address or no host";
+        return Err(Error::no_estimate(
+            Method::WeightedAddresses.quantity(),
+            reason,
+        ));
+    }
+    let weight = |hit: &Hit| hit.n_hosts as f64 / hit.n_addresses as f64;
+    let sum: f64 = hits.iter().map(weight).sum();
+    let squares: f64 = hits.iter().map(|hit| weight(hit).powi(2)).sum();
+    let n = probes.n_drawn as f64;
+    let value = probes.n_pool as f64 * sum / n;
+    let interval = if hits.is_empty() {
+        plain.interval
+    } else {
+        // The variance of a mean of n weights, most of them zero.
+        let variance = (squares - sum * sum / n).max(0.0);
+        let stretch = (Z_95 * variance.sqrt() / sum).exp();
+        Interval {
+            low: value / stretch,
+            high: value * stretch,
+        }
+    };
+    let is_shared = hits.iter().any(|hit| hit.n_hosts > 1);
+    Ok(
+        Estimate::new(Method::WeightedAddresses, value, probes.n_drawn)?
+            .with_interval(interval)
+            .with_notes(is_shared.then_some(Note::LowerBound)),
+    )
+}
+
+/// Pages on public servers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerPages {
+    /// The number of pages.
+    pub estimate: Estimate,
+    /// The share of the largest crawled server in the pages of all crawled servers.
+    pub largest_share: f64,
+}
+
+/// Which servers turned out to be public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Public {
+    /// Servers looked at.
+    pub n_examined: u64,
+    /// Those of them open to the public.
+    pub n_public: u64,
+}
+
+/// The pages of all public servers, from servers found, the public share of those looked at, and
+/// the pages of some public ones, crawled in full.
+///
+/// # Errors
+///
+/// When the number of servers has no interval, when none is public, when none was crawled, or when
+/// those crawled hold no page.
+pub fn pages(
+    servers: &Estimate,
+    public: Public,
+    pages_per_server: &[u64],
+    bootstrap: &Bootstrap,
+) -> Result<ServerPages, Error> {
+    let no = |reason: &str| Error::no_estimate(Method::ServerPages.quantity(), reason);
+    let counts: Vec<f64> = pages_per_server.iter().map(|&n| n as f64).collect();
+    let total: f64 = counts.iter().sum();
+    if total <= 0.0 {
+        return Err(no("the crawled servers hold no page"));
+    }
+    if public.n_public == 0 || public.n_public > public.n_examined {
+        return Err(no(
+            "the number of public servers is not among those looked at",
+        ));
+    }
+    let interval = servers
+        .interval
+        .ok_or_else(|| no("the servers have no interval"))?;
+    if servers.value <= 0.0 {
+        return Err(no("no server was found"));
+    }
+    let found = Factor {
+        value: servers.value,
+        interval,
+    };
+    let share = Factor {
+        value: public.n_public as f64 / public.n_examined as f64,
+        interval: wilson(public.n_public, public.n_examined, Z_95),
+    };
+    let spread = bootstrap.interval(counts.len(), |times| mean_drawn(&counts, times))?;
+    let per_server = spread.map(|interval| Factor {
+        value: mean(&counts),
+        interval,
+    });
+    let value = found.value * share.value * mean(&counts);
+    let interval = per_server.map(|pages| product(&[found, share, pages]).interval);
+    let estimate = Estimate::new(Method::ServerPages, value, counts.len() as u64)?
+        .with_bootstrap(interval, bootstrap.seed)
+        .with_notes(servers.notes.iter().copied());
+    let largest = counts.iter().copied().fold(0.0, f64::max);
+    Ok(ServerPages {
+        estimate,
+        largest_share: largest / total,
+    })
+}
+
+/// The pool times the share of hits, with Wilson's interval.
+fn live(probes: Probes, n_hits: u64) -> Result<Factor, Error> {
+    let Probes { n_pool, n_drawn } = probes;
+    if n_pool == 0 || n_drawn == 0 || n_hits > n_drawn {
+        let reason = format!("{n_hits} of {n_drawn} addresses out of {n_pool} answered");
+        return Err(Error::no_estimate(Method::Addresses.quantity(), reason));
+    }
+    let share = wilson(n_hits, n_drawn, Z_95);
+    let pool = n_pool as f64;
+    Ok(Factor {
+        value: pool * n_hits as f64 / n_drawn as f64,
+        interval: Interval {
+            low: pool * share.low,
+            high: pool * share.high,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOME: Hit = Hit {
+        n_addresses: 1,
+        n_hosts: 1,
+    };
+
+    /// 2^32 / 269 = 15.97 million servers; 2.8 million public ones at 289 pages are 809 million.
+    #[test]
+    fn published_figures() {
+        let probes = Probes {
+            n_pool: 1 << 32,
+            n_drawn: 269 * 13_383,
+        };
+        let servers = live_addresses(probes, 13_383).unwrap();
+        assert_eq!((servers.value / 1e4).round(), 1597.0);
+        let public = Public {
+            n_examined: 1597,
+            n_public: 280,
+        };
+        let pages = pages(&servers, public, &[288, 290, 289, 289], &Bootstrap::new(1)).unwrap();
+        assert_eq!((pages.estimate.value / 1e6).round(), 809.0);
+        assert!(pages.estimate.interval.unwrap().contains(809e6));
+        assert!((pages.largest_share - 290.0 / 1156.0).abs() < 1e-12);
+        assert!((relative_error(1.0 / 269.0, 269 * 13_383) - 0.008_628).abs() < 1e-6);
+    }
+
+    #[test]
+    fn hosts_on_several_addresses_count_once() {
+        let probes = Probes {
+            n_pool: 1000,
+            n_drawn: 100,
+        };
+        let four = Hit {
+            n_addresses: 4,
+            n_hosts: 1,
+        };
+        let estimate = servers(probes, &[HOME, HOME, four, four]).unwrap();
+        assert_eq!((estimate.value, estimate.notes), (25.0, vec![]));
+        let shared = Hit {
+            n_addresses: 1,
+            n_hosts: 3,
+        };
+        let estimate = servers(probes, &[HOME, shared]).unwrap();
+        assert_eq!(
+            (estimate.value, estimate.notes),
+            (40.0, vec![Note::LowerBound])
+        );
+    }
+
+    #[test]
+    fn public_addresses() {
+        let pool = AddressPool::new(&RESERVED).unwrap();
+        assert_eq!(pool.n_addresses(), 3_702_258_432);
+        assert_eq!(AddressPool::new(&[]).unwrap().n_addresses(), 1 << 32);
+        let mut random = SplitMix::new(1);
+        for _ in 0..10_000 {
+            let address = pool.draw(&mut random);
+            let special = address.is_private() || address.is_loopback() || address.is_multicast();
+            assert!(!special && !address.is_link_local() && !address.is_documentation());
+            assert!(!address.is_broadcast() && address.octets()[0] != 0);
+        }
+    }
+
+    #[test]
+    fn bad_data() {
+        let probes = Probes {
+            n_pool: 1000,
+            n_drawn: 100,
+        };
+        let none = Probes {
+            n_drawn: 0,
+            ..probes
+        };
+        assert!(live_addresses(none, 0).is_err());
+        let nowhere = Probes {
+            n_pool: 0,
+            n_drawn: 5,
+        };
+        assert!(live_addresses(nowhere, 0).is_err());
+        assert!(live_addresses(probes, 101).is_err());
+        assert!(
+            servers(
+                probes,
+                &[Hit {
+                    n_addresses: 0,
+                    n_hosts: 1
+                }]
+            )
+            .is_err()
+        );
+        // No hit: none, up to some 4 in a thousand.
+        let nothing = servers(probes, &[]).unwrap();
+        assert_eq!(nothing.value, 0.0);
+        assert!(nothing.interval.unwrap().high > 30.0);
+        let found = live_addresses(probes, 10).unwrap();
+        let public = Public {
+            n_examined: 10,
+            n_public: 5,
+        };
+        let bootstrap = Bootstrap::new(1);
+        assert!(pages(&nothing, public, &[1, 2], &bootstrap).is_err());
+        assert!(pages(&found, public, &[], &bootstrap).is_err());
+        assert!(pages(&found, public, &[0, 0], &bootstrap).is_err());
+        let closed = Public {
+            n_public: 0,
+            ..public
+        };
+        assert!(pages(&found, closed, &[1, 2], &bootstrap).is_err());
+        assert!(AddressPool::new(&[Block::new([0, 0, 0, 0], 0)]).is_err());
+        assert!(AddressPool::new(&[Block::new([0, 0, 0, 0], 33)]).is_err());
+    }
+
+    proptest! {
+        /// The pool is what a plain search through all excluded blocks leaves.
+        #[test]
+        fn draws_avoid_excluded_blocks(
+            blocks in prop::collection::vec((any::<u32>(), 3_u8..=32), 0..8),
+            seed: u64,
+        ) {
+            let blocks: Vec<Block> = blocks
+                .into_iter()
+                .map(|(bits, n_bits)| Block { address: Ipv4Addr::from_bits(bits), n_bits })
+                .collect();
+            let address = AddressPool::new(&blocks).unwrap().draw(&mut SplitMix::new(seed));
+            for block in blocks {
+                let (first, end) = block.range();
+                prop_assert!(!(first..end).contains(&u64::from(address.to_bits())));
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Corpus size: how many pages does an engine hold, by queries alone?
+//!
+//! *Question.* No page can be drawn uniformly and nothing is known of other engines. How many pages
+//! are there?
+//!
+//! *Idea.* Let every page that a pool of queries matches hand out one unit, in equal parts to all
+//! the queries that return it: 1/degree to each ([`crate::estimate::pool`]). Then the queries hold
+//! as many units as there are pages, and the mean over random queries times their number is the
+//! number of matched pages, without bias ([`matched_pages`]). To get from there to all pages,
+//! either know the matched share of a uniform page sample ([`from_matched_share`]), or take a
+//! second pool of queries that has nothing to do with the first: `|D| = |D_A| |D_B| / |D_AB|`
+//! ([`two_pools`]).
+//!
+//! Using all results of a query, and never just one, costs nothing and keeps the variance down; so
+//! do rare terms, whose results are few.
+//!
+//! *Paper.* Broder et al. 2006. *Parameters.* The pools, such as terms of middle frequency and
+//! numbers of five digits. *Cost.* A query and the degrees of its results per draw. *Error.*
+//! Queries differ widely in their weight: 200 of them give some 10 %. Bootstrap over queries. *Not
+//! for* pools that go together, as words of one language do: pages that match one then match the
+//! other and the size comes out too low.
+
+use crate::Error;
+use crate::estimate::bootstrap::Bootstrap;
+use crate::estimate::{Estimate, Factor, Method, mean, mean_drawn, product};
+use crate::judgement::{Z_95, wilson};
+
+/// The weight of a query: the sum of 1 / degree over the pages it returns.
+///
+/// A query that is empty or overflows weighs nothing, as no page counts it among its own. One
+/// without an answer has no weight and is to be left out.
+///
+/// # Errors
+///
+/// When a degree is zero: the query returned the page, so it has at least that one.
+///
+/// ```
+/// use arose::estimate::corpus_size::query_weight;
+/// assert_eq!(query_weight(&[2, 1, 4])?, 1.75);
+/// assert!(query_weight(&[2, 0]).is_err());
+/// # Ok::<(), arose::Error>(())
+/// ```
+pub fn query_weight(degrees: &[u64]) -> Result<f64, Error> {
+    if degrees.contains(&0) {
+        let reason = "a query returned a page that no query is said to return";
+        return Err(Error::no_estimate(Method::MatchedPages.quantity(), reason));
+    }
+    Ok(degrees.iter().map(|&degree| 1.0 / degree as f64).sum())
+}
+
+/// The pages that a pool matches, from the weights of queries drawn uniformly from it.
+///
+/// # Errors
+///
+/// When no query was drawn, or a weight is negative or not finite.
+pub fn matched_pages(
+    n_pool: u64,
+    weights: &[f64],
+    bootstrap: &Bootstrap,
+) -> Result<Estimate, Error> {
+    check_weights(Method::MatchedPages, weights)?;
+    let size = |times: &[u32]| n_pool as f64 * mean_drawn(weights, times);
+    let value = n_pool as f64 * mean(weights);
+    let interval = bootstrap.interval(weights.len(), size)?;
+    let estimate = Estimate::new(Method::MatchedPages, value, weights.len() as u64)?;
+    Ok(estimate.with_bootstrap(interval, bootstrap.seed))
+}
+
+/// All pages, from those a pool matches and the share of a uniform page sample that it matches.
+///
+/// # Errors
+///
+/// When no page of the sample is matched, or more than it holds, or when the number of matched
+/// pages has no interval.
+pub fn from_matched_share(
+    matched: &Estimate,
+    n_matched: u64,
+    n_sampled: u64,
+) -> Result<Estimate, Error> {
+    let no = |reason: String| Error::no_estimate(Method::MatchedShare.quantity(), reason);
+    if n_matched == 0 || n_matched > n_sampled {
+        return Err(no(format!(
+            "{n_matched} of {n_sampled} pages of the sample are matched"
+        )));
+    }
+    let interval = matched.interval.filter(|interval| interval.low > 0.0);
+    let interval = interval.ok_or_else(|| no("the matched pages have no interval".into()))?;
+    let share = Factor {
+        value: n_matched as f64 / n_sampled as f64,
+        interval: wilson(n_matched, n_sampled, Z_95),
+    };
+    let all = product(&[
+        Factor {
+            value: matched.value,
+            interval,
+        },
+        share.inverse(),
+    ]);
+    let n_samples = matched.n_samples.saturating_add(n_sampled);
+    let estimate = Estimate::new(Method::MatchedShare, all.value, n_samples)?;
+    Ok(Estimate {
+        seed: matched.seed,
+        ..estimate.with_interval(all.interval)
+    })
+}
+
+/// Queries drawn from one of two pools.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolSample<'a> {
+    /// Queries in the pool.
+    pub n_pool: u64,
+    /// The weight of each query drawn.
+    pub weights: &'a [f64],
+    /// The same, counting only pages that the other pool matches as well.
+    pub shared_weights: &'a [f64],
+}
+
+impl PoolSample<'_> {
+    /// Pages matched, and pages matched by both pools.
+    fn sizes(&self, times: &[u32]) -> (f64, f64) {
+        let n_pool = self.n_pool as f64;
+        let [all, shared] = [self.weights, self.shared_weights];
+        (
+            n_pool * mean_drawn(all, times),
+            n_pool * mean_drawn(shared, times),
+        )
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_weights(Method::TwoPools, self.weights)?;
+        if self.shared_weights.len() != self.weights.len() {
+            let expected = "as many as weights";
+            return Err(Error::parameter(
+                "shared_weights",
+                self.shared_weights.len(),
+                expected,
+            ));
+        }
+        check_weights(Method::TwoPools, self.shared_weights)
+    }
+}
+
+/// All pages, from two pools that have nothing to do with each other.
+///
+/// The pages matched by both are estimated from either pool, and the mean is taken.
+///
+/// # Errors
+///
+/// When a sample is empty or a weight is not a number, or when no page is matched by both pools.
+pub fn two_pools(
+    first: PoolSample<'_>,
+    second: PoolSample<'_>,
+    bootstrap: &Bootstrap,
+) -> Result<Estimate, Error> {
+    first.check()?;
+    second.check()?;
+    let n_first = first.weights.len();
+    let size = |times: &[u32]| {
+        let (in_first, shared) = first.sizes(&times[..n_first]);
+        let (in_second, also_shared) = second.sizes(&times[n_first..]);
+        in_first * in_second / f64::midpoint(shared, also_shared)
+    };
+    let n_units = [n_first, second.weights.len()];
+    let value = size(&vec![1; n_first + second.weights.len()]);
+    if !value.is_finite() {
+        let reason = "no page is matched by both pools";
+        return Err(Error::no_estimate(Method::TwoPools.quantity(), reason));
+    }
+    let intervals = bootstrap.intervals(&n_units, |times| vec![size(times)])?;
+    let n_samples = n_units.iter().sum::<usize>() as u64;
+    let estimate = Estimate::new(Method::TwoPools, value, n_samples)?;
+    Ok(estimate.with_bootstrap(intervals[0], bootstrap.seed))
+}
+
+fn check_weights(method: Method, weights: &[f64]) -> Result<(), Error> {
+    if weights.is_empty() {
+        return Err(Error::no_estimate(method.quantity(), "no query was drawn"));
+    }
+    match weights
+        .iter()
+        .find(|weight| !weight.is_finite() || **weight < 0.0)
+    {
+        Some(weight) => {
+            let reason = format!("a query has the weight {weight}");
+            Err(Error::no_estimate(method.quantity(), reason))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::pool::Pool;
+
+    fn weights(pool: &Pool) -> Vec<f64> {
+        let degrees = |query| {
+            pool.results(query)
+                .iter()
+                .map(|&page| pool.degree(page))
+                .collect::<Vec<_>>()
+        };
+        (0..pool.n_queries())
+            .map(|query| query_weight(&degrees(query)).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn units_sum_to_pages() {
+        let pool = Pool::new(
+            vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
+            6,
+            10,
+        )
+        .unwrap();
+        let weights = weights(&pool);
+        assert_eq!(weights, [1.75, 1.25, 1.75, 0.25]);
+        let estimate = matched_pages(4, &weights, &Bootstrap::new(1)).unwrap();
+        assert_eq!(
+            (estimate.value, estimate.n_samples, estimate.seed),
+            (5.0, 4, Some(1))
+        );
+        // A limit of two leaves the second and the last query, and the pages 3 and 4.
+        let cut = Pool::new(
+            vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
+            6,
+            2,
+        )
+        .unwrap();
+        let weights = self::weights(&cut);
+        assert_eq!(weights, [0.0, 1.5, 0.0, 0.5]);
+        assert_eq!(
+            matched_pages(4, &weights, &Bootstrap::new(1))
+                .unwrap()
+                .value,
+            2.0
+        );
+    }
+
+    #[test]
+    fn to_all_pages() {
+        let matched = matched_pages(10, &[0.2, 0.8, 0.5, 0.5], &Bootstrap::new(1)).unwrap();
+        let all = from_matched_share(&matched, 50, 100).unwrap();
+        assert!((all.value - 10.0).abs() < 1e-12);
+        // Wider than either of its factors.
+        let (part, whole) = (matched.interval.unwrap(), all.interval.unwrap());
+        assert!(whole.high / all.value > part.high / matched.value);
+    }
+
+    /// Pools that match 6 and 5 pages and share 3: 10 pages.
+    #[test]
+    fn six_and_five_sharing_three() {
+        let first = Pool::new(vec![vec![0, 1, 2, 3], vec![2, 3, 4, 5]], 8, 10).unwrap();
+        let second = Pool::new(vec![vec![0, 2, 6], vec![4, 7]], 8, 10).unwrap();
+        let shared = |own: &Pool, other: &Pool| -> Vec<f64> {
+            let shared_weight = |query: usize| {
+                let pages = own
+                    .results(query)
+                    .iter()
+                    .filter(|&&page| other.degree(page) > 0);
+                pages.map(|&page| 1.0 / own.degree(page) as f64).sum()
+            };
+            (0..own.n_queries()).map(shared_weight).collect()
+        };
+        let (all_first, all_second) = (weights(&first), weights(&second));
+        let (shared_first, shared_second) = (shared(&first, &second), shared(&second, &first));
+        let sample = |weights, shared_weights| PoolSample {
+            n_pool: 2,
+            weights,
+            shared_weights,
+        };
+        let estimate = two_pools(
+            sample(&all_first, &shared_first),
+            sample(&all_second, &shared_second),
+            &Bootstrap::new(1),
+        );
+        assert!((estimate.unwrap().value - 10.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bad_data() {
+        let bootstrap = Bootstrap::new(1);
+        assert!(matched_pages(5, &[], &bootstrap).is_err());
+        for weight in [f64::NAN, f64::INFINITY, -1.0] {
+            assert!(matched_pages(5, &[1.0, weight], &bootstrap).is_err());
+        }
+        let single = matched_pages(5, &[1.0], &bootstrap).unwrap();
+        assert_eq!(single.interval, None);
+        assert!(from_matched_share(&single, 1, 2).is_err());
+        let matched = matched_pages(5, &[1.0, 2.0, 3.0], &bootstrap).unwrap();
+        assert!(from_matched_share(&matched, 0, 10).is_err());
+        assert!(from_matched_share(&matched, 11, 10).is_err());
+        let apart = PoolSample {
+            n_pool: 5,
+            weights: &[1.0, 2.0],
+            shared_weights: &[0.0, 0.0],
+        };
+        let error = two_pools(apart, apart, &bootstrap).unwrap_err().to_string();
+        assert!(error.contains("no page is matched by both"), "{error}");
+        let uneven = PoolSample {
+            shared_weights: &[1.0],
+            ..apart
+        };
+        assert!(two_pools(uneven, apart, &bootstrap).is_err());
+    }
+}

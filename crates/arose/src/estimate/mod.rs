@@ -1,0 +1,204 @@
+//! Size estimation: how large is an index, and how much do two of them share?
+//!
+//! *Question.* A search engine, an archive or a web is open to queries but not to counting. What it
+//! claims about itself is not to be trusted. How many pages does it hold, alone and compared with
+//! others?
+//!
+//! *Idea.* Every method here draws pages or queries at random and reads a size off how often they
+//! meet. They differ in what can be drawn, and so in what they get wrong:
+//!
+//! | to draw | and look at | see |
+//! |---|---|---|
+//! | nothing | the largest count an engine claims | [`lower_bound`] |
+//! | pages of each engine, by random queries from a [`lexicon`] | whether the others hold them | [`overlap`], [`least_squares`], [`joint`] |
+//! | queries of a log | all their results, over all engines | [`searches`] |
+//! | addresses | whether a server answers | [`addresses`] |
+//! | queries of a pool | in how many ways each result could have been found | [`pool`], [`corpus_size`] |
+//! | links, with jumps | how often the walk comes by | [`walk`], [`pagerank`] |
+//! | the same pages twice | how many come again | [`capture`] |
+//!
+//! Each gives an [`Estimate`]: a value, an interval for its sampling error, and in words the biases
+//! that no interval shows. Intervals are 95 %: [Wilson's](crate::judgement::wilson) for a share,
+//! the [`bootstrap`] for what is computed from several, batch means of a [`chain`] for a walk,
+//! whose steps depend on each other.
+//!
+//! Data come in as counts, slices and closures; nothing here searches or fetches. [`simulate`]
+//! makes corpora, engines, link graphs and address spaces of known truth, to see how far a method
+//! can be trusted before believing it on a real one.
+//!
+//! *Papers.* Bharat & Broder 1998; Lawrence & Giles 1998, 1999; Henzinger et al. 1999, 2000;
+//! Bar-Yossef & Gurevich 2006; Broder et al. 2006.
+//!
+//! *Error.* Data that do not determine the answer (no overlap, empty samples, engines that share
+//! nothing, numbers that are none) give an [`Error`], never a number. *Not for* what is counted:
+//! whether duplicates are collapsed, pages made on demand excluded, or pages known by their links
+//! alone included, is for whoever reports the estimate to say.
+
+pub mod addresses;
+pub mod bootstrap;
+pub mod capture;
+pub mod chain;
+pub mod corpus_size;
+pub mod joint;
+pub mod least_squares;
+pub mod lexicon;
+pub mod lower_bound;
+mod method;
+pub mod normal;
+pub mod overlap;
+pub mod pagerank;
+pub mod pool;
+pub mod searches;
+pub mod simulate;
+pub mod walk;
+
+pub use method::{Bias, Method};
+
+use std::fmt;
+
+use crate::Error;
+use crate::judgement::Interval;
+
+/// A figure with everything needed to judge it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// How it was made; [`Method::biases`] lists what the interval does not show.
+    pub method: Method,
+    /// The figure itself, finite.
+    pub value: f64,
+    /// Where the truth lies at 95 % confidence if the method has no bias; `None` for bounds, and
+    /// where the data hold no measure of their own spread.
+    pub interval: Option<Interval>,
+    /// The independent units behind it: queries, pages, servers, or steps of a walk.
+    pub n_samples: u64,
+    /// The seed of the bootstrap, where there was one.
+    pub seed: Option<u64>,
+    /// What to know about this very figure.
+    pub notes: Vec<Note>,
+}
+
+impl Estimate {
+    /// An estimate whose value was found to be a number.
+    fn new(method: Method, value: f64, n_samples: u64) -> Result<Self, Error> {
+        if !value.is_finite() {
+            let reason = format!("the formula gives {value}");
+            return Err(Error::no_estimate(method.quantity(), reason));
+        }
+        Ok(Self {
+            method,
+            value,
+            interval: None,
+            n_samples,
+            seed: None,
+            notes: Vec::new(),
+        })
+    }
+
+    fn with_interval(mut self, interval: Interval) -> Self {
+        self.interval = Some(interval);
+        self
+    }
+
+    /// Adds what a bootstrap said, or that it could say nothing.
+    fn with_bootstrap(mut self, interval: Option<Interval>, seed: u64) -> Self {
+        self.interval = interval;
+        self.seed = Some(seed);
+        self.with_notes(interval.is_none().then_some(Note::NoSpread))
+    }
+
+    fn with_notes(mut self, notes: impl IntoIterator<Item = Note>) -> Self {
+        self.notes.extend(notes);
+        self.notes.sort_unstable();
+        self.notes.dedup();
+        self
+    }
+}
+
+/// Something to know about one figure, found in its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Note {
+    /// A count of zero was replaced by one half.
+    ZeroCount,
+    /// The truth is at least about this.
+    LowerBound,
+    /// All resamples give the same value, so the sample tells nothing of its own error.
+    NoSpread,
+    /// The figure is one by definition: the others are multiples of it.
+    Reference,
+    /// The linear and the logarithmic least squares differ by more than a standard error.
+    FormsDiffer,
+    /// Checks that gave no answer were left out.
+    SomeMissing,
+    /// The estimate uses fewer effective samples than a tenth of those drawn.
+    FewEffective,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::ZeroCount => "a count of zero was replaced by one half",
+            Self::LowerBound => "a lower bound",
+            Self::NoSpread => "the sample does not vary, so there is no interval",
+            Self::Reference => "the unit in which the others are measured",
+            Self::FormsDiffer => "the two forms of least squares differ by more than an error",
+            Self::SomeMissing => "checks without an answer were left out",
+            Self::FewEffective => "a few samples carry most of the weight",
+        })
+    }
+}
+
+/// The mean of some numbers; not a number if there are none.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean of values, each drawn as often as `times` says.
+fn mean_drawn(values: &[f64], times: &[u32]) -> f64 {
+    let (mut sum, mut n) = (0.0, 0_u64);
+    for (value, &drawn) in values.iter().zip(times) {
+        sum += value * f64::from(drawn);
+        n += u64::from(drawn);
+    }
+    sum / n as f64
+}
+
+/// A value with its error.
+#[derive(Debug, Clone, Copy)]
+struct Factor {
+    value: f64,
+    interval: Interval,
+}
+
+impl Factor {
+    /// One over it.
+    fn inverse(self) -> Self {
+        let interval = Interval {
+            low: 1.0 / self.interval.high,
+            high: 1.0 / self.interval.low,
+        };
+        Self {
+            value: 1.0 / self.value,
+            interval,
+        }
+    }
+}
+
+/// The product of independent positive factors, with the interval got by adding the squares of
+/// their logarithmic distances to each end (Zou & Donner 2008).
+///
+/// It keeps what each interval knows of its own asymmetry, which one standard error would not.
+fn product(factors: &[Factor]) -> Factor {
+    let value: f64 = factors.iter().map(|factor| factor.value).product();
+    let distance = |end: fn(&Interval) -> f64| {
+        let squares = factors
+            .iter()
+            .map(|factor| (end(&factor.interval) / factor.value).ln().powi(2));
+        squares.sum::<f64>().sqrt()
+    };
+    let interval = Interval {
+        low: value * (-distance(|interval| interval.low)).exp(),
+        high: value * distance(|interval| interval.high).exp(),
+    };
+    Factor { value, interval }
+}

@@ -1,0 +1,198 @@
+//! A link graph with popular pages, dead ends and pages that nothing leads to.
+
+use std::num::NonZeroUsize;
+
+use super::check_share;
+use super::corpus::MAX_COUNT;
+use crate::Error;
+use crate::mix::SplitMix;
+
+/// What the links look like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GraphConfig {
+    /// Pages.
+    pub n_pages: usize,
+    /// Links per page on average; the number is geometric, so many pages have none.
+    pub mean_links: f64,
+    /// The share of links that copy the target of an earlier link, so that the popular get more so.
+    pub popularity: f64,
+    /// Pages per host; hosts hold neighbouring numbers.
+    pub pages_per_host: NonZeroUsize,
+    /// The seed of everything.
+    pub seed: u64,
+}
+
+impl Default for GraphConfig {
+    /// 1,000 pages, each its own host, some 770 of which most pages lead to.
+    fn default() -> Self {
+        Self {
+            n_pages: 1000,
+            mean_links: 3.5,
+            popularity: 0.5,
+            pages_per_host: NonZeroUsize::MIN,
+            seed: 2,
+        }
+    }
+}
+
+/// Pages and their links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkGraph {
+    /// The pages that each page links to.
+    pub links: Vec<Vec<usize>>,
+    /// Pages with neighbouring numbers that share a host, at least one.
+    pub pages_per_host: NonZeroUsize,
+}
+
+impl LinkGraph {
+    /// Links the pages.
+    ///
+    /// # Errors
+    ///
+    /// When there is no page or more than ten million, the mean is not in `0..=1000`, or the
+    /// popularity not in `0..=1`.
+    ///
+    /// ```
+    /// use arose::estimate::simulate::{GraphConfig, LinkGraph};
+    /// let graph = LinkGraph::new(&GraphConfig::default())?;
+    /// let n_reachable = graph.reachable(&[0]).iter().filter(|&&reached| reached).count();
+    /// assert!(n_reachable < 1000);
+    /// # Ok::<(), arose::Error>(())
+    /// ```
+    pub fn new(config: &GraphConfig) -> Result<Self, Error> {
+        check_share("popularity", config.popularity)?;
+        if !(1..=MAX_COUNT).contains(&config.n_pages) {
+            return Err(Error::parameter(
+                "n_pages",
+                config.n_pages,
+                "1 up to ten million",
+            ));
+        }
+        if !(0.0..=1000.0).contains(&config.mean_links) {
+            return Err(Error::parameter(
+                "mean_links",
+                config.mean_links,
+                "0..=1000",
+            ));
+        }
+        let mut random = SplitMix::new(config.seed);
+        let mut targets: Vec<usize> = Vec::new();
+        let mut links = vec![Vec::new(); config.n_pages];
+        for own in &mut links {
+            // A geometric number: each further link with probability m / (m + 1).
+            while random.next_f64() < config.mean_links / (config.mean_links + 1.0) {
+                let is_copied = !targets.is_empty() && random.next_f64() < config.popularity;
+                let target = if is_copied {
+                    targets[random.below(targets.len() as u64) as usize]
+                } else {
+                    random.below(config.n_pages as u64) as usize
+                };
+                targets.push(target);
+                own.push(target);
+            }
+        }
+        Ok(Self {
+            links,
+            pages_per_host: config.pages_per_host,
+        })
+    }
+
+    /// The host of a page.
+    #[must_use]
+    pub const fn host_of(&self, page: usize) -> usize {
+        page / self.pages_per_host.get()
+    }
+
+    /// How many links lead to each page.
+    #[must_use]
+    pub fn in_degrees(&self) -> Vec<usize> {
+        let mut degrees = vec![0; self.links.len()];
+        for &target in self.links.iter().flatten() {
+            degrees[target] += 1;
+        }
+        degrees
+    }
+
+    /// For each page whether some seed leads to it; seeds that are no page lead nowhere.
+    #[must_use]
+    pub fn reachable(&self, seeds: &[usize]) -> Vec<bool> {
+        let mut reached = vec![false; self.links.len()];
+        let mut open: Vec<usize> = seeds.to_vec();
+        while let Some(page) = open.pop() {
+            let is_new = reached
+                .get_mut(page)
+                .is_some_and(|reached| !std::mem::replace(reached, true));
+            if is_new {
+                open.extend(&self.links[page]);
+            }
+        }
+        reached
+    }
+
+    /// For each page the pages it links to or is linked from, once for each link.
+    #[must_use]
+    pub fn neighbours(&self) -> Vec<Vec<usize>> {
+        let mut neighbours = self.links.clone();
+        for (page, targets) in self.links.iter().enumerate() {
+            for &target in targets {
+                neighbours[target].push(page);
+            }
+        }
+        neighbours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_their_ends() {
+        let config = GraphConfig {
+            n_pages: 4000,
+            ..GraphConfig::default()
+        };
+        let graph = LinkGraph::new(&config).unwrap();
+        let n_links = graph.links.iter().map(Vec::len).sum::<usize>();
+        // A geometric number of mean 3.5 has the variance 15.75: 4 sqrt(15.75 / 4000) = .25.
+        assert!((n_links as f64 / 4000.0 - 3.5).abs() < 0.25, "{n_links}");
+        assert_eq!(graph.in_degrees().iter().sum::<usize>(), n_links);
+        assert_eq!(
+            graph.neighbours().iter().map(Vec::len).sum::<usize>(),
+            2 * n_links
+        );
+        assert_eq!((graph.host_of(0), graph.host_of(3999)), (0, 3999));
+    }
+
+    #[test]
+    fn reachability() {
+        let links = vec![vec![1], vec![2, 0], vec![], vec![0]];
+        let graph = LinkGraph {
+            links,
+            pages_per_host: 2.try_into().unwrap(),
+        };
+        assert_eq!(graph.reachable(&[0]), [true, true, true, false]);
+        assert_eq!(graph.reachable(&[2, 77]), [false, false, true, false]);
+        assert_eq!(graph.reachable(&[]), [false; 4]);
+        assert_eq!(graph.host_of(3), 1);
+        assert_eq!(graph.neighbours()[0], [1, 1, 3]);
+    }
+
+    #[test]
+    fn bad_settings() {
+        let good = GraphConfig::default();
+        for bad in [
+            GraphConfig { n_pages: 0, ..good },
+            GraphConfig {
+                mean_links: f64::NAN,
+                ..good
+            },
+            GraphConfig {
+                popularity: 1.1,
+                ..good
+            },
+        ] {
+            assert!(LinkGraph::new(&bad).is_err(), "{bad:?}");
+        }
+    }
+}
