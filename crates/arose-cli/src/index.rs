@@ -1,24 +1,22 @@
 //! `arose index`: the online index on the command line.
 
-use std::fmt::Write as _;
-use std::io::{self, BufWriter, IsTerminal, Write};
+mod add;
+mod query;
+
+use std::io::{self, BufRead as _, BufWriter, Write};
 use std::num::{NonZeroU16, NonZeroUsize};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use arose::rule::{Criterion, Evidence, Rule, SiteRelation};
+use arose::rule::Criterion;
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose_corpus::{Documents, Item};
-use arose_dedup::index::{
-    self, FeatureKeys, Index, Kind, Match, Reader, Seen, Settings, Sketch, Sketcher,
-};
+use arose_dedup::index::{self, FeatureKeys, Index, Kind, Reader, Settings, Sketch, Sketcher};
 use clap::{Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::corpus::Reading;
-use crate::input::{self, Limit};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
@@ -42,13 +40,21 @@ pub(crate) struct Options {
 #[derive(Subcommand)]
 enum Command {
     Create(Create),
-    Add(Add),
-    Query(Query),
+    Add(add::Options),
+    Query(query::Options),
     Remove(Remove),
     Stats(Stats),
     /// Reads every file of an index and checks that all fits together.
+    ///
+    /// Names the first file that is damaged. Others may read meanwhile, but not write.
+    #[command(after_help = "Examples:
+  arose index verify seen")]
     Verify(Folder),
     /// Gives back the space of removed documents and merges all runs into one.
+    ///
+    /// Needs room for a second copy of the index until it is done.
+    #[command(after_help = "Examples:
+  arose index compact seen")]
     Compact(Folder),
 }
 
@@ -116,71 +122,18 @@ enum SiteName {
     Henzinger,
 }
 
-/// Adds documents of archives, tables and folders.
-///
-/// A document goes by its address, else by its id, else by its file and position. One whose name is
-/// in the index already is passed over and counted.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
-  arose index add seen crawl.warc.gz
-  arose index add --new seen tomorrow.jsonl > new.txt
-  arose index add --replace seen changed.jsonl")]
-struct Add {
-    /// The index.
-    folder: PathBuf,
-    /// Files, folders, patterns; `-` is standard input.
-    #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
-    /// Adds only documents that are no duplicates of one that is there, and prints their names.
-    #[arg(long)]
-    new: bool,
-    /// Replaces documents of the same name.
-    #[arg(long, conflicts_with = "new")]
-    replace: bool,
-    #[command(flatten)]
-    reading: Reading,
-}
-
-/// Tells which documents of an index are duplicates of these.
-///
-/// Without an input, standard input is one plain text. Prints a line for each match: how alike in
-/// the score the rule looks at, the rule, and the name; under the name of the document asked about.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
-  arose index query seen page.html
-  arose index query --json seen 'crawl/*.warc.gz'
-  echo 'a rose is a rose is a rose' | arose index query seen
-
-Exit code 0 means a match was found, 1 none, 2 an error.")]
-struct Query {
-    /// The index.
-    folder: PathBuf,
-    /// Files, folders, patterns; `-` is standard input.
-    #[arg(value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
-    /// Prints a JSON object for each document asked about.
-    #[arg(long)]
-    json: bool,
-    /// The host that a text from standard input came from.
-    #[arg(long, value_name = "HOST", conflicts_with = "inputs")]
-    host: Option<String>,
-    #[command(flatten)]
-    limit: Limit,
-    #[command(flatten)]
-    reading: Reading,
-}
-
 /// Removes documents by name.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index remove seen https://example.org/gone
+  arose index remove seen - < gone.txt
 
 Exit code 0 means all were there, 1 not all, 2 an error. `arose index compact` gives back their
 space.")]
 struct Remove {
     /// The index.
     folder: PathBuf,
-    /// Names as `arose index query` prints them.
+    /// Names as `arose index query` prints them; `-` takes those on standard input, one a line.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }
@@ -209,8 +162,8 @@ struct Folder {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
         Command::Create(options) => create(options),
-        Command::Add(options) => add(options),
-        Command::Query(options) => query(options),
+        Command::Add(options) => add::run(options),
+        Command::Query(options) => query::run(options),
         Command::Remove(options) => remove(options),
         Command::Stats(options) => stats(options),
         Command::Verify(options) => verify(options),
@@ -264,240 +217,30 @@ fn kind(options: &Create) -> Kind {
 /// Samples of Broder's full sketch.
 const DEFAULT_SAMPLES: NonZeroU16 = NonZeroU16::new(200).expect("200 is not zero");
 
-/// A document on its way into an index or a question to it.
-enum Work {
-    Document(String, Sketch),
-    Skipped(Item),
-}
-
-/// Reads documents and sketches them on all threads.
-fn sketches(
-    inputs: &[PathBuf],
-    reading: &Reading,
-    settings: &Settings,
-) -> anyhow::Result<Documents<Work>> {
-    let sketcher = Sketcher::new(settings);
-    let work = move |item| match item {
-        Item::Document(document) => {
-            let name = document.url.clone().unwrap_or_else(|| document.name());
-            Work::Document(name, sketcher.sketch_of_document(&document))
-        }
-        skipped @ Item::Skipped(_) => Work::Skipped(skipped),
-    };
-    Ok(arose_corpus::read_map(inputs, reading.config(), work)?)
-}
-
-/// Says what could not be read; what is intact and holds no text is not worth a line.
-fn warn(skipped: &Item) {
-    match skipped {
-        Item::Skipped(warning) if warning.reason.is_damage() => {
-            eprintln!("arose: {}", printable(&warning.to_string()));
-        }
-        _ => {}
-    }
-}
-
-fn add(options: &Add) -> anyhow::Result<Outcome> {
-    let index = Index::open(&options.folder)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut progress = Progress::new();
-    for work in sketches(&options.inputs, &options.reading, index.settings())? {
-        match work {
-            Work::Document(name, sketch) => {
-                let fate = add_one(&index, options, &name, &sketch)?;
-                if options.new && matches!(fate, Fate::Added) {
-                    writeln!(out, "{}", printable(&name)).context("cannot write the result")?;
-                }
-                progress.count(fate);
-            }
-            Work::Skipped(item) => warn(&item),
-        }
-    }
-    index.commit()?;
-    out.flush().context("cannot write the result")?;
-    progress.finish();
-    Ok(Outcome::Found)
-}
-
-/// What became of a document.
-#[derive(Debug, Clone, Copy)]
-enum Fate {
-    Added,
-    Replaced,
-    /// Its name is there already.
-    Present,
-    /// It is a duplicate.
-    Duplicate,
-}
-
-fn add_one(index: &Index, options: &Add, name: &str, sketch: &Sketch) -> anyhow::Result<Fate> {
-    if options.replace {
-        let was_there = index.replace(name, sketch)?;
-        return Ok(if was_there {
-            Fate::Replaced
-        } else {
-            Fate::Added
-        });
-    }
-    let added = if options.new {
-        index.query_or_insert(name, sketch)
-    } else {
-        index.insert(name, sketch).map(|()| Seen::New)
-    };
-    match added {
-        Ok(Seen::New) => Ok(Fate::Added),
-        Ok(Seen::Known(_)) => Ok(Fate::Duplicate),
-        Err(index::Error::Exists { .. }) => Ok(Fate::Present),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Counts what became of documents and says so every few seconds.
-struct Progress {
-    /// In the order of [`Fate`].
-    counts: [u64; 4],
-    next: Instant,
-}
-
-impl Progress {
-    const INTERVAL: Duration = Duration::from_secs(2);
-
-    fn new() -> Self {
-        let next = Instant::now() + Self::INTERVAL;
-        Self {
-            counts: [0; 4],
-            next,
-        }
-    }
-
-    fn count(&mut self, fate: Fate) {
-        self.counts[fate as usize] += 1;
-        if Instant::now() >= self.next {
-            self.next = Instant::now() + Self::INTERVAL;
-            if io::stderr().is_terminal() {
-                eprint!("\rarose: {}\x1B[K\r", self.line());
-            } else {
-                eprintln!("arose: {}", self.line());
-            }
-        }
-    }
-
-    fn line(&self) -> String {
-        let [added, replaced, present, duplicate] = self.counts;
-        let mut line = format!("{added} added");
-        let others = [
-            (replaced, "replaced"),
-            (present, "there already"),
-            (duplicate, "duplicates"),
-        ];
-        for (n, what) in others.into_iter().filter(|&(n, _)| n > 0) {
-            write!(line, ", {n} {what}").expect("strings take all that is written to them");
-        }
-        line
-    }
-
-    fn finish(&self) {
-        eprintln!("{}", self.line());
-    }
-}
-
-fn query(options: &Query) -> anyhow::Result<Outcome> {
-    let reader = Reader::open(&options.folder)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut outcome = Outcome::NothingFound;
-    let mut answer = |name: &str, sketch: &Sketch| -> anyhow::Result<()> {
-        let found = reader.query(sketch)?;
-        if !found.is_empty() {
-            outcome = Outcome::Found;
-        }
-        let written = match options.json {
-            true => write_json(&mut out, &as_json(name, &found)),
-            false => write_matches(&mut out, name, &found),
-        };
-        written.context("cannot write the result")
-    };
-    if options.inputs.is_empty() {
-        let input::Text { text, warning } = input::read(Path::new("-"), options.limit)?;
-        warning
-            .iter()
-            .for_each(|warning| eprintln!("arose: {warning}"));
-        let sketch = Sketcher::new(reader.settings()).sketch(&text, options.host.as_deref());
-        answer("standard input", &sketch)?;
-    }
-    if !options.inputs.is_empty() {
-        for work in sketches(&options.inputs, &options.reading, reader.settings())? {
-            match work {
-                Work::Document(name, sketch) => answer(&name, &sketch)?,
-                Work::Skipped(item) => warn(&item),
-            }
-        }
-    }
-    out.flush().context("cannot write the result")?;
-    Ok(outcome)
-}
-
-fn write_matches(out: &mut impl Write, name: &str, found: &[Match]) -> io::Result<()> {
-    if found.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "{}", printable(name))?;
-    for found in found {
-        let (similarity, rule) = (found.similarity, found.rule);
-        writeln!(
-            out,
-            "  {similarity:.4}  {rule:<10}  {}  {}",
-            printable(&found.name),
-            scores(&found.evidence, rule)
-        )?;
-    }
-    Ok(())
-}
-
-/// The scores behind a match, but for equal content, where they say nothing more.
-fn scores(evidence: &Evidence, rule: Rule) -> String {
-    match (rule, evidence.jaccard) {
-        (Rule::Exact, _) => String::new(),
-        (_, Some(_)) => "of the samples".to_owned(),
-        _ => format!(
-            "{} of 6 features, {} of 384 bits",
-            evidence.b_sim, evidence.c_sim
-        ),
-    }
-}
-
-fn as_json(name: &str, found: &[Match]) -> Value {
-    let matches = found.iter().map(|found| {
-        let evidence = &found.evidence;
-        json!({
-            "name": found.name,
-            "rule": found.rule.as_str(),
-            "similarity": found.similarity,
-            "b_sim": evidence.b_sim,
-            "c_sim": evidence.c_sim,
-            "jaccard_estimate": evidence.jaccard,
-            "same_content": evidence.same_content,
-            "same_site": match evidence.site {
-                SiteRelation::Same => Some(true),
-                SiteRelation::Different => Some(false),
-                SiteRelation::Unknown => None,
-            },
-            "short": evidence.either_short,
-        })
-    });
-    json!({ "name": name, "matches": matches.collect::<Vec<_>>() })
-}
-
 fn remove(options: &Remove) -> anyhow::Result<Outcome> {
     let index = Index::open(&options.folder)?;
-    let mut outcome = Outcome::Found;
-    for name in &options.names {
+    let mut n_missing = 0;
+    let mut remove = |name: &str| -> anyhow::Result<()> {
         if !index.remove(name)? {
+            n_missing += 1;
             eprintln!("arose: no document `{}`", printable(name));
-            outcome = Outcome::NothingFound;
+        }
+        Ok(())
+    };
+    for name in &options.names {
+        if name == "-" {
+            for line in io::stdin().lock().lines() {
+                remove(&line.context("cannot read standard input")?)?;
+            }
+        } else {
+            remove(name)?;
         }
     }
     index.commit()?;
-    Ok(outcome)
+    Ok(match n_missing {
+        0 => Outcome::Found,
+        _ => Outcome::NothingFound,
+    })
 }
 
 fn stats(options: &Stats) -> anyhow::Result<Outcome> {
@@ -574,4 +317,37 @@ fn compact(options: &Folder) -> anyhow::Result<Outcome> {
         after.n_docs, before.n_dead, after.disk_bytes, before.disk_bytes
     );
     Ok(Outcome::Found)
+}
+
+/// A document on its way into an index or a question to it.
+enum Work {
+    Document(String, Sketch),
+    Skipped(Item),
+}
+
+/// Reads documents and sketches them on all threads.
+fn sketches(
+    inputs: &[PathBuf],
+    reading: &Reading,
+    settings: &Settings,
+) -> anyhow::Result<Documents<Work>> {
+    let sketcher = Sketcher::new(settings);
+    let work = move |item| match item {
+        Item::Document(document) => {
+            let name = document.url.clone().unwrap_or_else(|| document.name());
+            Work::Document(name, sketcher.sketch_of_document(&document))
+        }
+        skipped @ Item::Skipped(_) => Work::Skipped(skipped),
+    };
+    Ok(arose_corpus::read_map(inputs, reading.config(), work)?)
+}
+
+/// Says what could not be read; what is intact and holds no text is not worth a line.
+fn warn(skipped: &Item) {
+    match skipped {
+        Item::Skipped(warning) if warning.reason.is_damage() => {
+            eprintln!("arose: {}", printable(&warning.to_string()));
+        }
+        _ => {}
+    }
 }

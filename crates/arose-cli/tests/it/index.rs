@@ -57,7 +57,7 @@ fn session() {
     let folder = folder.path();
     corpus(folder);
     check(folder, &["index", "create", "seen"], "", (0, "", ""));
-    let again = "arose: `seen` is not an empty folder\n";
+    let again = "arose: `seen` is not empty; choose another folder\n";
     check(folder, &["index", "create", "seen"], "", (2, "", again));
 
     let new = ["index", "add", "--new", "seen", "corpus.jsonl"];
@@ -138,7 +138,7 @@ fn matches_as_json() {
 #[test]
 fn what_is_no_index_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = "arose: no index in `nowhere`\n";
+    let missing = "arose: no index in `nowhere`; `arose index create` makes one\n";
     check(
         folder.path(),
         &["index", "query", "nowhere"],

@@ -25,7 +25,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file that a later version of this program wrote.
-    #[error("`{}` has format {version}, newer than {known}, the newest known here", path.display())]
+    #[error("`{}` has format {version}, newer than {known}; use a later arose", path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -43,19 +43,19 @@ pub enum Error {
         what: String,
     },
     /// There is no index in the folder.
-    #[error("no index in `{}`", path.display())]
+    #[error("no index in `{}`; `arose index create` makes one", path.display())]
     NoIndex {
         /// The folder.
         path: PathBuf,
     },
     /// The folder holds an index, or something else, already.
-    #[error("`{}` is not an empty folder", path.display())]
+    #[error("`{}` is not empty; choose another folder", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
     /// Another writer has the index open.
-    #[error("`{}` is being written to by another process", path.display())]
+    #[error("another process is writing to `{}`; wait for it", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
