@@ -48,11 +48,15 @@ mod compact;
 mod dead;
 mod error;
 mod file;
+mod folder;
 mod keys;
 mod log;
 mod manifest;
 mod merge;
 mod merger;
+mod order;
+mod pending;
+mod reader;
 mod recent;
 mod records;
 mod run;
@@ -64,8 +68,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -73,33 +76,40 @@ use std::thread::JoinHandle;
 
 pub use clusters::Clusters;
 pub use error::Error;
+pub(crate) use pending::Pending;
+pub use reader::Reader;
 pub use records::MAX_NAME;
 pub use settings::{FeatureKeys, Kind, Settings};
 pub use sketch::{SiteTag, Sketch, Sketcher};
 pub use state::{Match, Stats};
 pub use verify::{Verified, verify};
 
-use file::Content;
+use file::{Allowance, Content};
+use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
 use log::{Frame, Log};
 use manifest::{Manifest, Part};
 use merger::Merger;
-use recent::Recent;
-use records::Records;
-use run::RunWriter;
-use state::{State, fits};
+use state::{State, check_sketch};
 
 /// How an index is run; not part of it, and free to change from one time to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Documents in memory before they become a run. More take more memory, about 600 bytes each,
-    /// and a longer time to open, and make for fewer and larger runs. Default 131,072.
+    /// and a longer time to open, and make for fewer and larger runs. Default 100,000.
     pub recent_docs: NonZeroU32,
+    /// Bytes of files that are held in memory, besides the filters, to answer without reading.
+    /// Default 256 MiB, which is all of a million documents.
+    pub cache_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let recent_docs = NonZeroU32::new(1 << 17).expect("not zero");
-        Self { recent_docs }
+        let recent_docs = NonZeroU32::new(100_000).expect("not zero");
+        let cache_bytes = 256 << 20;
+        Self {
+            recent_docs,
+            cache_bytes,
+        }
     }
 }
 
@@ -191,7 +201,8 @@ impl Index {
         let lock = take_lock(folder)?;
         let manifest = Manifest::read(folder)?;
         remove_leftovers(folder, &manifest)?;
-        let (state, log_bytes) = State::open(folder, &manifest)?;
+        let (state, log_bytes) =
+            State::open(folder, &manifest, Allowance::new(options.cache_bytes))?;
         let log_path = Content::Log.path(folder, manifest.log);
         let n_dead_written = match manifest.dead {
             Some(part) => {
@@ -433,49 +444,6 @@ impl Drop for Index {
     }
 }
 
-/// An index as it was when opened, for reading beside a writer, perhaps of another process.
-#[derive(Debug)]
-pub struct Reader {
-    state: State,
-}
-
-impl Reader {
-    /// Opens an index without locking it.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or a file is damaged or not known here.
-    pub fn open(folder: &Path) -> Result<Self, Error> {
-        retry(|| {
-            let manifest = Manifest::read(folder)?;
-            let (state, _) = State::open(folder, &manifest)?;
-            Ok(Self { state })
-        })
-    }
-
-    /// What was chosen when the index was made.
-    #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.state.plan.settings
-    }
-
-    /// As [`Index::query`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Index::query`].
-    pub fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
-        check_sketch(sketch, self.settings())?;
-        self.state.query(sketch)
-    }
-
-    /// As [`Index::stats`].
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.state.stats()
-    }
-}
-
 impl Shared {
     fn insert_group(&self, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
         let mut writer = self.write_log()?;
@@ -489,16 +457,11 @@ impl Shared {
     ) -> Result<(), Error> {
         self.make_room(writer)?;
         let mut frame = Frame::new();
-        let mut names = BTreeSet::new();
         for &(name, sketch) in documents {
             self.check_document(name, sketch)?;
-            if !names.insert(name) {
-                let name = name.to_owned();
-                return Err(Error::Exists { name });
-            }
             frame.insert(name, sketch);
         }
-        if let Some(name) = self.read()?.find_name(&names)? {
+        if let Some(name) = self.read()?.find_taken_name(documents)? {
             return Err(Error::Exists { name });
         }
         writer.log.append(&frame)?;
@@ -535,7 +498,11 @@ impl Shared {
         let state = self.read()?;
         let part = match state.recent.n_rows() {
             0 => None,
-            _ => Some(write_recent(&state.recent, &mut next, &mut fresh)?),
+            _ => Some(
+                state
+                    .recent
+                    .write(&mut next, &mut fresh, &state.allowance)?,
+            ),
         };
         let n_dead = state.dead.len();
         let old_dead = next.dead;
@@ -600,151 +567,6 @@ impl Shared {
     }
 }
 
-/// Files that are written but not yet part of the index: removed unless [kept](Fresh::keep).
-#[derive(Debug)]
-struct Fresh<'a> {
-    folder: &'a Path,
-    files: Vec<(Content, u64)>,
-}
-
-impl<'a> Fresh<'a> {
-    fn new(folder: &'a Path) -> Self {
-        let files = Vec::new();
-        Self { folder, files }
-    }
-
-    /// The path of a file that will be written.
-    fn path(&mut self, content: Content, number: u64) -> PathBuf {
-        self.files.push((content, number));
-        content.path(self.folder, number)
-    }
-
-    /// Keeps the files that the manifest now names.
-    fn keep(mut self, manifest: &Manifest) {
-        self.files
-            .retain(|&(content, number)| !manifest.names(content, number));
-    }
-}
-
-impl Drop for Fresh<'_> {
-    fn drop(&mut self) {
-        for &(content, number) in &self.files {
-            let path = content.path(self.folder, number);
-            discard(&path);
-            discard(&path.with_extension("part"));
-        }
-    }
-}
-
-/// Writes documents in memory as records and a run, and names both in the manifest.
-fn write_recent(
-    recent: &Recent,
-    manifest: &mut Manifest,
-    fresh: &mut Fresh<'_>,
-) -> Result<(Records, run::Run), Error> {
-    let number = manifest.take_number();
-    let path = fresh.path(Content::Records, number);
-    let check = recent.block.write(&path, recent.first_row)?;
-    let records = Records::open(&path, check)?;
-    manifest.records.push(Part { number, check });
-
-    let number = manifest.take_number();
-    let path = fresh.path(Content::Run, number);
-    let entries = recent.sorted_entries();
-    let n_rows = recent.n_rows() as u32;
-    let mut writer = RunWriter::create(&path, recent.first_row, n_rows, entries.len() as u32)?;
-    entries
-        .into_iter()
-        .try_for_each(|entry| writer.push(entry))?;
-    let run = writer.finish(&path, number)?;
-    let check = run.check();
-    manifest.runs.push(Part { number, check });
-    Ok((records, run))
-}
-
-fn check_sketch(sketch: &Sketch, settings: &Settings) -> Result<(), Error> {
-    if fits(sketch, settings.n_words()) {
-        Ok(())
-    } else {
-        let expected = "as many as the index keeps";
-        Err(Error::parameter(
-            "words of a sketch",
-            sketch.words.len(),
-            expected,
-        ))
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Error> {
     mutex.lock().map_err(|_| Error::Broken)
-}
-
-/// Locks a folder for one writer.
-fn take_lock(folder: &Path) -> Result<File, Error> {
-    let path = folder.join(LOCK);
-    let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(Error::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
-            path: folder.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-    }
-}
-
-const LOCK: &str = "lock";
-
-/// Refuses a folder that holds anything but what an interrupted [`Index::create`] leaves.
-fn check_unused(folder: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let name = entry.map_err(Error::io("read", folder))?.file_name();
-        let name = name.to_string_lossy();
-        if name != LOCK && name != "manifest.part" && name != "log-000001" {
-            return Err(Error::NotEmpty {
-                path: folder.to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Removes files of ours that the manifest does not name: a writer died while it wrote them.
-fn remove_leftovers(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let entry = entry.map_err(Error::io("read", folder))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let stem = name.strip_suffix(".part");
-        let is_ours = |name: &str| name == "manifest" || Content::of_name(name).is_some();
-        let is_left = match stem {
-            Some(stem) => is_ours(stem),
-            None => Content::of_name(&name)
-                .is_some_and(|(content, number)| !manifest.names(content, number)),
-        };
-        if is_left {
-            discard(&entry.path());
-        }
-    }
-    Ok(())
-}
-
-/// Removes a file that no longer counts; one that stays is removed at the next opening.
-fn discard(path: &Path) {
-    let _ = fs::remove_file(path);
-}
-
-/// Tries again when a file went away because a writer of another process replaced it.
-fn retry<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    let mut n_left = 20;
-    loop {
-        match open() {
-            Err(Error::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound && n_left > 0 =>
-            {
-                n_left -= 1;
-            }
-            result => return result,
-        }
-    }
 }

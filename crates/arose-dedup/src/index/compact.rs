@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::dead::Dead;
-use super::file::Content;
+use super::file::{Allowance, Content};
+use super::folder::{Fresh, discard};
 use super::log::Log;
 use super::manifest::{Manifest, Part};
 use super::merge::merge;
@@ -15,17 +16,18 @@ use super::recent::Recent;
 use super::records::Records;
 use super::run::{MAX_ENTRIES, MAX_ROWS, Run};
 use super::sketch::Sketch;
-use super::{Error, Fresh, Shared, Writer, discard, write_recent};
+use super::{Error, Shared, Writer};
 
 /// Rewrites an index without recent documents.
 pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
     let mut manifest = shared.manifest()?;
-    let (records, runs, dead) = {
+    let (records, runs, dead, allowance) = {
         let state = shared.read()?;
         (
             state.records.clone(),
             state.runs.clone(),
             state.dead.clone(),
+            state.allowance.clone(),
         )
     };
     if dead.len() == 0 && runs.len() <= 1 {
@@ -38,7 +40,7 @@ pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error>
     } else {
         rewrite(shared, &records, &dead, &mut next, &mut fresh)?
     };
-    let (records, runs) = merge_runs(parts, &mut next, &mut fresh)?;
+    let (records, runs) = merge_runs(parts, &allowance, &mut next, &mut fresh)?;
     // The log says which rows were removed, and rows have other numbers now.
     next.log = next.take_number();
     let log = Log::create(&fresh.path(Content::Log, next.log), next.log)?;
@@ -72,12 +74,15 @@ fn rewrite(
     next.records.clear();
     next.runs.clear();
     next.dead = None;
-    let plan = Arc::clone(&shared.read()?.plan);
+    let (plan, allowance) = {
+        let state = shared.read()?;
+        (Arc::clone(&state.plan), state.allowance.clone())
+    };
     let n_words = shared.settings.n_words();
     let mut parts = (Vec::new(), Vec::new());
     let mut recent = Recent::new(0, n_words);
     let mut write = |recent: &mut Recent, next: &mut Manifest| {
-        let (records, run) = write_recent(recent, next, fresh)?;
+        let (records, run) = recent.write(next, fresh, &allowance)?;
         parts.0.push(Arc::new(records));
         parts.1.push(Arc::new(run));
         *recent = recent.next();
@@ -107,6 +112,7 @@ fn rewrite(
 /// Makes one run of all, where the numbers of rows and entries allow.
 fn merge_runs(
     (records, mut runs): Parts,
+    allowance: &Allowance,
     next: &mut Manifest,
     fresh: &mut Fresh<'_>,
 ) -> Result<Parts, Error> {
@@ -116,7 +122,8 @@ fn merge_runs(
     if runs.len() > 1 && fits {
         let number = next.take_number();
         let path = fresh.path(Content::Run, number);
-        if let Some(merged) = merge(&runs, &path, number, || false)? {
+        if let Some(mut merged) = merge(&runs, &path, number, || false)? {
+            merged.hold(allowance)?;
             let check = merged.check();
             next.runs = vec![Part { number, check }];
             runs = vec![Arc::new(merged)];

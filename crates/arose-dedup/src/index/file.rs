@@ -8,6 +8,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use arose::digest::digest64;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -187,10 +189,48 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
         .map_err(Error::io("write", folder))
 }
 
+/// Memory for files that are read often, shared by all files of an index.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Allowance {
+    left: Arc<AtomicU64>,
+}
+
+impl Allowance {
+    pub(super) fn new(n_bytes: u64) -> Self {
+        let left = Arc::new(AtomicU64::new(n_bytes));
+        Self { left }
+    }
+
+    fn take(&self, n_bytes: u64) -> Option<Held> {
+        let enough = |left: u64| left.checked_sub(n_bytes);
+        self.left.fetch_update(Relaxed, Relaxed, enough).ok()?;
+        Some(Held {
+            bytes: Vec::new(),
+            n_taken: n_bytes,
+            allowance: self.clone(),
+        })
+    }
+}
+
+/// The first bytes of a file, in memory.
+#[derive(Debug)]
+struct Held {
+    bytes: Vec<u8>,
+    n_taken: u64,
+    allowance: Allowance,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.allowance.left.fetch_add(self.n_taken, Relaxed);
+    }
+}
+
 /// A sealed file, open for reading anywhere.
 #[derive(Debug)]
 pub(super) struct Sealed {
     file: File,
+    held: Option<Held>,
     pub(super) path: PathBuf,
     /// With preamble, without trailer.
     pub(super) n_bytes: u64,
@@ -205,6 +245,7 @@ impl Sealed {
         let length = file.metadata().map_err(Error::io("read", path))?.len();
         let mut sealed = Self {
             file,
+            held: None,
             path: path.to_owned(),
             n_bytes: length,
             check: 0,
@@ -245,9 +286,34 @@ impl Sealed {
 
     /// Fills `bytes` from a place that the file has.
     pub(super) fn read_into(&self, start: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let end = start as usize + bytes.len();
+        match self.held().and_then(|held| held.get(start as usize..end)) {
+            Some(held) => bytes.copy_from_slice(held),
+            None => self.read_file_into(start, bytes)?,
+        }
+        Ok(())
+    }
+
+    fn read_file_into(&self, start: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.file
             .read_exact_at(bytes, start)
             .map_err(Error::io("read", &self.path))
+    }
+
+    /// Holds the first bytes in memory from now on, if there is room; the whole file is checked.
+    pub(super) fn hold(&mut self, n_bytes: u64, allowance: &Allowance) -> Result<(), Error> {
+        let Some(mut held) = allowance.take(n_bytes) else {
+            return Ok(());
+        };
+        self.verify()?;
+        held.bytes = self.read(0, n_bytes as usize)?;
+        self.held = Some(held);
+        Ok(())
+    }
+
+    /// The first bytes, where they are held and therefore checked.
+    pub(super) fn held(&self) -> Option<&[u8]> {
+        self.held.as_ref().map(|held| &*held.bytes)
     }
 
     /// Reads the whole file and compares its checksum.
@@ -257,7 +323,7 @@ impl Sealed {
         let mut start = 0;
         while start < self.n_bytes {
             let n = (self.n_bytes - start).min(chunk.len() as u64) as usize;
-            self.read_into(start, &mut chunk[..n])?;
+            self.read_file_into(start, &mut chunk[..n])?;
             hasher.update(&chunk[..n]);
             start += n as u64;
         }

@@ -2,18 +2,23 @@
 //!
 //! Every run is one more place for a query to look into. So whenever [`FANOUT`] neighbouring runs
 //! have about the same size, they become one. `n` documents in memory-sized runs of `m` then stand
-//! in at most `3 log_4(n / m)` runs, and each entry is written `log_4(n / m)` times. Records are
-//! never written again.
+//! in at most `15 log_16(n / m)` runs, and each entry is written again `log_16(n / m)` times: once
+//! for all from 2 to 25 million documents. Records are never written again.
+//!
+//! Merging goes by *blocks* of the space of prefixes, as narrow as the widest bucket among the runs:
+//! the entries of a block are few, and uniform, so they are sorted anew ([`Order`]), which is three
+//! times as fast as comparing the heads of the runs entry by entry.
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Error;
-use super::run::{Entries, Entry, MAX_ENTRIES, MAX_ROWS, Run, RunWriter};
+use super::order::Order;
+use super::run::{Entries, MAX_ENTRIES, MAX_ROWS, Run, RunWriter};
 
 /// Runs of about one size that become one.
-pub(super) const FANOUT: usize = 4;
+pub(super) const FANOUT: usize = 16;
 
 /// Which neighbouring runs to merge next, given the number of rows of each; none if all is well.
 ///
@@ -55,77 +60,56 @@ pub(super) fn merge(
         return Err(Error::Full);
     }
     let mut writer = RunWriter::create(path, first_row, n_rows, n_entries as u32)?;
-    let mut sources = Vec::new();
-    for run in runs {
-        let shift = run.first_row() - first_row;
-        sources.push(Source::new(run.entries(), shift)?);
-    }
-    for n_done in 0_u64.. {
-        let Some(source) = least(&mut sources) else {
-            break;
-        };
-        writer.push(source.head)?;
-        source.advance()?;
-        if n_done % (1 << 16) == 0 && is_stopped() {
+    let mut sources: Vec<(Entries<'_>, u32)> = runs
+        .iter()
+        .map(|run| (run.entries(), run.first_row() - first_row))
+        .collect();
+    let block_bits = runs.iter().map(|run| run.bucket_bits()).min().unwrap_or(0);
+    let mut order = Order::default();
+    let mut block = Vec::new();
+    for block_number in 0..1_u64 << block_bits {
+        block.clear();
+        for (entries, shift) in &mut sources {
+            entries.read_block(block_bits, *shift, &mut block)?;
+        }
+        for entry in order.sort(&block, block_bits) {
+            writer.push(*entry)?;
+        }
+        if block_number % (1 << 10) == 0 && is_stopped() {
             return Ok(None);
         }
     }
     writer.finish(path, number).map(Some)
 }
 
-struct Source<'a> {
-    entries: Entries<'a>,
-    shift: u32,
-    head: Entry,
-}
-
-/// Larger than any entry: its row is the last of 2^30, which no run has at the largest prefix.
-const END: Entry = Entry(u64::MAX);
-
-impl<'a> Source<'a> {
-    fn new(entries: Entries<'a>, shift: u32) -> Result<Self, Error> {
-        let mut source = Self {
-            entries,
-            shift,
-            head: END,
-        };
-        source.advance()?;
-        Ok(source)
-    }
-
-    #[inline]
-    fn advance(&mut self) -> Result<(), Error> {
-        let next = self.entries.next()?;
-        self.head = next.map_or(END, |entry| entry.shifted(self.shift));
-        Ok(())
-    }
-}
-
-#[inline]
-fn least<'s, 'a>(sources: &'s mut [Source<'a>]) -> Option<&'s mut Source<'a>> {
-    let least = sources.iter_mut().min_by_key(|source| source.head)?;
-    (least.head != END).then_some(least)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Sixteen runs of a size, each `n` rows.
+    fn sixteen(n: u64) -> Vec<u64> {
+        vec![n; FANOUT]
+    }
+
     #[test]
-    fn four_of_a_size_become_one() {
+    fn sixteen_of_a_size_become_one() {
         assert_eq!(pick(&[], 10), None);
-        assert_eq!(pick(&[10, 10, 10], 10), None);
-        assert_eq!(pick(&[10, 10, 10, 10], 10), Some(0..4));
-        assert_eq!(pick(&[40, 10, 10, 10], 10), None);
-        assert_eq!(pick(&[40, 40, 40, 10, 10, 10, 10], 10), Some(3..7));
-        assert_eq!(pick(&[40, 40, 40, 40], 10), Some(0..4));
-        assert_eq!(pick(&[40, 40, 40, 40, 10], 10), Some(0..4));
+        assert_eq!(pick(&sixteen(10)[1..], 10), None);
+        assert_eq!(pick(&sixteen(10), 10), Some(0..16));
+        let one_and_fifteen = [&[160], &sixteen(10)[1..]].concat();
+        assert_eq!(pick(&one_and_fifteen, 10), None);
+        let three_and_sixteen = [vec![160; 3], sixteen(10)].concat();
+        assert_eq!(pick(&three_and_sixteen, 10), Some(3..19));
+        assert_eq!(pick(&sixteen(160), 10), Some(0..16));
+        let sixteen_and_one = [sixteen(160), vec![10]].concat();
+        assert_eq!(pick(&sixteen_and_one, 10), Some(0..16));
     }
 
     /// Small runs that stand before larger ones are taken along.
     #[test]
     fn stragglers_go_with_the_others() {
-        assert_eq!(pick(&[40, 3, 40, 40, 40], 10), Some(0..5));
+        let with_straggler = [vec![160, 3], sixteen(160)[1..].to_vec()].concat();
+        assert_eq!(pick(&with_straggler, 10), Some(0..17));
     }
 
     #[test]
@@ -139,9 +123,9 @@ mod tests {
                 n_written += sum;
                 runs.splice(range, [sum]);
             }
-            assert!(runs.len() <= 15, "{runs:?}");
+            assert!(runs.len() <= 33, "{runs:?}");
         }
         assert_eq!(runs.iter().sum::<u64>(), 10_000);
-        assert!(n_written <= 5 * 10_000, "{n_written}");
+        assert!(n_written <= 2 * 10_000, "{n_written}");
     }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use super::file::Content;
+use super::folder::{Fresh, discard};
 use super::manifest::Part;
 use super::merge::{merge, pick};
-use super::{Error, Fresh, Shared, discard};
+use super::{Error, Shared};
 
 /// Runs from which on writers wait for the thread to catch up.
 const MAX_RUNS: usize = 40;
@@ -127,10 +128,12 @@ fn merge_next(shared: &Shared) -> Result<bool, Error> {
     let mut fresh = Fresh::new(&shared.folder);
     let number = shared.manifest()?.take_number();
     let path = fresh.path(Content::Run, number);
-    let Some(merged) = merge(&runs, &path, number, || shared.merger.is_stopped())? else {
+    let Some(mut merged) = merge(&runs, &path, number, || shared.merger.is_stopped())? else {
         return Ok(false);
     };
 
+    let allowance = shared.read()?.allowance.clone();
+    merged.hold(&allowance)?;
     let mut manifest = shared.manifest()?;
     let parts = manifest.runs.iter().map(|part| part.number);
     let Some(start) = parts

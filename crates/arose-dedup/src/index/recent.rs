@@ -4,9 +4,14 @@
 //! chain to the older ones, so that a key which all documents share costs no more than any other.
 //! Eight bytes an entry for the entry, four for the chain and about eight for the table.
 
+use super::Error;
+use super::file::{Allowance, Content};
+use super::folder::Fresh;
 use super::keys::PREFIX_BITS;
-use super::records::Block;
-use super::run::Entry;
+use super::manifest::{Manifest, Part};
+use super::order::Order;
+use super::records::{Block, Records};
+use super::run::{Entry, Run, RunWriter};
 use super::sketch::Sketch;
 
 /// Documents in memory.
@@ -75,11 +80,33 @@ impl Recent {
         }
     }
 
-    /// All entries, sorted.
-    pub(super) fn sorted_entries(&self) -> Vec<Entry> {
-        let mut entries = self.entries.clone();
-        entries.sort_unstable();
-        entries
+    /// Writes all as records and a run, and names both in the manifest.
+    pub(super) fn write(
+        &self,
+        manifest: &mut Manifest,
+        fresh: &mut Fresh<'_>,
+        allowance: &Allowance,
+    ) -> Result<(Records, Run), Error> {
+        let number = manifest.take_number();
+        let path = fresh.path(Content::Records, number);
+        let check = self.block.write(&path, self.first_row)?;
+        let mut records = Records::open(&path, check)?;
+        records.hold(allowance)?;
+        manifest.records.push(Part { number, check });
+
+        let number = manifest.take_number();
+        let path = fresh.path(Content::Run, number);
+        let n_rows = self.n_rows() as u32;
+        let n_entries = self.entries.len() as u32;
+        let mut writer = RunWriter::create(&path, self.first_row, n_rows, n_entries)?;
+        let mut order = Order::default();
+        let mut sorted = order.sort(&self.entries, 0).iter();
+        sorted.try_for_each(|&entry| writer.push(entry))?;
+        let mut run = writer.finish(&path, number)?;
+        run.hold(allowance)?;
+        let check = run.check();
+        manifest.runs.push(Part { number, check });
+        Ok((records, run))
     }
 
     /// The memory it takes.
@@ -150,7 +177,7 @@ mod tests {
             let same = known.iter().filter(|(other, _)| key >> 30 == other >> 30);
             assert_eq!(found, same.map(|&(_, row)| row).collect::<Vec<u32>>());
         }
-        assert_eq!(recent.sorted_entries().len(), 3000);
+        assert_eq!(recent.entries.len(), 3000);
         assert_eq!(recent.block.name(17), "117");
     }
 }

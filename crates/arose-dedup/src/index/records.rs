@@ -12,7 +12,9 @@ use std::path::Path;
 use arose::digest::{Digest, digest64};
 
 use super::Error;
-use super::file::{Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES, u32_at, u64_at};
+use super::file::{
+    Allowance, Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES, u32_at, u64_at,
+};
 use super::sketch::{SiteTag, Sketch};
 
 /// Bytes of a row besides the words: digest, site, end of name and flags, check of the name, check
@@ -193,6 +195,16 @@ impl Records {
             ));
         }
         Ok(Self { file, header })
+    }
+
+    /// Holds the file in memory, if there is room.
+    pub(super) fn hold(&mut self, allowance: &Allowance) -> Result<(), Error> {
+        self.file.hold(self.file.n_bytes, allowance)
+    }
+
+    /// The memory it takes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.file.held().map_or(0, <[u8]>::len)
     }
 
     pub(super) fn first_row(&self) -> u32 {

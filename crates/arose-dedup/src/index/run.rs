@@ -24,6 +24,8 @@
 //!
 //! *Not for* keys that are not uniform: hash them first.
 
+mod stream;
+
 use std::ops::Range;
 use std::path::Path;
 
@@ -33,8 +35,10 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::Error;
 use super::bits::{Bits, BytePacker, bits, bits_of_bytes};
-use super::file::{Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES};
+use super::file::{Allowance, Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES};
 use super::keys::PREFIX_BITS;
+
+pub(super) use stream::{Entries, RunWriter};
 
 /// The most rows of a run, so that prefix and row fit into 64 bits.
 pub(super) const MAX_ROWS: u64 = 1 << ROW_BITS;
@@ -67,12 +71,6 @@ impl Entry {
     #[inline]
     pub(super) fn row(self) -> u32 {
         (self.0 & (MAX_ROWS - 1)) as u32
-    }
-
-    /// The same entry in a run that starts so many rows earlier.
-    #[inline]
-    pub(super) fn shifted(self, rows: u32) -> Self {
-        Self(self.0 + u64::from(rows))
     }
 }
 
@@ -222,6 +220,12 @@ impl Run {
         })
     }
 
+    /// Holds the row numbers in memory, if there is room.
+    pub(super) fn hold(&mut self, allowance: &Allowance) -> Result<(), Error> {
+        let end = ROWS + self.shape.row_section_bytes();
+        self.file.hold(end, allowance)
+    }
+
     pub(super) fn first_row(&self) -> u32 {
         self.shape.first_row
     }
@@ -245,12 +249,21 @@ impl Run {
 
     /// The memory it takes.
     pub(super) fn resident_bytes(&self) -> usize {
-        self.shape.resident_bytes()
+        self.shape.resident_bytes() + self.file.held().map_or(0, <[u8]>::len)
     }
 
     /// Appends the rows, in the whole index, of the entries that a probe of this run aims at.
     pub(super) fn find(&self, probe: &Probe, rows: &mut Vec<u32>) -> Result<(), Error> {
-        if let Some(range) = self.hit(probe) {
+        let Some(range) = self.hit(probe) else {
+            return Ok(());
+        };
+        if let Some(rows_held) = self.file.held().and_then(|held| held.get(ROWS as usize..)) {
+            let first = self.resident.directory[probe.bucket] as usize;
+            let width = self.shape.row_bits();
+            let places = range.map(|i| (first + i) * width as usize);
+            let found = places.map(|place| bits_of_bytes(rows_held, place, width));
+            rows.extend(found.map(|row| self.shape.first_row + row));
+        } else {
             let bucket_rows = self.read_bucket(probe.bucket)?;
             let found = bucket_rows[range].iter();
             rows.extend(found.map(|&row| self.shape.first_row + row));
@@ -336,17 +349,14 @@ impl Run {
         }
     }
 
+    /// The logarithm of the number of buckets to base 2.
+    pub(super) fn bucket_bits(&self) -> u32 {
+        self.shape.quotient_bits - BUCKET_BITS
+    }
+
     /// All entries, in order.
     pub(super) fn entries(&self) -> Entries<'_> {
-        Entries {
-            run: self,
-            next_bucket: 0,
-            bucket: Vec::new(),
-            place: 0,
-            rows: Vec::new(),
-            window: Vec::new(),
-            window_start: 0,
-        }
+        Entries::new(self)
     }
 
     /// Compares the checksum of the whole file.
@@ -354,9 +364,9 @@ impl Run {
         self.file.verify()
     }
 
-    /// Replaces `entries` by those of a bucket, of which `rows` are the rows.
-    fn decode_bucket(&self, bucket: usize, rows: &[u32], entries: &mut Vec<Entry>) {
-        entries.clear();
+    /// Appends the entries of a bucket, of which `rows` are the rows, for a run that starts `shift`
+    /// rows earlier.
+    fn decode_bucket(&self, bucket: usize, rows: &[u32], shift: u32, entries: &mut Vec<Entry>) {
         let low_bits = self.shape.low_bits();
         let blocks = &self.resident.blocks;
         let start = self
@@ -372,7 +382,7 @@ impl Run {
             for row in rows.by_ref().take(n) {
                 let prefix = high | bits(blocks, lows, low_bits);
                 lows += low_bits as usize;
-                entries.push(Entry(prefix << ROW_BITS | u64::from(*row)));
+                entries.push(Entry(prefix << ROW_BITS | u64::from(row + shift)));
             }
         }
     }
@@ -449,163 +459,6 @@ impl Reader<'_> {
             numbers.extend(arrays.iter().map(|&array| decode(array)));
         }
         Ok(numbers)
-    }
-}
-
-/// Goes through the entries of a run, reading its file from start to end.
-pub(super) struct Entries<'a> {
-    run: &'a Run,
-    next_bucket: usize,
-    bucket: Vec<Entry>,
-    place: usize,
-    rows: Vec<u32>,
-    /// A stretch of the file.
-    window: Vec<u8>,
-    window_start: usize,
-}
-
-impl Entries<'_> {
-    const WINDOW: usize = 1 << 18;
-
-    /// The next entry, the bucket having been read.
-    #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, Error> {
-        while self.place == self.bucket.len() {
-            if self.next_bucket == self.run.shape.n_buckets() {
-                return Ok(None);
-            }
-            self.read_bucket()?;
-        }
-        self.place += 1;
-        Ok(Some(self.bucket[self.place - 1]))
-    }
-
-    fn read_bucket(&mut self) -> Result<(), Error> {
-        let (run, bucket) = (self.run, self.next_bucket);
-        let [start, end] = run.bucket_bounds(bucket);
-        let width = run.shape.row_bits() as usize;
-        let (first_byte, end_byte) = (start * width / 8, (end * width).div_ceil(8));
-        if end_byte > self.window_start + self.window.len() {
-            let all = run.shape.row_section_bytes() as usize;
-            let n = (all - first_byte).min(Self::WINDOW.max(end_byte - first_byte));
-            self.window = run.file.read(ROWS + first_byte as u64, n)?;
-            self.window_start = first_byte;
-        }
-        let offset = self.window_start * 8;
-        self.rows.clear();
-        let places = (start..end).map(|i| i * width - offset);
-        self.rows
-            .extend(places.map(|place| bits_of_bytes(&self.window, place, width as u32)));
-        run.check_bucket(bucket, &self.rows)?;
-        run.decode_bucket(bucket, &self.rows, &mut self.bucket);
-        self.place = 0;
-        self.next_bucket += 1;
-        Ok(())
-    }
-}
-
-/// Writes a run from entries that come in order.
-pub(super) struct RunWriter {
-    sealer: Sealer,
-    shape: Shape,
-    packer: BytePacker,
-    packed: Vec<u8>,
-    directory: Vec<u32>,
-    checks: Vec<u16>,
-    blocks: Bits,
-    n_entries: u32,
-    bucket: Vec<Entry>,
-}
-
-impl RunWriter {
-    /// Begins a run of so many rows, at most [`MAX_ROWS`], and so many entries.
-    pub(super) fn create(
-        path: &Path,
-        first_row: u32,
-        n_rows: u32,
-        n_entries: u32,
-    ) -> Result<Self, Error> {
-        let shape = Shape::new(first_row, n_rows, n_entries);
-        let mut sealer = Sealer::create(Content::Run, path)?;
-        sealer.write(&shape.encode())?;
-        let mut directory = Vec::with_capacity(shape.n_buckets() + 1);
-        directory.push(0);
-        Ok(Self {
-            sealer,
-            shape,
-            packer: BytePacker::new(shape.row_bits()),
-            packed: Vec::new(),
-            directory,
-            checks: Vec::with_capacity(shape.n_buckets()),
-            blocks: Bits::with_capacity(64 * shape.n_block_words()),
-            n_entries: 0,
-            bucket: Vec::new(),
-        })
-    }
-
-    /// Takes the next entry, not smaller than the one before.
-    #[inline]
-    pub(super) fn push(&mut self, entry: Entry) -> Result<(), Error> {
-        let bucket = (entry.prefix() >> (self.shape.low_bits() + BUCKET_BITS)) as usize;
-        while self.checks.len() < bucket {
-            self.close_bucket()?;
-        }
-        self.bucket.push(entry);
-        Ok(())
-    }
-
-    /// Seals the file and opens it, without reading its filter again.
-    pub(super) fn finish(mut self, path: &Path, number: u64) -> Result<Run, Error> {
-        while self.checks.len() < self.shape.n_buckets() {
-            self.close_bucket()?;
-        }
-        debug_assert_eq!(self.n_entries, self.shape.n_entries);
-        self.packer.finish(&mut self.packed);
-        self.sealer.write(&self.packed)?;
-        let resident = Resident {
-            directory: self.directory,
-            checks: self.checks,
-            blocks: self.blocks.into_words(),
-        };
-        resident.write(&mut self.sealer)?;
-        let check = self.sealer.seal()?;
-        Ok(Run {
-            file: Sealed::open_expected(Content::Run, path, check)?,
-            shape: self.shape,
-            resident,
-            number,
-        })
-    }
-
-    fn close_bucket(&mut self) -> Result<(), Error> {
-        let low_bits = self.shape.low_bits();
-        let mut entries = self.bucket.iter().peekable();
-        let first = (self.checks.len() * BUCKET) as u64;
-        for quotient in first..first + BUCKET as u64 {
-            let mut n = 0;
-            while entries
-                .next_if(|entry| entry.prefix() >> low_bits == quotient)
-                .is_some()
-            {
-                n += 1;
-            }
-            self.blocks.push_unary(n);
-        }
-        for entry in &self.bucket {
-            self.blocks
-                .push(entry.prefix() & ((1 << low_bits) - 1), low_bits);
-            self.packer.push(entry.row(), &mut self.packed);
-        }
-        self.n_entries += self.bucket.len() as u32;
-        self.directory.push(self.n_entries);
-        self.checks
-            .push(check_of(self.bucket.iter().map(|entry| entry.row())));
-        self.bucket.clear();
-        if self.packed.len() >= 1 << 16 {
-            self.sealer.write(&self.packed)?;
-            self.packed.clear();
-        }
-        Ok(())
     }
 }
 

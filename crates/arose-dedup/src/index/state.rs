@@ -9,13 +9,14 @@ use arose::rule::{Evidence, Rule};
 
 use super::Error;
 use super::dead::Dead;
-use super::file::Content;
+use super::file::{Allowance, Content};
 use super::keys::Plan;
 use super::log::{self, Change};
 use super::manifest::Manifest;
 use super::recent::Recent;
 use super::records::Records;
 use super::run::Run;
+use super::settings::Settings;
 use super::sketch::Sketch;
 
 /// A document found, and why.
@@ -51,7 +52,7 @@ pub struct Stats {
     pub n_entries: u64,
     /// Bytes of all files but the log.
     pub disk_bytes: u64,
-    /// Bytes of filters and recent documents in memory.
+    /// Bytes of filters, held files and recent documents in memory.
     pub memory_bytes: u64,
 }
 
@@ -67,21 +68,31 @@ pub(super) struct State {
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) recent: Recent,
     pub(super) dead: Dead,
+    /// Memory for files that are read often.
+    pub(super) allowance: Allowance,
 }
 
 impl State {
     /// Opens the files that a manifest names and replays its log, of which the length is returned.
-    pub(super) fn open(folder: &Path, manifest: &Manifest) -> Result<(Self, u64), Error> {
+    pub(super) fn open(
+        folder: &Path,
+        manifest: &Manifest,
+        allowance: Allowance,
+    ) -> Result<(Self, u64), Error> {
         let plan = Arc::new(Plan::new(&manifest.settings));
-        let mut records = Vec::new();
-        for part in &manifest.records {
-            let path = Content::Records.path(folder, part.number);
-            records.push(Arc::new(Records::open(&path, part.check)?));
-        }
         let mut runs = Vec::new();
         for part in &manifest.runs {
             let path = Content::Run.path(folder, part.number);
-            runs.push(Arc::new(Run::open(&path, part.number, part.check)?));
+            let mut run = Run::open(&path, part.number, part.check)?;
+            run.hold(&allowance)?;
+            runs.push(Arc::new(run));
+        }
+        let mut records = Vec::new();
+        for part in &manifest.records {
+            let path = Content::Records.path(folder, part.number);
+            let mut file = Records::open(&path, part.check)?;
+            file.hold(&allowance)?;
+            records.push(Arc::new(file));
         }
         let dead = match manifest.dead {
             Some(part) => Dead::read(&Content::Dead.path(folder, part.number), part.check)?,
@@ -94,6 +105,7 @@ impl State {
             records,
             runs,
             dead,
+            allowance,
         };
         let n_bytes = state.replay(&Content::Log.path(folder, manifest.log))?;
         Ok((state, n_bytes))
@@ -169,16 +181,28 @@ impl State {
         Ok(None)
     }
 
-    /// One of these names that is in the index.
-    pub(super) fn find_name(&self, names: &BTreeSet<&str>) -> Result<Option<String>, Error> {
-        let keys: Vec<u64> = names.iter().map(|name| self.plan.name_key(name)).collect();
+    /// A name of these documents that is in the index, or that two of them have.
+    pub(super) fn find_taken_name(
+        &self,
+        documents: &[(&str, &Sketch)],
+    ) -> Result<Option<String>, Error> {
+        let names = || documents.iter().map(|(name, _)| *name);
+        let keys: Vec<u64> = names().map(|name| self.plan.name_key(name)).collect();
         for row in self.candidates(&keys)? {
             let name = self.name(row)?;
-            if names.contains(name.as_str()) {
+            if names().any(|other| other == name) {
                 return Ok(Some(name));
             }
         }
-        Ok(None)
+        let mut sorted = keys;
+        sorted.sort_unstable();
+        if sorted.windows(2).all(|two| two[0] != two[1]) {
+            return Ok(None);
+        }
+        // Equal names have equal keys, and others hardly ever.
+        let mut seen = BTreeSet::new();
+        let twice = names().find(|&name| !seen.insert(name));
+        Ok(twice.map(str::to_owned))
     }
 
     /// The sketch in a row.
@@ -200,6 +224,7 @@ impl State {
         let n_rows = u64::from(self.recent.next_row());
         let files = self.records.iter().map(|records| records.n_bytes());
         let filters = self.runs.iter().map(|run| run.resident_bytes());
+        let held = self.records.iter().map(|records| records.held_bytes());
         Stats {
             n_docs: n_rows - self.dead.len(),
             n_dead: self.dead.len(),
@@ -208,7 +233,7 @@ impl State {
             n_record_files: self.records.len(),
             n_entries: self.runs.iter().map(|run| u64::from(run.n_entries())).sum(),
             disk_bytes: files.chain(self.runs.iter().map(|run| run.n_bytes())).sum(),
-            memory_bytes: (filters.sum::<usize>() + self.recent.n_bytes()) as u64,
+            memory_bytes: (filters.chain(held).sum::<usize>() + self.recent.n_bytes()) as u64,
         }
     }
 
@@ -285,6 +310,20 @@ impl<'a> RowReader<'a> {
 /// Whether a sketch has as many words as the index keeps, or none.
 pub(super) fn fits(sketch: &Sketch, n_words: usize) -> bool {
     sketch.words.is_empty() || sketch.words.len() == n_words
+}
+
+/// Refuses a sketch of another kind.
+pub(super) fn check_sketch(sketch: &Sketch, settings: &Settings) -> Result<(), Error> {
+    if fits(sketch, settings.n_words()) {
+        Ok(())
+    } else {
+        let expected = "as many as the index keeps";
+        Err(Error::parameter(
+            "words of a sketch",
+            sketch.words.len(),
+            expected,
+        ))
+    }
 }
 
 /// Records and runs must each cover the same rows without a gap; the number of these.

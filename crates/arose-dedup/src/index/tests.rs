@@ -1,6 +1,6 @@
 //! Whole indexes: against brute force, across restarts, damaged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
@@ -14,11 +14,17 @@ use arose::simhash::Fingerprint;
 use arose::slot_index::SlotIndex;
 use proptest::prelude::*;
 
+use super::folder::LOCK;
 use super::*;
 
 fn options(recent_docs: u32) -> Options {
     let recent_docs = NonZeroU32::new(recent_docs).unwrap();
-    Options { recent_docs }
+    // Some files are held in memory and some are not.
+    let cache_bytes = 5_000;
+    Options {
+        recent_docs,
+        cache_bytes,
+    }
 }
 
 fn full(n_samples: u16, min_agreeing: u16) -> Kind {

@@ -9,15 +9,17 @@ use std::path::Path;
 
 use arose::mix::mix;
 
+use super::Error;
 use super::dead::Dead;
+use super::file::Allowance;
 use super::file::Content;
+use super::folder::retry;
 use super::keys::Plan;
 use super::log;
 use super::manifest::{Manifest, Part};
 use super::records::Records;
 use super::run::{Entry, Run};
 use super::sketch::Sketch;
-use super::{Error, retry};
 
 /// What was looked at and found sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,7 +68,7 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
         Ok(())
     })?;
     // That rows follow each other without a gap is checked by opening.
-    super::state::State::open(folder, &manifest)?;
+    super::state::State::open(folder, &manifest, Allowance::default())?;
     Ok(verified)
 }
 
@@ -109,14 +111,19 @@ fn verify_run<'a>(
 
 fn sum_of_run(run: &Run, path: &Path) -> Result<u64, Error> {
     let mut entries = run.entries();
+    let mut block = Vec::new();
     let mut last = Entry(0);
     let mut sum = 0_u64;
-    while let Some(entry) = entries.next()? {
-        if entry < last {
-            return Err(Error::damaged(path, "its entries are not sorted"));
+    for _ in 0..1_u64 << run.bucket_bits() {
+        block.clear();
+        entries.read_block(run.bucket_bits(), 0, &mut block)?;
+        for &entry in &block {
+            if entry < last {
+                return Err(Error::damaged(path, "its entries are not sorted"));
+            }
+            last = entry;
+            sum = sum.wrapping_add(mix(entry.0));
         }
-        last = entry;
-        sum = sum.wrapping_add(mix(entry.0));
     }
     Ok(sum)
 }

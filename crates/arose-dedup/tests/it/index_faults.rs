@@ -47,7 +47,12 @@ fn command(folder: &Path, task: &str) -> Command {
 
 fn open(folder: &Path, recent_docs: u32) -> Index {
     let recent_docs = NonZeroU32::new(recent_docs).unwrap();
-    Index::open_with(folder, Options { recent_docs }).unwrap()
+    let cache_bytes = 5_000;
+    let options = Options {
+        recent_docs,
+        cache_bytes,
+    };
+    Index::open_with(folder, options).unwrap()
 }
 
 fn say(line: &str) {
