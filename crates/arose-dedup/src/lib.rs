@@ -28,7 +28,7 @@ mod sorter;
 mod stage;
 mod work;
 
-pub use config::{Config, Keep, Verify};
+pub use config::{Against, Config, Keep, Update, Verify};
 pub use error::Error;
 pub use job::{method, promise, run};
 pub use plan::{Plan, plan};

@@ -4,6 +4,8 @@ pub(crate) mod candidates;
 pub(crate) mod cluster;
 pub(crate) mod exact;
 pub(crate) mod kept;
+pub(crate) mod known;
 pub(crate) mod read;
 pub(crate) mod tables;
+pub(crate) mod update;
 pub(crate) mod verify;
