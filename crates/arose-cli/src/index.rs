@@ -46,7 +46,7 @@ enum Command {
     Stats(Stats),
     /// Reads every file of an index and checks that all fits together.
     ///
-    /// Names the first file that is damaged. Others may read meanwhile, but not write.
+    /// Names the first file that is damaged. Changes nothing.
     #[command(after_help = "Examples:
   arose index verify seen")]
     Verify(Folder),
@@ -313,8 +313,8 @@ fn compact(options: &Folder) -> anyhow::Result<Outcome> {
     index.compact()?;
     let after = index.stats()?;
     eprintln!(
-        "{} documents, {} removed ones gone; {} bytes, before {}",
-        after.n_docs, before.n_dead, after.disk_bytes, before.disk_bytes
+        "{} documents in {} bytes; {} removed ones are gone",
+        after.n_docs, after.disk_bytes, before.n_dead
     );
     Ok(Outcome::Found)
 }

@@ -1,4 +1,4 @@
-//! A session with an index: made, filled, asked, damaged.
+//! An index that is asked, damaged, foreign, newer or not there. `golden/index.md` has a session.
 
 use std::fs;
 use std::io::Write;
@@ -52,57 +52,6 @@ fn corpus(folder: &Path) {
 }
 
 #[test]
-fn session() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    corpus(folder);
-    check(folder, &["index", "create", "seen"], "", (0, "", ""));
-    let again = "arose: `seen` is not empty; choose another folder\n";
-    check(folder, &["index", "create", "seen"], "", (2, "", again));
-
-    let new = ["index", "add", "--new", "seen", "corpus.jsonl"];
-    let names = "https://example.org/raven\nhttps://example.com/other\n";
-    check(folder, &new, "", (0, names, "2 added, 1 duplicates\n"));
-    check(
-        folder,
-        &["index", "add", "seen", "corpus.jsonl"],
-        "",
-        (0, "", "1 added, 2 there already\n"),
-    );
-
-    let found = "standard input\n  \
-        1.0000  exact       https://example.org/raven  \n  \
-        1.0000  exact       https://example.net/copy  \n";
-    check(folder, &["index", "query", "seen"], RAVEN, (0, found, ""));
-    check(
-        folder,
-        &["index", "query", "seen"],
-        "something else",
-        (1, "", ""),
-    );
-
-    let gone = "arose: no document `nobody`\n";
-    let remove = [
-        "index",
-        "remove",
-        "seen",
-        "https://example.net/copy",
-        "nobody",
-    ];
-    check(folder, &remove, "", (1, "", gone));
-    let sound = "2 files, 3 records and 0 entries are sound\n";
-    check(folder, &["index", "verify", "seen"], "", (0, "", sound));
-    let output = arose(folder, &["index", "compact", "seen"], "");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.starts_with("2 documents, 1 removed ones gone; "),
-        "{said}"
-    );
-    let sound = "4 files, 2 records and 40 entries are sound\n";
-    check(folder, &["index", "verify", "seen"], "", (0, "", sound));
-}
-
-#[test]
 fn matches_as_json() {
     let folder = tempfile::tempdir().unwrap();
     corpus(folder.path());
@@ -133,6 +82,102 @@ fn matches_as_json() {
         (&stats["policy"], &stats["documents"]),
         (&"exact".into(), &3.into())
     );
+}
+
+/// An index of the corpus, compacted so that every kind of file is there.
+fn filled() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    corpus(folder.path());
+    for arguments in [
+        &["create", "seen"][..],
+        &["add", "seen", "corpus.jsonl"],
+        &["remove", "seen", "https://example.net/copy"],
+        &["compact", "seen"],
+        &["remove", "seen", "https://example.com/other"],
+    ] {
+        let output = arose(folder.path(), &[&["index"], arguments].concat(), "");
+        assert!(output.status.success(), "{output:?}");
+    }
+    folder
+}
+
+#[test]
+fn a_text_on_standard_input_is_found() {
+    let folder = filled();
+    let query = ["index", "query", "seen"];
+    let found = "standard input\n  1.0000  exact       https://example.org/raven\n";
+    check(folder.path(), &query, RAVEN, (0, found, ""));
+    check(folder.path(), &query, "something else", (1, "", ""));
+    check(folder.path(), &query, "", (1, "", ""));
+}
+
+#[test]
+fn nothing_to_add() {
+    let folder = filled();
+    fs::write(folder.path().join("empty.jsonl"), "").unwrap();
+    let add = ["index", "add", "seen", "empty.jsonl"];
+    check(folder.path(), &add, "", (1, "", "0 added\n"));
+    let twice = ["index", "add", "seen", "-", "-"];
+    let refused = "arose: standard input can be read only once\n";
+    check(folder.path(), &twice, "", (2, "", refused));
+}
+
+/// A bit flipped anywhere in any file is found by `verify`, which names the file.
+#[test]
+fn a_flipped_bit_is_named() {
+    let folder = filled();
+    let seen = folder.path().join("seen");
+    let mut n_files = 0;
+    for entry in fs::read_dir(&seen).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        for place in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
+            let mut damaged = bytes.clone();
+            let Some(byte) = damaged.get_mut(place) else {
+                continue;
+            };
+            *byte ^= 16;
+            fs::write(&path, &damaged).unwrap();
+            let output = arose(folder.path(), &["index", "verify", "seen"], "");
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{name}, {place}: {message}");
+            assert!(message.contains(&format!("`seen/{name}`")), "{message}");
+        }
+        n_files += u32::from(!bytes.is_empty());
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(n_files, 4, "manifest, log, records, run");
+    let sound = (0, "", "4 files, 2 records and 40 entries are sound\n");
+    check(folder.path(), &["index", "verify", "seen"], "", sound);
+}
+
+/// The preamble of a file: magic, content, version, check.
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let folder = filled();
+    let path = folder.path().join("seen/manifest");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[10] = 99;
+    let check_of = arose::digest::digest64(&bytes[..12]) as u32;
+    bytes[12..16].copy_from_slice(&check_of.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let newer = "arose: `seen/manifest` has format 99, newer than 1; use a later arose\n";
+    for arguments in [
+        &["index", "stats", "seen"][..],
+        &["index", "add", "seen", "corpus.jsonl"],
+        &[
+            "dedup",
+            "corpus.jsonl",
+            "-o",
+            "out",
+            "--json",
+            "--against",
+            "seen",
+        ],
+    ] {
+        check(folder.path(), arguments, "", (2, "", newer));
+    }
 }
 
 #[test]

@@ -468,20 +468,39 @@ fn group_start(words: &[u64], start: usize, n_zeros: usize) -> usize {
     let mut left = n_zeros as u32;
     let mut place = 0;
     while left > 0 {
-        let mut zeros = !bits(words, start + place, 64);
-        let n = zeros.count_ones();
-        if n < left {
-            left -= n;
-            place += 64;
-            // Bits past the end read as zero, so this ends.
-            continue;
+        // Bits past the end read as zero, so this ends.
+        let zeros = !bits(words, start + place, 64);
+        match select(zeros, left - 1) {
+            Ok(at) => return place + at as usize + 1,
+            Err(n) => left -= n,
         }
-        for _ in 1..left {
-            zeros &= zeros - 1;
-        }
-        return place + zeros.trailing_zeros() as usize + 1;
+        place += 64;
     }
     place
+}
+
+/// The place of the `n`-th one, counted from 0, or how many there are if there are no more.
+///
+/// Sums of ones up to each byte stand side by side in one word, so that one subtraction compares
+/// all of them with `n` (Vigna 2008).
+#[inline]
+fn select(word: u64, n: u32) -> Result<u32, u32> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let sums = (fours + (fours >> 4) & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(ONES);
+    let n_ones = (sums >> 56) as u32;
+    if n_ones <= n {
+        return Err(n_ones);
+    }
+    let bytes_before = ((u64::from(n) * ONES | HIGH) - sums & HIGH) >> 7;
+    let shift = (bytes_before.wrapping_mul(ONES) >> 56 << 3) as u32;
+    let mut byte = word >> shift;
+    for _ in (sums << 8 >> shift & 0xFF) as u32..n {
+        byte &= byte - 1;
+    }
+    Ok(shift + byte.trailing_zeros())
 }
 
 /// How many ones stand from `place` on without a zero between.
@@ -526,4 +545,21 @@ const CHECK_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn flat<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
     numbers.flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn selected_as_by_counting(word in any::<u64>(), sparse in any::<u64>(), n in 0..64_u32) {
+            for word in [word, word & sparse, word | sparse, 0, u64::MAX] {
+                let mut places = (0..64).filter(|place| word >> place & 1 == 1);
+                let expected = places.nth(n as usize).ok_or(word.count_ones());
+                prop_assert_eq!(select(word, n), expected);
+            }
+        }
+    }
 }
