@@ -19,11 +19,11 @@
 //!
 //! *Cost.* With the default settings 124 bytes a record, its name, and 4.1 bytes for each of twenty
 //! entries: about 215 bytes a document on the disk, 20 in memory. `bench/records` has what was
-//! measured. *Error.* None of its own: the answer is that of judging every document ([`Index::scan`]),
-//! hence exactly the rule's.
+//! measured. *Error.* None of its own: the answer is that of judging every document
+//! ([`Index::scan`]), hence exactly the rule's.
 //!
-//! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A document
-//! whose insertion returned survives the end of the process, however sudden; after
+//! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
+//! document whose insertion returned survives the end of the process, however sudden; after
 //! [`Index::commit`] also that of the machine. It is there wholly or not at all.
 //!
 //! *Not for* a corpus that is complete: the batch job finds all its pairs at once, and faster.
@@ -98,14 +98,14 @@ pub struct Options {
     /// and a longer time to open, and make for fewer and larger runs. Default 100,000.
     pub recent_docs: NonZeroU32,
     /// Bytes of files that are held in memory, besides the filters, to answer without reading.
-    /// Default 256 MiB, which is all of a million documents.
+    /// Default 128 MiB, which is all of half a million documents.
     pub cache_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let recent_docs = NonZeroU32::new(100_000).expect("not zero");
-        let cache_bytes = 256 << 20;
+        let cache_bytes = 128 << 20;
         Self {
             recent_docs,
             cache_bytes,

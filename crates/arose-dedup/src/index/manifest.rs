@@ -1,7 +1,7 @@
 //! The manifest: which files make up an index at this moment.
 //!
-//! It is replaced as a whole, by renaming; what it does not name does not count. So a change of many
-//! files happens in one instant, for readers and for a process that dies.
+//! It is replaced as a whole, by renaming; what it does not name does not count. So a change of
+//! many files happens in one instant, for readers and for a process that dies.
 
 use std::path::Path;
 

@@ -5,9 +5,9 @@
 //! in at most `15 log_16(n / m)` runs, and each entry is written again `log_16(n / m)` times: once
 //! for all from 2 to 25 million documents. Records are never written again.
 //!
-//! Merging goes by *blocks* of the space of prefixes, as narrow as the widest bucket among the runs:
-//! the entries of a block are few, and uniform, so they are sorted anew ([`Order`]), which is three
-//! times as fast as comparing the heads of the runs entry by entry.
+//! Merging goes by *blocks* of the space of prefixes, as narrow as the widest bucket among the
+//! runs: the entries of a block are few, and uniform, so they are sorted anew ([`Order`]), which is
+//! cheaper than comparing the heads of the runs entry by entry.
 
 use std::ops::Range;
 use std::path::Path;

@@ -8,4 +8,5 @@ pub(crate) mod known;
 pub(crate) mod read;
 pub(crate) mod tables;
 pub(crate) mod update;
+pub(crate) mod verdict;
 pub(crate) mod verify;

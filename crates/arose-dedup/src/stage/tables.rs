@@ -37,11 +37,12 @@ use crate::names::Names;
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
-use crate::stage::cluster::{KEEPERS, LABELS, NOT_TAKEN, STARS, Star};
+use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
 use crate::stage::read::{Read, VECTORS};
+use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
 
@@ -137,56 +138,6 @@ pub(crate) fn write_documents(
     table.write(batch.finish())?;
     table.close()?;
     Ok(rows)
-}
-
-/// What happens to a document, and why.
-struct Verdict {
-    kept_doc: Option<Ordinal>,
-    rule: Option<Rule>,
-    similarity: Option<f64>,
-    /// What an index calls the document it was dropped for.
-    known_as: Option<String>,
-}
-
-impl Verdict {
-    /// The verdict on a content that an index holds; none if it does not.
-    fn held(first: Ordinal, answers: &Answers) -> Result<Option<Self>, Error> {
-        let known = answers.of(first)?;
-        let Some(rule) = known.rule() else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            kept_doc: None,
-            rule: Some(rule),
-            similarity: Some(known.similarity),
-            known_as: Some(answers.name(&known)?),
-        }))
-    }
-
-    fn of(
-        doc: Ordinal,
-        first: Ordinal,
-        stars: &Column<Star>,
-        keepers: &Column<Ordinal>,
-    ) -> Result<Self, Error> {
-        let star = stars.get(first)?;
-        if star.centre != NOT_TAKEN {
-            return Ok(Self {
-                kept_doc: Some(keepers.get(star.centre)?),
-                rule: Some(Rule::ALL[star.rule as usize]),
-                similarity: (!star.jaccard.is_nan()).then_some(star.jaccard),
-                known_as: None,
-            });
-        }
-        let keeper = keepers.get(first)?;
-        let is_kept = keeper == doc;
-        Ok(Self {
-            kept_doc: (!is_kept).then_some(keeper),
-            rule: (!is_kept).then_some(Rule::Exact),
-            similarity: (!is_kept).then_some(1.0),
-            known_as: None,
-        })
-    }
 }
 
 fn document_schema() -> Schema {
