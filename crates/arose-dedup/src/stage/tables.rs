@@ -529,9 +529,11 @@ impl<'a> Table<'a> {
         let file = File::create(path).map_err(Error::io("create", path))?;
         let schema = Arc::new(schema);
         let level = ZstdLevel::try_new(1).map_err(failed(path))?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(level))
-            .build();
+        let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level));
+        for unique in ["doc", "id", "url", "position", "digest"] {
+            properties = properties.set_column_dictionary_enabled(unique.into(), false);
+        }
+        let properties = properties.build();
         let file = BufWriter::new(file);
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         Ok(Self {
