@@ -104,7 +104,8 @@ fn apply(model: &mut Model, step: Step) {
 }
 
 fn work(folder: &Path, start: u64) {
-    let index = open(folder, 8);
+    // Sixteen runs, and so a merge, between two compactions.
+    let index = open(folder, 2);
     for number in start.. {
         match step(number) {
             Step::Insert(doc) => index.insert(&doc.to_string(), &sketch(doc)).unwrap(),
