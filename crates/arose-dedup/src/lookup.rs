@@ -57,41 +57,51 @@ impl Chosen {
     }
 }
 
-/// The records of the chosen documents.
-pub(crate) enum Lookup<T> {
-    Memory {
-        chosen: Arc<Chosen>,
-        records: Vec<T>,
-    },
-    File(Column<T>),
+/// The records of the chosen documents, or the part `U` of them that is wanted.
+pub(crate) enum Lookup<T, U = T> {
+    Memory { chosen: Arc<Chosen>, parts: Vec<U> },
+    File { column: Column<T>, part: fn(T) -> U },
 }
 
 impl<T: Pod> Lookup<T> {
     /// Gathers the records from the column at `path`, in at most `allowance` bytes.
     pub(crate) fn open(path: &Path, chosen: &Arc<Chosen>, allowance: u64) -> Result<Self, Error> {
-        if u64::from(chosen.len()) * size_of::<T>() as u64 > allowance {
-            return Ok(Self::File(Column::open(path, 0)?));
+        Self::open_part(path, chosen, allowance, |record| record)
+    }
+}
+
+impl<T: Pod, U: Copy> Lookup<T, U> {
+    /// Gathers a part of each record.
+    pub(crate) fn open_part(
+        path: &Path,
+        chosen: &Arc<Chosen>,
+        allowance: u64,
+        part: fn(T) -> U,
+    ) -> Result<Self, Error> {
+        if u64::from(chosen.len()) * size_of::<U>() as u64 > allowance {
+            let column = Column::open(path, 0)?;
+            return Ok(Self::File { column, part });
         }
         let mut scan = Scan::<T>::open(path)?;
-        let mut records = Vec::with_capacity(chosen.len() as usize);
+        let mut parts = Vec::with_capacity(chosen.len() as usize);
         let mut doc = 0;
         while let Some(record) = scan.next()? {
             if chosen.contains(doc) {
-                records.push(record);
+                parts.push(part(record));
             }
             doc += 1;
         }
         Ok(Self::Memory {
             chosen: Arc::clone(chosen),
-            records,
+            parts,
         })
     }
 
     /// The record of a document, which must be a chosen one.
-    pub(crate) fn get(&self, doc: Ordinal) -> Result<T, Error> {
+    pub(crate) fn get(&self, doc: Ordinal) -> Result<U, Error> {
         match self {
-            Self::Memory { chosen, records } => Ok(records[chosen.place(doc)]),
-            Self::File(column) => column.get(doc),
+            Self::Memory { chosen, parts } => Ok(parts[chosen.place(doc)]),
+            Self::File { column, part } => column.get(doc).map(part),
         }
     }
 }
@@ -118,7 +128,7 @@ mod tests {
         assert_eq!(chosen.len() as usize, members);
         for allowance in [0, 8 * members as u64] {
             let lookup = Lookup::<u64>::open(&path, &chosen, allowance).unwrap();
-            assert_eq!(matches!(lookup, Lookup::File(_)), allowance == 0);
+            assert_eq!(matches!(lookup, Lookup::File { .. }), allowance == 0);
             for doc in (0..1000).filter(|&doc| is_chosen[doc as usize]) {
                 assert!(chosen.contains(doc));
                 assert_eq!(lookup.get(doc).unwrap(), u64::from(doc) * u64::from(doc));

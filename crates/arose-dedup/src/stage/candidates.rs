@@ -131,7 +131,7 @@ fn search<T: Tables>(
     progress.expect(n_entries + runs.scan.left());
     let mut search = Search {
         tables,
-        sketches: Lookup::open(sketches, &Arc::new(chosen), config.part(2))?,
+        sketches: Lookup::open(sketches, &Arc::new(chosen), 5 * config.part(8))?,
         cap: config.cap.get(),
         long: BTreeSet::new(),
         found: Candidates::default(),

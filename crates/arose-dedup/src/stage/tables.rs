@@ -38,10 +38,12 @@ use crate::names::{Ids, Name, NameScan};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
-use crate::stage::cluster::{KEEPERS, LABELS, NOT_TAKEN, STARS, Star};
+use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
+use crate::stage::known::Answers;
 use crate::stage::read::{DOCS, Read, Source, VECTORS};
+use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
 
@@ -55,6 +57,9 @@ pub(crate) struct Rows {
     pub(crate) kept: u64,
     pub(crate) dropped_exact: u64,
     pub(crate) dropped_near: u64,
+    /// Of what an index holds.
+    #[serde(default)]
+    pub(crate) dropped_known: u64,
     /// Rows in `pairs.parquet`.
     pub(crate) pairs: u64,
     /// Pairs of copies that stand for too many to list.
@@ -69,22 +74,26 @@ pub(crate) struct Stages<'a> {
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
     pub(crate) cluster: &'a Path,
+    /// Where an index was asked, if one was.
+    pub(crate) known: Option<&'a Path>,
 }
 
-/// Writes the row of every document; `keep` is told where those that stay are.
+/// Writes the row of every document; `keep` is told which stay, and where these are.
 pub(crate) fn write_documents(
     stages: &Stages<'_>,
     read: &Read,
     config: &Config,
     path: &Path,
     progress: &Progress,
-    mut keep: impl FnMut(u32, Span),
+    mut keep: impl FnMut(Ordinal, u32, Span) -> Result<(), Error>,
 ) -> Result<Rows, Error> {
     let mut records = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
     let mut names = NameScan::open(stages.read)?;
     let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
     let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
+    let answers = stages.known.map(|folder| Answers::open(folder, config));
+    let answers = answers.transpose()?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
     progress.expect(read.n_docs);
@@ -100,7 +109,13 @@ pub(crate) fn write_documents(
             _ => doc,
         };
         let label = labels.next()?.expect("a label for every document");
-        let verdict = Verdict::of(doc, first, &stars, &keepers)?;
+        let held = answers
+            .as_ref()
+            .map(|answers| Verdict::held(first, answers));
+        let verdict = match held.transpose()?.flatten() {
+            Some(verdict) => verdict,
+            None => Verdict::of(doc, first, &stars, &keepers)?,
+        };
         let record = records.next()?.expect("a record for every document");
         let position = Position {
             offset: record.offset,
@@ -109,14 +124,10 @@ pub(crate) fn write_documents(
         match verdict.rule {
             None => {
                 rows.kept += 1;
-                keep(
-                    record.source,
-                    Span {
-                        position,
-                        end: record.end,
-                    },
-                );
+                let end = record.end;
+                keep(doc, record.source, Span { position, end })?;
             }
+            Some(_) if verdict.known_as.is_some() => rows.dropped_known += 1,
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(_) => rows.dropped_near += 1,
         }
@@ -129,38 +140,6 @@ pub(crate) fn write_documents(
     table.write(batch.finish())?;
     table.close()?;
     Ok(rows)
-}
-
-/// What happens to a document, and why.
-struct Verdict {
-    kept_doc: Option<Ordinal>,
-    rule: Option<Rule>,
-    similarity: Option<f64>,
-}
-
-impl Verdict {
-    fn of(
-        doc: Ordinal,
-        first: Ordinal,
-        stars: &Column<Star>,
-        keepers: &Column<Ordinal>,
-    ) -> Result<Self, Error> {
-        let star = stars.get(first)?;
-        if star.centre != NOT_TAKEN {
-            return Ok(Self {
-                kept_doc: Some(keepers.get(star.centre)?),
-                rule: Some(Rule::ALL[star.rule as usize]),
-                similarity: (!star.jaccard.is_nan()).then_some(star.jaccard),
-            });
-        }
-        let keeper = keepers.get(first)?;
-        let is_kept = keeper == doc;
-        Ok(Self {
-            kept_doc: (!is_kept).then_some(keeper),
-            rule: (!is_kept).then_some(Rule::Exact),
-            similarity: (!is_kept).then_some(1.0),
-        })
-    }
 }
 
 fn document_schema() -> Schema {
@@ -177,6 +156,7 @@ fn document_schema() -> Schema {
         Field::new("kept_doc", DataType::UInt64, true),
         Field::new("rule", DataType::Utf8, true),
         Field::new("similarity", DataType::Float64, true),
+        Field::new("known_as", DataType::Utf8, true),
     ])
 }
 
@@ -194,6 +174,7 @@ struct DocumentRows {
     kept_doc: UInt64Builder,
     rule: StringBuilder,
     similarity: Float64Builder,
+    known_as: StringBuilder,
 }
 
 impl DocumentRows {
@@ -229,6 +210,7 @@ impl DocumentRows {
         self.kept_doc.append_option(verdict.kept_doc.map(u64::from));
         self.rule.append_option(verdict.rule.map(Rule::as_str));
         self.similarity.append_option(verdict.similarity);
+        self.known_as.append_option(verdict.known_as.as_deref());
     }
 
     fn finish(&mut self) -> Vec<ArrayRef> {
@@ -245,6 +227,7 @@ impl DocumentRows {
             Arc::new(self.kept_doc.finish()),
             Arc::new(self.rule.finish()),
             Arc::new(self.similarity.finish()),
+            Arc::new(self.known_as.finish()),
         ]
     }
 }
@@ -272,7 +255,7 @@ pub(crate) fn write_pairs(
 ) -> Result<(), Error> {
     let classes = Classes::load(stages)?;
     let sites = Sites::open(stages, config)?;
-    let n_docs = rows.kept + rows.dropped_exact + rows.dropped_near;
+    let n_docs = rows.kept + rows.dropped_exact + rows.dropped_near + rows.dropped_known;
     let limit = classes.limit(stages, n_docs)?;
     let mut sorter = Sorter::new(&scratch.join("listed"), config.part(4));
     classes.list_copies(stages, limit, rows, &mut sorter)?;

@@ -197,10 +197,28 @@ fn blocks(
     Ok(blocks)
 }
 
+/// Where the tokens of a document are, and how they become shingles.
+#[derive(Debug, Clone, Copy)]
+struct TextPlace {
+    tokens_at: u64,
+    n_tokens: u32,
+    flags: u32,
+}
+
+impl TextPlace {
+    fn of(record: DocRecord) -> Self {
+        Self {
+            tokens_at: record.tokens_at,
+            n_tokens: record.n_tokens,
+            flags: record.flags,
+        }
+    }
+}
+
 /// Everything that scores are taken from.
 struct Judge<'a> {
     config: &'a Config,
-    docs: Lookup<DocRecord>,
+    texts: Lookup<DocRecord, TextPlace>,
     tokens: Column<u64>,
     vectors: Lookup<Vectors>,
     samples: Option<Lookup<Samples>>,
@@ -226,9 +244,9 @@ impl<'a> Judge<'a> {
         };
         Ok(Self {
             config,
-            docs: Lookup::open(&read.join(DOCS), chosen, config.part(8))?,
+            texts: Lookup::open_part(&read.join(DOCS), chosen, config.part(8), TextPlace::of)?,
             tokens: Column::open(&read.join(TOKENS), 0)?,
-            vectors: Lookup::open(&read.join(VECTORS), chosen, config.part(6))?,
+            vectors: Lookup::open(&read.join(VECTORS), chosen, config.part(4))?,
             samples,
             bands,
             rules: Rules::new(config)?,
@@ -282,13 +300,13 @@ impl<'a> Judge<'a> {
 
     /// Reads the tokens of `members` and numbers their shingles.
     fn load(&self, members: &[Ordinal], room: &mut Room) -> Result<(), Error> {
-        let records = members.iter().map(|&doc| self.docs.get(doc));
-        let records = records.collect::<Result<Vec<_>, Error>>()?;
+        let places = members.iter().map(|&doc| self.texts.get(doc));
+        let places = places.collect::<Result<Vec<_>, Error>>()?;
         room.clear();
-        for record in &records {
-            room.tokens.resize(record.n_tokens as usize, 0);
-            self.tokens.read_into(record.tokens_at, &mut room.tokens)?;
-            let shingler = match record.flags & UNSPACED {
+        for place in &places {
+            room.tokens.resize(place.n_tokens as usize, 0);
+            self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
+            let shingler = match place.flags & UNSPACED {
                 0 => &self.spaced,
                 _ => &self.unspaced,
             };
