@@ -18,6 +18,7 @@ mod error;
 pub mod evaluate;
 pub mod index;
 mod job;
+mod lookup;
 mod names;
 mod plan;
 mod progress;

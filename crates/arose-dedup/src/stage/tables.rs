@@ -33,7 +33,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
 use crate::config::{Config, Verify};
-use crate::names::Names;
+use crate::lookup::Chosen;
+use crate::names::{Ids, Name, NameScan};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
@@ -41,7 +42,7 @@ use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
-use crate::stage::read::{Read, VECTORS};
+use crate::stage::read::{DOCS, Read, Source, VECTORS};
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
@@ -86,7 +87,8 @@ pub(crate) fn write_documents(
     progress: &Progress,
     mut keep: impl FnMut(Ordinal, u32, Span) -> Result<(), Error>,
 ) -> Result<Rows, Error> {
-    let names = Names::open(stages.read, config.part(16))?;
+    let mut records = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
+    let mut names = NameScan::open(stages.read)?;
     let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
     let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
@@ -114,7 +116,7 @@ pub(crate) fn write_documents(
             Some(verdict) => verdict,
             None => Verdict::of(doc, first, &stars, &keepers)?,
         };
-        let record = names.record(doc)?;
+        let record = records.next()?.expect("a record for every document");
         let position = Position {
             offset: record.offset,
             inner: record.inner,
@@ -129,7 +131,7 @@ pub(crate) fn write_documents(
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(_) => rows.dropped_near += 1,
         }
-        batch.push(doc, &names, &record, &read.sources, label, &verdict)?;
+        batch.push(doc, names.next()?, &record, &read.sources, label, &verdict);
         if batch.doc_len() == BATCH_ROWS {
             table.write(batch.finish())?;
             progress.advance(BATCH_ROWS as u64)?;
@@ -184,13 +186,12 @@ impl DocumentRows {
     fn push(
         &mut self,
         doc: Ordinal,
-        names: &Names,
+        name: Name,
         record: &DocRecord,
-        sources: &[crate::stage::read::Source],
+        sources: &[Source],
         label: Ordinal,
         verdict: &Verdict,
-    ) -> Result<(), Error> {
-        let name = names.name_at(record.names_at)?;
+    ) {
         let digest = u128::from(record.digest[1]) << 64 | u128::from(record.digest[0]);
         let position = Position {
             offset: record.offset,
@@ -210,7 +211,6 @@ impl DocumentRows {
         self.rule.append_option(verdict.rule.map(Rule::as_str));
         self.similarity.append_option(verdict.similarity);
         self.known_as.append_option(verdict.known_as.as_deref());
-        Ok(())
     }
 
     fn finish(&mut self) -> Vec<ArrayRef> {
@@ -264,11 +264,12 @@ pub(crate) fn write_pairs(
         classes.list_pair(&pair, limit, sites.as_ref(), rows, &mut sorter)?;
     }
     let mut listed = sorter.finish()?;
-    let names = Names::open(stages.read, config.part(16))?;
+    let chosen = Arc::new(clustered(stages, n_docs)?);
+    let ids = Ids::open(stages.read, n_docs, &chosen, config.part(4))?;
     let mut table = Table::create(path, pair_schema())?;
     let mut batch = PairRows::default();
     while let Some(pair) = listed.next()? {
-        batch.push(&pair, &names, config)?;
+        batch.push(&pair, &ids, config)?;
         rows.pairs += 1;
         if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
             table.write(batch.finish())?;
@@ -276,6 +277,19 @@ pub(crate) fn write_pairs(
     }
     table.write(batch.finish())?;
     table.close()
+}
+
+/// The documents that are not alone in their cluster: those that are in a pair.
+fn clustered(stages: &Stages<'_>, n_docs: u64) -> Result<Chosen, Error> {
+    let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
+    let mut is_clustered = vec![false; n_docs as usize];
+    for doc in 0..n_docs as usize {
+        let label = labels.next()?.expect("a label for every document") as usize;
+        if label != doc {
+            (is_clustered[doc], is_clustered[label]) = (true, true);
+        }
+    }
+    Ok(Chosen::new(&is_clustered))
 }
 
 /// The copies of each content.
@@ -347,7 +361,7 @@ impl Classes {
         rows: &mut Rows,
         sorter: &mut Sorter<Listed>,
     ) -> Result<(), Error> {
-        let docs = Column::<DocRecord>::open(&stages.read.join(crate::stage::read::DOCS), 0)?;
+        let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let first = class[0].first;
             let is_empty = docs.get(first)?.flags & EMPTY != 0;
@@ -480,7 +494,7 @@ struct PairRows {
 }
 
 impl PairRows {
-    fn push(&mut self, pair: &Listed, names: &Names, config: &Config) -> Result<(), Error> {
+    fn push(&mut self, pair: &Listed, ids: &Ids, config: &Config) -> Result<(), Error> {
         let score = |score: u16| (score != NO_SCORE).then_some(u32::from(score));
         let jaccard = f64::from_bits(pair.jaccard);
         let rule = Rule::ALL[pair.rule as usize];
@@ -491,8 +505,8 @@ impl PairRows {
         };
         self.a.append_value(pair.a.into());
         self.b.append_value(pair.b.into());
-        self.id_a.append_value(names.id(pair.a)?);
-        self.id_b.append_value(names.id(pair.b)?);
+        ids.with(pair.a, |id| self.id_a.append_value(id))?;
+        ids.with(pair.b, |id| self.id_b.append_value(id))?;
         self.jaccard
             .append_option((!jaccard.is_nan()).then_some(jaccard));
         self.b_sim.append_option(score(pair.b_sim));
