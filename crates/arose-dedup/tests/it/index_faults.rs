@@ -104,7 +104,7 @@ fn apply(model: &mut Model, step: Step) {
 }
 
 fn work(folder: &Path, start: u64) {
-    // Sixteen runs, and so a merge, between two compactions.
+    // Many runs, and so merges, between two compactions.
     let index = open(folder, 2);
     for number in start.. {
         match step(number) {
