@@ -252,7 +252,8 @@ pub enum Kind {
     Deep,
     /// Names without end below the host's name.
     EndlessHosts,
-    /// A page for each [`Fault`](crate::Fault).
+    /// A page for each [`Fault`](crate::Fault), and damaged replies without end at `/noise/1`,
+    /// `/noise/2` and so on, to which nothing links.
     Broken,
     /// Files of a folder. Not for [`Config::kinds`]: folders are listed by themselves.
     Folder,

@@ -9,6 +9,8 @@ use std::time::Duration;
 use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
+use crate::random::{Random, key};
+
 /// Something a server does instead of answering properly. Each has its page,
 /// [`path`](Fault::path), on every [broken](crate::Kind::Broken) host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -291,7 +293,7 @@ impl Fault {
             }
             Fault::TypeMissing => [head_with(200, &length(page.len())), page.to_vec()].concat(),
             _ => {
-                let mut random = crate::random::Random::new(page.len() as u64);
+                let mut random = Random::new(page.len() as u64);
                 let noise: Vec<u8> = (0..4096).map(|_| random.next() as u8).collect();
                 typed(HTML, &noise)
             }
@@ -332,6 +334,28 @@ impl Fault {
             _ => [&head_with(304, &length), page].concat(),
         }
     }
+}
+
+/// A reply with damage chosen by `number`: bytes changed, cut out, doubled, cut off.
+pub(crate) fn noise(number: u64, page: &[u8]) -> Vec<Step> {
+    let mut random = Random::new(key(number, 0x6e6f_6973));
+    let mut bytes = typed(HTML, &page[..page.len().min(2000)]);
+    for _ in 0..=random.below(8) {
+        // Half of the damage is done to the head, which is where it matters.
+        let reach = [120, bytes.len() as u64][random.below(2) as usize];
+        let start = (random.below(reach) as usize).min(bytes.len());
+        let end = (start + random.below(40) as usize).min(bytes.len());
+        let piece = bytes[start..end].to_vec();
+        match random.below(8) {
+            0 => bytes.truncate(start),
+            1 | 2 => drop(bytes.drain(start..end)),
+            3 => drop(bytes.splice(start..start, piece)),
+            _ => bytes[start..end]
+                .iter_mut()
+                .for_each(|byte| *byte = random.next() as u8),
+        }
+    }
+    vec![Step::Send(bytes)]
 }
 
 fn head_with(status: u16, headers: &str) -> Vec<u8> {
@@ -418,6 +442,17 @@ mod tests {
         for (i, script) in scripts.iter().enumerate() {
             assert!(!scripts[..i].contains(script), "{:?}", Fault::ALL[i]);
         }
+    }
+
+    #[test]
+    fn noise_is_damage() {
+        let page = vec![b'x'; 3000];
+        let whole = vec![Step::Send(typed(HTML, &page[..2000]))];
+        let noises: Vec<Vec<Step>> = (0..1000).map(|number| noise(number, &page)).collect();
+        let n_whole = noises.iter().filter(|noise| **noise == whole).count();
+        assert!(n_whole < 20, "{n_whole} were left whole");
+        assert_eq!(noises[7], noise(7, &page));
+        noise(1, b"");
     }
 
     /// The bomb is a valid member, so a decoder only stops if it counts.

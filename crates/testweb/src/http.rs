@@ -15,6 +15,7 @@ pub(crate) struct Head<'a> {
     pub(crate) host: &'a str,
     pub(crate) target: &'a str,
     pub(crate) if_none_match: &'a str,
+    pub(crate) if_modified_since: &'a str,
     pub(crate) accepts_gzip: bool,
     pub(crate) then: Then,
 }
@@ -70,6 +71,7 @@ fn read_head(text: &str) -> Option<Head<'_>> {
         host: "",
         target,
         if_none_match: "",
+        if_modified_since: "",
         accepts_gzip: false,
         then: if version == "HTTP/1.1" {
             Then::Keep
@@ -101,6 +103,8 @@ impl<'a> Head<'a> {
             self.then = Then::Close;
         } else if is("if-none-match") {
             self.if_none_match = value;
+        } else if is("if-modified-since") {
+            self.if_modified_since = value;
         } else if is("accept-encoding") {
             self.accepts_gzip = value.contains("gzip");
         } else if is("content-length") || is("transfer-encoding") {
@@ -187,6 +191,7 @@ mod tests {
             host,
             target,
             if_none_match: "",
+            if_modified_since: "",
             accepts_gzip: false,
             then: Then::Keep,
         }

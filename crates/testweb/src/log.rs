@@ -1,9 +1,10 @@
 //! The log: what was asked of the server, and when.
 //!
 //! Times are monotonic, since the server started. A request *starts* when its head has been read
-//! and *ends* just before its last bytes are handed to the system. Both err in the client's favour:
-//! it sent the request earlier than we saw it and had the reply later than we sent it, so any
-//! overlap and any short gap in the log were so in truth, and none is an accident of scheduling.
+//! and *ends* just before its last bytes are handed to the system, or when a client that gave up
+//! was last seen waiting. Both err in the client's favour: it sent the request earlier than we saw
+//! it and had the reply later than we sent it, so any overlap and any short gap in the log were so
+//! in truth, and none is an accident of scheduling.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -295,10 +296,9 @@ impl Recorder {
         let now = self.now();
         let mut inner = self.lock();
         if let Store::File { out, open } = &mut inner.store {
-            let rest = std::mem::take(open).into_values();
+            let mut rest = std::mem::take(open).into_values();
             let written = rest
-                .map(|record| write_line(&Record { end: now, ..record }, out))
-                .collect::<io::Result<()>>()
+                .try_for_each(|record| write_line(&Record { end: now, ..record }, out))
                 .and_then(|()| out.flush());
             inner.fail_if(written);
         }

@@ -237,7 +237,18 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, address: Ipv4Addr) {
             },
             Parsed::Bad(status) => {
                 let reply = Reply::text(status, "not understood\n");
-                let _ = send(&shared, &stream, &reply, Method::Get, Then::Close).await;
+                let mut out = Vec::new();
+                http::push_head(
+                    &reply,
+                    Then::Close,
+                    shared.recorder.unix_seconds(),
+                    &mut out,
+                );
+                let mut progress = Progress {
+                    last: Duration::ZERO,
+                    n_bytes: 0,
+                };
+                let _ = write_all(&shared, &stream, [&out, &reply.body], &mut progress).await;
                 return;
             }
             Parsed::Whole(head, len) => (len, respond(&shared, &stream, address, &head).await),
@@ -280,13 +291,16 @@ async fn respond(shared: &Shared, stream: &TcpStream, address: Ipv4Addr, head: &
         retry_after: reply.retry_after,
         n_bytes: 0,
     });
-    let sent = match &reply.wire {
-        Wire::Script(steps) => play(shared, stream, steps).await,
-        _ => send(shared, stream, &reply, head.method, head.then).await,
+    let mut progress = Progress {
+        last: start,
+        n_bytes: 0,
     };
-    // The client may have left: what counts then is when we noticed.
-    let (end, n_bytes) = sent.unwrap_or_else(|_| (shared.recorder.now(), 0));
-    shared.recorder.end(ticket, end, n_bytes);
+    // A client that leaves is no error here: what was sent until then is on record.
+    let _ = match &reply.wire {
+        Wire::Script(steps) => play(shared, stream, steps, &mut progress).await,
+        _ => send(shared, stream, &reply, head, &mut progress).await,
+    };
+    shared.recorder.end(ticket, progress.last, progress.n_bytes);
     let then = match reply.wire {
         Wire::Script(_) => Then::Close,
         _ => head.then,
@@ -310,6 +324,7 @@ fn answer(shared: &Shared, head: &Head<'_>) -> Reply {
         host: head.host,
         target: head.target,
         if_none_match: head.if_none_match,
+        if_modified_since: head.if_modified_since,
         accepts_gzip: head.accepts_gzip,
     };
     let buffer = {
@@ -333,19 +348,24 @@ fn give_back(shared: &Shared, buffer: Vec<u8>) {
     }
 }
 
-/// When the last bytes went out, and how many there were.
-type Sent = io::Result<(Duration, u64)>;
+/// How far a reply has come.
+struct Progress {
+    /// The last moment at which bytes went out or the client was seen waiting.
+    last: Duration,
+    n_bytes: u64,
+}
 
 async fn send(
     shared: &Shared,
     stream: &TcpStream,
     reply: &Reply,
-    method: Method,
-    then: Then,
-) -> Sent {
+    request: &Head<'_>,
+    progress: &mut Progress,
+) -> io::Result<()> {
     let mut head = Vec::with_capacity(256);
-    http::push_head(reply, then, shared.recorder.unix_seconds(), &mut head);
-    let has_body = method != Method::Head && reply.status != 304;
+    let unix_seconds = shared.recorder.unix_seconds();
+    http::push_head(reply, request.then, unix_seconds, &mut head);
+    let has_body = request.method != Method::Head && reply.status != 304;
     let chunked = match reply.wire {
         Wire::Chunked => http::chunks(&reply.body),
         _ => Vec::new(),
@@ -355,75 +375,86 @@ async fn send(
         Wire::Chunked => &chunked[..],
         _ => &reply.body[..],
     };
-    write_all(shared, stream, &head, body).await
+    write_all(shared, stream, [&head, body], progress).await
 }
 
-async fn write_all(shared: &Shared, stream: &TcpStream, head: &[u8], body: &[u8]) -> Sent {
-    let total = head.len() + body.len();
+async fn write_all(
+    shared: &Shared,
+    stream: &TcpStream,
+    [head, body]: [&[u8]; 2],
+    progress: &mut Progress,
+) -> io::Result<()> {
     let mut n_sent = 0;
-    let mut last = shared.recorder.now();
-    while n_sent < total {
+    while n_sent < head.len() + body.len() {
         let slices = [
             IoSlice::new(&head[n_sent.min(head.len())..]),
             IoSlice::new(&body[n_sent.saturating_sub(head.len())..]),
         ];
         // Before the call, not after: once it returns the client may have had it for long.
-        last = shared.recorder.now();
+        let before = shared.recorder.now();
         match stream.try_write_vectored(&slices) {
-            Ok(n) => n_sent += n,
+            Ok(n) => {
+                n_sent += n;
+                progress.n_bytes += n as u64;
+                progress.last = before;
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
             Err(error) => return Err(error),
         }
     }
-    Ok((last, total as u64))
+    Ok(())
 }
 
 /// Does what a script says.
-async fn play(shared: &Shared, stream: &TcpStream, steps: &[Step]) -> Sent {
-    let mut sent = (shared.recorder.now(), 0);
+async fn play(
+    shared: &Shared,
+    stream: &TcpStream,
+    steps: &[Step],
+    progress: &mut Progress,
+) -> io::Result<()> {
     for step in steps {
-        let n_before = sent.1;
         match step {
-            Step::Send(bytes) => sent = write_all(shared, stream, bytes, &[]).await?,
+            Step::Send(bytes) => write_all(shared, stream, [bytes, &[]], progress).await?,
             Step::Repeat(bytes) => loop {
-                write_all(shared, stream, bytes, &[]).await?;
+                write_all(shared, stream, [bytes, &[]], progress).await?;
             },
             Step::Drip { bytes, every } => {
-                for byte in bytes {
-                    if let Left::Yes = wait(stream, *every).await {
-                        return Err(io::ErrorKind::ConnectionAborted.into());
-                    }
-                    sent = write_all(shared, stream, std::slice::from_ref(byte), &[]).await?;
+                for byte in bytes.chunks(1) {
+                    wait(shared, stream, *every, progress).await?;
+                    write_all(shared, stream, [byte, &[]], progress).await?;
                 }
-                sent.1 = bytes.len() as u64;
             }
-            Step::Hang => {
-                wait(stream, Duration::from_secs(3600)).await;
-                sent.0 = shared.recorder.now();
-            }
+            Step::Hang => wait(shared, stream, Duration::from_secs(3600), progress).await?,
             Step::Reset => stream.set_zero_linger()?,
         }
-        sent.1 += n_before;
     }
-    Ok(sent)
+    Ok(())
 }
 
-/// Whether the client closed the connection.
-enum Left {
-    Yes,
-    No,
-}
+/// How often a waiting client is looked at.
+const LOOK: Duration = Duration::from_millis(100);
 
-/// Waits, but not for a client that has left.
-async fn wait(stream: &TcpStream, time: Duration) -> Left {
-    let gone = async {
-        let mut ignored = Vec::new();
-        while read_more(stream, &mut ignored).await.is_ok() {
-            ignored.clear();
+/// Waits, but not for a client that has left: that is an error.
+async fn wait(
+    shared: &Shared,
+    stream: &TcpStream,
+    time: Duration,
+    progress: &mut Progress,
+) -> io::Result<()> {
+    let until = shared.recorder.now() + time;
+    let mut ignored = Vec::new();
+    let mut seen = progress.last;
+    loop {
+        let now = shared.recorder.now();
+        if now >= until {
+            return Ok(());
         }
-    };
-    match tokio::time::timeout(time, gone).await {
-        Ok(()) => Left::Yes,
-        Err(_) => Left::No,
+        let left = read_more(stream, &mut ignored);
+        match tokio::time::timeout(LOOK.min(until - now), left).await {
+            Ok(outcome) => outcome?,
+            // The look before this one: the client may have left while we were on our way here.
+            Err(_) => progress.last = std::mem::replace(&mut seen, now),
+        }
+        ignored.clear();
     }
 }

@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub target: &'a str,
     /// The header `If-None-Match`.
     pub if_none_match: &'a str,
+    /// The header `If-Modified-Since`.
+    pub if_modified_since: &'a str,
     /// Whether `Accept-Encoding` names gzip.
     pub accepts_gzip: bool,
 }
@@ -63,6 +65,8 @@ pub enum Target {
     Redirect(Redirect),
     /// A page with a fault.
     Fault(Fault),
+    /// A reply damaged at random, selected by a number: `/noise/7` on a broken host.
+    Noise(u64),
     /// A page of a trap: there is no end of them, and nothing on them.
     Trap,
     /// A file or folder of a served folder, if it is there.
@@ -240,6 +244,10 @@ impl Web {
         }
         match Fault::at(path) {
             Some(fault) if kind == Kind::Broken => Target::Fault(fault),
+            None if kind == Kind::Broken => {
+                let number = path.strip_prefix("/noise/").and_then(|n| n.parse().ok());
+                number.map_or(Target::Missing, Target::Noise)
+            }
             _ if self.is_trap(host, path, place) => Target::Trap,
             _ => Target::Missing,
         }
@@ -280,6 +288,10 @@ impl Web {
                 self.render(home, "/", moment, &mut body);
                 Reply::script(fault.status(), fault.script(&body))
             }
+            Target::Noise(number) => {
+                self.render(PageId { host, page: 0 }, "/", moment, &mut body);
+                Reply::script(0, fault::noise(number, &body))
+            }
             Target::Trap => {
                 self.render_trap(host, request.host, request.target, &mut body);
                 Reply::html(200, body)
@@ -302,7 +314,15 @@ impl Web {
         }
         let tag = self.entity_tag(id, moment);
         reply.add_header("ETag", &tag);
-        if request.if_none_match == tag {
+        let modified = self.modified(id, moment);
+        if !modified.is_empty() {
+            reply.add_header("Last-Modified", &modified);
+        }
+        let is_known = match request.if_none_match {
+            "" => !modified.is_empty() && request.if_modified_since == modified,
+            known => known == tag,
+        };
+        if is_known {
             reply.status = 304;
             return reply;
         }
@@ -312,6 +332,16 @@ impl Web {
             reply.add_header("Content-Encoding", "gzip");
         }
         reply
+    }
+
+    /// When a [changing](Kind::Changing) page last changed, a step being a day; empty for others.
+    fn modified(&self, id: PageId, moment: &Moment) -> String {
+        const FIRST_STEP: u64 = 1_767_225_600;
+        if self.host(id).kind != Kind::Changing {
+            return String::new();
+        }
+        let step = self.page_version(id, moment.version);
+        crate::http::date(FIRST_STEP + 86_400 * step)
     }
 
     fn robots_reply(&self, host: u32, path: &str) -> Option<Reply> {
@@ -356,7 +386,11 @@ impl Web {
 /// Alternately both statuses and both forms of the header.
 fn busy(moment: &Moment) -> Reply {
     const SECONDS: u16 = 2;
-    let status = if moment.n_visit % 2 == 0 { 429 } else { 503 };
+    let status = if moment.n_visit.is_multiple_of(2) {
+        429
+    } else {
+        503
+    };
     let mut reply = Reply::text(status, "come back later\n");
     reply.retry_after = SECONDS;
     let value = match status {
