@@ -5,6 +5,7 @@
 //! symbolic links are followed: documentation is full of them.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::reply::Reply;
@@ -26,6 +27,33 @@ pub(crate) fn answer(root: &Path, target: &str) -> Reply {
     }
     let index = read(&file.join("index.html"));
     index.or_else(|| list(&file)).unwrap_or_else(missing)
+}
+
+/// The paths of all files below the root that are served, in order. Links to folders are not
+/// entered, since they may lead round in circles.
+pub(crate) fn targets(root: &Path) -> io::Result<Vec<String>> {
+    let mut targets = Vec::new();
+    let mut folders = vec![(root.to_owned(), String::from("/"))];
+    while let Some((folder, prefix)) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let target = format!("{prefix}{}", escape(&name));
+            if entry.file_type()?.is_dir() {
+                folders.push((entry.path(), target + "/"));
+            } else if is_served(&entry.path()) {
+                targets.push(target);
+            }
+        }
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+fn is_served(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES)
 }
 
 fn missing() -> Reply {
@@ -76,8 +104,7 @@ fn escape(name: &str) -> String {
 }
 
 fn read(file: &Path) -> Option<Reply> {
-    let metadata = fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+    if !is_served(file) {
         return None;
     }
     let extension = file.extension().and_then(|name| name.to_str());
@@ -146,6 +173,16 @@ mod tests {
         check("/sub/", 200, "<p>I");
         check("/sub", 301, "moved");
         check("/no.html", 404, "Not found");
+    }
+
+    #[test]
+    fn what_is_listed_is_served() {
+        let folder = folder();
+        let targets = targets(folder.path()).unwrap();
+        assert_eq!(targets, ["/a%20b.html", "/sub/index.html"]);
+        for target in targets {
+            assert_eq!(answer(folder.path(), &target).status, 200);
+        }
     }
 
     #[test]

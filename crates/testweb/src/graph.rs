@@ -9,7 +9,7 @@
 //! targets from [`Popularity`](crate::random::Popularity), whose in-degrees fall as `d^-2.1`
 //! (Broder et al. 2000). One in five leaves the host.
 //!
-//! *Cost.* Some 60 ns a link.
+//! *Cost.* A draw and an eleventh power for each link, nothing kept.
 
 use crate::config::Kind;
 use crate::fault::Fault;

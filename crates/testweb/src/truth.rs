@@ -4,7 +4,8 @@
 //! so a test of this crate crawls a small web by brute force and compares.
 //!
 //! Pages are counted by [`PageId`], not by address: a page with a thousand sessions is one page,
-//! and [`Web::page_at`] says which. Traps and faults are no pages.
+//! and [`Web::page_at`] says which. Traps and faults are no pages; what a folder holds is told by
+//! [`Folder::targets`](crate::Folder::targets).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

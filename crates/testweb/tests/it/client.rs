@@ -1,10 +1,10 @@
 //! A client that hides nothing: raw bytes and how they ended.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use testweb::{Config, Kind, PageCount, Server};
+use testweb::{Config, Fault, Kind, Names, PageCount, Robots, Server};
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +17,34 @@ pub(crate) enum End {
     Enough,
 }
 
-/// How long to wait for bytes before calling it quiet.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long to wait before calling it quiet. Only what is silent for ever is waited for briefly;
+/// all else may take its time, or tests would fail on a busy machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Brief,
+    Long,
+}
+
+impl Patience {
+    const fn duration(self) -> Duration {
+        match self {
+            Patience::Brief => Duration::from_millis(200),
+            Patience::Long => Duration::from_secs(120),
+        }
+    }
+
+    /// For a host's name and a path on it.
+    pub(crate) fn with(server: &Server, host: &str, target: &str) -> Self {
+        let idx = server.web.find_host(host);
+        let own = idx.map(|idx| &server.web.hosts()[idx as usize]);
+        let is_silent = own.is_some_and(|own| {
+            own.kind == Kind::NameSilence
+                || own.robots == Robots::Silent && target == "/robots.txt"
+                || target == Fault::Silence.path()
+        });
+        if is_silent { Self::Brief } else { Self::Long }
+    }
+}
 
 /// Every kind of host, small.
 pub(crate) fn config() -> Config {
@@ -36,16 +62,23 @@ pub(crate) fn name_of(server: &Server, kind: Kind) -> String {
     found.unwrap().name.clone()
 }
 
-/// Asks and reads until the end, the first quiet moment, or `most` bytes.
+/// Asks the host's address and reads until the end, a quiet moment, or `most` bytes.
 pub(crate) fn ask(server: &Server, host: &str, request: &str, most: usize) -> (Vec<u8>, End) {
-    let host = server.web.find_host(host).unwrap();
-    let address = server.web.hosts()[host as usize].address;
-    ask_at(address, server.web.config().port, request, most)
+    let idx = server.web.find_host(host).unwrap();
+    let address = server.web.hosts()[idx as usize].address;
+    let target = request.split(' ').nth(1).unwrap_or_default();
+    let patience = Patience::with(server, host, target);
+    ask_at(
+        SocketAddrV4::new(address, server.web.config().port),
+        request,
+        most,
+        patience,
+    )
 }
 
-pub(crate) fn ask_at(address: Ipv4Addr, port: u16, request: &str, most: usize) -> (Vec<u8>, End) {
-    let mut stream = TcpStream::connect((address, port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+fn ask_at(place: SocketAddrV4, request: &str, most: usize, patience: Patience) -> (Vec<u8>, End) {
+    let mut stream = TcpStream::connect(place).unwrap();
+    stream.set_read_timeout(Some(patience.duration())).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();
     let mut chunk = [0; 1 << 16];
@@ -78,9 +111,16 @@ impl Fetched {
     }
 }
 
-/// Fetches; `None` when no whole reply came.
-pub(crate) fn fetch(address: Ipv4Addr, port: u16, host: &str, target: &str) -> Option<Fetched> {
-    let (bytes, end) = ask_at(address, port, &request(host, target), usize::MAX);
+/// Fetches from an address; `None` when no whole reply came.
+pub(crate) fn fetch(
+    server: &Server,
+    address: Ipv4Addr,
+    host: &str,
+    target: &str,
+) -> Option<Fetched> {
+    let place = SocketAddrV4::new(address, server.web.config().port);
+    let patience = Patience::with(server, host, target);
+    let (bytes, end) = ask_at(place, &request(host, target), usize::MAX, patience);
     (end == End::Closed).then(|| split(&bytes))?
 }
 
@@ -111,6 +151,10 @@ fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
 
 /// Code and last address of the answer for a name; `None` when none came.
 pub(crate) fn resolve(server: &Server, name: &str) -> Option<(u8, Option<Ipv4Addr>)> {
+    let patience = match server.control.names() {
+        Names::Silent => Patience::Brief,
+        _ => Patience::with(server, name, ""),
+    };
     let mut query = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
         query.push(label.len() as u8);
@@ -118,9 +162,7 @@ pub(crate) fn resolve(server: &Server, name: &str) -> Option<(u8, Option<Ipv4Add
     }
     query.extend([0, 0, 1, 0, 1]);
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_millis(300)))
-        .unwrap();
+    socket.set_read_timeout(Some(patience.duration())).unwrap();
     socket.send_to(&query, server.dns).unwrap();
     let mut answer = [0; 512];
     let len = socket.recv(&mut answer).ok()?;

@@ -82,7 +82,7 @@ impl Crawler<'_> {
         if refuses {
             return None;
         }
-        fetch(address?, server.web.config().port, host, target)
+        fetch(server, address?, host, target)
     }
 
     fn is_allowed(&mut self, host: &str, target: &str) -> bool {

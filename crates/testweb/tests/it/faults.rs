@@ -61,9 +61,9 @@ fn is_there(fault: Fault, seen: &Seen) -> bool {
     let is_closed = seen.end == End::Closed;
     let hex = |size: &str| usize::from_str_radix(size, 16);
     match fault {
-        // One byte within a second and a half, and no end.
-        Fault::SlowBody => seen.end == End::Enough && seen.body().len() == 1,
-        Fault::SlowHead => seen.end == End::Enough && seen.bytes == b"H",
+        // One byte as a rule; a few on a machine too busy to read each as it comes.
+        Fault::SlowBody => seen.end == End::Enough && seen.body().len() < 30,
+        Fault::SlowHead => seen.end == End::Enough && seen.bytes.len() < 30,
         Fault::Silence => seen.end == End::Quiet && seen.bytes.is_empty(),
         Fault::EndlessBody => seen.end == End::Enough && seen.header("Content-Length").is_empty(),
         Fault::Reset => seen.end == End::Reset && seen.bytes.is_empty(),

@@ -2,7 +2,7 @@
 
 use testweb::{Kind, Names, Server};
 
-use crate::client::{config, name_of, resolve};
+use crate::client::{config, fetch, name_of, resolve};
 
 #[test]
 fn names_lead_to_addresses() {
@@ -49,7 +49,6 @@ fn other_names_and_other_places() {
     server.control.move_host(0, elsewhere);
     let name = &server.web.hosts()[0].name;
     assert_eq!(resolve(&server, name), Some((0, Some(elsewhere))));
-    let port = server.web.config().port;
-    let fetched = crate::client::fetch(elsewhere, port, name, "/").unwrap();
+    let fetched = fetch(&server, elsewhere, name, "/").unwrap();
     assert_eq!(fetched.status, 200);
 }
