@@ -5,8 +5,8 @@
 //! mirrors, traps, redirects, broken servers, robots files of every kind. No page is stored; each
 //! is a function of seed, host and path, cheap enough for ten thousand pages a second on one core.
 //!
-//! - [`Config`] says what web to make, [`Web`] is that web, pure, and [`Server`] serves it over HTTP
-//!   at addresses in 127.0.0.0/8, with a name server over UDP.
+//! - [`Config`] says what web to make, [`Web`] is that web, pure, and [`Server`] serves it over
+//!   HTTP at addresses in 127.0.0.0/8, with a name server over UDP.
 //! - [`Control`] changes it while it is served: versions of pages, trouble with names.
 //! - [`log::Log`] is what was asked and when; its methods in [`judge`] say whether the asking was
 //!   polite.

@@ -9,8 +9,8 @@
 //! only every fourth from the table as it is. The other three lanes use the same table rotated by
 //! three offsets of the text's own, its topic: two texts share the frequent words and nothing else.
 //!
-//! *Cost.* One 64-bit draw and four 16-byte copies for four words. Tables: 192 KiB of words, 128 KiB
-//! of ranks, shared by all texts.
+//! *Cost.* One 64-bit draw and four 16-byte copies for four words. Tables: 192 KiB of words and
+//! 128 KiB of ranks, shared by all texts.
 //!
 //! *Not for* grammar, nor for languages without spaces.
 

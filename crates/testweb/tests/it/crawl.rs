@@ -34,6 +34,7 @@ impl Crawler<'_> {
                     queue.push_back((next, n_hops));
                 }
             }
+            assert!(seen.len() < 50_000, "the web does not end at {url}");
         }
     }
 
