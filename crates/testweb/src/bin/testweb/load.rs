@@ -52,6 +52,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         LogTo::Nothing
     };
     let server = Server::start(config)?;
+    // A thread bears its name only once it runs: a reply proves that it does.
+    fetch_home(&server.web)?;
     let cpu_before = server_seconds()?;
     let start = Instant::now();
     let deadline = start + Duration::from_secs(options.seconds);
@@ -77,6 +79,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     });
     writeln!(io::stdout().lock(), "{report}").context("cannot write the result")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn fetch_home(web: &Web) -> anyhow::Result<()> {
+    let home = &web.hosts()[0];
+    let mut stream = TcpStream::connect((home.address, web.config().port))?;
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", home.name).as_bytes())?;
+    read_reply(&mut stream, &mut Vec::new())
 }
 
 /// Time on a processor of the thread that serves.
