@@ -4,10 +4,15 @@
 //! the rest. The parts here need no network and no clock, which come in as arguments:
 //!
 //! - [`url`]: the one spelling of a URL; [`fingerprint`]: sixteen bytes that stand for it.
+//! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
 //! - [`robots`]: what a site allows, with the line that decided.
+//! - [`sitemap`]: the pages a site lists itself.
 #![forbid(unsafe_code)]
 
 mod escape;
 pub mod fingerprint;
+pub mod guard;
+mod mark;
 pub mod robots;
+pub mod sitemap;
 pub mod url;

@@ -1,6 +1,6 @@
 //! Lines into groups.
 
-use std::borrow::Cow;
+use crate::mark::without_mark;
 
 use super::extension::{RequestRate, VisitTime, parse_delay};
 use super::{MAX_BYTES, MAX_STARS, Robots, Rule, RuleKind};
@@ -8,7 +8,7 @@ use super::{MAX_BYTES, MAX_STARS, Robots, Rule, RuleKind};
 /// Reads a file as the crawler `agent`.
 pub(super) fn parse(file: &[u8], agent: &str) -> Robots {
     let (text, is_cut) = cut(file);
-    let text = decode(text);
+    let text = without_mark(text);
     let mut parser = Parser::new(agent);
     for (index, line) in lines(&text).enumerate() {
         parser.line(line, u32::try_from(index + 1).unwrap_or(u32::MAX));
@@ -25,24 +25,6 @@ fn cut(file: &[u8]) -> (&[u8], bool) {
     };
     let end = start.iter().rposition(|&byte| is_line_end(byte));
     (&start[..end.unwrap_or(0)], true)
-}
-
-/// Takes a byte order mark off, and UTF-16 into UTF-8 where the mark says so. Half a mark is one
-/// that a careless editor left, and goes too.
-fn decode(text: &[u8]) -> Cow<'_, [u8]> {
-    let wide = |units: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units = units.as_chunks::<2>().0.iter().map(|&pair| unit(pair));
-        let text: String = char::decode_utf16(units)
-            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect();
-        Cow::Owned(text.into_bytes())
-    };
-    match text {
-        [0xEF, 0xBB, 0xBF, rest @ ..] | [0xEF, 0xBB, rest @ ..] => Cow::Borrowed(rest),
-        [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
-        _ => Cow::Borrowed(text),
-    }
 }
 
 /// Lines end with CR, LF or both; an empty line is a line.

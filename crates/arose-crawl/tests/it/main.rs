@@ -7,4 +7,5 @@
 
 mod robots;
 mod shared;
+mod sitemaps;
 mod urls;
