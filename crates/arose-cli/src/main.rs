@@ -1,6 +1,7 @@
 //! The command `arose`: arguments become options, one function per command does the work.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod compare;
 mod corpus;
 mod dedup;
@@ -8,7 +9,9 @@ mod evaluate;
 mod input;
 mod output;
 mod read;
+mod robots;
 mod sketch;
+mod url;
 
 use std::io;
 use std::process::ExitCode;
@@ -34,6 +37,8 @@ enum Arguments {
     Compare(compare::Options),
     #[command(subcommand)]
     Evaluate(evaluate::Command),
+    Url(url::Options),
+    Robots(robots::Options),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +48,8 @@ fn main() -> ExitCode {
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
         Arguments::Evaluate(command) => evaluate::run(&command),
+        Arguments::Url(options) => url::run(&options),
+        Arguments::Robots(options) => robots::run(&options),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,

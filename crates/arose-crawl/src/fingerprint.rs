@@ -10,7 +10,7 @@
 //!
 //! *Cost.* 16 bytes, about 20 ns. *Error.* Among `n` URLs of one host two share a fingerprint with
 //! probability about `n^2 / 2^65`: 2.7e-6 for ten million. Where that is too much, keep the strings
-//! (`crate::seen` can). *Not for* comparing URLs that were normalised by different rules.
+//! ([`crate::seen`] can). *Not for* comparing URLs that were normalised by different rules.
 //!
 //! The lecture's own form, two MD5 sums of 128 bits, is [`Md5Halves`].
 

@@ -7,12 +7,17 @@
 //! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
 //! - [`robots`]: what a site allows, with the line that decided.
 //! - [`sitemap`]: the pages a site lists itself.
+//! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
 #![forbid(unsafe_code)]
 
+mod error;
 mod escape;
 pub mod fingerprint;
 pub mod guard;
 mod mark;
 pub mod robots;
+pub mod seen;
 pub mod sitemap;
 pub mod url;
+
+pub use error::Error;

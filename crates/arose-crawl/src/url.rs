@@ -33,10 +33,12 @@
 
 mod crumb;
 
-use ::url::{Host, ParseError, Url};
+use ::url::{Host, ParseError};
 use arose::site::{SiteKind, site};
 
 use crate::escape;
+
+pub use ::url::Url;
 
 /// The version of the rules. Fingerprints of different versions must not be compared.
 pub const VERSION: u32 = 1;

@@ -5,4 +5,5 @@
 mod faults;
 mod golden;
 mod killed;
+mod questions;
 mod tidy;

@@ -5,6 +5,7 @@
     reason = "a skipped test says so, figures are shown"
 )]
 
+mod killed;
 mod robots;
 mod shared;
 mod sitemaps;
