@@ -1,6 +1,7 @@
 //! Questions from the command line or as JSON lines on standard input, one answer each.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::io::{self, BufRead, Read, Write};
 
 use anyhow::{Context, bail, ensure};
@@ -34,10 +35,23 @@ impl Format {
         };
         written.context("cannot write the result")
     }
+
+    /// In JSON a line that cannot be answered has an answer all the same, so that lines still
+    /// correspond.
+    fn write_error(self, out: &mut impl Write, message: &str) -> anyhow::Result<()> {
+        if self.json {
+            let written = write_json(out, &json!({ "error": message }));
+            written.context("cannot write the result")?;
+        }
+        Ok(())
+    }
 }
 
 /// The longest line that is read.
 const MAX_LINE: u64 = 64 << 20;
+
+/// How many lines that cannot be answered are reported one by one.
+const MAX_REPORTS: u64 = 20;
 
 /// A JSON object, one line of the input.
 pub(crate) struct Row(Map<String, Value>);
@@ -61,7 +75,7 @@ pub(crate) fn from_standard_input<A: Answer>(
 ) -> anyhow::Result<Outcome> {
     let mut input = io::stdin().lock();
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let (mut n_lines, mut n_bad, mut number) = (0, 0, 0);
+    let (mut n_lines, mut n_bad, mut number) = (0_u64, 0, 0_u64);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -78,7 +92,9 @@ pub(crate) fn from_standard_input<A: Answer>(
             Ok(answer) => format.write(&mut out, &answer)?,
             Err(error) => {
                 n_bad += 1;
-                report(format, &mut out, &format!("line {number}: {error:#}"))?;
+                let message = format!("line {number}: {error:#}");
+                format.write_error(&mut out, &message)?;
+                report(n_bad, &message);
             }
         }
     }
@@ -94,13 +110,13 @@ pub(crate) fn from_standard_input<A: Answer>(
     })
 }
 
-fn report(format: Format, out: &mut impl Write, message: &str) -> anyhow::Result<()> {
-    if format.json {
-        let written = write_json(out, &json!({ "error": message }));
-        written.context("cannot write the result")?;
+/// The first complaints are enough to see what is wrong.
+fn report(n_bad: u64, message: &str) {
+    match n_bad.cmp(&(MAX_REPORTS + 1)) {
+        Ordering::Less => eprintln!("arose: {}", printable(message)),
+        Ordering::Equal => eprintln!("arose: more such lines follow and are only counted"),
+        Ordering::Greater => {}
     }
-    eprintln!("arose: {}", printable(message));
-    Ok(())
 }
 
 fn row(line: &[u8]) -> anyhow::Result<Row> {

@@ -109,6 +109,21 @@ fn bad_lines() {
 }
 
 #[test]
+fn many_bad_lines_are_counted() {
+    let output = ask(&["url"], &"?\n".repeat(1000));
+    assert_eq!(output.status.code(), Some(2));
+    let errors = std::str::from_utf8(&output.stderr).unwrap();
+    let last: Vec<&str> = errors.lines().skip(20).collect();
+    assert_eq!(
+        last,
+        [
+            "arose: more such lines follow and are only counted",
+            "arose: 1000 of 1000 lines could not be answered"
+        ]
+    );
+}
+
+#[test]
 fn bad_questions_about_robots() {
     for (line, message) in [
         (

@@ -31,7 +31,7 @@ fn bits(key: u128) -> impl Iterator<Item = usize> {
     let (first, step) = (hash & 0xFFFF_FFFF, hash >> 32 | 1);
     (0..N_HASHES).map(move |n| {
         let hash = (first + n * step) & 0xFFFF_FFFF;
-        (hash * N_BITS >> 32) as usize
+        ((hash * N_BITS) >> 32) as usize
     })
 }
 

@@ -77,7 +77,7 @@ fn what_was_committed_survives_and_nothing_else_is_known() {
         let n_seen = seen.len();
         // The child may have got further than it said, but only by whole commits.
         assert!(
-            n_seen >= n_committed && n_seen % N_BATCH == 0,
+            n_seen >= n_committed && n_seen.is_multiple_of(N_BATCH),
             "{n_seen} {n_committed}"
         );
         let answers = insert(&mut seen, 0..n_seen + 10);
