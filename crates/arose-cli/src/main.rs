@@ -4,7 +4,9 @@
 mod answers;
 mod compare;
 mod corpus;
+mod crawl;
 mod dedup;
+mod demo;
 mod evaluate;
 mod input;
 mod output;
@@ -32,6 +34,7 @@ use read::Outcome;
 )]
 enum Arguments {
     Dedup(Box<dedup::Options>),
+    Crawl(Box<crawl::Options>),
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
@@ -39,17 +42,20 @@ enum Arguments {
     Evaluate(evaluate::Command),
     Url(url::Options),
     Robots(robots::Options),
+    Demo(demo::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
         Arguments::Dedup(options) => dedup::run(&options),
+        Arguments::Crawl(options) => crawl::run(&options),
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
         Arguments::Evaluate(command) => evaluate::run(&command),
         Arguments::Url(options) => url::run(&options),
         Arguments::Robots(options) => robots::run(&options),
+        Arguments::Demo(options) => demo::run(&options),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,

@@ -36,6 +36,12 @@ pub enum Error {
         /// What is needed.
         expected: u64,
     },
+    /// A setting cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// A thread that reads pages has ended.
+    #[error("a thread that reads pages has failed; the crawl can be resumed")]
+    Worker,
     /// Another process uses the folder.
     #[error("`{}` is in use by another process", path.display())]
     Locked {

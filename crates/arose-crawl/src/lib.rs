@@ -10,14 +10,34 @@
 //! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
 #![forbid(unsafe_code)]
 
+pub mod address;
+mod archive;
+pub mod connect;
+mod content;
+mod crawl;
 mod error;
 mod escape;
+mod fetch;
 pub mod fingerprint;
+mod frontier;
 pub mod guard;
+mod journal;
+mod load;
 mod mark;
+mod names;
+mod page;
+pub mod resolve;
 pub mod robots;
 pub mod seen;
+pub mod settings;
 pub mod sitemap;
+pub mod stats;
 pub mod url;
+mod workers;
 
+pub use crawl::{
+    Control, Crawl, End, Priority, Seams, Seeds, Snapshot, Status, Summary, archives, crawl,
+    index_lines, is_crawl, queued_urls, status,
+};
 pub use error::Error;
+pub use settings::Settings;

@@ -112,6 +112,18 @@ impl Normalizer {
         }
     }
 
+    /// The normal form of an absolute URL on the host of another, if it is plainly normal: most
+    /// links stay on their host, whose spelling need not be looked at again.
+    pub(crate) fn normalize_beside(&self, input: &str, other: &NormalUrl) -> Option<NormalUrl> {
+        let rest = input.strip_prefix(other.origin())?;
+        let is_plain = rest.starts_with('/') && is_plain_rest(rest) && self.crumbs == Crumbs::Keep;
+        is_plain.then(|| NormalUrl {
+            text: input.to_owned(),
+            host: other.host,
+            path_start: other.path_start,
+        })
+    }
+
     /// The long way, right for every input.
     fn rewrite(&self, input: &str, base: Option<&Url>) -> Result<NormalUrl, Invalid> {
         let parsed = match base {
@@ -221,6 +233,25 @@ pub struct NormalUrl {
 }
 
 impl NormalUrl {
+    /// A URL from an origin and what follows it, both taken from a normal URL; none if they are not
+    /// even similar to that.
+    pub(crate) fn from_parts(origin: &str, rest: &str) -> Option<Self> {
+        let start = origin.find("://")? + 3;
+        let authority = &origin[start..];
+        let user = authority.rfind('@').map_or(0, |at| at + 1);
+        let host = &authority[user..];
+        let length = match host.rfind(':') {
+            Some(colon) if !host.ends_with(']') => colon,
+            _ => host.len(),
+        };
+        let is_url = length > 0 && rest.starts_with('/');
+        is_url.then(|| Self {
+            text: [origin, rest].concat(),
+            host: (start + user, start + user + length),
+            path_start: origin.len(),
+        })
+    }
+
     /// The whole URL.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -245,3 +245,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn urls_are_put_together_from_their_parts() {
+    for text in [
+        "http://h/",
+        "http://h.org:8080/a?b",
+        "https://127.0.0.1:81/x",
+        "https://[::1]:444/",
+        "http://[::1]/a:b",
+    ] {
+        let url = Normalizer::default().normalize(text, None).unwrap();
+        assert_eq!(NormalUrl::from_parts(url.origin(), url.rest()), Some(url));
+    }
+    assert_eq!(NormalUrl::from_parts("h", "/"), None);
+    assert_eq!(NormalUrl::from_parts("http://", "/"), None);
+    assert_eq!(NormalUrl::from_parts("http://h", ""), None);
+}
+
+proptest! {
+    /// The short way to the normal form of a link to the same host is the long one.
+    #[test]
+    fn links_to_the_same_host(rest in "/[a-zA-Z0-9./?%~:#-]{0,12}", port in prop::option::of(1..9999_u16)) {
+        let normalizer = Normalizer::default();
+        let origin = format!("http://127.0.0.1{}", port.map_or(String::new(), |port| format!(":{port}")));
+        let page = normalizer.normalize(&format!("{origin}/"), None).unwrap();
+        let link = format!("{}{rest}", page.origin());
+        if let Some(found) = normalizer.normalize_beside(&link, &page) {
+            prop_assert_eq!(Ok(found), normalizer.normalize(&link, None));
+        }
+    }
+}

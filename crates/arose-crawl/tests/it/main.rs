@@ -5,8 +5,12 @@
     reason = "a skipped test says so, figures are shown"
 )]
 
+mod crash;
+mod faults;
 mod killed;
 mod robots;
 mod shared;
 mod sitemaps;
+mod tls;
 mod urls;
+mod web;
