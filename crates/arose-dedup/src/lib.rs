@@ -22,6 +22,7 @@ mod plan;
 mod progress;
 mod record;
 pub mod report;
+pub mod results;
 mod scheme;
 mod sorter;
 mod stage;
