@@ -8,6 +8,8 @@ mod evaluate;
 mod input;
 mod output;
 mod read;
+mod search;
+mod serve;
 mod sketch;
 
 use std::io;
@@ -32,6 +34,8 @@ enum Arguments {
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
+    Search(search::Options),
+    Serve(serve::Options),
     #[command(subcommand)]
     Evaluate(evaluate::Command),
 }
@@ -42,6 +46,8 @@ fn main() -> ExitCode {
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
+        Arguments::Search(options) => search::run(&options),
+        Arguments::Serve(options) => serve::run(&options),
         Arguments::Evaluate(command) => evaluate::run(&command),
     };
     match result {
