@@ -13,6 +13,8 @@ mod input;
 mod output;
 mod read;
 mod robots;
+mod search;
+mod serve;
 mod sketch;
 mod url;
 
@@ -40,6 +42,8 @@ enum Arguments {
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
+    Search(search::Options),
+    Serve(serve::Options),
     #[command(subcommand)]
     Evaluate(evaluate::Command),
     Url(url::Options),
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
+        Arguments::Search(options) => search::run(&options),
+        Arguments::Serve(options) => serve::run(&options),
         Arguments::Evaluate(command) => evaluate::run(&command),
         Arguments::Url(options) => url::run(&options),
         Arguments::Robots(options) => robots::run(&options),

@@ -24,6 +24,7 @@ mod plan;
 mod progress;
 mod record;
 pub mod report;
+pub mod results;
 mod scheme;
 mod sorter;
 mod stage;
