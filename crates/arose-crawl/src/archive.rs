@@ -56,12 +56,15 @@ impl Archive {
     /// Opens the archive and cuts off what lies behind `extent`; files after it are removed.
     pub(crate) fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).context("creating", folder)?;
-        let next = [
-            warc_path(folder, extent.file + 1),
-            cdxj_path(folder, extent.file + 1),
-        ];
-        for path in next.iter().filter(|path| path.exists()) {
-            std::fs::remove_file(path).context("removing", path)?;
+        for file in extent.file + 1.. {
+            let later = [warc_path(folder, file), cdxj_path(folder, file)];
+            let mut later = later.iter().filter(|path| path.exists()).peekable();
+            if later.peek().is_none() {
+                break;
+            }
+            for path in later {
+                std::fs::remove_file(path).context("removing", path)?;
+            }
         }
         let mut archive = Self {
             folder: folder.to_owned(),
@@ -546,7 +549,7 @@ mod tests {
         for _ in 0..5 {
             archive.append(&packed).unwrap();
         }
-        assert_eq!(archive.flush().unwrap().file, 1);
+        assert!(archive.flush().unwrap().file > 1);
         drop(archive);
         let mut archive = Archive::open(folder.path(), extent, 300).unwrap();
         assert_eq!(archive.flush().unwrap(), extent);
