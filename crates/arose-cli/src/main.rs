@@ -8,6 +8,7 @@ mod crawl;
 mod dedup;
 mod demo;
 mod evaluate;
+mod index;
 mod input;
 mod output;
 mod read;
@@ -34,6 +35,7 @@ use read::Outcome;
 )]
 enum Arguments {
     Dedup(Box<dedup::Options>),
+    Index(index::Options),
     Crawl(Box<crawl::Options>),
     Read(read::Options),
     Sketch(sketch::Options),
@@ -48,6 +50,7 @@ enum Arguments {
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
         Arguments::Dedup(options) => dedup::run(&options),
+        Arguments::Index(options) => index::run(&options),
         Arguments::Crawl(options) => crawl::run(&options),
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),

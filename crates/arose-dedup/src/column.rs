@@ -5,8 +5,9 @@
 //! where the file fits its allowance and from the file otherwise, with the same result.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, IoSlice, Read, Write};
 use std::marker::PhantomData;
+use std::mem;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,72 @@ impl<T: Pod> Writer<T> {
 
     pub(crate) fn finish(mut self) -> Result<u64, Error> {
         self.file.flush().map_err(Error::io("write", &self.path))?;
+        Ok(self.n_records)
+    }
+}
+
+/// Writes records that come in lists of some length, without a copy of them.
+pub(crate) struct ListWriter<T> {
+    path: PathBuf,
+    file: File,
+    /// Lists that wait to be written together.
+    waiting: Vec<Vec<T>>,
+    n_waiting_bytes: usize,
+    n_records: u64,
+}
+
+/// Lists that are written together; the system takes no more than 1024.
+const MAX_WAITING: usize = 512;
+
+impl<T: Pod> ListWriter<T> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_owned(),
+            file: File::create(path).map_err(Error::io("create", path))?,
+            waiting: Vec::new(),
+            n_waiting_bytes: 0,
+            n_records: 0,
+        })
+    }
+
+    /// How many records were written so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.n_records
+    }
+
+    pub(crate) fn push(&mut self, records: Vec<T>) -> Result<(), Error> {
+        self.n_records += records.len() as u64;
+        self.n_waiting_bytes += size_of_val(&records[..]);
+        self.waiting.push(records);
+        if self.n_waiting_bytes < BUFFER_BYTES && self.waiting.len() < MAX_WAITING {
+            return Ok(());
+        }
+        self.write().map_err(Error::io("write", &self.path))
+    }
+
+    fn write(&mut self) -> std::io::Result<()> {
+        let lists = self.waiting.iter();
+        let mut slices: Vec<IoSlice<'_>> = lists
+            .map(|list| IoSlice::new(bytemuck::cast_slice(list)))
+            .collect();
+        let mut left = &mut slices[..];
+        let mut n_left = mem::take(&mut self.n_waiting_bytes);
+        while n_left > 0 {
+            let n_written = match self.file.write_vectored(left) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(n_written) => n_written,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            IoSlice::advance_slices(&mut left, n_written);
+            n_left -= n_written;
+        }
+        self.waiting.clear();
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+        self.write().map_err(Error::io("write", &self.path))?;
         Ok(self.n_records)
     }
 }
@@ -188,6 +255,23 @@ mod tests {
             column.read_into(50, &mut middle).unwrap();
             assert_eq!(middle, [2500, 2601, 2704]);
         }
+    }
+
+    #[test]
+    fn lists_are_written_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lists");
+        let mut writer = ListWriter::<u64>::create(&path).unwrap();
+        let mut numbers = Vec::new();
+        for n in (0..3000).chain([100_000, 0, 1]) {
+            let list: Vec<u64> = (0..n % 7 + n / 10_000).collect();
+            assert_eq!(writer.len(), numbers.len() as u64);
+            numbers.extend(&list);
+            writer.push(list).unwrap();
+        }
+        assert_eq!(writer.finish().unwrap(), numbers.len() as u64);
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes == bytemuck::cast_slice::<u64, u8>(&numbers));
     }
 
     #[test]

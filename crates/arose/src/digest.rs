@@ -34,7 +34,7 @@ impl Digest {
     #[must_use]
     pub fn of_tokens(fingerprints: &[u64]) -> Self {
         let mut hasher = Xxh3Default::new();
-        let mut buffer = [0; 1024];
+        let mut buffer = [0; 4096];
         for chunk in fingerprints.chunks(buffer.len() / 8) {
             for (bytes, fingerprint) in buffer.chunks_exact_mut(8).zip(chunk) {
                 bytes.copy_from_slice(&fingerprint.to_le_bytes());

@@ -4,6 +4,7 @@
 
 mod faults;
 mod golden;
+mod index;
 mod killed;
 mod questions;
 mod tidy;

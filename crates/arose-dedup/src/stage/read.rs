@@ -24,7 +24,7 @@ use arose_corpus::{Document, Item, Position, Warning};
 use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
 
-use crate::column::Writer;
+use crate::column::{ListWriter, Writer};
 use crate::config::Config;
 use crate::record::{DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors};
 use crate::{Error, Progress};
@@ -96,7 +96,7 @@ pub(crate) fn run(
     let mut columns = Columns::create(folder, config)?;
     for row in rows {
         match row {
-            Row::Document(row) => columns.push(&row)?,
+            Row::Document(row) => columns.push(*row)?,
             Row::Skipped(warning) => columns.skip(&warning)?,
         }
         progress.advance(1)?;
@@ -277,7 +277,7 @@ pub(crate) fn host(url: &str) -> Option<&str> {
 struct Columns {
     docs: Writer<DocRecord>,
     names: Writer<u8>,
-    tokens: Writer<u64>,
+    tokens: ListWriter<u64>,
     samples: Option<Writer<Samples>>,
     vectors: Writer<Vectors>,
     /// The source of the last document, which most often is that of the next.
@@ -297,7 +297,7 @@ impl Columns {
         Ok(Self {
             docs: Writer::create(&folder.join(DOCS))?,
             names: Writer::create(&folder.join(NAMES))?,
-            tokens: Writer::create(&folder.join(TOKENS))?,
+            tokens: ListWriter::create(&folder.join(TOKENS))?,
             samples,
             vectors: Writer::create(&folder.join(VECTORS))?,
             last: None,
@@ -307,7 +307,7 @@ impl Columns {
         })
     }
 
-    fn push(&mut self, row: &DocRow) -> Result<(), Error> {
+    fn push(&mut self, row: DocRow) -> Result<(), Error> {
         if self.docs.len() == u64::from(u32::MAX) - 1 {
             return Err(Error::TooManyDocuments);
         }
@@ -319,19 +319,18 @@ impl Columns {
             ..row.record
         };
         self.waiting = Some(record);
-        self.tokens.extend(&row.tokens)?;
         self.vectors.push(&row.vectors)?;
         if let Some(samples) = &mut self.samples {
             samples.push(&row.samples)?;
         }
-        self.push_names(row)?;
+        self.push_names(&row)?;
         let found = &mut self.found;
         found.n_docs += 1;
         found.n_tokens += row.tokens.len() as u64;
         found.text_bytes += u64::from(record.n_bytes);
         found.n_empty += u64::from(record.flags & EMPTY != 0);
         found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
-        Ok(())
+        self.tokens.push(row.tokens)
     }
 
     /// Says of the document before where the next record, at this place, begins.
