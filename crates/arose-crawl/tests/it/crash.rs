@@ -101,7 +101,9 @@ fn check_archive(folder: &Path) -> BTreeMap<String, u32> {
         match item {
             Item::Document(document) => *urls.entry(document.url.unwrap()).or_default() += 1,
             // What each file begins with.
-            Item::Skipped(warning) => assert!(warning.to_string().ends_with("warcinfo"), "{warning}"),
+            Item::Skipped(warning) => {
+                assert!(warning.to_string().ends_with("warcinfo"), "{warning}")
+            }
         }
     }
     let n_records: u32 = urls.values().sum();
