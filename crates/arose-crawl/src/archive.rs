@@ -3,8 +3,8 @@
 //! Every answer is a record of a WARC file (ISO 28500, version 1.1), a gzip member of its own, so
 //! that it can be read alone; a CDXJ line beside it says where. A duplicate is a *revisit* record:
 //! head of the answer, what it duplicates and by which rule, no body. Equal payloads have the
-//! standard profile `identical-payload-digest`; nearly equal ones [`NEAR_DUPLICATE`], and those who do
-//! not know it still read the record as what it is.
+//! standard profile `identical-payload-digest`; nearly equal ones [`NEAR_DUPLICATE`], and those who
+//! do not know it still read the record as what it is.
 //!
 //! Files only grow. How much of the last one counts is written in the journal; the rest, after a
 //! crash, is cut off. A full file is followed by the next: `00000.warc.gz`, `00001.warc.gz`.

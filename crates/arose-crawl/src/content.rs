@@ -1,13 +1,14 @@
 //! The duplicate-content checker: was this page fetched before, under another address?
 //!
-//! *Question.* A quarter of what a crawl fetches is a copy of something it has: mirrors, sessions in
-//! addresses, the same text under two headings. Which, of what, and by which rule?
+//! *Question.* A quarter of what a crawl fetches is a copy of something it has: mirrors, sessions
+//! in addresses, the same text under two headings. Which, of what, and by which rule?
 //!
-//! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the tokens),
-//! nearly equal content (features find candidates, features and simhash decide). The last two are
-//! the online index ([`arose_dedup::index`]), which keeps a sketch of every page that is no duplicate
-//! and survives the process. The first page with a content is the original of all that follow; its
-//! URL, its digest and when it came are its name there. Short pages are never near duplicates.
+//! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
+//! tokens), nearly equal content (features find candidates, features and simhash decide). The last
+//! two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page that is no
+//! duplicate and survives the process. The first page with a content is the original of all that
+//! follow; its URL, its digest and when it came are its name there. Short pages are never near
+//! duplicates.
 //!
 //! *Cost.* A sketch takes some 5 ns a byte, a page some 215 bytes on the disk. *Error.* That of the
 //! policy, which `arose evaluate` measures.
@@ -116,7 +117,8 @@ impl Contents {
 
     /// The page that this one duplicates; none if it is new, which it then is no more.
     ///
-    /// After a crash a page may be fetched again that the index knows: it is no duplicate of itself.
+    /// After a crash a page may be fetched again that the index knows: it is no duplicate of
+    /// itself.
     pub(crate) fn judge(
         &self,
         name: Name<'_>,

@@ -1,7 +1,8 @@
 //! Reading pages: from an answer to links, a verdict on its content, and a record for the archive.
 //!
-//! Everything here needs neither network nor clock nor the frontier, and most of the time of a crawl
-//! goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by input.
+//! Everything here needs neither network nor clock nor the frontier, and most of the time of a
+//! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
+//! input.
 
 use std::net::IpAddr;
 use std::sync::Arc;
