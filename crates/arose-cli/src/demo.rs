@@ -1,4 +1,5 @@
-//! `arose demo`: a synthetic web on this machine, crawled, deduplicated, and compared with the truth.
+//! `arose demo`: a synthetic web on this machine, crawled, deduplicated, and compared with the
+//! truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -16,8 +16,8 @@ use crate::read::Outcome;
 /// Shows URLs as the crawler sees them: normal form, fingerprint, site, and whether it would fetch
 /// them.
 ///
-/// Without URLs, or for `-`, reads JSON lines from standard input, each {"url": URL} with an optional
-/// "base" that relative URLs are resolved against. Other fields are ignored.
+/// Without URLs, or for `-`, reads JSON lines from standard input, each {"url": URL} with an
+/// optional "base" that relative URLs are resolved against. Other fields are ignored.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose url 'HTTP://ABC.com:80/%7Esmith/../a?#top'

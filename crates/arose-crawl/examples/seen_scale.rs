@@ -3,8 +3,8 @@
 //! `cargo run --release --example seen_scale -- FOLDER [MILLIONS] [BATCH] [SMALL]`, by default 50
 //! million new URLs in batches of 65,536. For every new URL one that is known is asked for as well:
 //! half of those were met lately on the same hosts, half at any time. Time is that of the processor
-//! (Linux), of normalising, fingerprinting and asking, without making the URLs; a window is the last
-//! million. `SMALL` sets the keys of the buffer.
+//! (Linux), of normalising, fingerprinting and asking, without making the URLs; a window is the
+//! last million. `SMALL` sets the keys of the buffer.
 #![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! Every answer is a record of a WARC file (ISO 28500, version 1.1), a gzip member of its own, so
 //! that it can be read alone; a CDXJ line beside it says where. A duplicate is a *revisit* record:
 //! head of the answer, what it duplicates and by which rule, no body. Equal payloads have the
-//! standard profile `identical-payload-digest`; nearly equal ones [`NEAR_DUPLICATE`], and those who do
-//! not know it still read the record as what it is.
+//! standard profile `identical-payload-digest`; nearly equal ones [`NEAR_DUPLICATE`], and those who
+//! do not know it still read the record as what it is.
 //!
 //! Files only grow. How much of the last one counts is written in the journal; the rest, after a
 //! crash, is cut off. A full file is followed by the next: `00000.warc.gz`, `00001.warc.gz`.
@@ -56,12 +56,15 @@ impl Archive {
     /// Opens the archive and cuts off what lies behind `extent`; files after it are removed.
     pub(crate) fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).context("creating", folder)?;
-        let next = [
-            warc_path(folder, extent.file + 1),
-            cdxj_path(folder, extent.file + 1),
-        ];
-        for path in next.iter().filter(|path| path.exists()) {
-            std::fs::remove_file(path).context("removing", path)?;
+        for file in extent.file + 1.. {
+            let later = [warc_path(folder, file), cdxj_path(folder, file)];
+            let mut later = later.iter().filter(|path| path.exists()).peekable();
+            if later.peek().is_none() {
+                break;
+            }
+            for path in later {
+                std::fs::remove_file(path).context("removing", path)?;
+            }
         }
         let mut archive = Self {
             folder: folder.to_owned(),
@@ -546,7 +549,7 @@ mod tests {
         for _ in 0..5 {
             archive.append(&packed).unwrap();
         }
-        assert_eq!(archive.flush().unwrap().file, 1);
+        assert!(archive.flush().unwrap().file > 1);
         drop(archive);
         let mut archive = Archive::open(folder.path(), extent, 300).unwrap();
         assert_eq!(archive.flush().unwrap(), extent);

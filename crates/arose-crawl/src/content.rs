@@ -1,66 +1,44 @@
 //! The duplicate-content checker: was this page fetched before, under another address?
 //!
-//! *Question.* A quarter of what a crawl fetches is a copy of something it has: mirrors, sessions in
-//! addresses, the same text under two headings. Which, of what, and by which rule?
+//! *Question.* A quarter of what a crawl fetches is a copy of something it has: mirrors, sessions
+//! in addresses, the same text under two headings. Which, of what, and by which rule?
 //!
-//! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the tokens),
-//! nearly equal content (six features find candidates, features and simhash decide, by the policy
-//! of [`arose::rule`]). The first page with a content is the original of all that follow. Short
-//! pages are never near duplicates.
+//! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
+//! tokens), nearly equal content (features find candidates, features and simhash decide). The last
+//! two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page that is no
+//! duplicate and survives the process. The first page with a content is the original of all that
+//! follow; its URL, its digest and when it came are its name there. Short pages are never near
+//! duplicates.
 //!
-//! *Cost.* A sketch takes some 5 ns a byte; a page some 300 bytes of memory. *Error.* That of the
+//! *Cost.* A sketch takes some 5 ns a byte, a page some 215 bytes on the disk. *Error.* That of the
 //! policy, which `arose evaluate` measures.
 
-use std::collections::HashMap;
-use std::num::NonZeroU16;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
-use arose::digest::{Digest, digest64};
-use arose::feature::{Features, b_sim};
-use arose::rule::{Evidence, Policy, SiteRelation, decide};
-use arose::shingle::{self, Shingler};
-use arose::simhash::Fingerprint384;
-use arose::sketch::{NarrowMinHash, Sketcher as _};
+use arose::digest::Digest;
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::payload::Page;
-
-/// Samples that six features of fourteen take.
-const N_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
-/// Selects the permutations.
-const SEED: u64 = 1;
-
-/// What is remembered of a page.
-#[derive(Debug, Clone)]
-pub(crate) struct Sketch {
-    digest: Digest,
-    site: u64,
-    is_short: bool,
-    parts: Option<([u64; 6], Fingerprint384)>,
-}
+use arose_dedup::index::{self, Index, Seen, Settings, Sketch};
 
 /// Makes sketches; its memory is used again from page to page.
 #[derive(Debug)]
 pub(crate) struct Sketcher {
     tokenizer: Tokenizer,
-    shingler: Shingler,
-    samples: NarrowMinHash,
+    sketcher: index::Sketcher,
     tokens: Tokens,
-    shingles: Vec<u64>,
 }
 
 impl Sketcher {
     pub(crate) fn new() -> Self {
         Self {
             tokenizer: Tokenizer::default(),
-            shingler: Shingler::new(shingle::DEFAULT_W),
-            samples: NarrowMinHash::new(N_SAMPLES, SEED),
+            sketcher: index::Sketcher::new(&Settings::default()),
             tokens: Tokens::default(),
-            shingles: Vec::new(),
         }
     }
 
-    /// The sketch of a page of a site.
-    pub(crate) fn page(&mut self, page: &Page, site: &str) -> Sketch {
+    /// The sketch of a page of a host.
+    pub(crate) fn page(&mut self, page: &Page, host: &str) -> Sketch {
         self.tokens.clear();
         let mut start = 0;
         for image in &page.images {
@@ -71,36 +49,14 @@ impl Sketcher {
             start = end;
         }
         self.tokens.push_text(&self.tokenizer, &page.text[start..]);
-        self.shingles.clear();
-        self.shingler
-            .shingles_into(&self.tokens.fingerprints, &mut self.shingles);
-        let parts = Fingerprint384::of(&self.tokens.fingerprints).map(|simhash| {
-            let samples = self.samples.sketch(&self.shingles);
-            let features = Features::SIX_BY_FOURTEEN.of(&samples);
-            let features = features.expect("a text with tokens has 84 samples");
-            let features = features
-                .first_chunk()
-                .copied()
-                .expect("there are six features");
-            (features, simhash)
-        });
-        Sketch {
-            digest: self.tokens.digest(),
-            site: digest64(site.as_bytes()),
-            is_short: shingle::is_short(self.tokens.len(), self.shingler.w()),
-            parts,
-        }
+        self.sketcher.sketch_of_tokens(&self.tokens, Some(host))
     }
 
     /// The sketch of something that is no text: only equal bytes make duplicates.
     pub(crate) fn bytes(&self, body: &[u8]) -> Sketch {
-        Sketch {
-            // Apart from all digests of tokens.
-            digest: Digest(Digest::of_bytes(body).0 ^ 1),
-            site: 0,
-            is_short: true,
-            parts: None,
-        }
+        // Apart from all digests of tokens.
+        let digest = Digest(Digest::of_bytes(body).0 ^ 1);
+        Sketch::compact(digest, None, true, None)
     }
 }
 
@@ -127,99 +83,131 @@ pub(crate) struct Name<'a> {
     pub(crate) date: i64,
 }
 
-/// All pages that are no duplicates. The lock is held for one question at a time.
+impl Name<'_> {
+    /// As the index keeps it.
+    fn key(&self) -> String {
+        format!("{} {} {}", self.payload, self.date, self.url)
+    }
+
+    fn parse(key: &str) -> Option<Name<'_>> {
+        let mut parts = key.splitn(3, ' ');
+        Some(Name {
+            payload: parts.next()?,
+            date: parts.next()?.parse().ok()?,
+            url: parts.next()?,
+        })
+    }
+}
+
+/// All pages that are no duplicates.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    held: Mutex<Held>,
-    policy: Policy,
+    index: Index,
 }
-
-#[derive(Debug, Default)]
-struct Held {
-    pages: Vec<(Sketch, Box<str>, Box<str>, i64)>,
-    by_digest: HashMap<Digest, u32>,
-    by_feature: HashMap<(u8, u64), Vec<u32>>,
-}
-
-/// Pages that share a feature and are looked at: a feature that more of them share is boilerplate.
-const MAX_CANDIDATES: usize = 64;
 
 impl Contents {
-    pub(crate) fn new() -> Self {
-        Self {
-            held: Mutex::default(),
-            policy: Policy::default(),
-        }
+    /// Opens the index in a folder, or makes an empty one.
+    pub(crate) fn open(folder: &Path) -> Result<Self, index::Error> {
+        let index = match Index::open(folder) {
+            Err(index::Error::NoIndex { .. }) => Index::create(folder, Settings::default()),
+            opened => opened,
+        };
+        Ok(Self { index: index? })
     }
 
     /// The page that this one duplicates; none if it is new, which it then is no more.
-    pub(crate) fn judge(&self, name: Name<'_>, sketch: &Sketch) -> Option<Original> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        match held.find(sketch, &self.policy) {
-            Some((doc, rule, similarity)) => {
-                let (_, url, payload, date) = &held.pages[doc as usize];
-                // After a crash a page may meet itself.
-                (**url != *name.url).then(|| Original {
-                    url: url.to_string(),
-                    payload: payload.to_string(),
-                    date: *date,
-                    rule,
-                    similarity,
-                })
-            }
-            None => {
-                held.insert(name, sketch);
-                None
-            }
-        }
+    ///
+    /// After a crash a page may be fetched again that the index knows: it is no duplicate of
+    /// itself.
+    pub(crate) fn judge(
+        &self,
+        name: Name<'_>,
+        sketch: &Sketch,
+    ) -> Result<Option<Original>, index::Error> {
+        let Seen::Known(matches) = self.index.query_or_insert(&name.key(), sketch)? else {
+            return Ok(None);
+        };
+        let original = matches.iter().find_map(|found| {
+            let other = Name::parse(&found.name)?;
+            (other.url != name.url).then(|| Original {
+                url: other.url.to_owned(),
+                payload: other.payload.to_owned(),
+                date: other.date,
+                rule: found.rule.as_str(),
+                similarity: found.similarity,
+            })
+        });
+        let is_itself = matches
+            .iter()
+            .any(|found| Name::parse(&found.name).is_some_and(|other| other.url == name.url));
+        Ok(original.filter(|_| !is_itself))
+    }
+
+    /// Returns when all that is known is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), index::Error> {
+        self.index.commit()
     }
 }
 
-impl Held {
-    fn find(&self, sketch: &Sketch, policy: &Policy) -> Option<(u32, &'static str, f64)> {
-        if let Some(&doc) = self.by_digest.get(&sketch.digest) {
-            return Some((doc, "exact", 1.0));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Once upon a midnight dreary, while I pondered, weak and weary, over many a \
+        quaint and curious volume of forgotten lore, while I nodded, nearly napping, suddenly there";
+
+    fn page(text: &str) -> Page {
+        Page {
+            text: text.to_owned(),
+            ..Page::default()
         }
-        let (features, simhash) = sketch.parts.as_ref()?;
-        let mut candidates: Vec<u32> = (0..)
-            .zip(features)
-            .filter_map(|(j, &feature)| self.by_feature.get(&(j, feature)))
-            .flat_map(|docs| docs.iter().take(MAX_CANDIDATES).copied())
-            .collect();
-        candidates.sort_unstable();
-        candidates.dedup();
-        candidates.into_iter().find_map(|doc| {
-            let (other, ..) = &self.pages[doc as usize];
-            let (other_features, other_simhash) = other.parts.as_ref()?;
-            let evidence = Evidence {
-                site: match sketch.site == other.site {
-                    true => SiteRelation::Same,
-                    false => SiteRelation::Different,
-                },
-                b_sim: b_sim(features, other_features) as u32,
-                c_sim: simhash.c_sim(other_simhash),
-                jaccard: None,
-                same_content: false,
-                either_short: sketch.is_short || other.is_short,
-            };
-            let rule = decide(policy, &evidence)?;
-            Some((doc, rule.as_str(), f64::from(evidence.c_sim) / 384.0))
-        })
     }
 
-    fn insert(&mut self, name: Name<'_>, sketch: &Sketch) {
-        let doc = self.pages.len() as u32;
-        self.by_digest.insert(sketch.digest, doc);
-        if let Some((features, _)) = &sketch.parts {
-            for (j, &feature) in (0..).zip(features) {
-                self.by_feature.entry((j, feature)).or_default().push(doc);
-            }
+    fn name(url: &str) -> Name<'_> {
+        Name {
+            url,
+            payload: "sha1:X",
+            date: 7,
         }
-        self.pages.push((
-            sketch.clone(),
-            name.url.into(),
-            name.payload.into(),
-            name.date,
-        ));
+    }
+
+    #[test]
+    fn originals_survive_and_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("contents");
+        let mut sketcher = Sketcher::new();
+        let sketch = sketcher.page(&page(TEXT), "h");
+        let contents = Contents::open(&path).unwrap();
+        assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
+        drop(contents);
+        let contents = Contents::open(&path).unwrap();
+        let found = contents
+            .judge(name("http://h/2"), &sketch)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (found.url.as_str(), found.date, found.rule),
+            ("http://h/1", 7, "exact")
+        );
+        // The same page once more, after a crash.
+        assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
+        let other = sketcher.page(&page("something else"), "h");
+        assert_eq!(contents.judge(name("http://h/3"), &other).unwrap(), None);
+    }
+
+    #[test]
+    fn bytes_are_not_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = Contents::open(folder.path()).unwrap();
+        let sketcher = Sketcher::new();
+        let judge = |url: &str, body: &[u8]| {
+            contents
+                .judge(name(url), &sketcher.bytes(body))
+                .unwrap()
+                .is_some()
+        };
+        assert!(!judge("http://h/1", b"one"));
+        assert!(judge("http://h/2", b"one"));
+        assert!(!judge("http://h/3", b"two"));
     }
 }

@@ -39,6 +39,9 @@ pub enum Error {
     /// A setting cannot be used.
     #[error("{0}")]
     Settings(String),
+    /// The index of contents refused or failed.
+    #[error("the index of contents")]
+    Contents(#[source] arose_dedup::index::Error),
     /// A thread that reads pages has ended.
     #[error("a thread that reads pages has failed; the crawl can be resumed")]
     Worker,

@@ -4,9 +4,9 @@
 //! that the URLs of one host lie together?
 //!
 //! *Idea.* Hash the URL in two halves: 64 bits for `scheme://host[:port]`, 64 bits for path and
-//! query (Balke & Pinto 2017). Sorted by the whole, the pages of one host are one range of keys, and
-//! the links of a page, which mostly stay on their host, touch a few neighbouring blocks. The hash
-//! is XXH3, whose output is frozen, so fingerprints may be stored.
+//! query (Balke & Pinto 2017). Sorted by the whole, the pages of one host are one range of keys,
+//! and the links of a page, which mostly stay on their host, touch a few neighbouring blocks. The
+//! hash is XXH3, whose output is frozen, so fingerprints may be stored.
 //!
 //! *Cost.* 16 bytes, about 20 ns. *Error.* Among `n` URLs of one host two share a fingerprint with
 //! probability about `n^2 / 2^65`: 2.7e-6 for ten million. Where that is too much, keep the strings

@@ -12,15 +12,15 @@
 //! site, which is kept where the pages are counted.
 //!
 //! *Cost.* Linear in the URL (`n log n` in its at most 20 segments), below a microsecond without
-//! regular expressions; those are linear too. *Not for* addresses: whether a name leads to a private
-//! network is only known when it is resolved, and is checked where the connection is made.
+//! regular expressions; those are linear too. *Not for* addresses: whether a name leads to a
+//! private network is only known when it is resolved, and is checked where the connection is made.
 //!
 //! ```
 //! use arose_crawl::guard::{Candidate, Config, Guard, Reason};
 //! use arose_crawl::url::Normalizer;
 //!
-//! let guard = Guard::new(Config { domains: vec!["example.org".to_owned()], ..Config::default() })?;
-//! let approve = |text| {
+//! let guard = Guard::new(Config { domains: vec!["example.org".to_owned()], ..Config::default()
+//! })?; let approve = |text| {
 //!     let url = Normalizer::default().normalize(text, None)?;
 //!     guard.approve(&Candidate { url: &url, link_depth: 0, robots: None })
 //! };

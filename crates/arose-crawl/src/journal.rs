@@ -15,9 +15,9 @@
 //! event   = tag number* (length bytes)?   numbers in groups of 7 bits, lowest first
 //! ```
 //!
-//! *Cost.* A URL takes its path and some five bytes, its end some six. Opening reads the whole file,
-//! some 10 million events a second. *Not for* finding a URL by name: that is what the seen set is
-//! for, which can be made again from here.
+//! *Cost.* A URL takes its path and some five bytes, its end some six. Opening reads the whole
+//! file, some 10 million events a second. *Not for* finding a URL by name: that is what the seen
+//! set is for, which can be made again from here.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,16 +1,17 @@
 //! Reading pages: from an answer to links, a verdict on its content, and a record for the archive.
 //!
-//! Everything here needs neither network nor clock nor the frontier, and most of the time of a crawl
-//! goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by input.
+//! Everything here needs neither network nor clock nor the frontier, and most of the time of a
+//! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
+//! input.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use arose::digest::digest64;
-use arose::site::{SiteKind, site};
 use arose_corpus::html::{self, Links};
 use arose_corpus::payload;
 use arose_corpus::{Limits, decode_content};
+use arose_dedup::index;
 
 use crate::archive::{Packed, Packer, Record, payload_digest};
 use crate::content::{Contents, Name, Original, Sketcher};
@@ -48,6 +49,8 @@ pub(crate) struct Report {
     pub(crate) status: u16,
     pub(crate) is_page: bool,
     pub(crate) original: Option<Original>,
+    /// What is wrong with the index of contents.
+    pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
     /// Links met a moment ago on the same site.
     pub(crate) n_known: u64,
@@ -128,6 +131,7 @@ impl Reader {
             status,
             is_page: false,
             original: None,
+            failure: None,
             links: Vec::new(),
             n_known: 0,
             counts: Counts::default(),
@@ -182,17 +186,15 @@ impl Reader {
             && !body.is_empty()
         {
             let sketch = match &page {
-                Ok(page) => self
-                    .sketcher
-                    .page(page, &site(job.url.host(), SiteKind::Registrable)),
+                Ok(page) => self.sketcher.page(page, job.url.host()),
                 Err(_) => self.sketcher.bytes(&body),
             };
-            let name = Name {
-                url,
-                payload: digest,
-                date: job.date,
-            };
-            report.original = contents.judge(name, &sketch);
+            let date = job.date;
+            let payload = digest;
+            match contents.judge(Name { url, payload, date }, &sketch) {
+                Ok(original) => report.original = original,
+                Err(error) => report.failure = Some(error),
+            }
         }
         let Ok(page) = page else { return };
         report.is_page = true;

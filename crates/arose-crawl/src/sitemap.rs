@@ -3,11 +3,11 @@
 //! *Question.* robots.txt names files that list pages, or more such files. Which URLs are in them?
 //!
 //! *Idea.* What the bytes are decides, not what the server calls them: gzip is undone, text that
-//! begins with `<` is XML, everything else is one URL a line. In XML the names of elements count and
-//! their namespace does not, since many files get it wrong: `loc` in `url` is a page, `loc` in
-//! `sitemap` another sitemap (so is the address where `loc` is forgotten), and the `link` of an `item`
-//! or `entry` is a page too, for the protocol admits RSS and Atom. The addresses of images and
-//! videos are not taken. Damaged XML gives what was read before the damage.
+//! begins with `<` is XML, everything else is one URL a line. In XML the names of elements count
+//! and their namespace does not, since many files get it wrong: `loc` in `url` is a page, `loc` in
+//! `sitemap` another sitemap (so is the address where `loc` is forgotten), and the `link` of an
+//! `item` or `entry` is a page too, for the protocol admits RSS and Atom. The addresses of images
+//! and videos are not taken. Damaged XML gives what was read before the damage.
 //!
 //! URLs are given as written, without white space around; they are normalised and judged like any
 //! link, relative to the sitemap.

@@ -1,8 +1,8 @@
 //! Statistics: how many of what.
 //!
 //! Every URL that is met is counted once, so that `discovered = queued + known + rejected` holds at
-//! all times; see [`Stats::balance`]. The counters are part of the journal and go on where they were
-//! after a crash.
+//! all times; see [`Stats::balance`]. The counters are part of the journal and go on where they
+//! were after a crash.
 
 pub use crate::fetch::Failure;
 use crate::guard::{Counts, Reason};

@@ -1,17 +1,17 @@
 //! URLs in one spelling: are these two strings the same address?
 //!
-//! *Question.* A page is linked to as `http://ABC.com/%7Esmith/`, as `http://abc.com:80/~smith/#top`
-//! and in a dozen other ways. Fetching each would waste most of a crawl. Which string stands for all
-//! of them?
+//! *Question.* A page is linked to as `http://ABC.com/%7Esmith/`, as
+//! `http://abc.com:80/~smith/#top` and in a dozen other ways. Fetching each would waste most of a
+//! crawl. Which string stands for all of them?
 //!
 //! *Idea.* Undo what RFC 3986 (section 6.2) says cannot change what is addressed, and nothing else.
 //! In this order: trim; resolve against a base; lower-case scheme and host; the host in ASCII
 //! (IDNA); no user information and no trailing dot in the host; no default or empty port; escapes
 //! of unreserved characters decoded and the others in upper case; no dot segments; `/` for an empty
 //! path; no fragment; no empty query. The last is not safe by the RFC, but empty queries are mostly
-//! left by forms and scripts; it has a switch ([`EmptyQuery`]). The characters that must be escaped,
-//! backslashes, white space inside and odd forms of IPv4 addresses are read as browsers do, by the
-//! crate `url`.
+//! left by forms and scripts; it has a switch ([`EmptyQuery`]). The characters that must be
+//! escaped, backslashes, white space inside and odd forms of IPv4 addresses are read as browsers
+//! do, by the crate `url`.
 //!
 //! *Crumbs.* Servers that track their visitors without cookies write a session into every link:
 //! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`Crumbs::Drop`] takes out those whose
@@ -21,8 +21,8 @@
 //! would be right on most sites and lose pages on the others.
 //!
 //! *Cost.* Some 30 ns for a URL that is normal already, 300 to 600 ns otherwise; memory linear in
-//! the URL. *Invariant.* Normalising a normal form changes nothing. The rules are part of every file
-//! that stores fingerprints: whoever changes a result raises [`VERSION`].
+//! the URL. *Invariant.* Normalising a normal form changes nothing. The rules are part of every
+//! file that stores fingerprints: whoever changes a result raises [`VERSION`].
 //!
 //! ```
 //! use arose_crawl::url::Normalizer;

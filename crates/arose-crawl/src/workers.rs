@@ -1,9 +1,9 @@
 //! Threads that read pages.
 //!
 //! The thread that fetches must never be late for a host, so it reads nothing itself unless told to
-//! (`machine.threads = 0`, which tests use to have time stand still meanwhile). Jobs go into a queue
-//! of bounded length that the workers empty, reports into one that the crawl empties. While the
-//! first is full no new requests are made.
+//! (`machine.threads = 0`, which tests use to have time stand still meanwhile). Jobs go into a
+//! queue of bounded length that the workers empty, reports into one that the crawl empties. While
+//! the first is full no new requests are made.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

@@ -338,6 +338,9 @@ impl Crawl {
 
     /// Takes in what was read of a page.
     pub(super) fn take_report(&mut self, report: Report) -> Result<(), Error> {
+        if let Some(failure) = report.failure {
+            return Err(Error::Contents(failure));
+        }
         self.archive.append(&report.record)?;
         self.done(report.host, report.place);
         self.stats.judge(&report.counts);

@@ -9,7 +9,8 @@
 //! One thread runs the loop, all requests and all queues, so none of them needs a lock; pages are
 //! read on others. What changes goes through the journal, and [`Crawl::commit`] makes it last: the
 //! archive first, then the journal that says how far the archive goes, then the seen set, which can
-//! be made from the journal. A crash between any two of them leaves what the next start understands.
+//! be made from the journal. A crash between any two of them leaves what the next start
+//! understands.
 //!
 //! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
 
@@ -78,7 +79,8 @@ impl Seams {
     ///
     /// # Errors
     ///
-    /// If the settings name no contact and would lead beyond loopback, or there are no name servers.
+    /// If the settings name no contact and would lead beyond loopback, or there are no name
+    /// servers.
     pub fn real(settings: &Settings) -> Result<Self, Error> {
         let addresses = match (
             settings.network.allow_private,

@@ -12,8 +12,8 @@ const TICK: Duration = Duration::from_secs(1);
 const BURST: usize = 64;
 
 impl Crawl {
-    /// Crawls until there is nothing left to do, a limit is reached, or `control` says to stop; then
-    /// waits for what is in flight and leaves a state that can be resumed.
+    /// Crawls until there is nothing left to do, a limit is reached, or `control` says to stop;
+    /// then waits for what is in flight and leaves a state that can be resumed.
     ///
     /// # Errors
     ///

@@ -57,7 +57,10 @@ impl Crawl {
         let archive = Archive::open(&archive_folder, restored.extent, settings.archive.max_file)?;
         let mut seen = Seen::open(&folder.join("seen"), seen::Config::default())?;
         restore_seen(&mut seen, &restored)?;
-        let contents = settings.duplicates.check.then(Contents::new);
+        let contents = match settings.duplicates.check {
+            true => Some(Contents::open(&folder.join("contents")).map_err(Error::Contents)?),
+            false => None,
+        };
         let fetcher = Fetcher {
             connector: Rc::clone(&seams.connector),
             tls: Tls::new(settings.network.certificates.as_deref())?,
@@ -171,6 +174,9 @@ impl Crawl {
     fn sync(&mut self) -> Result<(), Error> {
         self.archive.sync()?;
         self.journal.sync()?;
+        if let Some(contents) = &self.shared.contents {
+            contents.sync().map_err(Error::Contents)?;
+        }
         self.seen.sync()
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Written for this, because it is where a crawler spends its time and meets its enemies. An answer
 //! stays in the buffer it was read into: head and body go to the archive as they came. Whatever the
-//! bytes are, the outcome is a [`Message`] or a [`Failure`], within the limits: a head that does not
-//! end, lengths that lie, chunks that are none and bodies without end are all met in tests.
+//! bytes are, the outcome is a [`Message`] or a [`Failure`], within the limits: a head that does
+//! not end, lengths that lie, chunks that are none and bodies without end are all met in tests.
 //!
 //! Leniencies, as in browsers: lines may end without a carriage return, headers without a colon are
 //! ignored, several equal lengths are one. A body that is cut short is kept and marked.
@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use super::{Cut, Failure, Head, Limits, Message};
 use crate::connect::Stream;
 
-/// Sends a request over a connection and reads the answer; whether the connection can be used again.
+/// Sends a request over a connection and reads the answer; whether the connection can be used
+/// again.
 pub(crate) async fn exchange(
     stream: &mut dyn Stream,
     request: &[u8],

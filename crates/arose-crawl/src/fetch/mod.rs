@@ -2,12 +2,12 @@
 //!
 //! *Question.* Servers hang, lie about lengths, send without end, close in the middle, present bad
 //! certificates. What came of this request? *Idea.* Every phase has a time and every part a size
-//! ([`Limits`]); the outcome is a [`Response`], perhaps marked as cut, or a [`Failure`]. Redirects are
-//! not followed here: their targets are new URLs, and go the way of all URLs.
+//! ([`Limits`]); the outcome is a [`Response`], perhaps marked as cut, or a [`Failure`]. Redirects
+//! are not followed here: their targets are new URLs, and go the way of all URLs.
 //!
 //! Plain HTTP and what TLS negotiates down to is [`http1`], written for this; where a server offers
-//! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in a
-//! pool of bounded size ([`Idle`]).
+//! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
+//! a pool of bounded size ([`Idle`]).
 
 pub(crate) mod http1;
 mod http2;
@@ -274,8 +274,8 @@ impl Fetcher {
     /// connection if it can be used again.
     ///
     /// A kept connection that the server has closed meanwhile is not used. One that it closes while
-    /// the request is on its way is a failure: the server may have seen the request, and a second one
-    /// would come too soon.
+    /// the request is on its way is a failure: the server may have seen the request, and a second
+    /// one would come too soon.
     pub(crate) async fn fetch(
         &self,
         request: &Request,
@@ -285,7 +285,8 @@ impl Fetcher {
         let deadline = start + self.limits.whole;
         let connection = match usable(kept).await {
             Some(kept) => Ok(kept),
-            // Apart, so that a request over a kept connection does not carry the room for a handshake.
+            // Apart, so that a request over a kept connection does not carry the room for a
+            // handshake.
             None => Box::pin(self.connect(request, deadline)).await,
         };
         let outcome = match connection {

@@ -3,9 +3,9 @@
 //! A URL that is new goes to the queue of its host; the host goes to the [`Workbench`] when its
 //! address is known. Where a host is on its way, [`Stage`] says. Sites (what one owner has
 //! registered) have budgets, so that a site which makes up pages for ever cannot crowd out the
-//! others (Lee et al. 2008, IRLbot): a site is worth a few pages, and more for every other site that
-//! links to it. A host of a site that is over budget is *parked*; when nothing else is left to do
-//! all budgets double. Parked URLs wait and are never dropped.
+//! others (Lee et al. 2008, IRLbot): a site is worth a few pages, and more for every other site
+//! that links to it. A host of a site that is over budget is *parked*; when nothing else is left to
+//! do all budgets double. Parked URLs wait and are never dropped.
 //!
 //! A folder of a host whose last pages were all duplicates is *stale*: a mirror, a calendar, a maze
 //! of sessions. Its URLs are put aside, but for one a day.

@@ -1,29 +1,30 @@
 //! robots.txt: what does this site let us fetch, and how fast?
 //!
-//! *Question.* A site publishes rules for crawlers. Given the file, our name and a URL: may we fetch
-//! it, which line says so, how long must we wait between requests, and at what hours may we come?
+//! *Question.* A site publishes rules for crawlers. Given the file, our name and a URL: may we
+//! fetch it, which line says so, how long must we wait between requests, and at what hours may we
+//! come?
 //!
 //! *Idea.* RFC 9309. Lines form groups, each headed by the crawlers it is for; all groups that name
 //! us are merged, and those for `*` count only if none does. Of the rules whose pattern matches the
 //! path and query, the longest pattern decides, *Allow* before *Disallow* if they are equally long,
 //! and no match means allowed. In patterns `*` stands for anything and a final `$` for the end.
 //! Both sides are compared in one spelling: escapes of unreserved characters decoded, characters
-//! that do not belong into a URL escaped. Three extensions are read per group: [`Robots::crawl_delay`]
-//! (the longest if there are several), [`RequestRate`] and [`VisitTime`] (Conner 1996); sitemaps
-//! are listed for the whole file.
+//! that do not belong into a URL escaped. Three extensions are read per group:
+//! [`Robots::crawl_delay`] (the longest if there are several), [`RequestRate`] and [`VisitTime`]
+//! (Conner 1996); sitemaps are listed for the whole file.
 //!
 //! An extension belongs to the crawlers named so far in its group and does not end the group: after
-//! `User-agent: a`, `Crawl-delay: 5`, `User-agent: b`, `Disallow: /` the rule is for both, the delay
-//! for `a` alone. A missing colon and common misspellings of *Disallow* and *User-agent* are
+//! `User-agent: a`, `Crawl-delay: 5`, `User-agent: b`, `Disallow: /` the rule is for both, the
+//! delay for `a` alone. A missing colon and common misspellings of *Disallow* and *User-agent* are
 //! understood, since whoever wrote them wanted to be obeyed.
 //!
 //! *Names.* A name in the file ends at `/`, `*` or white space and must equal ours but for case.
 //! Digits and dots belong to it (`k2spider`, `sitecheck.internetseer.com`).
 //!
-//! *Cost.* Parsing is linear and stops at [`MAX_BYTES`]. A verdict is linear too: a rule costs at most
-//! its length, with stars (no more than [`MAX_STARS`] rules) that of the URL in addition, whatever
-//! the stars; the longest are tried first.
-//! *Not for* telling whether a page wants to be indexed (meta robots, X-Robots-Tag).
+//! *Cost.* Parsing is linear and stops at [`MAX_BYTES`]. A verdict is linear too: a rule costs at
+//! most its length, with stars (no more than [`MAX_STARS`] rules) that of the URL in addition,
+//! whatever the stars; the longest are tried first. *Not for* telling whether a page wants to be
+//! indexed (meta robots, X-Robots-Tag).
 //!
 //! *Why not a library.* `robotxt` 0.7, the best of those compared, does not say which line decided,
 //! knows neither Request-rate nor Visit-time, and differs from the agreed verdicts of the

@@ -2,8 +2,8 @@
 //!
 //! A pattern is cut at its stars. The first piece must begin the path, each further one is searched
 //! from where the one before it ended, and the leftmost find is taken: if any way to match exists,
-//! this one does. So there is no backtracking, and since the search for a piece is linear (two-way),
-//! so is the whole: pattern plus path, however many stars.
+//! this one does. So there is no backtracking, and since the search for a piece is linear
+//! (two-way), so is the whole: pattern plus path, however many stars.
 
 use std::borrow::Cow;
 

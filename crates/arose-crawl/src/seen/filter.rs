@@ -53,9 +53,9 @@ mod tests {
         assert!(keys.iter().all(|&key| may_contain(&filter, key)));
     }
 
-    /// `(1 - (1 - 1/640)^(7 * 63))^7 = 0.0077` on average over filters, a little more for the spread
-    /// of the bits set. 10,000 filters are asked for 100 keys each. Since answers of one filter hang
-    /// together, the standard error is taken from the rates of the filters.
+    /// `(1 - (1 - 1/640)^(7 * 63))^7 = 0.0077` on average over filters, a little more for the
+    /// spread of the bits set. 10,000 filters are asked for 100 keys each. Since answers of one
+    /// filter hang together, the standard error is taken from the rates of the filters.
     #[test]
     fn false_positives_are_as_rare_as_computed() {
         let mut random = SplitMix::new(2);

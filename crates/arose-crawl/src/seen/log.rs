@@ -49,8 +49,8 @@ impl Log {
         })
     }
 
-    /// Opens a log and reads its whole frames, up to one that speaks of more kept strings than there
-    /// are bytes: after a loss of power the log may be ahead of them.
+    /// Opens a log and reads its whole frames, up to one that speaks of more kept strings than
+    /// there are bytes: after a loss of power the log may be ahead of them.
     pub(super) fn open(
         path: &Path,
         width: Width,

@@ -1,8 +1,8 @@
 //! The manifest: which files are the set.
 //!
 //! A text of a few lines, replaced as a whole: written beside, brought to the disk, renamed. Until
-//! the rename the old files are the set, after it the new ones; files it does not name are left by a
-//! crash and are removed.
+//! the rename the old files are the set, after it the new ones; files it does not name are left by
+//! a crash and are removed.
 //!
 //! ```text
 //! arose-seen 1

@@ -3,30 +3,31 @@
 //! *Question.* Nine links in ten lead to pages that are already known. Each URL must come through
 //! exactly once, among billions, in bounded memory, and also after the process was killed.
 //!
-//! *Idea.* A hash set in memory ends with the memory; a B-tree on disk costs a random read and write
-//! per link. Instead, as in DRUM (Lee et al. 2008) and log-structured trees (O'Neil et al. 1996),
-//! keep the keys in *runs*: sorted immutable files. New keys gather in a buffer in memory and in a
-//! log; a full buffer is sorted and written as a run, merged with the newest runs while these are
-//! less than twice as large, so that there are few runs and each key is rewritten a few times. URLs
-//! are asked for in batches: a sorted batch meets the blocks of a run in order, many keys of one
-//! host in one block, since keys begin with the host. A filter per block tells most new keys without
-//! a look at the disk. The answer is exact all the same: a filter's yes is checked in the block.
+//! *Idea.* A hash set in memory ends with the memory; a B-tree on disk costs a random read and
+//! write per link. Instead, as in DRUM (Lee et al. 2008) and log-structured trees (O'Neil et al.
+//! 1996), keep the keys in *runs*: sorted immutable files. New keys gather in a buffer in memory
+//! and in a log; a full buffer is sorted and written as a run, merged with the newest runs while
+//! these are less than twice as large, so that there are few runs and each key is rewritten a few
+//! times. URLs are asked for in batches: a sorted batch meets the blocks of a run in order, many
+//! keys of one host in one block, since keys begin with the host. A filter per block tells most new
+//! keys without a look at the disk. The answer is exact all the same: a filter's yes is checked in
+//! the block.
 //!
 //! *Collisions.* By default the key is all that is kept, and two URLs of one fingerprint are one
-//! (see [`crate::fingerprint`] for how rarely). [`Strings::Keep`] keeps the URLs as well, and compares
-//! them when keys agree; a URL whose key is taken by another one gets a further key.
+//! (see [`crate::fingerprint`] for how rarely). [`Strings::Keep`] keeps the URLs as well, and
+//! compares them when keys agree; a URL whose key is taken by another one gets a further key.
 //!
 //! *Parameters.* [`Config::buffer_keys`], and the size of batches, which the caller chooses: large
 //! ones are cheaper each, small ones answer sooner. *Cost.* On disk 16 bytes a URL (24 and the URL
 //! itself if it is kept) and as much again while runs are merged; in memory 1.5 bytes a URL and 50
-//! bytes a key of the buffer. Time per URL grows with the logarithm of their number: `examples/seen_scale.rs`
-//! takes 0.6 µs to normalise and ask for a URL among a million and 0.75 µs among 50 million, with
-//! 0.9 GB on disk.
+//! bytes a key of the buffer. Time per URL grows with the logarithm of their number:
+//! `examples/seen_scale.rs` takes 0.6 µs to normalise and ask for a URL among a million and 0.75 µs
+//! among 50 million, with 0.9 GB on disk.
 //!
-//! *Safety.* [`Seen::commit`] makes all answers so far survive the end of the process, [`Seen::sync`]
-//! also that of the machine. Answers that were not committed are forgotten by a crash: whoever is
-//! told `New` first stores the URL and commits then, and nothing is lost. A folder is used by one
-//! process at a time.
+//! *Safety.* [`Seen::commit`] makes all answers so far survive the end of the process,
+//! [`Seen::sync`] also that of the machine. Answers that were not committed are forgotten by a
+//! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A
+//! folder is used by one process at a time.
 //!
 //! *Not for* taking URLs back: there is no removal.
 //!
@@ -207,8 +208,8 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or is damaged. Then none of the answers was given, but some URLs may
-    /// have been added; the set should be dropped without a commit.
+    /// If a file cannot be read or is damaged. Then none of the answers was given, but some URLs
+    /// may have been added; the set should be dropped without a commit.
     pub fn insert(&mut self, batch: &[Entry<'_>]) -> Result<Vec<Answer>, Error> {
         let mut answers = vec![Answer::Known; batch.len()];
         let mut probes: Vec<Probe> = (0..batch.len())

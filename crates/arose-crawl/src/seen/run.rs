@@ -9,10 +9,10 @@
 //! trailer = magic version width n_records checksum of fences and filters
 //! ```
 //!
-//! Numbers are little-endian, checksums XXH3 of 64 bits over what comes before them in the block, or
-//! over fences and filters. Fences and filters are in memory, 1.5 bytes a record; blocks are read
-//! when a key may be in them, and together with those between them where they lie close: a few keys
-//! cost a small read each, a great batch reads the run once from beginning to end.
+//! Numbers are little-endian, checksums XXH3 of 64 bits over what comes before them in the block,
+//! or over fences and filters. Fences and filters are in memory, 1.5 bytes a record; blocks are
+//! read when a key may be in them, and together with those between them where they lie close: a few
+//! keys cost a small read each, a great batch reads the run once from beginning to end.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,8 +1,8 @@
 //! Crumbs: what a server writes into links to recognise a visitor.
 //!
 //! The names are of the kind that frameworks choose, not authors of pages: a parameter called
-//! `PHPSESSID` never selects a page. Names that sometimes do, such as `sid`, `ref` or `session`, are
-//! not in the list. Case does not matter.
+//! `PHPSESSID` never selects a page. Names that sometimes do, such as `sid`, `ref` or `session`,
+//! are not in the list. Case does not matter.
 
 /// Names that carry a session or a mark of a campaign and nothing else.
 const NAMES: [&str; 24] = [

@@ -14,7 +14,8 @@ const LIMITS: Limits = Limits {
     max_body: 10_000,
 };
 
-/// What comes of an answer that is sent in pieces, a second apart, before the end of the connection.
+/// What comes of an answer that is sent in pieces, a second apart, before the end of the
+/// connection.
 fn answer(pieces: &[&[u8]], stays_open: bool) -> Result<(Message, Reuse), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
