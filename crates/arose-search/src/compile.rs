@@ -20,7 +20,8 @@ pub(crate) fn compile(query: &Query, fields: &Fields) -> Box<dyn Compiled> {
     let titles: Vec<(Occur, Box<dyn Compiled>)> = query
         .marks()
         .into_iter()
-        .map(|words| (Occur::Should, in_field(fields.title_words, words)))
+        .filter(|(part, _)| *part == Part::Text)
+        .map(|(_, words)| (Occur::Should, in_field(fields.title_words, words)))
         .collect();
     if titles.is_empty() {
         return matching;

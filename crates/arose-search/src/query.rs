@@ -94,15 +94,15 @@ impl Query {
     }
 
     /// The runs of words in texts and titles that make a document match: what to mark in it.
-    pub(crate) fn marks(&self) -> Vec<&[String]> {
+    pub(crate) fn marks(&self) -> Vec<(Part, &[String])> {
         let mut marks = Vec::new();
         self.add_marks(&mut marks);
         marks
     }
 
-    fn add_marks<'a>(&'a self, marks: &mut Vec<&'a [String]>) {
+    fn add_marks<'a>(&'a self, marks: &mut Vec<(Part, &'a [String])>) {
         match self {
-            Self::Words(Part::Text | Part::Title, words) => marks.push(words),
+            Self::Words(part @ (Part::Text | Part::Title), words) => marks.push((*part, words)),
             Self::All(parts) | Self::Any(parts) => {
                 parts.iter().for_each(|part| part.add_marks(marks));
             }
@@ -209,6 +209,10 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, QueryError> {
             }
             _ => chars.word(at)?,
         };
+        // Signs between words say nothing.
+        if matches!(&token, Token::Word(None, text) if c != '"' && words(text).is_empty()) {
+            continue;
+        }
         tokens.push((at, token));
     }
     Ok(tokens)
@@ -415,7 +419,8 @@ mod tests {
         check("NOT a", not(a.clone()));
         check("-(b c)", not(tight));
         check("a or b", All(vec![a.clone(), word("or"), b.clone()]));
-        check("a - b", "a b".parse::<Query>().map_or(a, |both| both));
+        check("a - b", All(vec![a.clone(), b.clone()]));
+        check("a & (b)", All(vec![a, b]));
     }
 
     #[test]
@@ -464,9 +469,10 @@ mod tests {
             "a site:",
             "nothing follows `site:`, at character 3 of the query",
         );
+        check_fault("?!", "a word is missing, at character 3 of the query");
         check_fault(
-            "?!",
-            "there is no letter or digit to look for, at character 1 of the query",
+            "a \"?\"",
+            "there is no letter or digit to look for, at character 3 of the query",
         );
         let long = "a ".repeat(50_000);
         check_fault(

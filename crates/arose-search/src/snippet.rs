@@ -52,7 +52,7 @@ pub fn snippet(text: &str, query: &Query) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     for (i, window) in windows.iter().enumerate() {
         if i > 0 {
-            push(&mut fragments, " … ", false);
+            push(&mut fragments, " ", false);
         }
         marked.show(window.clone(), &mut fragments);
     }
@@ -77,7 +77,7 @@ impl<'a> Marked<'a> {
         let patterns: Vec<Vec<u64>> = query
             .marks()
             .into_iter()
-            .map(|words| {
+            .map(|(_, words)| {
                 words
                     .iter()
                     .map(|word| fingerprint(word.as_bytes()))
@@ -159,7 +159,7 @@ impl<'a> Marked<'a> {
             let end = self.text.floor_char_boundary(MAX_SHOWN);
             return push(fragments, &self.text[..end], false);
         };
-        if window.start > 0 {
+        if window.start > 0 && fragments.is_empty() {
             push(fragments, "… ", false);
         }
         let is_last = window.end == self.places.len();
@@ -255,12 +255,9 @@ mod tests {
             &format!("… x x x x x [red] [rose]{} …", " x".repeat(25)),
         );
         let apart = format!("{gap}red {gap}rose {gap}");
-        let one = |word: &str| format!("… x x x x x [{word}]{} …", " x".repeat(26));
-        check(
-            &apart,
-            "rose red",
-            &format!("{} {}", one("red"), one("rose")),
-        );
+        let one = |word: &str| format!("x x x x x [{word}]{} …", " x".repeat(26));
+        let both = format!("… {} {}", one("red"), one("rose"));
+        check(&apart, "rose red", &both);
     }
 
     proptest! {

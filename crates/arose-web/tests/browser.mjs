@@ -34,7 +34,7 @@ const sample = (i, more = {}) => JSON.stringify({
 }) + "\n";
 
 const page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
-page.setDefaultTimeout(20000);
+page.setDefaultTimeout(60000);
 listen(page);
 try {
   // Search, expand, open a pair.
@@ -65,14 +65,13 @@ try {
   await page.keyboard.type("Anna");
   await page.keyboard.press("Enter");
   await page.waitForSelector("#verdict");
+  await page.waitForLoadState("load");
   const before = await rated();
-  for (const [i, key] of [..."cciucciccu"].entries()) {
-    await Promise.all([page.waitForFunction((n) => document.querySelector("progress").value === n, i + 1), page.keyboard.press(key)]);
-  }
-  await Promise.all([page.waitForFunction(() => document.querySelector("progress").value === 9), page.keyboard.press("z")]);
-  await Promise.all([page.waitForFunction(() => document.querySelector("progress").value === 10), page.keyboard.press("u")]);
+  for (const [i, key] of [..."cciucciccu"].entries()) await press(key, i + 1);
+  await press("z", 9);
+  await press("u", 10);
   await page.reload();
-  assert.equal(await page.evaluate(() => document.querySelector("progress").value), 10);
+  assert.equal(await page.evaluate(() => document.querySelector("progress")?.value), 10);
   assert.equal(await rated(), before + 10);
 
   // A table that is open changes when another rates.
@@ -80,9 +79,9 @@ try {
   assert.match(await page.textContent("h1"), /10 pairs rated/);
   const other = await browser.newPage();
   listen(other);
-  await other.goto(address + "/rate?rater=Bob");
+  await other.goto(address + "/rate?rater=Bob", { waitUntil: "load" });
   await other.keyboard.press("c");
-  await other.waitForFunction(() => document.querySelector("progress").value === 1);
+  await other.waitForFunction(() => document.querySelector("progress")?.value === 1);
   await other.close();
   await page.waitForSelector("text=Agreement");
 
@@ -109,6 +108,13 @@ try {
 }
 assert.deepEqual(complaints, []);
 console.log("all pages visited, nothing to complain about");
+
+// Presses a key and waits for the page on which so many pairs are rated, its script included.
+async function press(key, n) {
+  await page.keyboard.press(key);
+  await page.waitForFunction((n) => document.querySelector("progress")?.value === n, n);
+  await page.waitForLoadState("load");
+}
 
 async function rated() {
   const answer = await (await fetch(address + "/api/ratings")).json();

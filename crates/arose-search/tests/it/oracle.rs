@@ -17,6 +17,8 @@ pub(crate) struct Oracle {
     /// The words of title and text.
     titles: Vec<Vec<String>>,
     texts: Vec<Vec<String>>,
+    /// The words of the address.
+    urls: Vec<Vec<String>>,
 }
 
 /// One result as it should be.
@@ -51,6 +53,7 @@ impl Oracle {
         Self {
             titles: pages.iter().map(title).collect(),
             texts: pages.iter().map(|page| words(&page.text)).collect(),
+            urls: pages.iter().map(|page| words(&page.url)).collect(),
             pages: pages.to_vec(),
             details,
         }
@@ -69,7 +72,7 @@ impl Oracle {
         match query {
             Query::Words(Part::Text, phrase) => self.n_in_body(doc, phrase) > 0,
             Query::Words(Part::Title, phrase) => n_runs(self.title(doc), phrase) > 0,
-            Query::Words(Part::Url, phrase) => n_runs(&words(&page.url), phrase) > 0,
+            Query::Words(Part::Url, phrase) => n_runs(&self.urls[doc], phrase) > 0,
             Query::Site(site) => {
                 let host = page
                     .url
@@ -101,6 +104,10 @@ impl Oracle {
                 let title = |doc: usize| [self.title(doc), &[]];
                 self.bm25(doc, phrase, both) + self.bm25(doc, phrase, title)
             }
+            Query::Words(Part::Title, phrase) => {
+                self.bm25(doc, phrase, |doc| [self.title(doc), &[]])
+            }
+            Query::Words(Part::Url, phrase) => self.bm25(doc, phrase, |doc| [&self.urls[doc], &[]]),
             Query::All(parts) | Query::Any(parts) => {
                 let parts = parts.iter();
                 parts.map(|part| self.score(doc, part)).sum()
