@@ -1,7 +1,7 @@
 //! Makes the index and keeps it up to date.
 //!
-//! *Question.* A run was repeated with more input, or a crawl has gone on. How to bring the index up
-//! to date without making it anew, and without anyone ever seeing half of it?
+//! *Question.* A run was repeated with more input, or a crawl has gone on. How to bring the index
+//! up to date without making it anew, and without anyone ever seeing half of it?
 //!
 //! *Idea.* An index is a set of rows: a document with its place, content, cluster and fate. Give
 //! each a 64-bit name made of all that. Rows that should be there and are not are added, rows that

@@ -45,7 +45,8 @@ pub(crate) async fn guard(State(site): State<Shared>, request: Request, next: Ne
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
-        (REFERRER_POLICY, "no-referrer"),
+        // Stricter ones make browsers hide the origin of forms, and ratings would be refused.
+        (REFERRER_POLICY, "same-origin"),
         (
             CACHE_CONTROL,
             if is_asset { "max-age=3600" } else { "no-store" },

@@ -23,7 +23,7 @@ fn every_answer_forbids_what_is_foreign() {
             "content-security-policy: default-src 'none'",
             "x-content-type-options: nosniff",
             "x-frame-options: deny",
-            "referrer-policy: no-referrer",
+            "referrer-policy: same-origin",
         ] {
             assert!(head.contains(header), "{path}: {head}");
         }
