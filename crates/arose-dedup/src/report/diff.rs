@@ -10,8 +10,9 @@
 //! *Bounds.* Texts are foreign and may have millions of words. What is equal at both ends is
 //! skipped in linear time. The rest is compared in windows of [`WINDOW`] pieces: the changes up to
 //! the last long common run of a window are taken, and the next window starts after it. Comparing
-//! stops when there is more than anyone will read ([`Bounds`]). A window that costs much has many changes and so is the last, so the time is linear plus
-//! that of one window (about 0.2 s), and, unlike with a deadline, the result is always the same.
+//! stops when there is more than anyone will read ([`Bounds`]). A window that costs much has many
+//! changes and so is the last, so the time is linear plus that of one window (about 0.2 s), and,
+//! unlike with a deadline, the result is always the same.
 //!
 //! *Error.* A passage of more than a window that is new in the middle of one text may be shown as
 //! replacing what follows it.
