@@ -135,7 +135,7 @@ fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
     // What the crawler goes by, so that the two can be compared.
     let mut config = DedupConfig {
         policy: Policy {
-            criterion: Criterion::SITE,
+            criterion: Criterion::PUBLISHED_COMBINED,
             short: ShortPolicy::ExactOnly,
         },
         shingle: ShingleLength::uniform(shingle::DEFAULT_W),

@@ -16,9 +16,10 @@
 use std::path::Path;
 
 use arose::digest::Digest;
+use arose::rule::Criterion;
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::payload::Page;
-use arose_dedup::index::{self, Index, Seen, Settings, Sketch};
+use arose_dedup::index::{self, FeatureKeys, Index, Kind, Seen, Settings, Sketch};
 
 /// Makes sketches; its memory is used again from page to page.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Sketcher {
     pub(crate) fn new() -> Self {
         Self {
             tokenizer: Tokenizer::default(),
-            sketcher: index::Sketcher::new(&Settings::default()),
+            sketcher: index::Sketcher::new(&settings()),
             tokens: Tokens::default(),
         }
     }
@@ -57,6 +58,19 @@ impl Sketcher {
         // Apart from all digests of tokens.
         let digest = Digest(Digest::of_bytes(body).0 ^ 1);
         Sketch::compact(digest, None, true, None)
+    }
+}
+
+/// Features find what the simhash confirms. Between sites too: agreeing bits alone, which the batch
+/// job accepts there, take pages of one vocabulary for another, and finding them cost 1.2 ms a page
+/// on 2,000 hosts that share one.
+fn settings() -> Settings {
+    Settings {
+        kind: Kind::Compact {
+            criterion: Criterion::PUBLISHED_COMBINED,
+            keys: FeatureKeys::Tables,
+        },
+        ..Settings::default()
     }
 }
 
@@ -109,7 +123,7 @@ impl Contents {
     /// Opens the index in a folder, or makes an empty one.
     pub(crate) fn open(folder: &Path) -> Result<Self, index::Error> {
         let index = match Index::open(folder) {
-            Err(index::Error::NoIndex { .. }) => Index::create(folder, Settings::default()),
+            Err(index::Error::NoIndex { .. }) => Index::create(folder, settings()),
             opened => opened,
         };
         Ok(Self { index: index? })
