@@ -119,7 +119,9 @@ impl<'a> Marked<'a> {
         if let [first, second] = &windows[..]
             && first.end >= second.start
         {
-            windows = vec![first.start..second.end];
+            let joined = first.start..second.end;
+            windows.clear();
+            windows.push(joined);
         }
         windows
     }

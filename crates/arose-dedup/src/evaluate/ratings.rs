@@ -468,7 +468,7 @@ mod tests {
             jaccard: Some(0.9),
             b_sim: Some((a % 7) as u32),
             c_sim: Some(370 + a as u32),
-            sites: if a % 2 == 0 {
+            sites: if a.is_multiple_of(2) {
                 Sites::Same
             } else {
                 Sites::Different
