@@ -8,7 +8,7 @@
 //! list of changes (Myers 1986, as in `similar`), and show each with a few words around it.
 //!
 //! *Bounds.* Texts are foreign and may have millions of words. What is equal at both ends is
-//! skipped in linear time. The rest is compared in windows of [`WINDOW`] pieces: the changes up to
+//! skipped in linear time. The rest is compared in windows of 16,384 pieces: the changes up to
 //! the last long common run of a window are taken, and the next window starts after it. Comparing
 //! stops when there is more than anyone will read ([`Bounds`]). A window that costs much has many
 //! changes and so is the last, so the time is linear plus that of one window (about 0.2 s), and,
