@@ -60,15 +60,17 @@ mod reader;
 mod recent;
 mod records;
 mod run;
+mod screen;
 mod settings;
 mod sketch;
 mod state;
 mod verify;
+mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -90,6 +92,7 @@ use log::{Frame, Log};
 use manifest::{Manifest, Part};
 use merger::Merger;
 use state::{State, check_sketch};
+use writer::Writer;
 
 /// How an index is run; not part of it, and free to change from one time to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,16 +152,6 @@ struct Shared {
     merger: Merger,
 }
 
-#[derive(Debug)]
-struct Writer {
-    log: Log,
-    /// Rows known to be gone by the file that the manifest names.
-    n_dead_written: u64,
-    keys: Vec<u64>,
-    /// Locked as long as it is open.
-    _lock: File,
-}
-
 /// Documents of [`Index::insert_all`] that are written to the log at once.
 const GROUP: usize = 1024;
 
@@ -214,6 +207,8 @@ impl Index {
             log: Log::open(&log_path, manifest.log, log_bytes)?,
             n_dead_written,
             keys: Vec::new(),
+            n_inserted: 0,
+            names: None,
             _lock: lock,
         };
         let shared = Arc::new(Shared {
@@ -334,7 +329,7 @@ impl Index {
         writer.log.append(&frame)?;
         let mut state = self.shared.change()?;
         former.iter().for_each(|&row| state.dead.insert(row));
-        state.insert(name, sketch, &mut writer.keys);
+        writer.insert(&mut state, name, sketch);
         Ok(former.is_some())
     }
 
@@ -461,12 +456,15 @@ impl Shared {
             self.check_document(name, sketch)?;
             frame.insert(name, sketch);
         }
-        if let Some(name) = self.read()?.find_taken_name(documents)? {
+        let state = self.read()?;
+        writer.screen_names(&state, documents.len());
+        if let Some(name) = state.find_taken_name(documents, writer.names.as_ref())? {
             return Err(Error::Exists { name });
         }
+        drop(state);
         writer.log.append(&frame)?;
         for &(name, sketch) in documents {
-            self.change()?.insert(name, sketch, &mut writer.keys);
+            writer.insert(&mut *self.change()?, name, sketch);
         }
         Ok(())
     }

@@ -20,6 +20,12 @@ use super::sketch::Sketch;
 /// for 20 million documents of 20 keys.
 pub(super) const PREFIX_BITS: u32 = 34;
 
+/// The bits of a key that an index keeps.
+#[inline]
+pub(super) fn prefix_of(key: u64) -> u64 {
+    key >> (64 - PREFIX_BITS)
+}
+
 /// Makes keys and judges candidates.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
@@ -29,6 +35,9 @@ pub(super) struct Plan {
     pieces: Option<Pieces<6>>,
     /// One salt per table, so that equal values of different tables are different keys.
     salts: Vec<u64>,
+    /// The first key that is no name's: names have a share of the keys to themselves, so that they
+    /// stand together in every run.
+    pub(super) names_end: u64,
 }
 
 /// Tables that every index has.
@@ -39,7 +48,7 @@ const FIRST_OF_SKETCH: usize = 2;
 impl Plan {
     pub(super) fn new(settings: &Settings) -> Self {
         let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + settings.n_words().max(64);
-        Self {
+        let mut plan = Self {
             settings: *settings,
             policy: settings.policy(),
             features: settings.min_features(),
@@ -47,12 +56,20 @@ impl Plan {
                 Pieces::new(n).expect("the number of pieces follows from checked settings")
             }),
             salts: (1..=n_tables as u64).map(mix).collect(),
-        }
+            names_end: u64::MAX,
+        };
+        let mut keys = Vec::new();
+        let mut sketch = Sketch::empty();
+        sketch.words.resize(settings.n_words(), 0);
+        plan.sketch_keys(&sketch, &mut keys);
+        plan.names_end = u64::MAX / (keys.len() as u64 + 1);
+        plan
     }
 
     /// The key under which a name is found.
     pub(super) fn name_key(&self, name: &str) -> u64 {
-        self.key(NAMES, digest64(name.as_bytes()))
+        let hash = mix(digest64(name.as_bytes()) ^ self.salts[NAMES]);
+        scaled(hash, self.names_end)
     }
 
     /// Replaces `keys` by all under which a document is found.
@@ -112,7 +129,8 @@ impl Plan {
     }
 
     fn key(&self, table: usize, value: u64) -> u64 {
-        mix(value ^ self.salts[table])
+        let hash = mix(value ^ self.salts[table]);
+        self.names_end + scaled(hash, u64::MAX - self.names_end)
     }
 
     /// The scores of two sketches of this index.
@@ -163,4 +181,10 @@ impl Plan {
             _ => f64::from(evidence.c_sim) / f64::from(Fingerprint384::BITS),
         }
     }
+}
+
+/// A hash below `end`, in the order of the hashes.
+#[inline]
+fn scaled(hash: u64, end: u64) -> u64 {
+    ((u128::from(hash) * u128::from(end)) >> 64) as u64
 }

@@ -80,6 +80,12 @@ impl Recent {
         }
     }
 
+    /// Visits the prefixes of all entries up to `end`.
+    pub(super) fn for_each_prefix_up_to(&self, end: u64, visit: impl FnMut(u64)) {
+        let prefixes = self.entries.iter().map(|entry| entry.prefix());
+        prefixes.filter(|&prefix| prefix <= end).for_each(visit);
+    }
+
     /// Writes all as records and a run, and names both in the manifest.
     pub(super) fn write(
         &self,

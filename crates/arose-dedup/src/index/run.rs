@@ -36,7 +36,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::Error;
 use super::bits::{Bits, BytePacker, bits, bits_of_bytes};
 use super::file::{Allowance, Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES};
-use super::keys::PREFIX_BITS;
+use super::keys::{PREFIX_BITS, prefix_of};
 
 pub(super) use stream::{Entries, RunWriter};
 
@@ -274,7 +274,7 @@ impl Run {
     /// Where a key would be.
     #[inline]
     pub(super) fn aim(&self, key: u64) -> Option<Probe> {
-        let prefix = key >> ROW_BITS;
+        let prefix = prefix_of(key);
         let quotient = (prefix >> self.shape.low_bits()) as usize;
         let (bucket, quotient) = (quotient / BUCKET, quotient % BUCKET);
         let bounds = self.resident.directory.get(bucket..=bucket + 1)?;
@@ -368,25 +368,38 @@ impl Run {
         self.file.verify()
     }
 
+    /// Visits the prefixes of all entries up to `end`, in order, and a few more; reads no file.
+    pub(super) fn for_each_prefix_up_to(&self, end: u64, mut visit: impl FnMut(u64)) {
+        let n_buckets = (end >> (self.shape.low_bits() + BUCKET_BITS)) as usize + 1;
+        for bucket in 0..n_buckets.min(self.shape.n_buckets()) {
+            self.for_each_prefix(bucket, &mut visit);
+        }
+    }
+
     /// Appends the entries of a bucket, of which `rows` are the rows, for a run that starts `shift`
     /// rows earlier.
     fn decode_bucket(&self, bucket: usize, rows: &[u32], shift: u32, entries: &mut Vec<Entry>) {
+        let mut rows = rows.iter();
+        self.for_each_prefix(bucket, |prefix| {
+            let row = rows.next();
+            entries.extend(row.map(|row| Entry(prefix << ROW_BITS | u64::from(row + shift))));
+        });
+    }
+
+    #[inline]
+    fn for_each_prefix(&self, bucket: usize, mut visit: impl FnMut(u64)) {
         let low_bits = self.shape.low_bits();
         let blocks = &self.resident.blocks;
-        let start = self
-            .shape
-            .bucket_start(bucket, self.resident.directory[bucket]);
-        let mut lows = start + rows.len() + BUCKET;
-        let mut rows = rows.iter();
-        let mut unary = start;
+        let [first, end] = self.bucket_bounds(bucket);
+        let mut unary = self.shape.bucket_start(bucket, first as u32);
+        let mut lows = unary + (end - first) + BUCKET;
         for quotient in 0..BUCKET {
             let n = count_ones_from(blocks, unary);
             unary += n + 1;
             let high = ((bucket * BUCKET + quotient) as u64) << low_bits;
-            for row in rows.by_ref().take(n) {
-                let prefix = high | bits(blocks, lows, low_bits);
+            for _ in 0..n {
+                visit(high | bits(blocks, lows, low_bits));
                 lows += low_bits as usize;
-                entries.push(Entry(prefix << ROW_BITS | u64::from(row + shift)));
             }
         }
     }

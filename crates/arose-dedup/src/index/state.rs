@@ -16,6 +16,7 @@ use super::manifest::Manifest;
 use super::recent::Recent;
 use super::records::Records;
 use super::run::Run;
+use super::screen::Screen;
 use super::settings::Settings;
 use super::sketch::Sketch;
 
@@ -181,16 +182,20 @@ impl State {
         Ok(None)
     }
 
-    /// A name of these documents that is in the index, or that two of them have.
+    /// A name of these documents that is in the index, or that two of them have. Names that do not
+    /// pass the screen are known to be new.
     pub(super) fn find_taken_name(
         &self,
         documents: &[(&str, &Sketch)],
+        screen: Option<&Screen>,
     ) -> Result<Option<String>, Error> {
         let names = || documents.iter().map(|(name, _)| *name);
         let mut keys: Vec<u64> = names().map(|name| self.plan.name_key(name)).collect();
         // In this order the filters are read from start to end, which is kinder to the caches.
         keys.sort_unstable();
-        for row in self.candidates(&keys)? {
+        let passed = |key: &u64| screen.is_none_or(|screen| screen.may_hold(*key));
+        let likely: Vec<u64> = keys.iter().copied().filter(passed).collect();
+        for row in self.candidates(&likely)? {
             let name = self.name(row)?;
             if names().any(|other| other == name) {
                 return Ok(Some(name));

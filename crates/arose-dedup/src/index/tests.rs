@@ -604,7 +604,7 @@ fn short_documents() {
     }
 }
 
-/// Files of format 1, written by the first program that wrote any.
+/// Files of format 1.
 #[test]
 fn format_1_is_read() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-1");
