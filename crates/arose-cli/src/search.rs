@@ -1,9 +1,9 @@
 //! `arose search`: finds documents by their words, near duplicates as one.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use anyhow::Context;
 use arose_search::{
@@ -13,7 +13,7 @@ use arose_search::{
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::output::{printable, write_json};
+use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;
 
 /// Searches what `arose dedup` or `arose crawl` has written, near duplicates collapsed.
@@ -40,7 +40,7 @@ pub(crate) struct Options {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// What to look for; several words may be given as several arguments.
-    #[arg(required = true, value_name = "QUERY", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
     /// Results to show.
     #[arg(short, long, value_name = "N", default_value_t = 10)]
@@ -107,7 +107,7 @@ pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
         arose_search::remove(folder)?;
     }
     let progress = Progress::default();
-    let updated = watch(&progress, || {
+    let updated = watch(line_of(&progress), || {
         arose_search::update(folder, &Config::default(), &progress)
     })?;
     tell(&updated);
@@ -130,52 +130,31 @@ fn tell(updated: &Updated) {
     }
 }
 
-/// Runs `work` while another thread tells how far it is.
-fn watch<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
-    let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| tell_progress(progress, &is_done));
-        let result = work();
-        is_done.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        result
-    })
+/// Says how much is indexed, and at which rate.
+fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
+    let begin = Instant::now();
+    move || {
+        let n = progress.n_documents.load(Relaxed);
+        let megabytes = progress.text_bytes.load(Relaxed) as f64 / 1e6;
+        let rate = megabytes / begin.elapsed().as_secs_f64().max(0.001);
+        format!("indexing: {n} documents, {megabytes:.0} MB, {rate:.1} MB a second")
+    }
 }
 
-fn tell_progress(progress: &Progress, is_done: &AtomicBool) {
-    let is_terminal = io::stderr().is_terminal();
-    let pause = Duration::from_millis(if is_terminal { 200 } else { 10_000 });
-    let begin = Instant::now();
-    loop {
-        std::thread::park_timeout(pause);
-        if is_done.load(Ordering::Relaxed) {
-            break;
-        }
-        let n = progress.n_documents.load(Ordering::Relaxed);
-        let megabytes = progress.text_bytes.load(Ordering::Relaxed) as f64 / 1e6;
-        let rate = megabytes / begin.elapsed().as_secs_f64().max(0.001);
-        let line = format!("indexing: {n} documents, {megabytes:.0} MB, {rate:.1} MB a second");
-        match is_terminal {
-            true => eprint!("\r\x1b[K{line}"),
-            false => eprintln!("{line}"),
-        }
-    }
-    if is_terminal {
-        eprint!("\r\x1b[K");
+fn plural(n: u64) -> &'static str {
+    match n {
+        1 => "",
+        _ => "s",
     }
 }
 
 fn write_text(out: &mut impl Write, results: &Results, offset: usize) -> io::Result<()> {
     let (n_documents, n_results) = (results.n_documents, results.n_results);
-    let documents = if n_documents == 1 {
-        "document"
-    } else {
-        "documents"
-    };
-    match n_documents == n_results {
-        true => writeln!(out, "{n_documents} {documents}")?,
-        false => writeln!(out, "{n_documents} {documents} in {n_results} results")?,
+    write!(out, "{n_documents} document{}", plural(n_documents))?;
+    if n_documents != n_results {
+        write!(out, " in {n_results} result{}", plural(n_results))?;
     }
+    writeln!(out)?;
     for (number, hit) in (offset + 1..).zip(&results.hits) {
         write_hit(out, number, hit)?;
     }

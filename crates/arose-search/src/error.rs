@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// The folder is none that can be searched.
     #[error(
-        "`{}` holds neither a run of `arose dedup` nor web archives; name the folder given to `-o`",
+        "`{}` is no folder with a run of `arose dedup` or web archives; name the one given to `-o`",
         path.display()
     )]
     OtherKind {

@@ -42,8 +42,12 @@ impl Folder {
     ///
     /// If it is not there, holds nothing that can be searched, or a damaged run.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let entries = fs::read_dir(path).map_err(Error::io("open the folder", path))?;
-        drop(entries);
+        if path.is_file() {
+            return Err(Error::OtherKind {
+                path: path.to_owned(),
+            });
+        }
+        fs::read_dir(path).map_err(Error::io("open the folder", path))?;
         let kind = match path.join("documents.parquet").exists() {
             true => Kind::Run(Box::new(Summary::open(&path.join("summary.json"))?)),
             false => Kind::Archives(archives(path)?),

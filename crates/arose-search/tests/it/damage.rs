@@ -30,7 +30,10 @@ fn another_kind_of_folder_is_named() {
     fs::write(folder.path().join("notes.txt"), "nothing").unwrap();
     let error = Folder::open(folder.path()).unwrap_err();
     assert!(matches!(error, Error::OtherKind { .. }));
-    assert!(error.to_string().contains("neither a run"), "{error}");
+    assert!(
+        error.to_string().contains("is no folder with a run"),
+        "{error}"
+    );
     assert!(Folder::open(&folder.path().join("missing")).is_err());
     fs::write(folder.path().join("documents.parquet"), "nonsense").unwrap();
     fs::write(folder.path().join("summary.json"), "{}").unwrap();
