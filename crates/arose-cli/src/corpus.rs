@@ -29,21 +29,28 @@ pub(crate) struct Reading {
     threads: Option<NonZeroUsize>,
 }
 
+/// How the text of a web page is taken.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ModeName {
+pub(crate) enum ModeName {
     Henzinger,
     Content,
     Plain,
 }
 
-impl Reading {
-    pub(crate) fn config(&self) -> Config {
-        let mut config = Config::default();
-        config.html.mode = match self.mode {
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
             ModeName::Henzinger => Mode::Henzinger,
             ModeName::Content => Mode::Content,
             ModeName::Plain => Mode::Plain,
-        };
+        }
+    }
+}
+
+impl Reading {
+    pub(crate) fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.html.mode = self.mode.into();
         config.statuses = match self.success {
             true => Statuses::Success,
             false => Statuses::Any,

@@ -1,9 +1,8 @@
 //! `arose dedup`: finds the duplicates in files and keeps one of each group.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -16,7 +15,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::corpus;
-use crate::output::{printable, write_json};
+use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;
 
 /// Finds exact and near duplicates in files and keeps one document of each group.
@@ -175,7 +174,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         false => Start::Resume,
     };
     let progress = Progress::default();
-    let summary = watch(&progress, || {
+    let summary = watch(line_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -316,40 +315,15 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `work` while another thread tells how far it is.
-fn watch<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
-    let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| tell_progress(progress, &is_done));
-        let result = work();
-        is_done.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        result
-    })
-}
-
-fn tell_progress(progress: &Progress, is_done: &AtomicBool) {
-    let is_terminal = io::stderr().is_terminal();
-    let pause = Duration::from_millis(if is_terminal { 200 } else { 10_000 });
+/// Says where a run is, with the rate of the stage it is in.
+fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
     let mut stage = (progress.look().stage, Instant::now());
-    loop {
-        std::thread::park_timeout(pause);
-        if is_done.load(Ordering::Relaxed) {
-            break;
-        }
+    move || {
         let now = progress.look();
         if now.stage != stage.0 {
             stage = (now.stage, Instant::now());
         }
-        let line = progress_line(&now, stage.1.elapsed());
-        if is_terminal {
-            eprint!("\r\x1b[K{line}");
-        } else {
-            eprintln!("{line}");
-        }
-    }
-    if is_terminal {
-        eprint!("\r\x1b[K");
+        progress_line(&now, stage.1.elapsed())
     }
 }
 

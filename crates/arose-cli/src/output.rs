@@ -1,6 +1,8 @@
 //! How results look on a terminal and in JSON.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -31,4 +33,35 @@ pub(crate) fn printable(text: &str) -> String {
             }
         })
         .collect()
+}
+
+/// Runs `work` while another thread says now and then how far it is: on a terminal in one line that
+/// is written over, elsewhere in a line every ten seconds.
+pub(crate) fn watch<T>(line: impl FnMut() -> String + Send, work: impl FnOnce() -> T) -> T {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| tell_progress(line, &is_done));
+        let result = work();
+        is_done.store(true, Ordering::Relaxed);
+        watcher.thread().unpark();
+        result
+    })
+}
+
+fn tell_progress(mut line: impl FnMut() -> String, is_done: &AtomicBool) {
+    let is_terminal = io::stderr().is_terminal();
+    let pause = Duration::from_millis(if is_terminal { 200 } else { 10_000 });
+    loop {
+        std::thread::park_timeout(pause);
+        if is_done.load(Ordering::Relaxed) {
+            break;
+        }
+        match is_terminal {
+            true => eprint!("\r\x1b[K{}", line()),
+            false => eprintln!("{}", line()),
+        }
+    }
+    if is_terminal {
+        eprint!("\r\x1b[K");
+    }
 }

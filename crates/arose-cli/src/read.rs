@@ -1,16 +1,16 @@
 //! `arose read`: the documents of archives, tables and folders, as the program sees them.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use arose_corpus::html::{self, Links, Mode};
-use arose_corpus::{Config, Counts, Document, Item, Statuses, Warning};
+use arose_corpus::html::Links;
+use arose_corpus::{Config, Counts, Document, Item, Warning};
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::corpus::Reading;
 use crate::output::{printable, write_json};
 
 /// Reads documents out of archives, tables and folders, and prints them.
@@ -38,24 +38,8 @@ pub(crate) struct Options {
     /// What to print of each document.
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// How the text of a web page is taken.
-    #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
-    mode: ModeName,
-    /// Fields or columns that hold the text, before the usual guesses.
-    #[arg(long, value_name = "NAME")]
-    text_field: Vec<String>,
-    /// Fields or columns that hold the id, before the usual guesses.
-    #[arg(long, value_name = "NAME")]
-    id_field: Vec<String>,
-    /// Fields or columns that hold the address, before the usual guesses.
-    #[arg(long, value_name = "NAME")]
-    url_field: Vec<String>,
-    /// Takes only responses of status 200 to 299 out of archives.
-    #[arg(long)]
-    success: bool,
-    /// Worker threads; the output is the same for any number. [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    reading: Reading,
     /// Reports at most this many warnings one by one; all are counted.
     #[arg(long, value_name = "N", default_value_t = 20)]
     warnings: u64,
@@ -69,24 +53,6 @@ enum Format {
     Text,
     /// A JSON object with the address and the links of each web page.
     Links,
-}
-
-/// How the text of a web page is taken.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ModeName {
-    Henzinger,
-    Content,
-    Plain,
-}
-
-impl From<ModeName> for Mode {
-    fn from(name: ModeName) -> Self {
-        match name {
-            ModeName::Henzinger => Mode::Henzinger,
-            ModeName::Content => Mode::Content,
-            ModeName::Plain => Mode::Plain,
-        }
-    }
 }
 
 /// What a run found.
@@ -144,26 +110,10 @@ impl Part {
 }
 
 fn config(options: &Options) -> Config {
-    let mut config = Config::default();
-    config.html = html::Config {
-        mode: options.mode.into(),
-        links: if options.format == Format::Links {
-            Links::Collect
-        } else {
-            Links::Skip
-        },
-        ..html::Config::default()
-    };
-    config.statuses = if options.success {
-        Statuses::Success
-    } else {
-        Statuses::Any
-    };
-    config.threads = options.threads.unwrap_or(config.threads);
-    let fields = &mut config.fields;
-    fields.text.splice(..0, options.text_field.iter().cloned());
-    fields.id.splice(..0, options.id_field.iter().cloned());
-    fields.url.splice(..0, options.url_field.iter().cloned());
+    let mut config = options.reading.config();
+    if options.format == Format::Links {
+        config.html.links = Links::Collect;
+    }
     config
 }
 

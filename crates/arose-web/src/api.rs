@@ -1,6 +1,6 @@
 //! The same answers as JSON. `assets/openapi.json` describes them.
 
-use arose_dedup::evaluate::ratings::{Row, Tables};
+use arose_dedup::evaluate::ratings::Tables;
 use arose_dedup::results::{Detail, details};
 use arose_search::{Hit, Query as Search, Request};
 use axum::Json;
@@ -9,8 +9,6 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use arose::judgement::{Tally, Verdict};
 
 use crate::answer::Refusal;
 use crate::catalog::Sort;
@@ -200,54 +198,9 @@ pub(crate) async fn ratings(State(site): State<Shared>) -> Response {
     answer(&site, |site| {
         let run = site.run()?;
         let tables = Tables::new(&run.ratings.lines(), &run.sample.population);
-        Ok(tables_as_json(&tables))
+        Ok(tables.to_json())
     })
     .await
-}
-
-fn tables_as_json(tables: &Tables) -> Value {
-    let rows = |rows: &[Row]| -> Vec<Value> {
-        let rows = rows.iter();
-        rows.map(
-            |row| json!({ "name": row.name, "found": row.n_found, "rated": tally(&row.tally) }),
-        )
-        .collect()
-    };
-    let agreements = tables.agreements.iter().map(|agreement| {
-        json!({
-            "raters": [agreement.raters.0, agreement.raters.1],
-            "pairs": agreement.n_pairs,
-            "agreed": agreement.n_agreed,
-            "kappa": agreement.kappa,
-        })
-    });
-    json!({
-        "all": tally(&tables.all),
-        "precision": tables.precision(),
-        "by_b_sim": rows(&tables.by_b),
-        "by_c_sim": rows(&tables.by_c),
-        "by_sites": rows(&tables.by_sites),
-        "raters": tables.raters.iter().map(|(name, own)| json!({ "rater": name, "rated": tally(own) }))
-            .collect::<Vec<_>>(),
-        "agreement": agreements.collect::<Vec<_>>(),
-    })
-}
-
-fn tally(tally: &Tally) -> Value {
-    let share = |verdict: Verdict| {
-        let interval = tally.interval(verdict);
-        json!({
-            "pairs": tally.count(verdict),
-            "share": tally.share(verdict),
-            "interval": [interval.low, interval.high],
-        })
-    };
-    json!({
-        "pairs": tally.total(),
-        "correct": share(Verdict::Correct),
-        "incorrect": share(Verdict::Incorrect),
-        "undecided": share(Verdict::Undecided),
-    })
 }
 
 pub(crate) async fn crawl(State(site): State<Shared>) -> Response {

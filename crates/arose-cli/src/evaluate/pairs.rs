@@ -14,8 +14,9 @@ use arose_dedup::evaluate::pairs::{self, Agreement, DIFFERENCES, PolicyRow, Stud
 use serde_json::{Value, json};
 
 use super::share;
+use crate::corpus::ModeName;
 use crate::output::{printable, write_json};
-use crate::read::{ModeName, Outcome};
+use crate::read::Outcome;
 
 /// Judges every policy by pairs whose truth is known.
 ///

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use arose::judgement::{Tally, Verdict};
-use arose_dedup::evaluate::ratings::{Population, Ratings, Row, Tables};
+use arose_dedup::evaluate::ratings::{Population, Ratings, Tables};
 use arose_dedup::report;
 use arose_dedup::results::Summary;
-use serde_json::{Value, json};
 
 use super::share;
 use crate::output::{printable, write_json};
@@ -44,7 +43,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let tables = Tables::new(&lines, &Population::of_run(folder)?);
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match options.json {
-        true => write_json(&mut out, &as_json(&tables)),
+        true => write_json(&mut out, &tables.to_json()),
         false => write_text(&mut out, &tables),
     };
     written
@@ -118,47 +117,4 @@ fn write_row(
         )?;
     }
     writeln!(out)
-}
-
-fn as_json(tables: &Tables) -> Value {
-    let rows = |rows: &[Row]| -> Vec<Value> {
-        let rows = rows.iter();
-        rows.map(
-            |row| json!({ "name": row.name, "found": row.n_found, "rated": counts(&row.tally) }),
-        )
-        .collect()
-    };
-    let agreements = tables.agreements.iter().map(|agreement| {
-        json!({
-            "raters": [agreement.raters.0, agreement.raters.1],
-            "pairs": agreement.n_pairs,
-            "agreed": agreement.n_agreed,
-            "kappa": agreement.kappa,
-        })
-    });
-    json!({
-        "all": counts(&tables.all),
-        "precision": tables.precision(),
-        "by_b_sim": rows(&tables.by_b),
-        "by_c_sim": rows(&tables.by_c),
-        "by_sites": rows(&tables.by_sites),
-        "agreement": agreements.collect::<Vec<_>>(),
-    })
-}
-
-fn counts(tally: &Tally) -> Value {
-    let one = |verdict: Verdict| {
-        let interval = tally.interval(verdict);
-        json!({
-            "pairs": tally.count(verdict),
-            "share": tally.share(verdict),
-            "interval": [interval.low, interval.high],
-        })
-    };
-    json!({
-        "pairs": tally.total(),
-        "correct": one(Verdict::Correct),
-        "incorrect": one(Verdict::Incorrect),
-        "undecided": one(Verdict::Undecided),
-    })
 }

@@ -25,6 +25,7 @@ use std::sync::{Mutex, PoisonError};
 
 use arose::judgement::{C_SIM_BINS, Tally, Verdict, kappa};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Error;
 
@@ -397,6 +398,54 @@ impl Tables {
         }
         arose::judgement::weighted_mean(shares)
     }
+
+    /// The tables for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let rows = |rows: &[Row]| -> Vec<Value> {
+            let rows = rows.iter().map(|row| {
+                json!({ "name": row.name, "found": row.n_found, "rated": tally_to_json(&row.tally) })
+            });
+            rows.collect()
+        };
+        let raters = self.raters.iter();
+        let raters =
+            raters.map(|(name, own)| json!({ "rater": name, "rated": tally_to_json(own) }));
+        let agreements = self.agreements.iter().map(|agreement| {
+            json!({
+                "raters": [agreement.raters.0, agreement.raters.1],
+                "pairs": agreement.n_pairs,
+                "agreed": agreement.n_agreed,
+                "kappa": agreement.kappa,
+            })
+        });
+        json!({
+            "all": tally_to_json(&self.all),
+            "precision": self.precision(),
+            "by_b_sim": rows(&self.by_b),
+            "by_c_sim": rows(&self.by_c),
+            "by_sites": rows(&self.by_sites),
+            "raters": raters.collect::<Vec<_>>(),
+            "agreement": agreements.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn tally_to_json(tally: &Tally) -> Value {
+    let share = |verdict: Verdict| {
+        let interval = tally.interval(verdict);
+        json!({
+            "pairs": tally.count(verdict),
+            "share": tally.share(verdict),
+            "interval": [interval.low, interval.high],
+        })
+    };
+    json!({
+        "pairs": tally.total(),
+        "correct": share(Verdict::Correct),
+        "incorrect": share(Verdict::Incorrect),
+        "undecided": share(Verdict::Undecided),
+    })
 }
 
 fn tally(judged: &[(&Rating, Verdict)], belongs: impl Fn(&Rating) -> bool) -> Tally {
