@@ -25,6 +25,7 @@ use sha1::{Digest as _, Sha1};
 use crate::content::Original;
 use crate::error::{Context, Error};
 use crate::fetch::Cut;
+use crate::journal::Event;
 
 /// The profile of revisit records for near duplicates.
 const NEAR_DUPLICATE: &str = "urn:arose:revisit:near-duplicate";
@@ -50,6 +51,26 @@ pub(crate) struct Extent {
     pub(crate) file: u64,
     pub(crate) bytes: u64,
     pub(crate) index_bytes: u64,
+}
+
+impl Extent {
+    /// As the journal has it.
+    pub(crate) fn event(self) -> Event<'static> {
+        Event::Archive {
+            file: self.file,
+            bytes: self.bytes,
+            index_bytes: self.index_bytes,
+        }
+    }
+
+    /// As the journal has it for robots.txt files.
+    pub(crate) fn robots_event(self) -> Event<'static> {
+        Event::RobotsArchive {
+            file: self.file,
+            bytes: self.bytes,
+            index_bytes: self.index_bytes,
+        }
+    }
 }
 
 impl Archive {
@@ -90,7 +111,7 @@ impl Archive {
         }
         let offset = self.records.end();
         if let Some(line) = &record.line {
-            let length = record.bytes.len();
+            let length = record.n_indexed;
             let place = format!(
                 "\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": \"{}\"}}\n",
                 warc_name(self.file)
@@ -220,14 +241,25 @@ pub(crate) struct Record<'a> {
     pub(crate) original: Option<&'a Original>,
     /// Whether the body of a duplicate is written all the same.
     pub(crate) store_duplicates: bool,
+    /// What was asked, if that is to be written too.
+    pub(crate) request: Option<&'a [u8]>,
 }
 
 /// A record ready to be appended.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
     bytes: Vec<u8>,
+    /// The first of the bytes: the answer, which the index knows.
+    n_indexed: usize,
     /// The line of the index up to where the place goes.
     line: Option<String>,
+}
+
+impl Packed {
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Record<'_> {
@@ -289,10 +321,30 @@ impl Record<'_> {
             body,
             b"\r\n\r\n",
         ];
+        let mut bytes = packer.pack(&parts);
+        let n_indexed = bytes.len();
+        if let Some(request) = self.request {
+            bytes.extend(self.pack_request(request, &id, &date, packer));
+        }
         Packed {
-            bytes: packer.pack(&parts),
+            bytes,
+            n_indexed,
             line: Some(self.line(&date, is_revisit)),
         }
+    }
+
+    /// A record of the request for the record `answer`.
+    fn pack_request(&self, bytes: &[u8], answer: &str, date: &str, packer: &mut Packer) -> Vec<u8> {
+        let id = record_id(answer.as_bytes(), bytes.len() as u64);
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <{id}>\r\nWARC-Date: {date}\r\n\
+             WARC-Target-URI: {}\r\nWARC-IP-Address: {}\r\nWARC-Concurrent-To: <{answer}>\r\n\
+             Content-Type: application/http; msgtype=request\r\nContent-Length: {}\r\n\r\n",
+            self.url,
+            self.address,
+            bytes.len()
+        );
+        packer.pack(&[head.as_bytes(), bytes, b"\r\n\r\n"])
     }
 
     /// `org,example)/path 20240518015810 {"url": …, ` and so on, without the place.
@@ -441,6 +493,7 @@ mod tests {
         cut: None,
         original: None,
         store_duplicates: false,
+        request: None,
     };
 
     fn unpack(bytes: &[u8]) -> Vec<u8> {
@@ -537,6 +590,32 @@ mod tests {
             let member = &bytes[number("offset")..][..number("length")];
             assert!(unpack(member).starts_with(b"WARC/1.1\r\nWARC-Type: response"));
         }
+    }
+
+    /// The request follows its answer and names it; the index speaks of the answer alone.
+    #[test]
+    fn requests_stand_beside_their_answers() {
+        let with = Record {
+            request: Some(b"GET / HTTP/1.1\r\n\r\n"),
+            ..RECORD
+        };
+        let packed = with.pack(&mut Packer::new(1));
+        let alone = RECORD.pack(&mut Packer::new(1));
+        assert_eq!(packed.bytes[..packed.n_indexed], alone.bytes);
+        let answer = text(&RECORD);
+        let request = String::from_utf8(unpack(&packed.bytes[packed.n_indexed..])).unwrap();
+        let id = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("WARC-Record-ID: "))
+            .unwrap();
+        assert!(
+            request.contains(&format!("\r\nWARC-Concurrent-To: {id}\r\n")),
+            "{request}"
+        );
+        assert!(
+            request.ends_with("\r\n\r\nGET / HTTP/1.1\r\n\r\n\r\n\r\n"),
+            "{request}"
+        );
     }
 
     #[test]

@@ -3,11 +3,16 @@
 //! *Question.* The queue of a crawl outlives the process and may hold more URLs than memory. After
 //! a kill at any moment no URL may be lost, and queue, archive and seen set must agree.
 //!
-//! *Idea.* One file that only grows. Whatever changes is an [`Event`]; the events of a second or so
-//! are one *frame*, which is written at once and counts wholly or not at all. A frame also says how
-//! long the archive was, so what the archive has beyond that is cut off after a crash. A queued URL
-//! is in memory only as the place of its event, eight bytes; its text is read back when its turn
-//! comes. Reading the file from the beginning restores the queues.
+//! *Idea.* One file that grows at its end. Whatever changes is an [`Event`]; the events of a second
+//! or so are one *frame*, which is written at once and counts wholly or not at all. A frame also
+//! says how long the archive was, so what the archive has beyond that is cut off after a crash. A
+//! queued URL is in memory only as the place of its event, eight bytes; its text is read back when
+//! its turn comes. Reading the file from the beginning restores the queues.
+//!
+//! When most of the file is about URLs that are done, a [successor](Journal::successor) with the rest
+//! is written beside it and takes its place by being renamed: until then the old one counts,
+//! afterwards the new one. So the file is never larger than some multiple of what is queued, and
+//! opening never takes longer than reading that.
 //!
 //! ```text
 //! journal = magic version frame*
@@ -17,7 +22,7 @@
 //!
 //! *Cost.* A URL takes its path and some five bytes, its end some six. Opening reads the whole
 //! file, some 10 million events a second. *Not for* finding a URL by name: that is what the seen
-//! set is for, which can be made again from here.
+//! set is for.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -28,7 +33,7 @@ use arose::digest::digest64;
 use crate::error::{Context, Error};
 
 const MAGIC: &[u8; 8] = b"arosejrn";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const PREAMBLE: u64 = 16;
 const FRAME_HEAD: u64 = 16;
 
@@ -63,6 +68,23 @@ pub(crate) enum Event<'b> {
     Counters(&'b [u8]),
     /// The crawl was left in good order: nothing was in flight.
     Closed,
+    /// What a host's robots.txt says to us, as a file for everybody, and when it was read, in
+    /// seconds since 1970.
+    Rules {
+        host: HostId,
+        date: u64,
+        text: &'b str,
+    },
+    /// A host's robots.txt cannot be had since then, in seconds since 1970; 0 if it can again.
+    Unreachable { host: HostId, since: u64 },
+    /// So many pages of a host's site were fetched.
+    Pages { host: HostId, n: u64 },
+    /// As [`Event::Archive`], of the archive of robots.txt files.
+    RobotsArchive {
+        file: u64,
+        bytes: u64,
+        index_bytes: u64,
+    },
 }
 
 /// A queued URL.
@@ -109,9 +131,11 @@ impl Journal {
         path: &Path,
         mut apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(path).context("opening", path)?;
+        let unfinished = new_path(path);
+        if unfinished.exists() {
+            std::fs::remove_file(&unfinished).context("removing", &unfinished)?;
+        }
+        let file = open_file(path)?;
         let length = file.metadata().context("reading", path)?.len();
         if length < PREAMBLE {
             write_preamble(&file, path)?;
@@ -126,11 +150,56 @@ impl Journal {
         })
     }
 
+    /// How long the file is.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// Hands every event that is written, with its place, to `apply`.
+    pub(crate) fn replay(
+        &self,
+        apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        replay(&self.file, &self.path, apply).map(|_| ())
+    }
+
+    /// An empty journal beside this one, to [take its place](Self::give_way).
+    pub(crate) fn successor(&self) -> Result<Self, Error> {
+        let path = new_path(&self.path);
+        let file = open_file(&path)?;
+        file.set_len(0).context("cutting", &path)?;
+        write_preamble(&file, &path)?;
+        Ok(Self {
+            path,
+            file,
+            end: PREAMBLE,
+            frame: vec![0; FRAME_HEAD as usize],
+        })
+    }
+
+    /// Becomes its successor, whose places count from now on. Before that all of it is on the disk.
+    pub(crate) fn give_way(&mut self, mut successor: Self) -> Result<(), Error> {
+        successor.write()?;
+        successor.sync()?;
+        std::fs::rename(&successor.path, &self.path).context("replacing", &self.path)?;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.context("writing", folder)?;
+        successor.path.clone_from(&self.path);
+        *self = successor;
+        Ok(())
+    }
+
     /// Adds an event to the next frame; returns its place.
     pub(crate) fn push(&mut self, event: Event<'_>) -> Place {
-        let place = self.end + self.frame.len() as u64;
+        let place = self.next_place();
         event.write(&mut self.frame);
         place
+    }
+
+    /// The place that the next event will have.
+    pub(crate) fn next_place(&self) -> Place {
+        self.end + self.frame.len() as u64
     }
 
     /// Bytes that wait to be written.
@@ -229,6 +298,17 @@ fn is_url(bytes: &[u8]) -> bool {
     matches!(Reader { bytes, at: 0 }.event(), Some(Event::Url(_)))
 }
 
+/// Where the successor of a journal is written.
+fn new_path(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+fn open_file(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    options.open(path).context("opening", path)
+}
+
 fn write_preamble(file: &File, path: &Path) -> Result<(), Error> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -315,6 +395,16 @@ impl Event<'_> {
             } => put(7, &[file, bytes, index_bytes], None),
             Event::Counters(bytes) => put(8, &[], Some(bytes)),
             Event::Closed => put(9, &[], None),
+            Event::Rules { host, date, text } => {
+                put(10, &[host.into(), date], Some(text.as_bytes()));
+            }
+            Event::Unreachable { host, since } => put(11, &[host.into(), since], None),
+            Event::Pages { host, n } => put(12, &[host.into(), n], None),
+            Event::RobotsArchive {
+                file,
+                bytes,
+                index_bytes,
+            } => put(13, &[file, bytes, index_bytes], None),
         }
     }
 }
@@ -363,6 +453,24 @@ impl<'b> Reader<'b> {
             },
             8 => Event::Counters(self.slice()?),
             9 => Event::Closed,
+            10 => Event::Rules {
+                host: self.host()?,
+                date: self.number()?,
+                text: self.text()?,
+            },
+            11 => Event::Unreachable {
+                host: self.host()?,
+                since: self.number()?,
+            },
+            12 => Event::Pages {
+                host: self.host()?,
+                n: self.number()?,
+            },
+            13 => Event::RobotsArchive {
+                file: self.number()?,
+                bytes: self.number()?,
+                index_bytes: self.number()?,
+            },
             _ => return None,
         })
     }
@@ -429,7 +537,7 @@ mod tests {
         rest: "/a?b",
     };
 
-    const EVENTS: [Event<'static>; 9] = [
+    const EVENTS: [Event<'static>; 13] = [
         Event::Host("http://h:8080"),
         Event::Url(URL),
         Event::Done {
@@ -455,6 +563,18 @@ mod tests {
         },
         Event::Counters(&[1, 2, 3]),
         Event::Closed,
+        Event::Rules {
+            host: 2,
+            date: 1 << 31,
+            text: "User-agent: *\nDisallow: /\n",
+        },
+        Event::Unreachable { host: 2, since: 7 },
+        Event::Pages { host: 2, n: 9 },
+        Event::RobotsArchive {
+            file: 1,
+            bytes: 2,
+            index_bytes: 3,
+        },
     ];
 
     /// All events as they would be written in Rust.
@@ -507,6 +627,30 @@ mod tests {
         assert_eq!(found, places);
     }
 
+    /// Until it is renamed a successor does not count, and then it alone does.
+    #[test]
+    fn a_successor_takes_the_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = replay(&path);
+        journal.push(Event::Host("http://a"));
+        journal.push(Event::Closed);
+        journal.write().unwrap();
+        let mut successor = journal.successor().unwrap();
+        successor.push(Event::Host("http://a"));
+        successor.write().unwrap();
+        assert_eq!(replay(&path).1.len(), 2);
+        assert!(!new_path(&path).exists());
+        let mut successor = journal.successor().unwrap();
+        successor.push(Event::Host("http://a"));
+        let place = successor.push(Event::Url(URL));
+        journal.give_way(successor).unwrap();
+        assert_eq!(journal.read(place, &mut Vec::new()).unwrap(), URL);
+        journal.push(Event::Closed);
+        journal.write().unwrap();
+        assert_eq!(replay(&path).1.len(), 3);
+    }
+
     /// However short a crash cuts the file, whole frames count and others do not.
     #[test]
     fn a_cut_journal_keeps_its_whole_frames() {
@@ -538,8 +682,8 @@ mod tests {
         let open = || Journal::open(&path, |_, _| Ok(())).unwrap_err().to_string();
         std::fs::write(&path, [7; 40]).unwrap();
         assert!(open().contains("no journal"));
-        std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
-        assert!(open().contains("version 2, not 1"));
+        std::fs::write(&path, b"arosejrn\x03\0\0\0\0\0\0\0").unwrap();
+        assert!(open().contains("version 3, not 2"));
     }
 
     proptest! {

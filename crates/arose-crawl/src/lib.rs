@@ -31,6 +31,7 @@ pub mod robots;
 pub mod seen;
 pub mod settings;
 pub mod sitemap;
+mod statistics;
 pub mod stats;
 pub mod url;
 mod workers;

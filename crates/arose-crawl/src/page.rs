@@ -15,19 +15,23 @@ use arose_dedup::index;
 
 use crate::archive::{Packed, Packer, Record, payload_digest};
 use crate::content::{Contents, Name, Original, Sketcher};
-use crate::fetch::{Head, Message};
+use crate::fetch::{Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
 use crate::guard::{Candidate, Counts, Guard};
-use crate::journal::{HostId, Kind, Place};
+use crate::journal::{HostId, Kind};
 use crate::settings::Settings;
 use crate::sitemap;
 use crate::url::{NormalUrl, Normalizer, Url};
+
+/// Stands for a queued URL while it is fetched and read.
+pub(crate) type Ticket = u64;
 
 /// An answer to be read.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) host: HostId,
-    pub(crate) place: Place,
+    /// The queued URL that it answers; none for a robots.txt, which is archived and no more.
+    pub(crate) ticket: Option<Ticket>,
     pub(crate) url: NormalUrl,
     pub(crate) kind: Kind,
     pub(crate) depth: u32,
@@ -42,7 +46,7 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) host: HostId,
-    pub(crate) place: Place,
+    pub(crate) ticket: Option<Ticket>,
     pub(crate) rest: String,
     pub(crate) depth: u32,
     pub(crate) n_redirects: u8,
@@ -84,6 +88,7 @@ pub(crate) struct Reader {
     sketcher: Sketcher,
     html: html::Config,
     limits: Limits,
+    user_agent: String,
     /// Hashes of links met lately, each at its own place: most links of a page were on the page
     /// before, and are spared the rest.
     recent: Vec<u64>,
@@ -110,6 +115,7 @@ impl Reader {
                 expansion: settings.fetch.max_expansion as u64,
                 ..Limits::default()
             },
+            user_agent: settings.user_agent(),
             recent: vec![0; N_RECENT],
             shared,
         }
@@ -124,7 +130,7 @@ impl Reader {
         let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
         let mut report = Report {
             host: job.host,
-            place: job.place,
+            ticket: job.ticket,
             rest: job.url.rest().to_owned(),
             depth: job.depth,
             n_redirects: job.n_redirects,
@@ -139,6 +145,7 @@ impl Reader {
         };
         let payload = payload_digest(message.body());
         match status {
+            _ if job.ticket.is_none() => {}
             200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(&job, &mut report),
             200..=299 => self.read_page(&job, head, &payload, &mut report),
             300..=399 => {
@@ -156,6 +163,14 @@ impl Reader {
             .next()
             .unwrap_or_default()
             .trim();
+        let request = shared.settings.archive.requests.then(|| {
+            let authority = job
+                .url
+                .origin()
+                .split_once("://")
+                .map_or("", |(_, rest)| rest);
+            request_bytes(authority, job.url.rest(), &self.user_agent)
+        });
         let record = Record {
             url: job.url.as_str(),
             date: job.date,
@@ -168,6 +183,7 @@ impl Reader {
             cut: message.cut,
             original: report.original.as_ref(),
             store_duplicates: shared.settings.duplicates.store,
+            request: request.as_deref(),
         };
         report.record = record.pack(&mut self.packer);
         report
@@ -304,3 +320,6 @@ fn forbids_following(tag: &str, settings: &Settings) -> bool {
         && words
             .any(|word| word.eq_ignore_ascii_case("nofollow") || word.eq_ignore_ascii_case("none"))
 }
+
+#[cfg(test)]
+mod tests;

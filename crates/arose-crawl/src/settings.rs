@@ -309,6 +309,11 @@ pub struct Archive {
     pub level: u32,
     /// Seconds between two points at which a killed crawl resumes.
     pub commit: f64,
+    /// Whether requests are written down beside their answers.
+    pub requests: bool,
+    /// Bytes of the journal from which on it is rewritten without what is done, whenever that
+    /// halves it.
+    pub compact: u64,
 }
 
 impl Default for Archive {
@@ -317,6 +322,8 @@ impl Default for Archive {
             max_file: 1 << 30,
             level: 1,
             commit: 1.0,
+            requests: false,
+            compact: 64 << 20,
         }
     }
 }
@@ -388,7 +395,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 53);
+        assert_eq!(active.count(), 55);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! all times; see [`Stats::balance`]. The counters are part of the journal and go on where they
 //! were after a crash.
 
+use std::collections::BTreeMap;
+
 pub use crate::fetch::Failure;
 use crate::guard::{Counts, Reason};
 
@@ -48,6 +50,8 @@ pub enum Counter {
     RobotsFiles,
     /// Hosts left for another time because of the delay they ask for.
     DeferredHosts,
+    /// Hosts left for another time because their robots.txt cannot be had.
+    UnreachableHosts,
     /// Names that lead nowhere.
     UnknownNames,
     /// URLs put aside because their folder gives nothing but duplicates.
@@ -58,7 +62,7 @@ pub enum Counter {
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -78,6 +82,7 @@ impl Counter {
         Self::Busy,
         Self::RobotsFiles,
         Self::DeferredHosts,
+        Self::UnreachableHosts,
         Self::UnknownNames,
         Self::Stale,
         Self::BadSeeds,
@@ -106,6 +111,7 @@ impl Counter {
             Self::Busy => "busy",
             Self::RobotsFiles => "robots_files",
             Self::DeferredHosts => "deferred_hosts",
+            Self::UnreachableHosts => "unreachable_hosts",
             Self::UnknownNames => "unknown_names",
             Self::Stale => "stale",
             Self::BadSeeds => "bad_seeds",
@@ -148,12 +154,14 @@ const N_VALUES: usize = N_COUNTERS + N_REASONS + N_REFUSALS + Failure::ALL.len()
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     values: [u64; N_VALUES],
+    statuses: BTreeMap<u16, u64>,
 }
 
 impl Default for Stats {
     fn default() -> Self {
         Self {
             values: [0; N_VALUES],
+            statuses: BTreeMap::new(),
         }
     }
 }
@@ -197,6 +205,15 @@ impl Stats {
         self.add(Counter::Failures, 1);
     }
 
+    /// Answers by status, those for robots.txt included.
+    pub fn statuses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.statuses.iter().map(|(&status, &n)| (status, n))
+    }
+
+    pub(crate) fn answer(&mut self, status: u16) {
+        *self.statuses.entry(status).or_default() += 1;
+    }
+
     /// Why URLs were rejected, with how many; the guard's reasons first.
     pub fn rejections(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let reasons = Reason::ALL.into_iter();
@@ -229,18 +246,31 @@ impl Stats {
         self.get(Counter::Discovered).saturating_sub(sum)
     }
 
+    /// The number of counters, the counters, then pairs of status and number; eight bytes each.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        self.values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect()
+        let counters = [N_VALUES as u64].into_iter().chain(self.values);
+        let statuses = self.statuses().flat_map(|(status, n)| [status.into(), n]);
+        let numbers = counters.chain(statuses);
+        numbers.flat_map(u64::to_le_bytes).collect()
     }
 
     /// Reads counters back; those that a later version added are zero.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut stats = Self::default();
-        for (value, bytes) in stats.values.iter_mut().zip(bytes.as_chunks().0) {
-            *value = u64::from_le_bytes(*bytes);
+        let mut numbers = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&bytes| u64::from_le_bytes(bytes));
+        let n_values = numbers.next().unwrap_or(0);
+        for index in 0..n_values as usize {
+            let Some(number) = numbers.next() else { break };
+            if let Some(value) = stats.values.get_mut(index) {
+                *value = number;
+            }
+        }
+        while let (Some(status), Some(n)) = (numbers.next(), numbers.next()) {
+            stats.statuses.insert(status as u16, n);
         }
         stats
     }
@@ -267,12 +297,15 @@ mod tests {
         let mut stats = Stats::default();
         stats.add(Counter::Pages, 7);
         stats.refuse(Refusal::NotOurs);
+        stats.answer(404);
+        stats.answer(404);
         let mut counts = Counts::default();
         counts.add(Err(Reason::Length));
         counts.add(Ok(()));
         stats.judge(&counts);
         let read = Stats::from_bytes(&stats.to_bytes());
         assert_eq!(read, stats);
+        assert_eq!(read.statuses().collect::<Vec<_>>(), [(404, 2)]);
         assert_eq!(
             (
                 read.rejected(Reason::Length),

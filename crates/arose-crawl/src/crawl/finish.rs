@@ -16,6 +16,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3600);
 const RECOVERY: u8 = 10;
 /// How often a URL is asked for while its host says that it is busy.
 const BUSY_TRIES: u8 = 20;
+/// Bytes of rules that are kept for the next run; who has more is asked again.
+pub(super) const MAX_KEPT_RULES: usize = 64 << 10;
 /// Sitemaps of one robots.txt that are read.
 const MAX_SITEMAPS: usize = 100;
 
@@ -28,9 +30,11 @@ impl Crawl {
             host: id,
             address,
             asked,
+            since,
             result,
             connection,
         } = answer;
+        self.slowest.note(id, now - since.min(now));
         if let Some(connection) = connection {
             self.idle.put(id, connection, now);
         }
@@ -40,7 +44,7 @@ impl Crawl {
         self.count(&result);
         let wait = self.pace(id, &result);
         match asked {
-            Asked::Robots(job) => self.finish_robots(id, job, result)?,
+            Asked::Robots(job) => self.finish_robots(id, address, job, result)?,
             Asked::Page(page) => self.finish_page(id, address, *page, result)?,
         }
         // After the answer: a robots.txt that has just been read counts already.
@@ -55,6 +59,8 @@ impl Crawl {
             Err(failure) => self.stats.fail(*failure),
             Ok(response) => {
                 let message = &response.message;
+                self.stats
+                    .answer(message.head().map_or(0, |head| head.status));
                 self.n_fetched += 1;
                 self.load.receive(message.bytes.len() as u64);
                 self.stats.add(Counter::Bytes, message.bytes.len() as u64);
@@ -135,22 +141,18 @@ impl Crawl {
         page: Page,
         result: Result<Response, Failure>,
     ) -> Result<(), Error> {
-        let n_tries = page.turn.n_tries + 1;
-        let turn = Turn {
-            n_tries,
-            ..page.turn
-        };
+        let n_tries = page.n_tries + 1;
         let tries = self.settings().fetch.tries;
         match result {
             Ok(response) => {
                 let status = response.message.head().map_or(0, |head| head.status);
                 if matches!(status, 429 | 503) && n_tries < BUSY_TRIES {
-                    self.frontier.hosts[id as usize].put_back(turn);
+                    self.put_back(id, page.ticket, n_tries);
                     return Ok(());
                 }
                 self.workers.submit(Job {
                     host: id,
-                    place: page.turn.place,
+                    ticket: Some(page.ticket),
                     url: page.url,
                     kind: page.kind,
                     depth: page.depth,
@@ -165,14 +167,21 @@ impl Crawl {
                     self.turn_address(id);
                 }
                 if failure.is_passing() && n_tries < tries {
-                    self.frontier.hosts[id as usize].put_back(turn);
+                    self.put_back(id, page.ticket, n_tries);
                 } else {
                     self.stats.add(Counter::Lost, 1);
-                    self.done(id, page.turn.place);
+                    self.done_with(id, page.ticket);
                 }
                 self.give_up_if_dead(id);
                 Ok(())
             }
+        }
+    }
+
+    /// Puts a URL back, to be tried next.
+    fn put_back(&mut self, id: HostId, ticket: Ticket, n_tries: u8) {
+        if let Some(place) = self.open.remove(&ticket) {
+            self.frontier.hosts[id as usize].put_back(Turn { place, n_tries });
         }
     }
 
@@ -198,10 +207,36 @@ impl Crawl {
     fn finish_robots(
         &mut self,
         id: HostId,
-        mut job: RobotsJob,
+        address: IpAddr,
+        job: RobotsJob,
         result: Result<Response, Failure>,
     ) -> Result<(), Error> {
         self.stats.add(Counter::RobotsFiles, 1);
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let url = NormalUrl::from_parts(origin, &job.rest);
+        self.read_robots(id, job, &result)?;
+        let (Ok(response), Some(url)) = (result, url) else {
+            return Ok(());
+        };
+        self.workers.submit(Job {
+            host: id,
+            ticket: None,
+            url,
+            kind: Kind::Page,
+            depth: 0,
+            n_redirects: 0,
+            message: response.message,
+            date: (self.seams.clock)().as_secs() as i64,
+            address,
+        })
+    }
+
+    fn read_robots(
+        &mut self,
+        id: HostId,
+        mut job: RobotsJob,
+        result: &Result<Response, Failure>,
+    ) -> Result<(), Error> {
         let head = result
             .as_ref()
             .ok()
@@ -222,7 +257,7 @@ impl Crawl {
             self.frontier.hosts[id as usize].jobs.push_front(job);
             return Ok(());
         }
-        let answer = match &result {
+        let answer = match result {
             Ok(response) => robots::Answer::Status(status.unwrap_or(0), response.message.body()),
             Err(_) => robots::Answer::None,
         };
@@ -275,8 +310,24 @@ impl Crawl {
     }
 
     fn set_answer(&mut self, id: HostId, answer: robots::Answer<'_>) -> Result<(), Error> {
+        let date = (self.seams.clock)().as_secs();
+        let host = &self.frontier.hosts[id as usize];
+        let since = match (answer.is_unreachable(), host.unreachable_since) {
+            (false, _) => 0,
+            (true, 0) => date.max(1),
+            (true, since) => since,
+        };
+        let so_long = Duration::from_secs(date.saturating_sub(since));
+        if host.unreachable_since != since {
+            self.frontier.hosts[id as usize].unreachable_since = since;
+            self.journal.push(Event::Unreachable { host: id, since });
+        }
+        if answer.is_unreachable() && so_long < robots::UNREACHABLE_FOR {
+            self.leave_unreachable(id);
+            return Ok(());
+        }
         let agent = &self.settings().agent.name;
-        let robots = Robots::from_answer(answer, agent, Duration::ZERO);
+        let robots = Robots::from_answer(answer, agent, so_long);
         let sitemaps = robots.sitemaps.clone();
         self.set_rules(id, robots);
         match self.settings().scope.sitemaps {
@@ -285,8 +336,28 @@ impl Crawl {
         }
     }
 
-    pub(super) fn set_rules(&mut self, id: HostId, robots: Robots) {
+    /// Leaves a host alone whose robots.txt cannot be had: what waits there goes on waiting, and the
+    /// file is asked for again after a day, or by the next run.
+    pub(super) fn leave_unreachable(&mut self, id: HostId) {
+        self.stats.add(Counter::UnreachableHosts, 1);
+        let until = self.now() + robots::MAX_AGE;
+        let host = &mut self.frontier.hosts[id as usize];
+        host.rules = Rules::Unknown;
+        host.next = host.next.max(until);
+        self.frontier.advance(id);
+    }
+
+    fn set_rules(&mut self, id: HostId, robots: Robots) {
         let date = (self.seams.clock)().as_secs();
+        let text = robots.to_text();
+        if text.len() <= MAX_KEPT_RULES {
+            let text = &text;
+            self.journal.push(Event::Rules {
+                host: id,
+                date,
+                text,
+            });
+        }
         let delay = robots.delay(TimeOfDay::from_unix(date));
         let now = self.now();
         let host = &mut self.frontier.hosts[id as usize];
@@ -341,8 +412,11 @@ impl Crawl {
         if let Some(failure) = report.failure {
             return Err(Error::Contents(failure));
         }
+        let Some(ticket) = report.ticket else {
+            return self.robots_archive.append(&report.record);
+        };
         self.archive.append(&report.record)?;
-        self.done(report.host, report.place);
+        self.done_with(report.host, ticket);
         self.stats.judge(&report.counts);
         self.stats.add(Counter::Discovered, report.n_known);
         self.stats.add(Counter::Known, report.n_known);

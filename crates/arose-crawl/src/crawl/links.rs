@@ -134,6 +134,7 @@ impl Crawl {
         };
         let place = self.journal.push(Event::Url(queued));
         self.frontier.push(&queued, place);
+        self.n_journal_urls += 1;
         self.stats.add(Counter::Queued, 1);
         self.frontier.advance(host);
         Some(host)

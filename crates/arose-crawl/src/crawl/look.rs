@@ -1,6 +1,7 @@
 //! Looking at the folder of a crawl without touching it.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use super::store::{ARCHIVE, JOURNAL, Restored};
 use crate::error::{Context, Error};
@@ -38,11 +39,11 @@ pub fn is_crawl(folder: &Path) -> bool {
 /// # Errors
 ///
 /// If the folder cannot be read.
-pub fn archives(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+pub fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     files(folder, ".warc.gz")
 }
 
-fn files(folder: &Path, end: &str) -> Result<Vec<std::path::PathBuf>, Error> {
+fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>, Error> {
     let folder = folder.join(ARCHIVE);
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&folder).context("reading", &folder)? {
@@ -79,20 +80,30 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
 }
 
 fn restore(folder: &Path) -> Result<Restored, Error> {
+    let (path, file) = journal(folder)?;
+    restore_from(&path, &file)
+}
+
+fn restore_from(path: &Path, file: &File) -> Result<Restored, Error> {
     let mut restored = Restored::new(&Settings::default());
+    replay(file, path, |event, place| restored.apply(event, place))?;
+    Ok(restored)
+}
+
+/// The journal of a folder, which a running crawl may replace at any time by another.
+fn journal(folder: &Path) -> Result<(PathBuf, File), Error> {
     if !is_crawl(folder) {
         let message = format!("there is no crawl in `{}`", folder.display());
         return Err(Error::Settings(message));
     }
     let path = folder.join(JOURNAL);
-    let file = std::fs::File::open(&path).context("reading", &path)?;
-    replay(&file, &path, |event, place| restored.apply(event, place))?;
-    Ok(restored)
+    let file = File::open(&path).context("reading", &path)?;
+    Ok((path, file))
 }
 
 fn is_locked(folder: &Path) -> Result<bool, Error> {
     let path = folder.join("lock");
-    let file = std::fs::File::open(&path).context("reading", &path)?;
+    let file = File::open(&path).context("reading", &path)?;
     Ok(matches!(
         file.try_lock_shared(),
         Err(std::fs::TryLockError::WouldBlock)
@@ -125,14 +136,13 @@ pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
 ///
 /// If there is no crawl in the folder, or it is damaged.
 pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
-    let mut restored = restore(folder)?;
+    let (path, file) = journal(folder)?;
+    let mut restored = restore_from(&path, &file)?;
     let mut waiting = std::collections::HashSet::new();
     for host in &mut restored.frontier.hosts {
         waiting.extend(host.drain());
     }
     let mut urls = Vec::new();
-    let path = folder.join(JOURNAL);
-    let file = std::fs::File::open(&path).context("reading", &path)?;
     replay(&file, &path, |event, place| {
         if let Event::Url(Queued { host, rest, .. }) = event
             && waiting.contains(&place)

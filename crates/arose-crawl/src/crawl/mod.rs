@@ -14,6 +14,7 @@
 //!
 //! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
 
+mod compact;
 mod finish;
 mod links;
 mod look;
@@ -21,7 +22,7 @@ mod run;
 mod store;
 mod turn;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -39,13 +40,14 @@ use crate::connect::{Addresses, Connect, Tcp};
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
 use crate::frontier::{Frontier, RobotsJob, Turn};
-use crate::journal::{HostId, Journal, Kind};
+use crate::journal::{HostId, Journal, Kind, Place};
 use crate::load::Load;
 use crate::names::Names;
-use crate::page::{Found, Shared};
+use crate::page::{Found, Shared, Ticket};
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
 use crate::seen::Seen;
 use crate::settings::Settings;
+use crate::statistics::{Slowest, Statistics};
 use crate::stats::Stats;
 use crate::url::NormalUrl;
 use crate::workers::Workers;
@@ -265,15 +267,26 @@ pub struct Crawl {
     journal: Journal,
     seen: Seen,
     archive: Archive,
+    /// The archive of robots.txt files.
+    robots_archive: Archive,
     stats: Stats,
     fetcher: Rc<Fetcher>,
     idle: Idle,
     load: Load,
+    statistics: Statistics,
+    slowest: Slowest,
     workers: Workers,
     /// Links of pages read lately, to be asked for in one go.
     found: Vec<Pending>,
     /// Hosts that wait for something else than their turn.
     later: VecDeque<(Duration, HostId)>,
+    /// Where the URLs are in the journal that are being fetched or read.
+    open: HashMap<Ticket, Place>,
+    n_tickets: Ticket,
+    /// How long the journal may become before it is looked at for what is done.
+    compact_at: u64,
+    /// URLs in the journal, done or not.
+    n_journal_urls: u64,
     n_in_flight: usize,
     n_fetched: u64,
     committed: Duration,
@@ -316,6 +329,8 @@ struct Answer {
     host: HostId,
     address: IpAddr,
     asked: Asked,
+    /// When it was sent, since the start of the crawl.
+    since: Duration,
     result: Result<Response, Failure>,
     connection: Option<Connection>,
 }
@@ -330,7 +345,8 @@ enum Asked {
 /// A URL in flight.
 #[derive(Debug)]
 struct Page {
-    turn: Turn,
+    ticket: Ticket,
+    n_tries: u8,
     url: NormalUrl,
     kind: Kind,
     depth: u32,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::load::{self, Sample};
 use crate::settings::seconds;
+use crate::statistics::Line;
 use crate::stats::Counter;
 
 /// How often the load is looked at and the state shown.
@@ -31,7 +32,7 @@ impl Crawl {
             self.queue_found()?;
             let now = self.now();
             if now - ticked >= TICK {
-                self.tick(control, &before);
+                self.tick(control, &before, Line::Next)?;
                 (ticked, before) = (now, self.stats.clone());
             }
             self.wake(now);
@@ -44,7 +45,7 @@ impl Crawl {
             if self.is_quiet() {
                 if let Some(end) = end.or_else(|| self.exhausted()) {
                     self.close()?;
-                    self.tick(control, &before);
+                    self.tick(control, &before, Line::Last)?;
                     return Ok(self.summary(end));
                 }
                 if !self.has_work() {
@@ -150,7 +151,7 @@ impl Crawl {
     }
 
     /// Looks at the last second, and shows how the crawl does.
-    fn tick(&mut self, control: &Control, before: &Stats) {
+    fn tick(&mut self, control: &Control, before: &Stats, line: Line) -> Result<(), Error> {
         let now = self.now();
         let memory = load::memory();
         let since = |counter| self.stats.get(counter) - before.get(counter);
@@ -162,7 +163,7 @@ impl Crawl {
         });
         self.idle.drop_old(now);
         self.frontier.unpark();
-        control.show(Snapshot {
+        let snapshot = Snapshot {
             stats: self.stats.clone(),
             n_queued: self.frontier.n_queued,
             n_hosts: self.frontier.hosts.len() as u64,
@@ -171,7 +172,15 @@ impl Crawl {
             memory,
             elapsed: now,
             n_fetched: self.n_fetched,
-        });
+        };
+        let rows = self.slowest.rows();
+        let rows = rows.iter();
+        let slowest: Vec<(&str, f64)> = rows
+            .map(|&(host, ms)| (self.frontier.hosts[host as usize].authority(), ms))
+            .collect();
+        self.statistics.write(line, &snapshot, &slowest)?;
+        control.show(snapshot);
+        Ok(())
     }
 
     fn summary(&self, end: End) -> Summary {

@@ -10,8 +10,10 @@ use crate::content::Contents;
 use crate::error::Context;
 use crate::fetch::{Limits, Tls};
 use crate::fingerprint::Fingerprint;
+use crate::frontier::Rules;
 use crate::guard::Guard;
 use crate::journal::Event;
+use crate::robots::{self, Robots};
 use crate::seen::{self, Entry};
 use crate::settings::seconds;
 use crate::url::{Crumbs, Normalizer};
@@ -27,6 +29,9 @@ pub(super) struct Restored {
     pub(super) frontier: Frontier,
     pub(super) stats: Stats,
     pub(super) extent: Extent,
+    robots_extent: Extent,
+    /// Rules of robots.txt files and when they were read.
+    rules: BTreeMap<HostId, (u64, Arc<Robots>)>,
     /// Delays and times that hosts are to be left alone for.
     waits: BTreeMap<HostId, u64>,
     not_before: BTreeMap<HostId, u64>,
@@ -54,7 +59,10 @@ impl Crawl {
         let path = folder.join(JOURNAL);
         let journal = Journal::open(&path, |event, place| restored.apply(event, place))?;
         let archive_folder = folder.join(ARCHIVE);
-        let archive = Archive::open(&archive_folder, restored.extent, settings.archive.max_file)?;
+        let max_file = settings.archive.max_file;
+        let archive = Archive::open(&archive_folder, restored.extent, max_file)?;
+        let robots_folder = folder.join(ROBOTS);
+        let robots_archive = Archive::open(&robots_folder, restored.robots_extent, max_file)?;
         let mut seen = Seen::open(&folder.join("seen"), seen::Config::default())?;
         restore_seen(&mut seen, &restored)?;
         let contents = match settings.duplicates.check {
@@ -91,6 +99,8 @@ impl Crawl {
                 seconds(settings.fetch.idle),
             ),
             load: Load::new(settings),
+            statistics: Statistics::open(folder)?,
+            slowest: Slowest::default(),
             workers: Workers::new(&shared),
             seams: Rc::new(seams),
             frontier: restored.frontier,
@@ -98,10 +108,15 @@ impl Crawl {
             journal,
             seen,
             archive,
+            robots_archive,
             stats: restored.stats,
             fetcher: Rc::new(fetcher),
             found: Vec::new(),
             later: VecDeque::new(),
+            open: HashMap::new(),
+            n_tickets: 0,
+            compact_at: 0,
+            n_journal_urls: restored.n_urls,
             n_in_flight: 0,
             n_fetched: 0,
             committed: Duration::ZERO,
@@ -113,6 +128,7 @@ impl Crawl {
             _lock: lock,
         };
         crawl.restore_pace(&restored.waits, &restored.not_before);
+        crawl.restore_rules(restored.rules);
         for host in 0..crawl.frontier.hosts.len() as HostId {
             crawl.frontier.advance(host);
         }
@@ -139,6 +155,18 @@ impl Crawl {
         }
     }
 
+    /// What a robots.txt said holds for a day, whatever the clock says meanwhile.
+    fn restore_rules(&mut self, rules: BTreeMap<HostId, (u64, Arc<Robots>)>) {
+        let date = (self.seams.clock)().as_secs();
+        for (id, (read, robots)) in rules {
+            let age = Duration::from_secs(date.saturating_sub(read));
+            let until = robots::MAX_AGE.saturating_sub(age);
+            if read <= date && !until.is_zero() {
+                self.frontier.hosts[id as usize].rules = Rules::Known(robots, until);
+            }
+        }
+    }
+
     /// Commits if it is time to.
     pub(super) fn commit_if_due(&mut self) -> Result<(), Error> {
         let now = self.now();
@@ -150,7 +178,7 @@ impl Crawl {
             self.synced = now;
             self.sync()?;
         }
-        Ok(())
+        self.compact_if_due()
     }
 
     /// Makes all that happened survive the end of the process.
@@ -161,18 +189,17 @@ impl Crawl {
             return Ok(());
         }
         let extent = self.archive.flush()?;
+        let robots_extent = self.robots_archive.flush()?;
         self.journal.push(Event::Counters(&self.stats.to_bytes()));
-        self.journal.push(Event::Archive {
-            file: extent.file,
-            bytes: extent.bytes,
-            index_bytes: extent.index_bytes,
-        });
+        self.journal.push(robots_extent.robots_event());
+        self.journal.push(extent.event());
         self.journal.write()?;
         self.seen.commit()
     }
 
-    fn sync(&mut self) -> Result<(), Error> {
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
         self.archive.sync()?;
+        self.robots_archive.sync()?;
         self.journal.sync()?;
         if let Some(contents) = &self.shared.contents {
             contents.sync().map_err(Error::Contents)?;
@@ -182,7 +209,10 @@ impl Crawl {
 
     /// Commits, and says that nothing was in flight.
     pub(super) fn close(&mut self) -> Result<(), Error> {
-        self.queue_found()?;
+        self.commit()?;
+        // The next start should not have to read what was done in this run.
+        self.compact_at = 0;
+        self.compact_if_due()?;
         self.journal.push(Event::Closed);
         self.commit()?;
         self.sync()
@@ -192,6 +222,7 @@ impl Crawl {
 /// Files of a crawl's folder.
 pub(crate) const JOURNAL: &str = "journal";
 pub(crate) const ARCHIVE: &str = "archive";
+pub(crate) const ROBOTS: &str = "robots";
 
 impl Restored {
     pub(super) fn new(settings: &Settings) -> Self {
@@ -199,6 +230,8 @@ impl Restored {
             frontier: Frontier::new(settings.budget.clone()),
             stats: Stats::default(),
             extent: Extent::default(),
+            robots_extent: Extent::default(),
+            rules: BTreeMap::new(),
             waits: BTreeMap::new(),
             not_before: BTreeMap::new(),
             last: Vec::new(),
@@ -214,7 +247,9 @@ impl Restored {
         }
         self.is_closed = match event {
             Event::Closed => true,
-            Event::Archive { .. } | Event::Counters(_) => self.is_closed,
+            Event::Archive { .. } | Event::RobotsArchive { .. } | Event::Counters(_) => {
+                self.is_closed
+            }
             _ => false,
         };
         let n_hosts = self.frontier.hosts.len();
@@ -257,6 +292,29 @@ impl Restored {
             Event::Referrer { host, site } => {
                 let to = self.frontier.hosts[check(host)? as usize].site;
                 self.frontier.add_referrer(to, site);
+            }
+            Event::Rules { host, date, text } => {
+                let robots = Robots::parse(text.as_bytes(), "");
+                self.rules.insert(check(host)?, (date, Arc::new(robots)));
+            }
+            Event::Unreachable { host, since } => {
+                self.frontier.hosts[check(host)? as usize].unreachable_since = since;
+                self.rules.remove(&host);
+            }
+            Event::Pages { host, n } => {
+                let site = self.frontier.hosts[check(host)? as usize].site;
+                self.frontier.sites[site as usize].n_pages = n;
+            }
+            Event::RobotsArchive {
+                file,
+                bytes,
+                index_bytes,
+            } => {
+                self.robots_extent = Extent {
+                    file,
+                    bytes,
+                    index_bytes,
+                };
             }
             Event::Archive {
                 file,

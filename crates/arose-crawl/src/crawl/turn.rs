@@ -3,7 +3,7 @@
 use super::*;
 use crate::fetch::Request;
 use crate::frontier::{Folders, Host, Rules, Stage};
-use crate::journal::{Event, Place};
+use crate::journal::Event;
 use crate::names::Known;
 use crate::robots::{Robots, TimeOfDay};
 use crate::settings::seconds;
@@ -95,7 +95,14 @@ impl Crawl {
         }
         // Whoever waits for a robots.txt that lies here will have none.
         for job in jobs.into_iter().filter(|job| job.host != id) {
-            self.set_rules(job.host, Robots::disallow_all());
+            self.leave_unreachable(job.host);
+        }
+    }
+
+    /// Takes a URL that was fetched or read off the queue for good.
+    pub(super) fn done_with(&mut self, host: HostId, ticket: Ticket) {
+        if let Some(place) = self.open.remove(&ticket) {
+            self.done(host, place);
         }
     }
 
@@ -193,8 +200,11 @@ impl Crawl {
                 host.aside.push(turn.place);
                 continue;
             }
+            self.n_tickets += 1;
+            self.open.insert(self.n_tickets, turn.place);
             return Ok(Some(Page {
-                turn,
+                ticket: self.n_tickets,
+                n_tries: turn.n_tries,
                 url,
                 kind: queued.kind,
                 depth: queued.depth,
@@ -221,6 +231,7 @@ impl Crawl {
                 host: id,
                 address,
                 asked,
+                since: now,
                 result,
                 connection,
             };

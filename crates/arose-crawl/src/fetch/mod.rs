@@ -28,6 +28,9 @@ use crate::connect::{Connect, Stream};
 use crate::settings::{self, seconds};
 use http1::Reuse;
 
+#[cfg(test)]
+pub(crate) use http1::exchange;
+pub(crate) use http1::request as request_bytes;
 pub(crate) use idle::Idle;
 pub(crate) use tls::Tls;
 

@@ -29,6 +29,8 @@ pub(crate) struct Host {
     /// Failures in a row.
     pub(crate) n_failures: u8,
     pub(crate) rules: Rules,
+    /// Since when its robots.txt cannot be had, in seconds since 1970; 0 if it can.
+    pub(crate) unreachable_since: u64,
     /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
     pub(crate) jobs: VecDeque<RobotsJob>,
     /// By priority, the smallest first.
@@ -99,6 +101,7 @@ impl Host {
             n_successes: 0,
             n_failures: 0,
             rules: Rules::Unknown,
+            unreachable_since: 0,
             jobs: VecDeque::new(),
             queues: Vec::new(),
             retries: VecDeque::new(),
@@ -184,6 +187,28 @@ impl Host {
         places
     }
 
+    /// The places outside the queues: URLs to be tried again and those put aside.
+    pub(crate) fn others(&mut self) -> impl Iterator<Item = &mut Place> {
+        let retries = self.retries.iter_mut().map(|turn| &mut turn.place);
+        retries.chain(&mut self.aside)
+    }
+
+    /// Gives a URL of a queue another place; whether it is in a queue. Places of one priority ascend
+    /// before and after, if those that come first are moved first and to smaller ones.
+    pub(crate) fn replace(&mut self, priority: u32, place: Place, new: Place) -> bool {
+        let mut queues = self.queues.iter_mut();
+        let Some((_, queue)) = queues.find(|(other, _)| *other == priority) else {
+            return false;
+        };
+        match queue.binary_search(&place) {
+            Ok(found) => {
+                queue[found] = new;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Removes a URL while the journal is read again. Places of one priority ascend.
     pub(crate) fn remove(&mut self, place: Place) -> bool {
         for at in 0..self.queues.len() {
@@ -221,6 +246,18 @@ mod tests {
         check("http://127.0.0.1:81/", "127.0.0.1", 81);
         check("http://[::1]/", "[::1]", 80);
         check("https://[::1]:444/", "[::1]", 444);
+    }
+
+    #[test]
+    fn places_change_one_after_another() {
+        let url = Normalizer::default().normalize("http://h/", None).unwrap();
+        let mut host = Host::new(&url, 0);
+        for (priority, place) in [(1, 10), (0, 20), (1, 30)] {
+            host.push(priority, place);
+        }
+        assert!(host.replace(1, 10, 1) && host.replace(0, 20, 2) && host.replace(1, 30, 3));
+        assert!(!host.replace(1, 30, 4) && !host.replace(2, 3, 4));
+        assert_eq!(host.drain(), [2, 1, 3]);
     }
 
     #[test]

@@ -105,6 +105,16 @@ pub enum RuleKind {
     Disallow,
 }
 
+impl RuleKind {
+    /// As files have it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "Allow",
+            Self::Disallow => "Disallow",
+        }
+    }
+}
+
 /// Whether a URL may be fetched, and why.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict<'r> {
@@ -161,6 +171,27 @@ impl Robots {
         self.crawl_delay.unwrap_or_default().max(per_document)
     }
 
+    /// A file that says the same to every crawler, its sitemaps aside: what is kept of rules.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = "User-agent: *\n".to_owned();
+        let mut line = |name: &str, value: &dyn std::fmt::Display| {
+            text.push_str(&format!("{name}: {value}\n"));
+        };
+        for rule in &self.rules {
+            line(rule.kind.as_str(), &rule.pattern);
+        }
+        if let Some(delay) = self.crawl_delay {
+            line("Crawl-delay", &delay.as_secs_f64());
+        }
+        self.request_rates
+            .iter()
+            .for_each(|rate| line("Request-rate", rate));
+        self.visit_times
+            .iter()
+            .for_each(|hours| line("Visit-time", hours));
+        text
+    }
+
     /// Whether the site may be visited at this time of day.
     #[must_use]
     pub fn is_open(&self, now: TimeOfDay) -> bool {
@@ -189,6 +220,6 @@ impl Rule {
 /// As in the file: `Disallow: /private/`.
 impl std::fmt::Display for Rule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}: {}", self.kind, self.written)
+        write!(f, "{}: {}", self.kind.as_str(), self.written)
     }
 }

@@ -66,6 +66,14 @@ impl Pattern {
     }
 }
 
+/// In canonical spelling, which is ASCII: a pattern that matches the same.
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.text))?;
+        f.write_str(if self.is_anchored { "$" } else { "" })
+    }
+}
+
 /// A path and query in the spelling in which patterns see them: a star or dollar of the URL is not
 /// one of a pattern, and so is escaped.
 pub(super) fn canonical_path(path: &[u8]) -> Cow<'_, [u8]> {

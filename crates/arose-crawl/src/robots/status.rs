@@ -24,6 +24,18 @@ pub enum Answer<'b> {
     None,
 }
 
+impl Answer<'_> {
+    /// Whether the file could not be had, so that nobody knows what is allowed.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Status(status, _) => !matches!(status, 200..=299 | 400..=428 | 430..=499),
+            Self::TooManyRedirects => false,
+            Self::None => true,
+        }
+    }
+}
+
 impl Robots {
     /// What holds after this answer, for the crawler `agent`, on a site that has been unreachable
     /// for the given time.
@@ -36,18 +48,11 @@ impl Robots {
     pub fn from_answer(answer: Answer<'_>, agent: &str, unreachable_for: Duration) -> Self {
         match answer {
             Answer::Status(200..=299, body) => Self::parse(body, agent),
-            Answer::Status(429, _) => unreachable(unreachable_for),
-            Answer::Status(400..=499, _) | Answer::TooManyRedirects => Self::allow_all(),
-            Answer::Status(..) | Answer::None => unreachable(unreachable_for),
+            _ if answer.is_unreachable() && unreachable_for < UNREACHABLE_FOR => {
+                Self::disallow_all()
+            }
+            _ => Self::allow_all(),
         }
-    }
-}
-
-fn unreachable(so_long: Duration) -> Robots {
-    if so_long < UNREACHABLE_FOR {
-        Robots::disallow_all()
-    } else {
-        Robots::allow_all()
     }
 }
 

@@ -245,3 +245,25 @@ proptest! {
         prop_assert_eq!(verdict(&rules), verdict(&reversed));
     }
 }
+
+/// What is kept of a file says the same to us, and says it again when it is kept once more.
+#[test]
+fn kept_rules_decide_alike() {
+    let file = b"User-agent: *\nDisallow: /\nUser-agent: arose\nAllow: /a*b$\nDisallow: /caf\xc3\xa9/\n\
+        Disallow: /x%2fy?q=%7e\nDisallow: /\xff\nAllow: /$$\nCrawl-delay: 2.5\nRequest-rate: 1/10 0600-0845\n\
+        Request-rate: 3/1m\nVisit-time: 2200-0400\nSitemap: http://h/s\n";
+    let robots = Robots::parse(file, "arose");
+    let kept = Robots::parse(robots.to_text().as_bytes(), "somebody");
+    let rules = |robots: &Robots| -> Vec<(RuleKind, Pattern)> {
+        let rules = robots.rules.iter();
+        rules
+            .map(|rule| (rule.kind, rule.pattern.clone()))
+            .collect()
+    };
+    assert_eq!(rules(&kept), rules(&robots));
+    assert_eq!(kept.rules.len(), 5);
+    assert_eq!(kept.crawl_delay, robots.crawl_delay);
+    assert_eq!(kept.request_rates, robots.request_rates);
+    assert_eq!(kept.visit_times, robots.visit_times);
+    assert_eq!(kept.to_text(), robots.to_text());
+}

@@ -1,7 +1,8 @@
 //! A crawl after kill -9 at any moment, and on a full disk.
 //!
 //! The test serves the web and starts its own program again as a child that crawls it. It kills the
-//! child after some random number of requests, thirty times, and lets the last one end.
+//! child after some random number of requests, thirty times, and lets the last one end. Every second
+//! child rewrites its journal as often as it can.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,6 +20,7 @@ use crate::web::{fetched, home, homes, reachable, run, settings};
 const FOLDER: &str = "AROSE_CRAWL_FOLDER";
 const DNS: &str = "AROSE_CRAWL_DNS";
 const SEED: &str = "AROSE_CRAWL_SEED";
+const COMPACT: &str = "AROSE_CRAWL_COMPACT";
 const N_KILLS: u64 = 30;
 const DELAY: Duration = Duration::from_millis(20);
 
@@ -52,11 +54,12 @@ fn child() {
         return;
     };
     let value = |name| std::env::var(name).unwrap();
-    let settings = careful(value(DNS).parse().unwrap());
+    let mut settings = careful(value(DNS).parse().unwrap());
+    settings.archive.compact = value(COMPACT).parse().unwrap();
     run(Path::new(&folder), settings, &[value(SEED)]);
 }
 
-fn start(folder: &Path, server: &Server, limit: Option<&str>) -> Child {
+fn start(folder: &Path, server: &Server, limit: Option<&str>, compact: u64) -> Child {
     let program = std::env::current_exe().unwrap();
     let mut command = match limit {
         None => Command::new(program),
@@ -73,6 +76,7 @@ fn start(folder: &Path, server: &Server, limit: Option<&str>) -> Child {
         .env(FOLDER, folder)
         .env(DNS, server.dns.to_string())
         .env(SEED, home(server, 0))
+        .env(COMPACT, compact.to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -89,6 +93,18 @@ fn wait_for(server: &Server, n_requests: u64, child: &mut Child) -> bool {
             return true;
         }
         std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// Waits until the server has done with what the killed child had sent, so that its log does not
+/// blame the next one for requests that it was slow to take.
+fn wait_for_silence(server: &Server) {
+    let (mut n_before, mut n_quiet) = (server.n_requests(), 0);
+    while n_quiet < 30 {
+        std::thread::park_timeout(Duration::from_millis(1));
+        let n_now = server.n_requests();
+        n_quiet = if n_now == n_before { n_quiet + 1 } else { 0 };
+        n_before = n_now;
     }
 }
 
@@ -118,13 +134,15 @@ fn nothing_is_lost_and_nothing_comes_twice() {
     let mut random = SplitMix::new(3);
     let mut n_kills = 0;
     while n_kills < N_KILLS {
-        let mut child = start(folder.path(), &server, None);
+        let compact = if n_kills % 2 == 0 { 1000 } else { 64 << 20 };
+        let mut child = start(folder.path(), &server, None, compact);
         let n_requests = server.n_requests() + 1 + random.below(60);
         if !wait_for(&server, n_requests, &mut child) {
             break;
         }
         child.kill().unwrap();
         child.wait().unwrap();
+        wait_for_silence(&server);
         n_kills += 1;
         if arose_crawl::is_crawl(folder.path()) {
             let status = status(folder.path()).unwrap();
@@ -160,7 +178,7 @@ fn nothing_is_lost_and_nothing_comes_twice() {
 fn a_full_disk_loses_nothing() {
     let server = web();
     let folder = tempfile::tempdir().unwrap();
-    let mut child = start(folder.path(), &server, Some("60"));
+    let mut child = start(folder.path(), &server, Some("60"), 1000);
     assert!(!child.wait().unwrap().success());
     let seeds = homes(&server);
     let summary = run(folder.path(), careful(server.dns), &seeds);
@@ -176,7 +194,7 @@ fn a_full_disk_loses_nothing() {
 fn a_folder_is_used_by_one_crawl_at_a_time() {
     let server = web();
     let folder = tempfile::tempdir().unwrap();
-    let mut child = start(folder.path(), &server, None);
+    let mut child = start(folder.path(), &server, None, 1000);
     assert!(wait_for(&server, 5, &mut child));
     let seeds = arose_crawl::Seeds::default();
     let control = arose_crawl::Control::default();

@@ -12,7 +12,7 @@ use testweb::{Config, Fault, Kind, Names, PageCount, Robots, Server};
 
 use crate::web::{fetched, home, homes, reachable, run, settings};
 
-fn web(kinds: &[(Kind, u32)], n_hosts: u32) -> Server {
+pub(crate) fn web(kinds: &[(Kind, u32)], n_hosts: u32) -> Server {
     let server = Server::start(Config {
         n_hosts,
         n_addresses: n_hosts,
@@ -132,11 +132,12 @@ fn redirects_without_end() {
     let server = web(&[(Kind::Redirects, 1)], 3);
     let folder = tempfile::tempdir().unwrap();
     let origin = homes(&server)[1].trim_end_matches('/').to_owned();
-    let seeds: Vec<String> = (0..400)
+    let seeds: Vec<String> = (0..1700)
         .map(|n| format!("{origin}/spiral/{}", n * 100))
         .collect();
     let mut settings = settings(&server);
     settings.scope.include = vec!["/spiral/".to_owned()];
+    settings.budget.max_pages = 20_000;
     let summary = run(folder.path(), settings, &seeds);
     let host = origin
         .trim_start_matches("http://")
@@ -144,9 +145,9 @@ fn redirects_without_end() {
         .next()
         .unwrap()
         .to_owned();
-    // Each seed and five more, and the robots file.
-    assert_eq!(requests_by_host(&server)[&host], 400 * 6 + 1);
-    assert_eq!(summary.stats.refused(Refusal::Redirects), 400);
+    // Each seed and five more, and the robots file: more than ten thousand.
+    assert_eq!(requests_by_host(&server)[&host], 1700 * 6 + 1);
+    assert_eq!(summary.stats.refused(Refusal::Redirects), 1700);
     server.stop().unwrap();
 }
 
@@ -191,7 +192,6 @@ fn hosts_that_are_not_there() {
     let mut settings = settings(&server);
     settings.fetch.retry_delay = 0.01;
     let summary = run(folder.path(), settings, &seeds);
-    assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
     let count = |kind| {
         server
             .web
@@ -206,6 +206,15 @@ fn hosts_that_are_not_there() {
         count(Kind::NoName)
     );
     assert!(summary.stats.failed(Failure::Unreachable) >= count(Kind::Refused));
+    // Whoever refuses may be there another day.
+    assert_eq!(
+        (summary.end, summary.n_queued),
+        (End::Waiting, count(Kind::Refused))
+    );
+    assert_eq!(
+        summary.stats.get(Counter::UnreachableHosts),
+        count(Kind::Refused)
+    );
     server.stop().unwrap();
 }
 
@@ -239,7 +248,7 @@ fn garbage_among_the_seeds() {
     server.stop().unwrap();
 }
 
-fn seams(settings: &Settings, clock: Box<dyn Fn() -> Duration>) -> Seams {
+pub(crate) fn seams(settings: &Settings, clock: Box<dyn Fn() -> Duration>) -> Seams {
     Seams {
         connector: Rc::new(Tcp {
             addresses: Addresses::Loopback,
@@ -252,7 +261,7 @@ fn seams(settings: &Settings, clock: Box<dyn Fn() -> Duration>) -> Seams {
 }
 
 /// Runs a crawl with seams of its own.
-fn run_with(
+pub(crate) fn run_with(
     folder: &std::path::Path,
     settings: Settings,
     seeds: Vec<String>,
@@ -268,6 +277,43 @@ fn run_with(
         crawl.add_seeds(seeds.into_iter()).unwrap();
         crawl.run(&Control::default()).await.unwrap()
     })
+}
+
+/// A million lines, two in five of them no URLs and every tenth URL met before: what is left waits,
+/// on the disk, and is there when the crawl is opened again.
+#[test]
+fn a_million_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |n: u32| match n % 5 {
+        0 => format!("http://[{n}"),
+        1 => "\u{0}\u{1b}[31m\u{fffd}".repeat(n as usize % 9),
+        _ => format!("http://host{}.test/page-{}", n % 1000, n - n % 50 / 45 * 5),
+    };
+    let urls = (0..1_000_000).filter(|n| n % 5 > 1).map(line);
+    let n_urls = urls.collect::<std::collections::HashSet<String>>().len() as u64;
+    let settings = Settings::default();
+    let seams = || Seams {
+        connector: Rc::new(Tcp {
+            addresses: Addresses::Loopback,
+        }),
+        resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+        clock: Box::new(|| Duration::ZERO),
+        priority: Box::new(|_, depth| depth),
+        is_ours: Box::new(|_| true),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut crawl = Crawl::open(folder.path(), settings, seams()).unwrap();
+        crawl.add_seeds((0..1_000_000).map(line)).unwrap();
+    });
+    let status = arose_crawl::status(folder.path()).unwrap();
+    assert_eq!((status.n_queued, status.n_hosts), (n_urls, 600));
+    assert_eq!(status.stats.get(Counter::BadSeeds), 400_000);
+    assert_eq!(status.stats.get(Counter::Known), 600_000 - n_urls);
+    assert_eq!(status.stats.balance(), 0);
 }
 
 /// The clock of the wall jumps back and forth by years; delays do not.

@@ -8,8 +8,10 @@
 mod crash;
 mod faults;
 mod killed;
+mod restart;
 mod robots;
 mod shared;
+mod simulated;
 mod sitemaps;
 mod tls;
 mod urls;

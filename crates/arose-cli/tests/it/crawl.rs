@@ -1,0 +1,120 @@
+//! A crawl as the page of `arose serve` shows it, while it runs and afterwards.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use testweb::{Config, PageCount, PageId, Server};
+
+fn arose() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Crawls into `folder`, a tenth of a second between two requests to a host.
+fn crawl(server: &Server, folder: &Path) -> Child {
+    let seed = server.web.url(PageId { host: 0, page: 0 });
+    let mut command = arose();
+    command.args([
+        "crawl",
+        &seed,
+        "--allow-private",
+        "--delay",
+        "0.1",
+        "--json",
+        "-o",
+    ]);
+    command
+        .arg(folder)
+        .args(["--name-server", &server.dns.to_string()]);
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Serves `folder`; where.
+fn serve(folder: &Path) -> (Child, String) {
+    let mut command = arose();
+    command
+        .arg("serve")
+        .arg(folder)
+        .args(["--listen", "127.0.0.1:0"]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = lines.map_while(Result::ok).find_map(|line| {
+        let rest = line.strip_prefix("arose: open http://")?;
+        Some(rest.trim_end_matches('/').to_owned())
+    });
+    (child, address.unwrap())
+}
+
+/// The last sample that the page's JSON has.
+fn last_sample(address: &str) -> Value {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request =
+        format!("GET /api/crawl HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+    let json: Value =
+        serde_json::from_str(&body[body.find('{').unwrap()..=body.rfind('}').unwrap()]).unwrap();
+    json["samples"].as_array().unwrap().last().unwrap().clone()
+}
+
+#[test]
+fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
+    let config = Config {
+        pages: PageCount::Fixed(25),
+        median_bytes: 1000,
+        ..Config::plain(8)
+    };
+    let server = Server::start(config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("crawl");
+    let crawl = crawl(&server, &folder);
+    let path = folder.join("statistics.jsonl");
+    while std::fs::read_to_string(&path)
+        .unwrap_or_default()
+        .is_empty()
+    {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let (mut serving, address) = serve(&folder);
+    let sample = last_sample(&address);
+    assert_eq!(sample["is_done"], false, "{sample}");
+    let number = |sample: &Value, name: &str| sample[name].as_u64().unwrap();
+    assert!(
+        number(&sample, "pages") > 0 && number(&sample, "queue") > 0,
+        "{sample}"
+    );
+    assert!(
+        number(&sample, "hosts") > 0 && number(&sample, "bytes") > 0,
+        "{sample}"
+    );
+    assert!(number(&sample["statuses"], "200") > 0, "{sample}");
+    assert!(sample["slowest"][0][1].as_f64().unwrap() > 0.0, "{sample}");
+    let output = crawl.wait_with_output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sample = last_sample(&address);
+    assert_eq!(sample["is_done"], true, "{sample}");
+    for name in ["pages", "bytes", "exact_duplicates", "near_duplicates"] {
+        assert_eq!(sample[name], summary["counters"][name], "{name}");
+    }
+    assert_eq!(sample["queue"], summary["still_queued"]);
+    assert_eq!(sample["hosts"], summary["hosts"]);
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    server.stop().unwrap();
+}

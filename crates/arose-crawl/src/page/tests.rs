@@ -1,0 +1,170 @@
+//! Damaged answers, from the connection to the record of the archive.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::time::Duration;
+
+use arose::mix::SplitMix;
+use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+
+use super::*;
+use crate::fetch::{Failure, Limits as FetchLimits, exchange};
+
+const N_ANSWERS: u64 = 100_000;
+
+/// Answers that are in order, to be damaged: by length, in chunks, packed, elsewhere, a sitemap.
+fn whole() -> Vec<Vec<u8>> {
+    let page = "<title>a</title><p>A rose is <a href=/b?x=1#y>a rose</a> is <img src=r.png> a \
+        <a href='http://other.test/'>rose</a> is a rose<meta name=robots content=noindex>";
+    let packed = Packer::new(6).pack(&[page.as_bytes()]);
+    let map = "<urlset><url><loc>http://h.test/1</loc></url></urlset>";
+    let head =
+        |fields: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n\r\n");
+    let by_length = |body: &[u8], fields: &str| {
+        let length = format!("Content-Length: {}{fields}", body.len());
+        [head(&length).as_bytes(), body].concat()
+    };
+    let chunks = format!("{:x}\r\n{page}\r\n0\r\n\r\n", page.len());
+    vec![
+        by_length(page.as_bytes(), ""),
+        [head("Transfer-Encoding: chunked"), chunks]
+            .concat()
+            .into_bytes(),
+        by_length(&packed, "\r\nContent-Encoding: gzip"),
+        b"HTTP/1.1 302 Found\r\nLocation: ../c d?\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        by_length(map.as_bytes(), ""),
+    ]
+}
+
+/// Bytes changed, doubled, dropped, or put in from elsewhere; the end cut off.
+fn damage(bytes: &mut Vec<u8>, random: &mut SplitMix) {
+    const WORDS: [&[u8]; 8] = [
+        b"\r\n\r\n",
+        b"\0",
+        b"HTTP/1.1 100\r\n\r\n",
+        b"ffffffffffffffff",
+        b"<a href=",
+        b"Content-Length: 3\r\n",
+        b"%zz",
+        b"\xff\xfe",
+    ];
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len() as u64 + 1) as usize;
+        let end = (at + random.below(40) as usize).min(bytes.len());
+        match random.below(6) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..end)),
+            2 => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
+            3 => drop(bytes.splice(at..at, WORDS[random.below(8) as usize].iter().copied())),
+            4 => drop(bytes.splice(at..end, WORDS[random.below(8) as usize].iter().copied())),
+            _ => bytes
+                .get_mut(at)
+                .into_iter()
+                .for_each(|byte| *byte = random.next_u64() as u8),
+        }
+    }
+}
+
+fn reader() -> Reader {
+    let settings = Settings::default();
+    let guard = Guard::new(settings.scope.guard()).unwrap();
+    Reader::new(Arc::new(Shared {
+        settings,
+        guard,
+        normalizer: Normalizer::default(),
+        contents: None,
+    }))
+}
+
+/// A hundred thousand damaged answers go the way of all answers: each ends as a failure or as a
+/// whole record with its links, within the limits.
+#[test]
+fn any_answer_is_met() {
+    const LIMITS: FetchLimits = FetchLimits {
+        connect: Duration::from_secs(1),
+        first_byte: Duration::from_secs(5),
+        whole: Duration::from_secs(20),
+        max_head: 200,
+        max_body: 600,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    let (whole, mut reader) = (whole(), reader());
+    let url = Normalizer::default()
+        .normalize("http://h.test/a/", None)
+        .unwrap();
+    let mut random = SplitMix::new(11);
+    let (mut failures, mut statuses, mut n_links) = (BTreeSet::new(), BTreeSet::new(), 0);
+    runtime.unwrap().block_on(async {
+        for n in 0..N_ANSWERS {
+            let mut bytes = whole[n as usize % whole.len()].clone();
+            damage(&mut bytes, &mut random);
+            let (mut ours, mut theirs) = tokio::io::duplex(1 << 16);
+            theirs.write_all(&bytes).await.unwrap();
+            drop(theirs);
+            let deadline = Instant::now() + LIMITS.whole;
+            let message = match exchange(&mut ours, b"", &LIMITS, deadline).await {
+                Ok((message, _)) => message,
+                Err(failure) => {
+                    failures.insert(failure);
+                    continue;
+                }
+            };
+            assert!(message.body().len() <= LIMITS.max_body && message.head_end <= bytes.len());
+            let report = reader.read(Job {
+                host: 0,
+                ticket: Some(0),
+                url: url.clone(),
+                kind: if n % 5 == 4 {
+                    Kind::Sitemap
+                } else {
+                    Kind::Page
+                },
+                depth: 0,
+                n_redirects: 0,
+                message,
+                date: 0,
+                address: IpAddr::from([127, 0, 0, 1]),
+            });
+            statuses.insert(report.status);
+            n_links += report.links.len();
+            assert!(report.links.len() <= bytes.len());
+            if n % 100 == 0 {
+                check_record(&report.record);
+            }
+        }
+    });
+    let met = [Failure::Closed, Failure::NotHttp, Failure::LongHead];
+    assert!(
+        met.iter().all(|failure| failures.contains(failure)),
+        "{failures:?}"
+    );
+    assert!(statuses.contains(&200) && statuses.contains(&302) && statuses.len() > 5);
+    assert!(n_links > 5_000, "{n_links}");
+}
+
+/// It can be unpacked, and is as long as it says.
+#[track_caller]
+fn check_record(record: &Packed) {
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(record.bytes())
+        .read_to_end(&mut bytes)
+        .unwrap();
+    let end = memchr::memmem::find(&bytes, b"\r\n\r\n").unwrap() + 4;
+    let fields = std::str::from_utf8(&bytes[..end]).unwrap();
+    let length = fields
+        .split("Content-Length: ")
+        .nth(1)
+        .unwrap()
+        .split('\r')
+        .next()
+        .unwrap();
+    assert_eq!(
+        bytes.len() - end - 4,
+        length.parse::<usize>().unwrap(),
+        "{fields}"
+    );
+}

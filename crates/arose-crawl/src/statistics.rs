@@ -1,0 +1,307 @@
+//! The course of a crawl: how did it do, second by second?
+//!
+//! *Question.* Counters say where a crawl is; whoever watches it wants to see how it got there, also
+//! after days, and also of a crawl that was killed. *Idea.* A file that gets a line, an object in
+//! JSON, every [`EVERY`]; `docs/formats.md` has its fields. A file of [`MAX_LINES`] lines loses every
+//! second one, and the pause between lines doubles, so it is never larger than some megabytes and
+//! always covers the whole crawl. Nothing depends on it: a torn line is cut off at the next start.
+//!
+//! Times go on where the run before ended; the pause between two runs does not count.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::crawl::Snapshot;
+use crate::error::{Context, Error};
+use crate::journal::HostId;
+use crate::stats::Counter;
+
+/// The file in the folder of a crawl.
+pub(crate) const FILE: &str = "statistics.jsonl";
+
+/// Between two lines, at first.
+const EVERY: Duration = Duration::from_secs(1);
+const MAX_LINES: usize = 2000;
+/// Kinds of answers in a line, the most frequent ones.
+const MAX_STATUSES: usize = 32;
+
+/// The file, open for appending.
+#[derive(Debug)]
+pub(crate) struct Statistics {
+    path: PathBuf,
+    file: File,
+    n_lines: usize,
+    every: Duration,
+    /// Of the runs before.
+    before: f64,
+    written: Option<Duration>,
+}
+
+/// Whether a line is the last one of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    Next,
+    Last,
+}
+
+impl Statistics {
+    /// Opens the file of a folder, or makes it.
+    pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(FILE);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            read => read.context("reading", &path)?,
+        };
+        let end = memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1);
+        let whole = &text[..end];
+        let n_lines = memchr::memchr_iter(b'\n', whole).count();
+        let last = whole.split(|&byte| byte == b'\n').rev().nth(1);
+        let before = last.and_then(seconds_of).unwrap_or(0.0);
+        let file = append(&path)?;
+        file.set_len(end as u64).context("cutting", &path)?;
+        let every = Duration::try_from_secs_f64(before / n_lines.max(1) as f64);
+        Ok(Self {
+            path,
+            file,
+            n_lines,
+            every: every.unwrap_or(EVERY).max(EVERY),
+            before,
+            written: None,
+        })
+    }
+
+    /// Writes a line if it is time to, and the last one in any case.
+    pub(crate) fn write(
+        &mut self,
+        line: Line,
+        snapshot: &Snapshot,
+        slowest: &[(&str, f64)],
+    ) -> Result<(), Error> {
+        let now = snapshot.elapsed;
+        let is_due = self
+            .written
+            .is_none_or(|written| now >= written + self.every);
+        if !is_due && line == Line::Next {
+            return Ok(());
+        }
+        self.written = Some(now);
+        if self.n_lines >= MAX_LINES {
+            self.thin()?;
+        }
+        let text = text(line, self.before + now.as_secs_f64(), snapshot, slowest);
+        self.file
+            .write_all(text.as_bytes())
+            .context("writing", &self.path)?;
+        self.n_lines += 1;
+        Ok(())
+    }
+
+    /// Leaves every second line out.
+    fn thin(&mut self) -> Result<(), Error> {
+        let text = std::fs::read(&self.path).context("reading", &self.path)?;
+        let lines = text.split_inclusive(|&byte| byte == b'\n');
+        let kept: Vec<&[u8]> = lines.step_by(2).collect();
+        let new = self.path.with_extension("new");
+        std::fs::write(&new, kept.concat()).context("writing", &new)?;
+        std::fs::rename(&new, &self.path).context("replacing", &self.path)?;
+        self.file = append(&self.path)?;
+        self.n_lines = kept.len();
+        self.every *= 2;
+        Ok(())
+    }
+}
+
+fn append(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).open(path);
+    file.context("opening", path)
+}
+
+/// The number that each line begins with.
+fn seconds_of(line: &[u8]) -> Option<f64> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (seconds, _) = line.strip_prefix(START)?.split_once(',')?;
+    seconds
+        .parse()
+        .ok()
+        .filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+}
+
+const START: &str = "{\"seconds\": ";
+
+/// A line. Names of hosts are normal and hold nothing that would have to be escaped.
+fn text(line: Line, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) -> String {
+    let mut text = format!("{START}{seconds:.3}");
+    let mut number = |name: &str, value: u64| {
+        let _ = write!(text, ", \"{name}\": {value}");
+    };
+    for counter in Counter::ALL {
+        number(counter.as_str(), snapshot.stats.get(counter));
+    }
+    number("queue", snapshot.n_queued);
+    number("hosts", snapshot.n_hosts);
+    number("in_flight", snapshot.n_in_flight as u64);
+    number("memory", snapshot.memory);
+    let mut statuses: Vec<(u16, u64)> = snapshot.stats.statuses().collect();
+    statuses.sort_by_key(|&(status, n)| (std::cmp::Reverse(n), status));
+    statuses.truncate(MAX_STATUSES);
+    statuses.sort_unstable();
+    let statuses = statuses
+        .iter()
+        .map(|(status, n)| format!("\"{status}\": {n}"));
+    let slowest = slowest
+        .iter()
+        .map(|(host, ms)| format!("[\"{host}\", {ms:.1}]"));
+    let _ = write!(
+        text,
+        ", \"statuses\": {{{}}}, \"slowest\": [{}]",
+        statuses.collect::<Vec<_>>().join(", "),
+        slowest.collect::<Vec<_>>().join(", "),
+    );
+    text.push_str(match line {
+        Line::Next => "}\n",
+        Line::Last => ", \"is_done\": true}\n",
+    });
+    text
+}
+
+/// The hosts that take longest to answer: a short list, so that no time has to be kept for others.
+#[derive(Debug, Default)]
+pub(crate) struct Slowest {
+    rows: Vec<(HostId, f64)>,
+}
+
+/// Hosts in the list.
+const N_SLOWEST: usize = 12;
+
+impl Slowest {
+    /// Takes down how long an answer took. Whoever is in the list gets faster or slower by a
+    /// quarter of the difference.
+    pub(crate) fn note(&mut self, host: HostId, took: Duration) {
+        let ms = took.as_secs_f64() * 1000.0;
+        if let Some((_, mean)) = self.rows.iter_mut().find(|(other, _)| *other == host) {
+            *mean += (ms - *mean) / 4.0;
+        } else if self.rows.len() < N_SLOWEST {
+            self.rows.push((host, ms));
+        } else if let Some(least) = self.rows.iter_mut().min_by(|a, b| a.1.total_cmp(&b.1))
+            && least.1 < ms
+        {
+            *least = (host, ms);
+        }
+    }
+
+    /// Hosts and milliseconds, the slowest first.
+    pub(crate) fn rows(&self) -> Vec<(HostId, f64)> {
+        let mut rows = self.rows.clone();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(seconds: u64) -> Snapshot {
+        let mut snapshot = Snapshot {
+            elapsed: Duration::from_secs(seconds),
+            n_queued: 7,
+            ..Snapshot::default()
+        };
+        snapshot.stats.add(Counter::Pages, seconds);
+        snapshot.stats.answer(200);
+        snapshot
+    }
+
+    fn lines(folder: &Path) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn lines_are_objects_and_the_last_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut statistics = Statistics::open(folder.path()).unwrap();
+        let slowest = [("h.org", 12.34)];
+        statistics
+            .write(Line::Next, &snapshot(1), &slowest)
+            .unwrap();
+        statistics
+            .write(Line::Next, &snapshot(1), &slowest)
+            .unwrap();
+        statistics
+            .write(Line::Last, &snapshot(1), &slowest)
+            .unwrap();
+        let lines = lines(folder.path());
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["pages"], 1);
+        assert_eq!(lines[0]["queue"], 7);
+        assert_eq!(lines[0]["statuses"]["200"], 1);
+        assert_eq!(lines[0]["slowest"][0][0], "h.org");
+        assert_eq!(lines[0].get("is_done"), None);
+        assert_eq!(lines[1]["is_done"], true);
+    }
+
+    /// Time goes on where it was, and what a crash tore is cut off.
+    #[test]
+    fn a_second_run_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut statistics = Statistics::open(folder.path()).unwrap();
+        statistics.write(Line::Next, &snapshot(5), &[]).unwrap();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(folder.path().join(FILE))
+            .and_then(|mut file| file.write_all(b"{\"seconds\": 9"))
+            .unwrap();
+        let mut statistics = Statistics::open(folder.path()).unwrap();
+        statistics.write(Line::Next, &snapshot(2), &[]).unwrap();
+        let seconds: Vec<f64> = lines(folder.path())
+            .iter()
+            .map(|line| line["seconds"].as_f64().unwrap())
+            .collect();
+        assert_eq!(seconds, [5.0, 7.0]);
+    }
+
+    #[test]
+    fn the_file_is_bounded_and_covers_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut statistics = Statistics::open(folder.path()).unwrap();
+        for second in 0..20_000 {
+            statistics
+                .write(Line::Next, &snapshot(second), &[])
+                .unwrap();
+        }
+        let lines = lines(folder.path());
+        assert!(
+            (MAX_LINES / 2 - 1..=MAX_LINES).contains(&lines.len()),
+            "{}",
+            lines.len()
+        );
+        assert_eq!(lines[0]["seconds"], 0.0);
+        assert!(lines.last().unwrap()["seconds"].as_f64().unwrap() > 19_900.0);
+        let opened = Statistics::open(folder.path()).unwrap();
+        assert!(opened.every >= Duration::from_secs(8), "{:?}", opened.every);
+    }
+
+    #[test]
+    fn the_slowest_stay_and_recover() {
+        let mut slowest = Slowest::default();
+        for host in 0..100 {
+            slowest.note(host, Duration::from_millis(u64::from(host)));
+        }
+        let rows = slowest.rows();
+        assert_eq!((rows.len(), rows[0]), (N_SLOWEST, (99, 99.0)));
+        for _ in 0..40 {
+            slowest.note(99, Duration::from_millis(1));
+        }
+        assert_eq!(slowest.rows()[0], (98, 98.0));
+        slowest.note(7, Duration::from_millis(50));
+        assert!(slowest.rows().contains(&(7, 50.0)));
+    }
+}
