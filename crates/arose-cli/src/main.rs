@@ -7,6 +7,7 @@ mod corpus;
 mod crawl;
 mod dedup;
 mod demo;
+mod estimate;
 mod evaluate;
 mod index;
 mod input;
@@ -46,6 +47,8 @@ enum Arguments {
     Serve(serve::Options),
     #[command(subcommand)]
     Evaluate(evaluate::Command),
+    #[command(subcommand)]
+    Estimate(estimate::Command),
     Url(url::Options),
     Robots(robots::Options),
     Demo(demo::Options),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Arguments::Search(options) => search::run(&options),
         Arguments::Serve(options) => serve::run(&options),
         Arguments::Evaluate(command) => evaluate::run(&command),
+        Arguments::Estimate(command) => estimate::run(&command),
         Arguments::Url(options) => url::run(&options),
         Arguments::Robots(options) => robots::run(&options),
         Arguments::Demo(options) => demo::run(&options),

@@ -1,5 +1,6 @@
 //! Asks an index.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::collapse::{Collapse, Collapsing, Findings, Found, Order};
 use crate::compile::{compile, matching, within};
 use crate::folder::Folder;
 use crate::query::Query;
-use crate::schema::{Fields, GROUP};
+use crate::schema::{DOC, Fields, GROUP};
 use crate::snippet::{Fragment, snippet};
 use crate::update::{Payload, open};
 
@@ -187,6 +188,60 @@ impl Index {
                 n_results: findings.n_results,
                 hits: hits.collect::<tantivy::Result<_>>()?,
             })
+        })
+    }
+
+    /// The best documents for a query without what is needed to show them: how many results there
+    /// are, and ordinals with addresses, or ids where there is no address.
+    pub(crate) fn addresses(
+        &self,
+        query: &Query,
+        limit: usize,
+        collapse: Collapse,
+    ) -> Result<(u64, Vec<(u64, String)>), Error> {
+        let compiled = compile(query, &self.fields);
+        let collector = Collapsing {
+            size: limit.clamp(1, MAX_RESULTS),
+            order: Order::Score,
+            collapse,
+        };
+        self.with_searcher(|searcher| {
+            let findings: Findings = searcher.search(&*compiled, &collector)?;
+            let located = findings.best.iter().take(limit).map(|found| {
+                let address = found.ranked.address();
+                let stored: TantivyDocument = searcher.doc(address)?;
+                let columns = searcher.segment_reader(address.segment_ord).fast_fields();
+                let doc = columns.u64(DOC)?.first(address.doc_id).unwrap_or(0);
+                let name = text_of(&stored, self.fields.url);
+                let name = name.or_else(|| text_of(&stored, self.fields.id));
+                Ok((doc, name.unwrap_or_default()))
+            });
+            let located = located.collect::<tantivy::Result<_>>()?;
+            Ok((findings.n_results, located))
+        })
+    }
+
+    /// The words of all documents with the number of documents that hold each, in the order of the
+    /// alphabet; `wanted` says which.
+    pub(crate) fn vocabulary(
+        &self,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(String, u64)>, Error> {
+        self.with_searcher(|searcher| {
+            let mut words: BTreeMap<String, u64> = BTreeMap::new();
+            for segment in searcher.segment_readers() {
+                let inverted = segment.inverted_index(self.fields.body)?;
+                let mut terms = inverted.terms().stream()?;
+                while terms.advance() {
+                    if let Ok(word) = std::str::from_utf8(terms.key())
+                        && wanted(word)
+                    {
+                        let n = u64::from(terms.value().doc_freq);
+                        *words.entry(word.to_owned()).or_default() += n;
+                    }
+                }
+            }
+            Ok(words.into_iter().collect())
         })
     }
 

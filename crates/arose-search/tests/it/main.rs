@@ -4,6 +4,12 @@
 
 mod answers;
 mod damage;
+mod http_engines;
+mod loopback;
+mod omega;
 mod oracle;
+mod simulated;
 mod support;
 mod updates;
+mod webgraph;
+mod wikispeedia;

@@ -1,0 +1,170 @@
+//! Engines, words and logs as the command line names them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use arose_corpus::Config as Reading;
+use arose_search::engine::{self, Description, Log, PRESETS, Panel, Progress};
+use arose_search::estimate::vocabulary::{self, Vocabulary};
+
+use super::shown::Watch;
+
+/// How engines are asked, the same for every command that asks them.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Asking")]
+pub(crate) struct Asking {
+    /// Writes every question and answer to this file; a run with the same file goes on with it.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    log: Option<PathBuf>,
+    /// Takes every answer from this log and asks nothing.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// Requests at most; what there is then is estimated from.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    budget: u64,
+    /// Milliseconds between two requests to one engine, instead of what its description says.
+    #[arg(long, value_name = "MS")]
+    delay: Option<u64>,
+    /// Results to ask for at most, instead of what its description says.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Documents, or `.tsv` lists of words and page counts, that words are taken from; those of the
+    /// first local engine if not given.
+    #[arg(long, value_name = "PATH")]
+    lexicon: Vec<PathBuf>,
+    /// The seed of all choices.
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whether a method draws words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    Needed,
+    NotNeeded,
+}
+
+/// Engines that are ready to be asked, and words to ask with.
+pub(crate) struct Ready {
+    pub(crate) panel: Panel,
+    pub(crate) words: Vocabulary,
+}
+
+impl Asking {
+    /// Opens engines, words and log.
+    pub(crate) fn open(&self, engines: &[String], need: Words) -> anyhow::Result<Ready> {
+        let ready = match &self.replay {
+            Some(path) => self.replay(path)?,
+            None => self.open_engines(engines, need)?,
+        };
+        if need == Words::Needed {
+            vocabulary::lexicon(&ready.words)?;
+        }
+        Ok(ready)
+    }
+
+    fn replay(&self, path: &Path) -> anyhow::Result<Ready> {
+        let log = Log::replay(path)?;
+        let words = match self.lexicon.is_empty() {
+            false => vocabulary::open(&self.lexicon, Reading::default())?,
+            true => log
+                .header()
+                .map(|header| header.words.clone())
+                .unwrap_or_default(),
+        };
+        let panel = Panel::replay(log);
+        Ok(Ready { panel, words })
+    }
+
+    fn open_engines(&self, engines: &[String], need: Words) -> anyhow::Result<Ready> {
+        ensure!(
+            !engines.is_empty(),
+            "name an engine, or a log with --replay"
+        );
+        let log = match &self.log {
+            Some(path) => Log::open(path)?,
+            None => Log::off(),
+        };
+        let mut words = match (&self.lexicon[..], log.header()) {
+            ([], Some(header)) => header.words.clone(),
+            ([], None) => Vocabulary::new(),
+            (paths, _) => vocabulary::open(paths, Reading::default())?,
+        };
+        let mut opened = Vec::new();
+        for argument in engines {
+            let mut description = describe(argument)?;
+            description.delay_ms = self.delay.or(description.delay_ms);
+            description.limit = self.limit.or(description.limit);
+            let name = description.name.clone().unwrap_or_else(|| argument.clone());
+            let (engine, own) =
+                engine::open(&description).with_context(|| format!("the engine {name}"))?;
+            if words.is_empty() && need == Words::Needed {
+                words = own;
+            }
+            opened.push((name, engine));
+        }
+        let panel = Panel::new(opened, &words, log, self.budget)?;
+        Ok(Ready { panel, words })
+    }
+}
+
+impl Ready {
+    /// Runs `work` while another thread tells how far it is.
+    pub(crate) fn watched<T>(
+        &mut self,
+        work: impl FnOnce(&mut Panel, &Vocabulary) -> Result<T, arose_search::Error>,
+    ) -> anyhow::Result<T> {
+        let progress: Arc<Progress> = self.panel.progress();
+        let watch = Watch::start(progress);
+        let result = work(&mut self.panel, &self.words);
+        watch.end();
+        Ok(result?)
+    }
+}
+
+/// The engine that an argument names.
+fn describe(argument: &str) -> anyhow::Result<Description> {
+    let (name, what) = match argument.split_once('=') {
+        Some((name, what)) if is_name(name) => (Some(name.to_owned()), what),
+        _ => (None, argument),
+    };
+    let mut description = match what.split_once(':') {
+        Some((preset, url)) if PRESETS.contains(&preset) => Description {
+            name: Some(preset.to_owned()),
+            ..Description::preset(preset, url)
+        },
+        _ => described_by(Path::new(what))?,
+    };
+    description.name = name.or(description.name);
+    Ok(description)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !text.is_empty() && text.chars().all(is_plain)
+}
+
+fn described_by(path: &Path) -> anyhow::Result<Description> {
+    let is_file = path
+        .extension()
+        .is_some_and(|extension| extension == "toml");
+    if is_file {
+        return Ok(Description::open(path)?);
+    }
+    ensure!(
+        path.is_dir(),
+        "{} is no folder; name a folder, a file that ends in .toml, or {}",
+        crate::input::name(path),
+        PRESETS.map(|preset| format!("{preset}:URL")).join(", ")
+    );
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Ok(Description {
+        name: Some(name.to_string_lossy().into_owned()),
+        folder: Some(path.to_owned()),
+        ..Description::default()
+    })
+}

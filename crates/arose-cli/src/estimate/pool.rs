@@ -1,0 +1,119 @@
+//! `arose estimate pool`: shares and means over uniformly drawn pages.
+
+use anyhow::ensure;
+use arose_search::estimate::pool::{self, Measure, PoolConfig, Settings, Way, choose};
+use clap::ValueEnum;
+
+use super::asking::{Asking, Words};
+use super::shown::show;
+use crate::read::Outcome;
+
+/// Draws pages of one engine as if each were as likely as another, and measures them.
+///
+/// Queries are single words of a pool. Long pages match more of them; each page counts one over the
+/// number of pool words that return it.
+#[derive(clap::Args)]
+#[command(after_help = examples())]
+pub(crate) struct Options {
+    /// The engine.
+    #[arg(value_name = "ENGINE")]
+    engines: Vec<String>,
+    /// Pages drawn, or steps of a walk.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 400)]
+    samples: usize,
+    /// What is measured: `words`, `longer:N`, `contains:WORDS` or `address:PART`.
+    #[arg(long, value_name = "WHAT", default_value = "words", value_parser = measure)]
+    measure: Measure,
+    /// How pages are made uniform; may be given several times.
+    #[arg(long, value_enum, default_values_t = [WayName::Importance, WayName::Plain])]
+    way: Vec<WayName>,
+    #[command(flatten)]
+    choice: PoolChoice,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// Which words make the pool.
+#[derive(clap::Args)]
+pub(crate) struct PoolChoice {
+    /// Pages of the lexicon that hold a word of the pool at least.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    least: u64,
+    /// Pages of the lexicon that hold a word of the pool at most.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    most: u64,
+    /// Words in the pool at most.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pool_size: usize,
+}
+
+impl PoolChoice {
+    pub(crate) fn config(&self) -> PoolConfig {
+        PoolConfig {
+            least: self.least,
+            most: self.most,
+            size: self.pool_size,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WayName {
+    /// By weights.
+    Importance,
+    /// Not at all, for comparison.
+    Plain,
+    /// By thinning; asks for all pool words of each page.
+    Rejection,
+    /// By a walk; asks for all pool words of each page.
+    Metropolis,
+}
+
+fn examples() -> String {
+    format!(
+        "Examples:\n  arose estimate pool out -n 1000\n  arose estimate pool \
+         omega:http://127.0.0.1/cgi-bin/omega?DB=default \\\n      --lexicon crawl.warc.gz --measure \
+         longer:500\n\n{}",
+        super::ENGINES
+    )
+}
+
+fn measure(text: &str) -> Result<Measure, String> {
+    match text.split_once(':') {
+        None if text == "words" => Ok(Measure::Words),
+        Some(("longer", n)) => n
+            .parse()
+            .map(Measure::LongerThan)
+            .map_err(|_| format!("`{n}` is no number of words")),
+        Some(("contains", words)) if !words.is_empty() => Ok(Measure::Contains(words.to_owned())),
+        Some(("address", part)) if !part.is_empty() => Ok(Measure::Address(part.to_owned())),
+        _ => Err("write words, longer:N, contains:WORDS or address:PART".to_owned()),
+    }
+}
+
+pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let mut ready = options.asking.open(&options.engines, Words::Needed)?;
+    ensure!(ready.panel.n_engines() == 1, "name one engine");
+    let settings = Settings {
+        n_samples: options.samples,
+        measure: options.measure.clone(),
+        ways: options.way.iter().map(|way| way.way()).collect(),
+        n_controls: 10,
+        seed: options.asking.seed,
+    };
+    let config = options.choice.config();
+    let findings = ready
+        .watched(|panel, words| pool::run(panel, 0, words, choose(words, &config), &settings))?;
+    show(&[findings], options.asking.json)
+}
+
+impl WayName {
+    fn way(self) -> Way {
+        match self {
+            Self::Importance => Way::Importance,
+            Self::Plain => Way::Plain,
+            Self::Rejection => Way::Rejection,
+            Self::Metropolis => Way::Metropolis,
+        }
+    }
+}

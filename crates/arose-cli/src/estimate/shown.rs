@@ -1,0 +1,178 @@
+//! Findings on a terminal, and progress on the way there.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use arose_search::engine::Progress;
+use arose_search::estimate::{Figure, Findings};
+
+use crate::output::{printable, write_json};
+use crate::read::Outcome;
+
+/// Progress being shown: a line that changes on a terminal, one every ten seconds elsewhere.
+pub(crate) struct Watch {
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Watch {
+    pub(crate) fn start(progress: Arc<Progress>) -> Self {
+        let (end, ended) = channel();
+        let thread = std::thread::spawn(move || {
+            let is_terminal = io::stderr().is_terminal();
+            let every = Duration::from_millis(if is_terminal { 500 } else { 10_000 });
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
+                let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+                let (done, wanted) = (get(&progress.n_done), get(&progress.n_wanted));
+                let n_requests = get(&progress.n_requests);
+                let line = format!("estimating: {done} of {wanted}, {n_requests} requests");
+                let mut err = io::stderr().lock();
+                let _ = match is_terminal {
+                    true => write!(err, "\r{line}\x1b[K").and_then(|()| err.flush()),
+                    false => writeln!(err, "{line}"),
+                };
+            }
+            if is_terminal {
+                eprint!("\r\x1b[K");
+            }
+        });
+        Self { end, thread }
+    }
+
+    pub(crate) fn end(self) {
+        drop(self.end);
+        // Whatever became of it, the work is done.
+        let _ = self.thread.join();
+    }
+}
+
+/// Prints findings; nothing found if no figure has a value.
+pub(crate) fn show(all: &[Findings], json: bool) -> anyhow::Result<Outcome> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = match (json, all) {
+        (true, [one]) => serde_json::to_value(one)
+            .map_err(io::Error::from)
+            .and_then(|value| write_json(&mut out, &value)),
+        (true, all) => serde_json::to_value(all)
+            .map_err(io::Error::from)
+            .and_then(|value| write_json(&mut out, &value)),
+        (false, all) => all
+            .iter()
+            .enumerate()
+            .try_for_each(|(place, findings)| write_text(&mut out, findings, place)),
+    };
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the result")?;
+    let mut figures = all.iter().flat_map(|findings| &findings.figures);
+    Ok(match figures.any(|figure| figure.value.is_some()) {
+        true => Outcome::Found,
+        false => Outcome::NothingFound,
+    })
+}
+
+fn write_text(out: &mut impl Write, findings: &Findings, place: usize) -> io::Result<()> {
+    if place > 0 {
+        writeln!(out)?;
+    }
+    writeln!(
+        out,
+        "{}: {}\n",
+        findings.method,
+        printable(&findings.counted)
+    )?;
+    write_figures(out, &findings.figures)?;
+    if !findings.doubts.is_empty() {
+        writeln!(out, "\nDoubts")?;
+        for doubt in &findings.doubts {
+            write_wrapped(out, "  ", &printable(doubt))?;
+        }
+    }
+    if !findings.biases.is_empty() {
+        writeln!(out, "\nWhat no interval shows")?;
+        for bias in &findings.biases {
+            let line = format!("{}: {}", bias.name, bias.effect);
+            write_wrapped(out, "  ", &line)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_figures(out: &mut impl Write, figures: &[Figure]) -> io::Result<()> {
+    let width = figures
+        .iter()
+        .map(|figure| figure.name.chars().count())
+        .max();
+    let width = width.unwrap_or(0).clamp(6, 60);
+    let has_truth = figures.iter().any(|figure| figure.truth.is_some());
+    let truth = if has_truth { "      truth" } else { "" };
+    writeln!(
+        out,
+        "  {:width$}      value{truth}   95 % interval            samples",
+        "figure"
+    )?;
+    for figure in figures {
+        let value = figure.value.map_or("-".to_owned(), number);
+        let truth = match (has_truth, figure.truth) {
+            (false, _) => String::new(),
+            (true, truth) => format!("{:>11}", truth.map_or("-".to_owned(), number)),
+        };
+        let interval = figure.interval.map_or("-".to_owned(), |ends| {
+            let [low, high] = ends.map(number);
+            format!("{low} - {high}")
+        });
+        let line = format!(
+            "  {:width$}{value:>11}{truth}   {interval:<22}{:>10}",
+            printable(&figure.name),
+            figure.n_samples
+        );
+        writeln!(out, "{}", line.trim_end())?;
+        let mut notes = figure.notes.clone();
+        notes.extend(figure.sampling.map(|ends| {
+            let [low, high] = ends.map(number);
+            format!("{low} - {high} if missing answers were like the others")
+        }));
+        notes.extend(
+            figure
+                .refused
+                .iter()
+                .map(|reason| format!("refused: {reason}")),
+        );
+        if !notes.is_empty() {
+            write_wrapped(out, "      ", &printable(&notes.join("; ")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Breaks a long line between words.
+fn write_wrapped(out: &mut impl Write, indent: &str, text: &str) -> io::Result<()> {
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let is_full = indent.len() + line.chars().count() + word.chars().count() >= 98;
+        if is_full && !line.is_empty() {
+            writeln!(out, "{indent}{line}")?;
+            line = "  ".to_owned();
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{indent}{line}")
+}
+
+/// A figure with the digits that count.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        size if size >= 1.0 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}

@@ -1,0 +1,205 @@
+//! `arose estimate` as people run it: folders, `arose serve`, logs, replays, studies, budgets.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+fn arose(folder: &Path, arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_arose"))
+        .args(arguments)
+        .current_dir(folder)
+        .output();
+    output.unwrap()
+}
+
+#[track_caller]
+fn done(output: Output) -> Vec<u8> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    output.stdout
+}
+
+/// Pages of words, frequent and rare, the same for the same number.
+fn page(number: u64) -> Value {
+    let mut state = number * 7919 + 1;
+    let mut words = Vec::new();
+    for _ in 0..150 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let chance = (state >> 11) as f64 / (1_u64 << 53) as f64;
+        words.push(format!("word{}", (3000_f64.powf(chance)) as u64));
+    }
+    let url = format!("http://pages.example/{number}");
+    json!({ "url": url, "text": words.join(" ") })
+}
+
+/// Deduplicates pages into a folder.
+fn index(folder: &Path, name: &str, numbers: std::ops::Range<u64>) {
+    let lines: String = numbers
+        .map(|number| format!("{}\n", page(number)))
+        .collect();
+    let input = format!("{name}.jsonl");
+    fs::write(folder.join(&input), lines).unwrap();
+    done(arose(folder, &["dedup", &input, "-o", name]));
+}
+
+/// `arose serve` on a free port; it ends with the test.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(folder: &Path, name: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
+            .args(["serve", name, "--listen", "127.0.0.1:0"])
+            .current_dir(folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let line = lines.find(|line| line.contains("open http")).unwrap();
+        // Whatever it says later must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url = line.split("open ").nth(1).unwrap().trim_end_matches('/');
+        Self {
+            url: url.to_owned(),
+            child,
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn figure<'a>(findings: &'a Value, name: &str) -> &'a Value {
+    let figures = findings["figures"].as_array().unwrap();
+    let found = figures.iter().find(|figure| figure["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {findings}"))
+}
+
+/// A folder and a server of ours, logged, cut short, resumed and replayed.
+#[test]
+fn overlap_with_a_served_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    index(folder, "a", 0..200);
+    index(folder, "b", 100..260);
+    let served = Served::start(folder, "b");
+    let theirs = format!("b=arose:{}", served.url);
+    let asked = [
+        "estimate", "overlap", "a", &theirs, "-n", "60", "--delay", "0", "--json",
+    ];
+    let with = |more: &[&'static str]| [&asked[..], more].concat();
+    let short: Value = serde_json::from_slice(&done(arose(
+        folder,
+        &with(&["--log", "l", "--budget", "150"]),
+    )))
+    .unwrap();
+    assert!(short["doubts"].to_string().contains("budget"), "{short}");
+    let whole = done(arose(folder, &with(&["--log", "l"])));
+    let findings: Value = serde_json::from_slice(&whole).unwrap();
+    for (name, truth) in [("b / a", 0.8), ("a / union", 0.77), ("b / union", 0.615)] {
+        let value = figure(&findings, name)["value"].as_f64().unwrap();
+        // Three standard errors of 60 pages each.
+        assert!((value / truth - 1.0).abs() < 0.35, "{name}: {value}");
+    }
+    drop(served);
+    let again = ["estimate", "overlap", "--replay", "l", "-n", "60", "--json"];
+    assert_eq!(done(arose(folder, &again)), whole);
+    let other = arose(
+        folder,
+        &["estimate", "overlap", "--replay", "l", "--seed", "2"],
+    );
+    assert_eq!(other.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(said.contains("no answer to"), "{said}");
+}
+
+#[test]
+fn a_study_and_its_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    index(folder, "a", 0..150);
+    index(folder, "b", 50..200);
+    fs::write(
+        folder.join("log.txt"),
+        "word900 word20\nword77\n\"word3 word5\"\n",
+    )
+    .unwrap();
+    let study = "samples = 50\nsize_queries = 60\npool_samples = 40\nqueries = 'log.txt'\n\
+                 [[engine]]\nname = 'a'\nfolder = 'a'\n[[engine]]\nname = 'b'\nfolder = 'b'\n";
+    fs::write(folder.join("study.toml"), study).unwrap();
+    let run = ["estimate", "study", "study.toml", "-o", "out"];
+    done(arose(folder, &run));
+    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).unwrap();
+    let (estimates, report) = (read("estimates.json"), read("report.html"));
+    let found: Value = serde_json::from_str(&estimates).unwrap();
+    let methods: Vec<&str> = found["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|findings| findings["method"].as_str().unwrap())
+        .collect();
+    for method in ["lower-bound", "overlap", "searches", "corpus-size", "pool"] {
+        assert!(
+            methods.contains(&method) || estimates.contains("\"refused\""),
+            "{methods:?}"
+        );
+    }
+    assert!(report.contains("b / a") && !report.contains("src="));
+    fs::remove_dir_all(folder.join("a")).unwrap();
+    done(arose(folder, &[&run[..], &["--replay"]].concat()));
+    assert_eq!(read("estimates.json"), estimates);
+    assert_eq!(read("report.html"), report);
+}
+
+/// Whatever cannot be estimated is said in one line, with the remedy.
+#[test]
+fn clear_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    index(folder, "a", 0..60);
+    index(folder, "b", 1000..1060);
+    fs::write(folder.join("foreign.tsv"), "rosa\t5\nspina\t4\nhortus\t3\n").unwrap();
+    fs::write(folder.join("study.toml"), "sample = 3\n").unwrap();
+    fs::write(folder.join("broken.jsonl"), "{\"line\":\"search\"\n").unwrap();
+    for (arguments, part) in [
+        (&["overlap", "a", "b", "-n", "20"][..], "0 is a, 1 is b"),
+        (&["overlap", "a"], "two engines at least"),
+        (&["overlap", "a", "a"], "two engines are called a"),
+        (
+            &["overlap", "a", "b", "--lexicon", "foreign.tsv"],
+            "another language",
+        ),
+        (
+            &["corpus-size", "a", "--least", "900", "--most", "901"],
+            "the pool is empty",
+        ),
+        (
+            &["corpus-size", "solr:http://127.0.0.1:1", "--delay", "0"],
+            "too few to ask with",
+        ),
+        (
+            &["lower-bound", "solr:http://127.0.0.1:1", "--delay", "0"],
+            "gave no answer",
+        ),
+        (&["study", "study.toml", "-o", "out"], "unknown field"),
+        (&["overlap", "--replay", "broken.jsonl"], "line 1"),
+        (&["walk", "foreign.tsv", "--form", "gaps"], "line 1"),
+    ] {
+        let output = arose(folder, &[&["estimate"][..], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    }
+}

@@ -1,0 +1,232 @@
+//! Describes an engine behind HTTP in a few lines of TOML.
+//!
+//! ```toml
+//! name = "example"
+//! url = "https://search.example.org/?q={query}&n={limit}"
+//! format = "html"
+//! results = "ol.results li"
+//! address = "a.title@href"
+//! count = "#count"
+//! limit = 50
+//! delay_ms = 2000
+//! ```
+//!
+//! A preset fills in what engines of one kind share; what is written beside it counts more.
+//! `docs/estimation.md` lists all settings.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::Error;
+
+/// The kinds of engines that are known.
+pub const PRESETS: [&str; 4] = ["arose", "elasticsearch", "solr", "omega"];
+
+/// How to ask an engine and where its answers stand.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Description {
+    /// What it is called in results.
+    pub name: Option<String>,
+    /// One of [`PRESETS`].
+    pub preset: Option<String>,
+    /// A folder instead of a server: the output of `arose dedup`, or a crawl.
+    pub folder: Option<PathBuf>,
+    /// The address to ask, with `{query}`, `{limit}`, `{offset}`, `{page}`; for a preset, where the
+    /// server is.
+    pub url: Option<String>,
+    /// What answers are.
+    pub format: Option<Format>,
+    /// Where the list of results is: a JSON pointer, or a path of elements.
+    pub results: Option<String>,
+    /// Where in a result its address is.
+    pub address: Option<String>,
+    /// Where the number of results is.
+    pub count: Option<String>,
+    /// Where in a result its whole text is.
+    pub text: Option<String>,
+    /// Where in a result its id is.
+    pub id: Option<String>,
+    /// The address of a page's text, with `{id}` and `{address}`; the page itself if not given.
+    pub document: Option<String>,
+    /// Where the text is in that answer, if that is JSON.
+    pub document_text: Option<String>,
+    /// Words on a page without results.
+    pub none: Option<String>,
+    /// Results to ask for at most.
+    pub limit: Option<usize>,
+    /// Results on one page, if more than one page must be asked for.
+    pub per_page: Option<usize>,
+    /// Milliseconds between two requests.
+    pub delay_ms: Option<u64>,
+    /// Milliseconds until an answer is given up.
+    pub timeout_ms: Option<u64>,
+    /// Further tries after a failure that may pass.
+    pub retries: Option<u32>,
+    /// How a word is written, with `{word}`.
+    pub word: Option<String>,
+    /// How a phrase is written, with `{phrase}`.
+    pub phrase: Option<String>,
+    /// What stands between words that are all wanted.
+    pub and: Option<String>,
+    /// What stands between words any of which is wanted.
+    pub or: Option<String>,
+    /// Fields sent with every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// What answers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// JSON, read by pointers.
+    Json,
+    /// HTML or XML, read by paths of elements.
+    Html,
+}
+
+impl Description {
+    /// Reads a description from a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or holds something else.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let mut description: Self = toml::from_str(&text).map_err(|error| Error::Settings {
+            path: path.to_owned(),
+            what: error.to_string(),
+        })?;
+        if description.name.is_none() {
+            let stem = path.file_stem().unwrap_or_default();
+            description.name = Some(stem.to_string_lossy().into_owned());
+        }
+        Ok(description)
+    }
+
+    /// The server of a known kind at an address.
+    #[must_use]
+    pub fn preset(preset: &str, url: &str) -> Self {
+        Self {
+            preset: Some(preset.to_owned()),
+            url: Some(url.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// The description with what its preset says, where it says nothing itself.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such preset, or no address.
+    pub(super) fn filled(&self) -> Result<Self, Error> {
+        let Some(preset) = &self.preset else {
+            return Ok(self.clone());
+        };
+        let Some(url) = &self.url else {
+            return Err(self.bad("`url` is missing: say where the server is"));
+        };
+        let base = url.trim_end_matches('/');
+        let Some(known) = known(preset, base) else {
+            let all = PRESETS.join(", ");
+            return Err(self.bad(&format!("there is no preset `{preset}`; there are {all}")));
+        };
+        let own = self.clone();
+        Ok(Self {
+            url: known.url,
+            format: own.format.or(known.format),
+            results: own.results.or(known.results),
+            address: own.address.or(known.address),
+            count: own.count.or(known.count),
+            text: own.text.or(known.text),
+            id: own.id.or(known.id),
+            document: own.document.or(known.document),
+            document_text: own.document_text.or(known.document_text),
+            word: own.word.or(known.word),
+            phrase: own.phrase.or(known.phrase),
+            and: own.and.or(known.and),
+            or: own.or.or(known.or),
+            ..own
+        })
+    }
+
+    /// An error in this description.
+    pub(super) fn bad(&self, what: &str) -> Error {
+        let name = self.name.as_ref().or(self.url.as_ref());
+        Error::Description {
+            name: name.cloned().unwrap_or_else(|| "without a name".to_owned()),
+            what: what.to_owned(),
+        }
+    }
+}
+
+/// What servers of one kind share.
+fn known(preset: &str, base: &str) -> Option<Description> {
+    let text = |text: &str| Some(text.to_owned());
+    let lucene = Description {
+        format: Some(Format::Json),
+        word: text("\"{word}\""),
+        phrase: text("\"{phrase}\""),
+        and: text(" AND "),
+        or: text(" OR "),
+        ..Description::default()
+    };
+    Some(match preset {
+        "arose" => Description {
+            url: Some(format!(
+                "{base}/api/search?q={{query}}&limit={{limit}}&collapse=false"
+            )),
+            results: text("/hits"),
+            address: text("/url | /id"),
+            count: text("/documents"),
+            id: text("/doc"),
+            document: Some(format!("{base}/api/document/{{id}}")),
+            document_text: text("/text"),
+            and: text(" "),
+            ..lucene
+        },
+        "elasticsearch" => Description {
+            url: Some(format!(
+                "{base}/_search?q={{query}}&size={{limit}}&track_total_hits=true"
+            )),
+            results: text("/hits/hits"),
+            address: text("/_source/url | /_id"),
+            // A number until version 6, an object since.
+            count: text("/hits/total/value | /hits/total"),
+            text: text("/_source/text"),
+            id: text("/_id"),
+            document: Some(format!("{base}/_doc/{{id}}")),
+            document_text: text("/_source/text"),
+            ..lucene
+        },
+        "solr" => Description {
+            url: Some(format!("{base}/select?q={{query}}&rows={{limit}}&wt=json")),
+            results: text("/response/docs"),
+            address: text("/url | /id"),
+            count: text("/response/numFound"),
+            text: text("/text"),
+            id: text("/id"),
+            document: Some(format!("{base}/get?id={{id}}&wt=json")),
+            document_text: text("/doc/text"),
+            ..lucene
+        },
+        "omega" => {
+            let mark = if base.contains('?') { '&' } else { '?' };
+            Description {
+                // Enough hits looked for makes the count exact; quotation marks turn stemming off.
+                url: Some(format!(
+                    "{base}{mark}P={{query}}&FMT=xml&HITSPERPAGE={{limit}}&MINHITS=1000000"
+                )),
+                format: Some(Format::Html),
+                results: text("hit"),
+                address: text("@url"),
+                count: text("results@matches"),
+                ..lucene
+            }
+        }
+        _ => return None,
+    })
+}

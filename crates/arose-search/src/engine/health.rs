@@ -1,0 +1,185 @@
+//! How an engine behaves while it is asked: what any estimate over it must be read with.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Found, Reply};
+
+/// The reasons for missing answers that are told apart.
+const MAX_REASONS: usize = 20;
+
+/// What became of the questions to one engine.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Health {
+    /// Searches.
+    pub n_searches: u64,
+    /// Those without an answer.
+    pub n_missing: u64,
+    /// Those without a result.
+    pub n_empty: u64,
+    /// Those that showed fewer results than match, by the engine's own count or its limit.
+    pub n_cut: u64,
+    /// Those that showed a page more than once.
+    pub n_repeating: u64,
+    /// Those that claim fewer results than they show.
+    pub n_contradicting: u64,
+    /// The most results seen at once.
+    pub most_shown: usize,
+    /// Pages asked for.
+    pub n_fetches: u64,
+    /// Those without an answer.
+    pub n_fetches_missing: u64,
+    /// Why answers were missing, and how often.
+    pub reasons: BTreeMap<String, u64>,
+    /// What control questions showed.
+    pub controls: Controls,
+}
+
+/// Questions asked to learn about the engine and not about its pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Controls {
+    /// Questions asked again at the end.
+    pub n_repeated: u64,
+    /// Those with another answer than before.
+    pub n_changed: u64,
+    /// Pairs of questions of which one must find more.
+    pub n_comparable: u64,
+    /// Those where it claims less.
+    pub n_violations: u64,
+}
+
+impl Health {
+    /// The share of searches without an answer.
+    #[must_use]
+    pub fn missing_rate(&self) -> f64 {
+        share(self.n_missing, self.n_searches)
+    }
+
+    /// The share of answers that do not show all that matches.
+    #[must_use]
+    pub fn cut_rate(&self) -> f64 {
+        share(self.n_cut, self.n_searches - self.n_missing)
+    }
+
+    /// The share of repeated questions with another answer.
+    #[must_use]
+    pub fn changed_rate(&self) -> f64 {
+        share(self.controls.n_changed, self.controls.n_repeated)
+    }
+
+    /// Whether its counts contradict each other or what it shows.
+    #[must_use]
+    pub fn has_wrong_counts(&self) -> bool {
+        self.n_contradicting > 0 || self.controls.n_violations > 0
+    }
+
+    /// Counts a search. `n_distinct` pages are in the answer, of which `limit` were asked for.
+    pub(super) fn count_search(&mut self, reply: &Reply<Found>, n_distinct: usize, limit: usize) {
+        self.n_searches += 1;
+        let found = match reply {
+            Reply::Missing(reason) => {
+                self.n_missing += 1;
+                return self.count_reason(reason);
+            }
+            Reply::Answer(found) => found,
+        };
+        self.most_shown = self.most_shown.max(n_distinct);
+        self.n_empty += u64::from(n_distinct == 0);
+        self.n_repeating += u64::from(n_distinct < found.addresses.len());
+        let claims = |test: fn(u64, u64) -> bool| {
+            found
+                .claimed
+                .is_some_and(|claimed| test(claimed, n_distinct as u64))
+        };
+        self.n_contradicting += u64::from(claims(|claimed, shown| claimed < shown));
+        let is_full = n_distinct >= limit && found.claimed.is_none();
+        self.n_cut += u64::from(is_full || claims(|claimed, shown| claimed > shown));
+    }
+
+    pub(super) fn count_fetch<T>(&mut self, reply: &Reply<T>) {
+        self.n_fetches += 1;
+        if let Reply::Missing(reason) = reply {
+            self.n_fetches_missing += 1;
+            self.count_reason(reason);
+        }
+    }
+
+    fn count_reason(&mut self, reason: &str) {
+        let is_known = self.reasons.contains_key(reason) || self.reasons.len() < MAX_REASONS;
+        let reason = if is_known { reason } else { "other reasons" };
+        *self.reasons.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// What to know about this engine, in sentences that follow its name.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let mut say = |is_so: bool, words: String| {
+            if is_so {
+                remarks.push(words);
+            }
+        };
+        let reason = self.reasons.iter().max_by_key(|(_, n)| **n);
+        let reason = reason.map_or(String::new(), |(reason, _)| format!(" ({reason})"));
+        let answered = self.n_searches - self.n_missing;
+        say(
+            self.n_missing + self.n_fetches_missing > 0,
+            format!(
+                "gave no answer to {} of {} searches and {} of {} fetches{reason}",
+                self.n_missing, self.n_searches, self.n_fetches_missing, self.n_fetches
+            ),
+        );
+        say(
+            self.cut_rate() > 0.2,
+            format!(
+                "cut {} of {answered} answers short, at most {} results each: what ranks first is \
+                 drawn too often",
+                self.n_cut, self.most_shown
+            ),
+        );
+        say(
+            self.n_repeating > 0,
+            format!(
+                "showed a page more than once in {} of {answered} answers; repeats were dropped",
+                self.n_repeating
+            ),
+        );
+        say(
+            self.n_contradicting > 0,
+            format!(
+                "claimed fewer results than it showed in {} of {answered} answers: its counts \
+                 cannot be trusted",
+                self.n_contradicting
+            ),
+        );
+        let Controls {
+            n_repeated,
+            n_changed,
+            n_comparable,
+            n_violations,
+        } = self.controls;
+        say(
+            n_violations > 0,
+            format!(
+                "claimed less where more must match in {n_violations} of {n_comparable} \
+                 comparisons: its counts cannot be trusted"
+            ),
+        );
+        say(
+            n_changed > 0,
+            format!(
+                "answered {n_changed} of {n_repeated} questions otherwise when asked again: it \
+                 changed during the study"
+            ),
+        );
+        remarks
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        _ => part as f64 / whole as f64,
+    }
+}

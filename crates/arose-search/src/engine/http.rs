@@ -1,0 +1,389 @@
+//! An engine behind HTTP, as a [`Description`] has it.
+//!
+//! Polite: one request at a time, a pause between two, a name in every request. What may pass (a
+//! time-out, a status of 429 or 5xx) is tried again after a longer pause, and then counts as
+//! missing. An answer that holds neither results nor a count is missing too, whatever its status.
+
+use std::collections::{HashMap, VecDeque};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ureq::Agent;
+use url::Url;
+
+use super::answer::{Parsed, Places, Pointers, body_text, page_text};
+use super::{Description, Engine, Format, Found, Joining, Page, Question, Reply};
+use crate::Error;
+
+/// Bytes read of one answer.
+const MAX_BODY: u64 = 16 << 20;
+
+/// Texts and ids of results that are remembered.
+const MAX_REMEMBERED: usize = 2000;
+
+/// Who asks.
+const USER_AGENT: &str = concat!(
+    "arose-estimate/",
+    env!("CARGO_PKG_VERSION"),
+    " (size estimation; one request at a time)"
+);
+
+/// An engine behind HTTP.
+pub struct Http {
+    settings: Settings,
+    places: Places,
+    document_text: Option<Pointers>,
+    agent: Agent,
+    last_request: Option<Instant>,
+    remembered: Remembered,
+}
+
+struct Settings {
+    url: String,
+    document: Option<String>,
+    headers: Vec<(String, String)>,
+    limit: usize,
+    per_page: usize,
+    delay: Duration,
+    retries: u32,
+    word: String,
+    phrase: String,
+    and: String,
+    or: String,
+}
+
+/// What results said of themselves beside their address, the last ones only.
+#[derive(Default)]
+struct Remembered {
+    by_address: HashMap<String, (Option<String>, Option<String>)>,
+    order: VecDeque<String>,
+}
+
+impl Remembered {
+    fn add(&mut self, address: &str, id: Option<String>, text: Option<String>) {
+        if id.is_none() && text.is_none() {
+            return;
+        }
+        let before = self.by_address.insert(address.to_owned(), (id, text));
+        if before.is_none() {
+            self.order.push_back(address.to_owned());
+        }
+        if self.order.len() > MAX_REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_address.remove(&oldest);
+        }
+    }
+}
+
+/// Why a request failed.
+struct Failure {
+    reason: String,
+    may_pass: bool,
+}
+
+/// What came back.
+struct Response {
+    address: String,
+    content_type: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Http {
+    /// The engine of a description.
+    ///
+    /// # Errors
+    ///
+    /// When the description lacks something or says what cannot be.
+    pub fn new(description: &Description) -> Result<Self, Error> {
+        let filled = description.filled()?;
+        let places = places(&filled)?;
+        let pointers = |text: &String| Pointers::new(text).map_err(|what| filled.bad(&what));
+        let document_text = filled.document_text.as_ref().map(pointers).transpose()?;
+        let settings = settings(&filled)?;
+        let timeout = Duration::from_millis(filled.timeout_ms.unwrap_or(10_000));
+        let agent = Agent::config_builder()
+            .timeout_global(Some(timeout))
+            .http_status_as_error(false)
+            .save_redirect_history(true)
+            .user_agent(USER_AGENT)
+            .max_redirects(5)
+            .build()
+            .new_agent();
+        Ok(Self {
+            settings,
+            places,
+            document_text,
+            agent,
+            last_request: None,
+            remembered: Remembered::default(),
+        })
+    }
+
+    /// A question as this engine wants it written.
+    fn written(&self, question: &Question) -> String {
+        let settings = &self.settings;
+        let parts = question.parts.iter().map(|part| match part.contains(' ') {
+            true => settings.phrase.replace("{phrase}", part),
+            false => settings.word.replace("{word}", part),
+        });
+        let between = match question.joining {
+            Joining::All => &settings.and,
+            Joining::Any => &settings.or,
+        };
+        parts.collect::<Vec<String>>().join(between)
+    }
+
+    fn url(&self, question: &Question, offset: usize) -> String {
+        let query = encoded(&self.written(question));
+        let page = offset / self.settings.per_page + 1;
+        self.settings
+            .url
+            .replace("{limit}", &self.settings.per_page.to_string())
+            .replace("{offset}", &offset.to_string())
+            .replace("{page}", &page.to_string())
+            .replace("{query}", &query)
+    }
+
+    /// One page of results.
+    fn results(&mut self, url: &str) -> Result<Parsed, String> {
+        let response = self.get(url)?;
+        let body = body_text(&response.body, response.content_type.as_deref());
+        let mut parsed = self.places.read(&body)?;
+        let base = Url::parse(&response.address).ok();
+        for item in &mut parsed.items {
+            let is_relative =
+                Url::parse(&item.address) == Err(url::ParseError::RelativeUrlWithoutBase);
+            // Ids that are no addresses stay as they are.
+            let is_path = item.address.starts_with(['/', '.', '?']);
+            if let (true, true, Some(base)) = (is_relative, is_path, &base)
+                && let Ok(whole) = base.join(&item.address)
+            {
+                item.address = whole.into();
+            }
+            let (id, text) = (item.id.take(), item.text.take());
+            self.remembered.add(&item.address, id, text);
+        }
+        Ok(parsed)
+    }
+
+    /// All results up to the limit, page after page.
+    fn all_results(&mut self, question: &Question, limit: usize) -> Result<Found, String> {
+        let mut found = Found::default();
+        while found.addresses.len() < limit {
+            let url = self.url(question, found.addresses.len());
+            let parsed = self.results(&url)?;
+            let n = parsed.items.len();
+            found.claimed = found.claimed.or(parsed.claimed);
+            found
+                .addresses
+                .extend(parsed.items.into_iter().map(|item| item.address));
+            let has_all = found
+                .claimed
+                .is_some_and(|claimed| claimed <= found.addresses.len() as u64);
+            if n < self.settings.per_page || has_all || self.settings.per_page >= limit {
+                break;
+            }
+        }
+        found.addresses.truncate(limit);
+        Ok(found)
+    }
+
+    fn document(&mut self, address: &str) -> Result<Page, String> {
+        let known = self.remembered.by_address.get(address).cloned();
+        let (id, text) = known.unwrap_or_default();
+        if let Some(text) = text {
+            return Ok(Page {
+                address: address.to_owned(),
+                text,
+            });
+        }
+        let template = match (&self.settings.document, &id) {
+            (Some(template), Some(id)) => Some(template.replace("{id}", &encoded(id))),
+            (Some(template), None) if !template.contains("{id}") => Some(template.clone()),
+            _ => None,
+        };
+        let Some(template) = template else {
+            let response = self.get(address)?;
+            return Ok(Page {
+                text: page_text(&response.body, response.content_type.as_deref()),
+                address: response.address,
+            });
+        };
+        let response = self.get(&template.replace("{address}", &encoded(address)))?;
+        let text = match &self.document_text {
+            None => page_text(&response.body, response.content_type.as_deref()),
+            Some(pointers) => {
+                let value = serde_json::from_slice(&response.body)
+                    .map_err(|_| "the document is no JSON".to_owned())?;
+                let text = pointers.text(&value);
+                text.ok_or_else(|| "the document holds no text".to_owned())?
+            }
+        };
+        Ok(Page {
+            address: address.to_owned(),
+            text,
+        })
+    }
+
+    /// Asks, waits, asks again.
+    fn get(&mut self, url: &str) -> Result<Response, String> {
+        let mut pause = self.settings.delay;
+        for attempt in 0.. {
+            if let Some(last) = self.last_request {
+                thread::sleep(pause.saturating_sub(last.elapsed()));
+            }
+            let response = self.get_once(url);
+            self.last_request = Some(Instant::now());
+            match response {
+                Ok(response) => return Ok(response),
+                Err(failure) if failure.may_pass && attempt < self.settings.retries => {
+                    pause = (pause * 2).max(Duration::from_millis(100));
+                }
+                Err(failure) => return Err(failure.reason),
+            }
+        }
+        unreachable!("the loop ends by an answer or with the last attempt")
+    }
+
+    fn get_once(&self, url: &str) -> Result<Response, Failure> {
+        let failed = |error: ureq::Error| Failure {
+            may_pass: !matches!(
+                error,
+                ureq::Error::BadUri(_) | ureq::Error::HostNotFound | ureq::Error::TooManyRedirects
+            ),
+            reason: match error {
+                ureq::Error::Timeout(_) => "timed out".to_owned(),
+                ureq::Error::ConnectionFailed => "connection failed".to_owned(),
+                error => error.to_string(),
+            },
+        };
+        let mut request = self.agent.get(url);
+        for (name, value) in &self.settings.headers {
+            request = request.header(name, value);
+        }
+        let mut response = request.call().map_err(failed)?;
+        let status = response.status().as_u16();
+        if !(200..300).contains(&status) {
+            return Err(Failure {
+                reason: format!("status {status}"),
+                may_pass: status == 429 || status >= 500,
+            });
+        }
+        let address = {
+            use ureq::ResponseExt as _;
+            response.get_uri().to_string()
+        };
+        let content_type = response.headers().get("content-type");
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let content_type = content_type.map(str::to_owned);
+        let body = response.body_mut().with_config().limit(MAX_BODY);
+        let body = body.read_to_vec().map_err(failed)?;
+        Ok(Response {
+            address,
+            content_type,
+            body,
+        })
+    }
+}
+
+impl Engine for Http {
+    fn limit(&self) -> usize {
+        self.settings.limit
+    }
+
+    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
+        let found = self.all_results(question, limit.min(self.settings.limit));
+        Ok(found.map_or_else(Reply::Missing, Reply::Answer))
+    }
+
+    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
+        let page = self.document(address);
+        Ok(page.map_or_else(Reply::Missing, Reply::Answer))
+    }
+}
+
+fn settings(filled: &Description) -> Result<Settings, Error> {
+    let url = filled.url.clone();
+    let url = url.ok_or_else(|| filled.bad("`url` is missing: say where the server is"))?;
+    if !url.contains("{query}") {
+        return Err(filled.bad("`url` has no place for the words; write {query} there"));
+    }
+    let limit = filled.limit.unwrap_or(100);
+    let per_page = filled.per_page.unwrap_or(limit);
+    if limit == 0 || per_page == 0 {
+        return Err(filled.bad("`limit` and `per_page` must be above zero"));
+    }
+    if per_page < limit && !url.contains("{offset}") && !url.contains("{page}") {
+        return Err(filled.bad("`url` needs {offset} or {page} where `per_page` is below `limit`"));
+    }
+    let or = |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
+    let headers = filled.headers.iter();
+    let settings = Settings {
+        url,
+        document: filled.document.clone(),
+        headers: headers
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        limit,
+        per_page,
+        delay: Duration::from_millis(filled.delay_ms.unwrap_or(1000)),
+        retries: filled.retries.unwrap_or(2),
+        word: or(&filled.word, "{word}"),
+        phrase: or(&filled.phrase, "\"{phrase}\""),
+        and: or(&filled.and, " "),
+        or: or(&filled.or, " OR "),
+    };
+    let has = |template: &str, place: &str| template.contains(place);
+    if !has(&settings.word, "{word}") || !has(&settings.phrase, "{phrase}") {
+        return Err(filled.bad("`word` needs {word} and `phrase` needs {phrase}"));
+    }
+    Ok(settings)
+}
+
+fn places(filled: &Description) -> Result<Places, Error> {
+    let needed = |name: &str, value: &Option<String>| {
+        let missing = || {
+            filled.bad(&format!(
+                "`{name}` is missing: say where it stands in answers"
+            ))
+        };
+        value.clone().ok_or_else(missing)
+    };
+    let results = needed("results", &filled.results)?;
+    let address = needed("address", &filled.address)?;
+    let guess = match results.starts_with('/') {
+        true => Format::Json,
+        false => Format::Html,
+    };
+    let bad = |what: String| filled.bad(&what);
+    match filled.format.unwrap_or(guess) {
+        Format::Json => {
+            let optional = |text: &Option<String>| {
+                let pointers = text.as_ref().map(|text| Pointers::new(text));
+                pointers.transpose().map_err(bad)
+            };
+            Ok(Places::Json {
+                results: Pointers::new(&results).map_err(bad)?,
+                address: Pointers::new(&address).map_err(bad)?,
+                count: optional(&filled.count)?,
+                text: optional(&filled.text)?,
+                id: optional(&filled.id)?,
+            })
+        }
+        Format::Html => {
+            let count = filled.count.as_ref().map(|path| path.parse());
+            Ok(Places::Html {
+                results: results.parse().map_err(bad)?,
+                address: address.parse().map_err(bad)?,
+                count: count.transpose().map_err(bad)?,
+                none: filled.none.clone(),
+            })
+        }
+    }
+}
+
+/// Text in a query string.
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}

@@ -1,0 +1,368 @@
+//! Every question and answer in a file, so that an estimate can be made again without the engines.
+//!
+//! One JSON object a line: first the engines, then the words drawn from, then what was asked in
+//! order. A line cut off by a crash is dropped, and a run with the same log goes on where the last
+//! one stopped. What had no answer is asked again then, but not when the log is replayed.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Found, Page, Question, Reply};
+use crate::Error;
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// An engine as the log knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// Its name.
+    pub name: String,
+    /// Results that it shows at most.
+    pub limit: usize,
+}
+
+/// What a log begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Header {
+    /// The engines in their order.
+    pub seats: Vec<Seat>,
+    /// The words that questions are made of, with the pages that hold each; may be empty.
+    pub words: Vec<(String, u64)>,
+}
+
+/// What can be asked of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Asked {
+    /// A search, the first time or again.
+    Search(Question, u32),
+    /// A page.
+    Fetch(String),
+}
+
+/// An answer to either.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answered {
+    Search(Reply<Found>),
+    Fetch(Reply<Page>),
+}
+
+impl Answered {
+    fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Self::Search(Reply::Missing(_)) | Self::Fetch(Reply::Missing(_))
+        )
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "lowercase", deny_unknown_fields)]
+enum Line {
+    Engines {
+        version: u32,
+        engines: Vec<Seat>,
+    },
+    Lexicon {
+        words: Vec<(String, u64)>,
+    },
+    Search {
+        engine: String,
+        question: Question,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        again: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        claimed: Option<u64>,
+        #[serde(default)]
+        addresses: Vec<String>,
+    },
+    Fetch {
+        engine: String,
+        address: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        found_at: Option<String>,
+        #[serde(default)]
+        text: String,
+    },
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// Questions and answers, kept or not.
+#[derive(Debug, Default)]
+pub struct Log {
+    path: PathBuf,
+    header: Option<Header>,
+    known: HashMap<(String, Asked), Answered>,
+    mode: Mode,
+}
+
+#[derive(Debug, Default)]
+enum Mode {
+    /// Nothing is kept.
+    #[default]
+    Off,
+    /// New answers are added.
+    Adding(BufWriter<File>),
+    /// Nothing is asked.
+    Replaying,
+}
+
+impl Log {
+    /// Keeps nothing.
+    #[must_use]
+    pub fn off() -> Self {
+        Self::default()
+    }
+
+    /// Goes on with a log, or begins it.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or written, or holds something else.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut log = Self {
+            path: path.to_owned(),
+            ..Self::default()
+        };
+        let n_whole = if path.exists() { log.read()? } else { 0 };
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(Error::io("write the log", path))?;
+        file.set_len(n_whole)
+            .and_then(|()| file.seek(std::io::SeekFrom::End(0)))
+            .map_err(Error::io("write the log", path))?;
+        log.mode = Mode::Adding(BufWriter::new(file));
+        Ok(log)
+    }
+
+    /// Takes every answer from a log and asks nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is no log.
+    pub fn replay(path: &Path) -> Result<Self, Error> {
+        let mut log = Self {
+            path: path.to_owned(),
+            mode: Mode::Replaying,
+            ..Self::default()
+        };
+        log.read()?;
+        match log.header {
+            Some(_) => Ok(log),
+            None => Err(log.bad(1, "it names no engines; is it a log of `arose estimate`?")),
+        }
+    }
+
+    /// What the log began with, if it was there before.
+    #[must_use]
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// Whether nothing is asked.
+    #[must_use]
+    pub fn is_replay(&self) -> bool {
+        matches!(self.mode, Mode::Replaying)
+    }
+
+    /// Writes what a new log begins with; an old one must have begun with the same engines.
+    pub(super) fn begin(&mut self, header: &Header) -> Result<(), Error> {
+        if let Some(old) = &self.header {
+            let names = |header: &Header| -> Vec<String> {
+                let seats = header.seats.iter();
+                seats
+                    .map(|seat| format!("{} (limit {})", seat.name, seat.limit))
+                    .collect()
+            };
+            let (old, new) = (names(old).join(", "), names(header).join(", "));
+            if old != new {
+                let what = format!("it is of other engines, {old}, and not of {new}");
+                return Err(self.bad(1, &what));
+            }
+            return Ok(());
+        }
+        self.write(&Line::Engines {
+            version: VERSION,
+            engines: header.seats.clone(),
+        })?;
+        if !header.words.is_empty() {
+            let words = header.words.clone();
+            self.write(&Line::Lexicon { words })?;
+        }
+        Ok(())
+    }
+
+    /// The answer that an engine gave before, if it counts.
+    pub(super) fn known(&self, engine: &str, asked: &Asked) -> Option<&Answered> {
+        let found = self.known.get(&(engine.to_owned(), asked.clone()))?;
+        (self.is_replay() || !found.is_missing()).then_some(found)
+    }
+
+    /// Adds an answer.
+    pub(super) fn add(
+        &mut self,
+        engine: &str,
+        asked: &Asked,
+        answered: &Answered,
+    ) -> Result<(), Error> {
+        if !matches!(self.mode, Mode::Adding(_)) {
+            return Ok(());
+        }
+        self.write(&line(engine, asked, answered))
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), Error> {
+        let Mode::Adding(file) = &mut self.mode else {
+            return Ok(());
+        };
+        // A line at a time: whoever is stopped loses the question under way and nothing else.
+        serde_json::to_writer(&mut *file, line)
+            .map_err(std::io::Error::from)
+            .and_then(|()| file.write_all(b"\n"))
+            .and_then(|()| file.flush())
+            .map_err(Error::io("write the log", &self.path))
+    }
+
+    /// Reads all whole lines; returns how many bytes they are.
+    fn read(&mut self) -> Result<u64, Error> {
+        let path = self.path.clone();
+        let file = File::open(&path).map_err(Error::io("open the log", &path))?;
+        let mut reader = BufReader::new(file);
+        let (mut n_whole, mut number, mut text) = (0, 0, Vec::new());
+        loop {
+            text.clear();
+            let n = reader
+                .read_until(b'\n', &mut text)
+                .map_err(Error::io("read the log", &path))?;
+            number += 1;
+            if n == 0 || text.last() != Some(&b'\n') {
+                return Ok(n_whole);
+            }
+            let line = serde_json::from_slice(&text)
+                .map_err(|error| self.bad(number, &error.to_string()))?;
+            self.take(line, number)?;
+            n_whole += n as u64;
+        }
+    }
+
+    fn take(&mut self, line: Line, number: u64) -> Result<(), Error> {
+        match line {
+            Line::Engines { version, .. } if version != VERSION => {
+                let what = format!("it has version {version}; this program reads {VERSION}");
+                return Err(self.bad(number, &what));
+            }
+            Line::Engines { engines, .. } => {
+                self.header = Some(Header {
+                    seats: engines,
+                    words: Vec::new(),
+                });
+            }
+            Line::Lexicon { words } => {
+                if let Some(header) = &mut self.header {
+                    header.words = words;
+                }
+            }
+            Line::Search {
+                engine,
+                question,
+                again,
+                missing,
+                claimed,
+                addresses,
+            } => {
+                let found = Found { claimed, addresses };
+                let reply = missing.map_or(Reply::Answer(found), Reply::Missing);
+                let asked = Asked::Search(question, again);
+                self.known.insert((engine, asked), Answered::Search(reply));
+            }
+            Line::Fetch {
+                engine,
+                address,
+                missing,
+                found_at,
+                text,
+            } => {
+                let page = Page {
+                    address: found_at.unwrap_or_else(|| address.clone()),
+                    text,
+                };
+                let reply = missing.map_or(Reply::Answer(page), Reply::Missing);
+                let asked = Asked::Fetch(address);
+                self.known.insert((engine, asked), Answered::Fetch(reply));
+            }
+        }
+        Ok(())
+    }
+
+    fn bad(&self, line: u64, what: &str) -> Error {
+        Error::Log {
+            path: self.path.clone(),
+            line,
+            what: what.to_owned(),
+        }
+    }
+
+    /// The error of a question that a replayed log does not hold.
+    pub(super) fn unknown(&self, engine: &str, asked: &Asked) -> Error {
+        let asked = match asked {
+            Asked::Search(question, _) => format!("a search for {}", question.parts.join(" ")),
+            Asked::Fetch(address) => format!("the page {address}"),
+        };
+        Error::NotInLog {
+            path: self.path.clone(),
+            what: format!("{asked} at {engine}"),
+        }
+    }
+}
+
+fn line(engine: &str, asked: &Asked, answered: &Answered) -> Line {
+    let engine = engine.to_owned();
+    match (asked, answered) {
+        (Asked::Search(question, again), Answered::Search(reply)) => {
+            let (missing, found) = split(reply);
+            Line::Search {
+                engine,
+                question: question.clone(),
+                again: *again,
+                missing,
+                claimed: found.claimed,
+                addresses: found.addresses,
+            }
+        }
+        (Asked::Fetch(address), Answered::Fetch(reply)) => {
+            let (missing, page) = split(reply);
+            let is_elsewhere = missing.is_none() && page.address != *address;
+            Line::Fetch {
+                engine,
+                address: address.clone(),
+                missing,
+                found_at: is_elsewhere.then_some(page.address),
+                text: page.text,
+            }
+        }
+        (Asked::Search(..), Answered::Fetch(_)) | (Asked::Fetch(_), Answered::Search(_)) => {
+            unreachable!("an answer is of the kind that was asked for")
+        }
+    }
+}
+
+fn split<T: Clone + Default>(reply: &Reply<T>) -> (Option<String>, T) {
+    match reply {
+        Reply::Answer(answer) => (None, answer.clone()),
+        Reply::Missing(reason) => (Some(reason.clone()), T::default()),
+    }
+}

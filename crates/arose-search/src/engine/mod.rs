@@ -1,0 +1,183 @@
+//! Engines: whatever answers words with addresses.
+//!
+//! *Question.* An estimate needs three things of an engine: the addresses of pages with some words,
+//! how many there are of them, and the text of a page. Engines differ in how they are asked and in
+//! how they fail. How can one method run on all of them?
+//!
+//! *Idea.* One small trait, [`Engine`]. A [`Question`] says which words are to be on the page, all
+//! or any of them; how that is written is the engine's own affair. The answer is a [`Found`], or
+//! the reason why there is none ([`Reply::Missing`]): a time-out is not "no results". There are
+//! three engines: [`Local`] asks an index of this crate, [`Http`] any server that a few lines of
+//! TOML describe ([`Description`]), [`Simulated`] a synthetic one whose truth is known.
+//!
+//! Methods do not ask engines themselves, but through a [`Panel`], which asks nothing twice, keeps
+//! to a budget, writes every question and answer into a [`Log`], takes them from it when a study is
+//! repeated or replayed, and watches how each engine behaves ([`Health`]).
+
+mod address;
+mod answer;
+mod description;
+mod health;
+mod http;
+mod local;
+mod log;
+mod panel;
+mod select;
+mod simulated;
+
+pub use description::{Description, Format, PRESETS};
+pub use health::{Controls, Health};
+pub use http::Http;
+pub use local::Local;
+pub use log::{Header, Log, Seat};
+pub use panel::{Panel, Progress};
+pub use simulated::{Fault, Simulated, World};
+
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::vocabulary::{Vocabulary, of_local};
+use crate::update::{Config, Progress as Indexing, update};
+use crate::{Collapse, Error, Folder, Index};
+
+/// Opens the engine of a description, and its words where they can be had.
+///
+/// A folder is indexed first, if it is new or has changed.
+///
+/// # Errors
+///
+/// When the description lacks something, or the folder cannot be searched.
+pub fn open(description: &Description) -> Result<(Box<dyn Engine>, Vocabulary), Error> {
+    let Some(path) = &description.folder else {
+        return Ok((Box::new(Http::new(description)?), Vocabulary::new()));
+    };
+    let folder = Folder::open(path)?;
+    update(&folder, &Config::default(), &Indexing::default())?;
+    let limit = description.limit.unwrap_or(100);
+    let local = Local::new(Index::open(&folder)?, Collapse::Nothing, limit);
+    let words = of_local(&local)?;
+    Ok((Box::new(local), words))
+}
+
+/// Something that answers questions with addresses.
+pub trait Engine {
+    /// Results that it shows at most.
+    fn limit(&self) -> usize;
+
+    /// The first results of a question, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// When it can never answer again, as when its files are damaged. What may pass, such as a
+    /// time-out, is [`Reply::Missing`].
+    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error>;
+
+    /// The text of a page that was among its results.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::search`].
+    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error>;
+}
+
+/// Which words a page is to hold. A part of several words is a phrase.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Question {
+    /// Whether all parts are wanted, or any.
+    pub joining: Joining,
+    /// Words and phrases.
+    pub parts: Vec<String>,
+}
+
+/// How the parts of a question go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Joining {
+    /// Pages with every part.
+    All,
+    /// Pages with some part.
+    Any,
+}
+
+impl Question {
+    /// Pages with all of these words and phrases.
+    #[must_use]
+    pub fn all(parts: &[impl AsRef<str>]) -> Self {
+        Self::new(Joining::All, parts)
+    }
+
+    /// Pages with any of these words and phrases.
+    #[must_use]
+    pub fn any(parts: &[impl AsRef<str>]) -> Self {
+        Self::new(Joining::Any, parts)
+    }
+
+    fn new(joining: Joining, parts: &[impl AsRef<str>]) -> Self {
+        let parts = parts.iter().map(|part| part.as_ref().to_owned());
+        Self {
+            joining,
+            parts: parts.collect(),
+        }
+    }
+
+    /// A query as people type it: words, and phrases in quotation marks. `None` if it has no word.
+    ///
+    /// ```
+    /// use arose_search::engine::Question;
+    /// let question = Question::typed("\"Red rose\" thorn").unwrap();
+    /// assert_eq!(question, Question::all(&["red rose", "thorn"]));
+    /// assert_eq!(Question::typed(" \"\" ?"), None);
+    /// ```
+    #[must_use]
+    pub fn typed(text: &str) -> Option<Self> {
+        let mut parts = Vec::new();
+        for (place, piece) in text.split('"').enumerate() {
+            let words = crate::words::words(piece);
+            match place % 2 {
+                0 => parts.extend(words),
+                _ if words.is_empty() => {}
+                _ => parts.push(words.join(" ")),
+            }
+        }
+        (!parts.is_empty()).then_some(Self {
+            joining: Joining::All,
+            parts,
+        })
+    }
+}
+
+/// An answer, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply<T> {
+    /// It came.
+    Answer(T),
+    /// It did not, for this reason; that says nothing of what the engine holds.
+    Missing(String),
+}
+
+impl<T> Reply<T> {
+    /// The answer, if it came.
+    pub fn answer(self) -> Option<T> {
+        match self {
+            Self::Answer(answer) => Some(answer),
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+/// What an engine found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// How many pages match, as the engine claims; none if it does not say.
+    pub claimed: Option<u64>,
+    /// The addresses shown, best first, as the engine gives them.
+    pub addresses: Vec<String>,
+}
+
+/// The text of a page.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// Where it was found in the end, after redirects.
+    pub address: String,
+    /// Its text.
+    pub text: String,
+}

@@ -1,0 +1,414 @@
+//! The engines of a study, asked in one way: nothing twice, within a budget, all of it logged.
+//!
+//! Pages are numbered over all engines, so that one page has one number whoever returns it and
+//! however it spells the address. A question that was answered is not asked again in the same run:
+//! what is returned is the same, and engines are left in peace.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arose::estimate::lexicon::Lexicon;
+use arose::mix::SplitMix;
+
+use super::log::{Answered, Asked};
+use super::{Engine, Found, Header, Health, Log, Page, Question, Reply, Seat, address};
+use crate::Error;
+
+/// An engine that has not answered one of its first questions is given up.
+const MAX_SILENT: u64 = 5;
+
+/// How far a study is, for another thread to show.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Requests made.
+    pub n_requests: AtomicU64,
+    /// Units of work done: pages drawn, queries asked.
+    pub n_done: AtomicU64,
+    /// Units wanted.
+    pub n_wanted: AtomicU64,
+}
+
+/// What a search gave, pages by number, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Hits {
+    pub(crate) claimed: Option<u64>,
+    pub(crate) pages: Vec<usize>,
+}
+
+/// Engines that can be asked.
+pub struct Panel {
+    members: Vec<Member>,
+    log: Log,
+    budget: u64,
+    n_answers: u64,
+    progress: Arc<Progress>,
+    /// The number of each address in its normal spelling.
+    numbers: HashMap<String, usize>,
+    addresses: Vec<String>,
+    /// Pages that led to others.
+    aliases: HashMap<usize, usize>,
+}
+
+struct Member {
+    seat: Seat,
+    /// None when answers come from a log.
+    engine: Option<Box<dyn Engine>>,
+    health: Health,
+    answers: HashMap<Question, Rc<Reply<Hits>>>,
+    pages: HashMap<usize, Rc<Reply<Page>>>,
+    /// How this engine spells the addresses of pages.
+    spellings: HashMap<usize, String>,
+    /// The questions in the order they were asked.
+    asked: Vec<Question>,
+    /// How often questions were asked again.
+    repeats: HashMap<Question, u32>,
+}
+
+impl Member {
+    /// The questions with results, in the order they were asked.
+    fn answered(&self) -> Vec<Question> {
+        let has_results =
+            |question: &&Question| match self.answers.get(*question).map(|reply| &**reply) {
+                Some(Reply::Answer(hits)) => !hits.pages.is_empty(),
+                _ => false,
+            };
+        self.asked.iter().filter(has_results).cloned().collect()
+    }
+
+    fn new(seat: Seat, engine: Option<Box<dyn Engine>>) -> Self {
+        Self {
+            seat,
+            engine,
+            health: Health::default(),
+            answers: HashMap::new(),
+            pages: HashMap::new(),
+            spellings: HashMap::new(),
+            asked: Vec::new(),
+            repeats: HashMap::new(),
+        }
+    }
+}
+
+impl Panel {
+    /// Engines by name, to be asked at most `budget` times in all. `words` go into the log.
+    ///
+    /// # Errors
+    ///
+    /// When two engines have one name, or the log is of others.
+    pub fn new(
+        engines: Vec<(String, Box<dyn Engine>)>,
+        words: &[(String, u64)],
+        mut log: Log,
+        budget: u64,
+    ) -> Result<Self, Error> {
+        let mut names = HashSet::new();
+        for (name, _) in &engines {
+            if !names.insert(name.as_str()) {
+                return Err(Error::SameName { name: name.clone() });
+            }
+        }
+        let members = engines.into_iter().map(|(name, engine)| {
+            let limit = engine.limit();
+            Member::new(Seat { name, limit }, Some(engine))
+        });
+        let members: Vec<Member> = members.collect();
+        log.begin(&Header {
+            seats: members.iter().map(|member| member.seat.clone()).collect(),
+            words: words.to_vec(),
+        })?;
+        Ok(Self::with_members(members, log, budget))
+    }
+
+    /// The engines of a log that is replayed.
+    #[must_use]
+    pub fn replay(log: Log) -> Self {
+        let seats = log.header().map_or(&[][..], |header| &header.seats);
+        let members = seats.iter().map(|seat| Member::new(seat.clone(), None));
+        let members = members.collect();
+        Self::with_members(members, log, u64::MAX)
+    }
+
+    fn with_members(members: Vec<Member>, log: Log, budget: u64) -> Self {
+        Self {
+            members,
+            log,
+            budget,
+            n_answers: 0,
+            progress: Arc::default(),
+            numbers: HashMap::new(),
+            addresses: Vec::new(),
+            aliases: HashMap::new(),
+        }
+    }
+
+    /// What another thread may watch.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// How many engines there are.
+    #[must_use]
+    pub fn n_engines(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The name of an engine.
+    #[must_use]
+    pub fn name(&self, engine: usize) -> &str {
+        &self.members[engine].seat.name
+    }
+
+    /// Results that an engine shows at most.
+    #[must_use]
+    pub fn limit(&self, engine: usize) -> usize {
+        self.members[engine].seat.limit
+    }
+
+    /// How an engine has behaved so far.
+    #[must_use]
+    pub fn health(&self, engine: usize) -> &Health {
+        &self.members[engine].health
+    }
+
+    /// Answers used so far, missing ones as well, whether from the engines or from the log.
+    #[must_use]
+    pub fn n_answers(&self) -> u64 {
+        self.n_answers
+    }
+
+    /// The address of a page in its normal spelling.
+    #[must_use]
+    pub fn address(&self, page: usize) -> &str {
+        &self.addresses[page]
+    }
+
+    /// Says how many units of work are wanted.
+    pub(crate) fn expect(&self, n_wanted: u64) {
+        self.progress.n_wanted.store(n_wanted, Ordering::Relaxed);
+        self.progress.n_done.store(0, Ordering::Relaxed);
+    }
+
+    /// Says that one is done.
+    pub(crate) fn advance(&self) {
+        self.progress.n_done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Asks an engine, unless it was asked before.
+    pub(crate) fn search(
+        &mut self,
+        engine: usize,
+        question: &Question,
+    ) -> Result<Rc<Reply<Hits>>, Error> {
+        if let Some(known) = self.members[engine].answers.get(question) {
+            return Ok(Rc::clone(known));
+        }
+        let reply = self.ask_search(engine, question, 0)?;
+        let limit = self.limit(engine);
+        let hits = self.number(engine, &reply);
+        let n_distinct = match &hits {
+            Reply::Answer(hits) => hits.pages.len(),
+            Reply::Missing(_) => 0,
+        };
+        let hits = Rc::new(hits);
+        let member = &mut self.members[engine];
+        member.health.count_search(&reply, n_distinct, limit);
+        if let Reply::Missing(reason) = &reply
+            && member.health.n_searches == MAX_SILENT
+            && member.health.n_missing == MAX_SILENT
+        {
+            return Err(Error::Silent {
+                engine: member.seat.name.clone(),
+                n: MAX_SILENT,
+                reason: reason.clone(),
+            });
+        }
+        member.answers.insert(question.clone(), Rc::clone(&hits));
+        member.asked.push(question.clone());
+        Ok(hits)
+    }
+
+    /// The text of a page, as an engine that returned it gives it.
+    pub(crate) fn fetch(&mut self, engine: usize, page: usize) -> Result<Rc<Reply<Page>>, Error> {
+        if let Some(known) = self.members[engine].pages.get(&page) {
+            return Ok(Rc::clone(known));
+        }
+        let spelling = self.members[engine].spellings.get(&page);
+        let address = spelling.unwrap_or(&self.addresses[page]).clone();
+        let asked = Asked::Fetch(address.clone());
+        let answered = self.ask(engine, &asked, |engine| {
+            engine.fetch(&address).map(Answered::Fetch)
+        })?;
+        let Answered::Fetch(reply) = answered else {
+            return Err(self.log.unknown(self.name(engine), &asked));
+        };
+        if let Reply::Answer(found) = &reply {
+            let alias = self.number_of(&found.address);
+            if alias != page {
+                self.aliases.insert(page, alias);
+            }
+        }
+        let reply = Rc::new(reply);
+        let member = &mut self.members[engine];
+        member.health.count_fetch(&reply);
+        member.pages.insert(page, Rc::clone(&reply));
+        Ok(reply)
+    }
+
+    /// Whether two pages are one, by address or by where they led to.
+    pub(crate) fn are_one(&self, a: usize, b: usize) -> bool {
+        let end = |page: usize| self.aliases.get(&page).copied().unwrap_or(page);
+        a == b || end(a) == end(b)
+    }
+
+    /// Asks questions whose answers must agree with each other, to see whether counts can be
+    /// trusted: pages with two words are no more than pages with one of them. Once per engine.
+    pub(crate) fn compare_counts(
+        &mut self,
+        engine: usize,
+        lexicon: &Lexicon<String>,
+        n_pairs: u32,
+        random: &mut SplitMix,
+    ) -> Result<(), Error> {
+        if self.health(engine).controls.n_comparable > 0 {
+            return Ok(());
+        }
+        for _ in 0..n_pairs {
+            let [first, second] = lexicon.draw_pair(random).map(String::as_str);
+            let single = self.claim(engine, &Question::all(&[first]))?;
+            let both = self.claim(engine, &Question::all(&[first, second]))?;
+            let either = self.claim(engine, &Question::any(&[first, second]))?;
+            let controls = &mut self.members[engine].health.controls;
+            for (fewer, more) in [(both, single), (single, either)] {
+                if let (Some(fewer), Some(more)) = (fewer, more) {
+                    controls.n_comparable += 1;
+                    controls.n_violations += u64::from(fewer > more);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, engine: usize, question: &Question) -> Result<Option<u64>, Error> {
+        Ok(match &*self.search(engine, question)? {
+            Reply::Answer(hits) => hits.claimed,
+            Reply::Missing(_) => None,
+        })
+    }
+
+    /// Asks an engine some questions again, to see whether it has changed since.
+    pub(crate) fn ask_again(
+        &mut self,
+        engine: usize,
+        n: usize,
+        random: &mut SplitMix,
+    ) -> Result<(), Error> {
+        let mut answered = self.members[engine].answered();
+        // The early ones had the most time to change.
+        answered.truncate(answered.len().div_ceil(2).max(n));
+        random.shuffle(&mut answered);
+        for question in answered.iter().take(n) {
+            let times = self.members[engine].repeats.entry(question.clone());
+            let again = times.and_modify(|times| *times += 1).or_insert(1);
+            let again = *again;
+            let reply = self.ask_search(engine, question, again)?;
+            let now = self.number(engine, &reply);
+            let member = &mut self.members[engine];
+            if let (Reply::Answer(now), Reply::Answer(then)) = (&now, &*member.answers[question]) {
+                member.health.controls.n_repeated += 1;
+                member.health.controls.n_changed += u64::from(differ(then, now));
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_search(
+        &mut self,
+        engine: usize,
+        question: &Question,
+        again: u32,
+    ) -> Result<Reply<Found>, Error> {
+        let limit = self.limit(engine);
+        let asked = Asked::Search(question.clone(), again);
+        let answered = self.ask(engine, &asked, |engine| {
+            engine.search(question, limit).map(Answered::Search)
+        })?;
+        match answered {
+            Answered::Search(reply) => Ok(reply),
+            Answered::Fetch(_) => Err(self.log.unknown(self.name(engine), &asked)),
+        }
+    }
+
+    /// An answer from the log, else from the engine, if the budget allows.
+    fn ask(
+        &mut self,
+        engine: usize,
+        asked: &Asked,
+        work: impl FnOnce(&mut dyn Engine) -> Result<Answered, Error>,
+    ) -> Result<Answered, Error> {
+        let member = &mut self.members[engine];
+        if let Some(known) = self.log.known(&member.seat.name, asked) {
+            self.n_answers += 1;
+            return Ok(known.clone());
+        }
+        let Some(source) = &mut member.engine else {
+            return Err(self.log.unknown(&member.seat.name, asked));
+        };
+        if self.progress.n_requests.load(Ordering::Relaxed) >= self.budget {
+            return Err(Error::Budget {
+                budget: self.budget,
+            });
+        }
+        self.progress.n_requests.fetch_add(1, Ordering::Relaxed);
+        let answered = work(&mut **source)?;
+        self.log.add(&member.seat.name, asked, &answered)?;
+        self.n_answers += 1;
+        Ok(answered)
+    }
+
+    /// Numbers the pages of an answer, each once.
+    fn number(&mut self, engine: usize, reply: &Reply<Found>) -> Reply<Hits> {
+        let found = match reply {
+            Reply::Missing(reason) => return Reply::Missing(reason.clone()),
+            Reply::Answer(found) => found,
+        };
+        let mut pages = Vec::with_capacity(found.addresses.len());
+        let mut met = HashSet::new();
+        for address in &found.addresses {
+            let page = self.number_of(address);
+            if met.insert(page) {
+                pages.push(page);
+            }
+            if *address != self.addresses[page] {
+                let spellings = &mut self.members[engine].spellings;
+                spellings.entry(page).or_insert_with(|| address.clone());
+            }
+        }
+        Reply::Answer(Hits {
+            claimed: found.claimed,
+            pages,
+        })
+    }
+
+    fn number_of(&mut self, address: &str) -> usize {
+        let normal = address::normal(address);
+        let next = self.addresses.len();
+        let page = *self.numbers.entry(normal.clone()).or_insert(next);
+        if page == next {
+            self.addresses.push(normal);
+        }
+        page
+    }
+}
+
+/// Whether an answer has changed: other pages, where the order does not count.
+fn differ(then: &Hits, now: &Hits) -> bool {
+    let sorted = |hits: &Hits| {
+        let mut pages = hits.pages.clone();
+        pages.sort_unstable();
+        pages
+    };
+    sorted(then) != sorted(now)
+}

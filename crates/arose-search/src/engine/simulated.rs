@@ -1,0 +1,241 @@
+//! Synthetic engines of known truth, well-behaved or not.
+//!
+//! A [`World`] is a corpus with a share of it for each engine. Words are written `w0`, `w1` and so
+//! on, addresses `sim://page/0`. A [`Fault`] is a way in which real engines go wrong.
+
+use std::rc::Rc;
+
+use arose::estimate::simulate::{self, Corpus, CorpusConfig, EngineConfig, holdings};
+use arose::mix::mix;
+
+use super::{Engine, Found, Joining, Page, Question, Reply};
+use crate::Error;
+
+/// A corpus, and what each engine holds of it.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The pages.
+    pub corpus: Rc<Corpus>,
+    /// For each engine and page whether it is held.
+    pub holds: Vec<Vec<bool>>,
+}
+
+impl World {
+    /// Writes the pages and deals them out, to each engine its share.
+    ///
+    /// # Errors
+    ///
+    /// When a setting is none that a corpus can be made of.
+    pub fn new(config: &CorpusConfig, shares: &[f64], dependence: f64) -> Result<Self, Error> {
+        let corpus = Corpus::new(config)?;
+        let holds = holdings(config.n_pages, shares, dependence, mix(config.seed ^ 1))?;
+        Ok(Self {
+            corpus: Rc::new(corpus),
+            holds,
+        })
+    }
+
+    /// One of the engines.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this number, or a setting is out of range.
+    pub fn engine(
+        &self,
+        place: usize,
+        config: EngineConfig,
+        fault: Fault,
+    ) -> Result<Simulated, Error> {
+        let holds = self.holds.get(place).cloned().unwrap_or_default();
+        let engine = simulate::Engine::new(&self.corpus, holds, config)?;
+        Ok(Simulated {
+            corpus: Rc::clone(&self.corpus),
+            engine,
+            config,
+            fault,
+            n_asked: 0,
+        })
+    }
+
+    /// How many pages an engine holds: the truth.
+    #[must_use]
+    pub fn n_held(&self, place: usize) -> usize {
+        let holds = self.holds.get(place).map_or(&[][..], Vec::as_slice);
+        holds.iter().filter(|&&held| held).count()
+    }
+
+    /// How many pages some engine holds: the truth.
+    #[must_use]
+    pub fn n_union(&self) -> usize {
+        let is_held = |&page: &usize| self.holds.iter().any(|holds| holds[page]);
+        (0..self.corpus.pages.len()).filter(is_held).count()
+    }
+
+    /// The words of all pages with the number of pages that hold each.
+    #[must_use]
+    pub fn vocabulary(&self) -> Vec<(String, u64)> {
+        let frequencies = self.corpus.frequencies().into_iter().enumerate();
+        let known = frequencies.filter(|&(_, frequency)| frequency > 0);
+        known
+            .map(|(term, frequency)| (word(term as u32), frequency))
+            .collect()
+    }
+}
+
+/// A way to misbehave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fault {
+    /// None.
+    #[default]
+    None,
+    /// Claims three times what it holds for some questions, and a third for others.
+    Lies,
+    /// Every tenth question times out.
+    TimesOut,
+    /// Shows every other result twice.
+    Repeats,
+    /// Answers every third question with a page that says nothing.
+    Nonsense,
+    /// Forgets half of its pages after this many questions.
+    Changes(u64),
+}
+
+/// A synthetic engine.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    corpus: Rc<Corpus>,
+    engine: simulate::Engine,
+    config: EngineConfig,
+    fault: Fault,
+    n_asked: u64,
+}
+
+impl Simulated {
+    /// The pages that the words of a pool return where they are not too many: the truth.
+    #[must_use]
+    pub fn matched_by(&self, pool: &[String]) -> Vec<usize> {
+        let each = pool.iter().filter_map(|word| term(word));
+        let results = each.map(|term| self.engine.matching_all(&[term]));
+        let valid = results.filter(|pages| pages.len() <= self.config.limit);
+        let mut pages: Vec<usize> = valid.flatten().collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// What goes wrong this time, if the answer does not come at all.
+    fn failure(&self) -> Option<&'static str> {
+        match self.fault {
+            Fault::TimesOut if self.n_asked.is_multiple_of(10) => Some("timed out"),
+            Fault::Nonsense if self.n_asked.is_multiple_of(3) => {
+                Some("the answer holds neither results nor a count")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a page has been forgotten.
+    fn has_lost(&self, page: usize) -> bool {
+        match self.fault {
+            Fault::Changes(after) => self.n_asked > after && mix(page as u64).is_multiple_of(2),
+            _ => false,
+        }
+    }
+
+    fn matching(&self, question: &Question) -> Vec<usize> {
+        let terms: Vec<Option<u32>> = question.parts.iter().map(|part| term(part)).collect();
+        let mut pages = match question.joining {
+            Joining::All => match terms.iter().copied().collect::<Option<Vec<u32>>>() {
+                Some(terms) => self.engine.matching_all(&terms),
+                None => Vec::new(),
+            },
+            Joining::Any => {
+                let each = terms.into_iter().flatten();
+                let mut pages: Vec<usize> = each
+                    .flat_map(|term| self.engine.matching_all(&[term]))
+                    .collect();
+                pages.sort_unstable();
+                pages.dedup();
+                pages
+            }
+        };
+        pages.retain(|&page| !self.has_lost(page));
+        pages
+    }
+
+    /// The count it claims for so many pages.
+    fn claim(&self, n_pages: usize, question: &Question) -> u64 {
+        let terms = question.parts.iter().filter_map(|part| term(part));
+        let chance = terms.fold(self.config.seed, |hash, term| {
+            mix(hash ^ mix(u64::from(term) + 1))
+        });
+        let n = n_pages as f64;
+        let factor = match self.fault {
+            Fault::Lies if chance.is_multiple_of(2) => 3.0,
+            Fault::Lies => 1.0 / 3.0,
+            _ => {
+                let deviation = (chance >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
+                1.0 + self.config.count_noise * deviation
+            }
+        };
+        (n * factor).round() as u64
+    }
+}
+
+impl Engine for Simulated {
+    fn limit(&self) -> usize {
+        self.config.limit
+    }
+
+    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
+        self.n_asked += 1;
+        if let Some(reason) = self.failure() {
+            return Ok(Reply::Missing(reason.to_owned()));
+        }
+        let mut pages = self.matching(question);
+        let claimed = Some(self.claim(pages.len(), question));
+        let seed = self.config.seed;
+        pages.sort_by_key(|&page| mix(seed ^ mix(page as u64)));
+        pages.truncate(limit.min(self.config.limit));
+        if self.fault == Fault::Repeats {
+            pages = pages
+                .iter()
+                .enumerate()
+                .flat_map(|(place, &page)| std::iter::repeat_n(page, 1 + place % 2))
+                .collect();
+        }
+        Ok(Reply::Answer(Found {
+            claimed,
+            addresses: pages.into_iter().map(address).collect(),
+        }))
+    }
+
+    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
+        let page = address
+            .strip_prefix("sim://page/")
+            .and_then(|n| n.parse().ok());
+        let page = page.and_then(|place: usize| self.corpus.pages.get(place));
+        Ok(match page {
+            None => Reply::Missing("there is no such page".to_owned()),
+            Some(page) => {
+                let words: Vec<String> = page.tokens.iter().map(|&term| word(term)).collect();
+                Reply::Answer(Page {
+                    address: address.to_owned(),
+                    text: words.join(" "),
+                })
+            }
+        })
+    }
+}
+
+fn word(term: u32) -> String {
+    format!("w{term}")
+}
+
+fn term(word: &str) -> Option<u32> {
+    word.strip_prefix('w')?.parse().ok()
+}
+
+fn address(page: usize) -> String {
+    format!("sim://page/{page}")
+}

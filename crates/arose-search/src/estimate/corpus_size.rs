@@ -1,0 +1,248 @@
+//! Corpus size: how many pages an engine holds, by queries alone.
+//!
+//! *Question.* One engine, no other to compare it with, and counts that nobody should believe. How
+//! many pages are there?
+//!
+//! *Idea.* Draw words of a [pool](super::pool) uniformly; every result counts one over the number
+//! of pool words that return it; the mean times the size of the pool is the number of pages matched
+//! ([`arose::estimate::corpus_size`]). A second pool that has nothing to do with the first tells
+//! what neither matches.
+//!
+//! *Paper.* Broder et al. 2006. *Parameters.* The pools and the number of queries. *Cost.* Per query
+//! its search, and a fetch and some searches per result. *Error.* Bootstrap over queries. *Not for*
+//! pages without any word of the pool, unless there is a second one.
+
+use std::collections::HashSet;
+
+use arose::estimate::bootstrap::Bootstrap;
+use arose::estimate::corpus_size::{PoolSample, from_matched_share, matched_pages, two_pools};
+use arose::estimate::pool::Answer;
+use arose::estimate::{Estimate, Method};
+use arose::mix::{SplitMix, mix};
+
+use super::desk::Desk;
+use super::pool::{settled, tolerate_budget};
+use super::vocabulary::Vocabulary;
+use super::{Figure, Findings, Series, is_point};
+use crate::engine::Panel;
+use crate::{Error, words};
+
+/// What to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Queries of each pool.
+    pub n_queries: usize,
+    /// Questions asked again at the end.
+    pub n_controls: u32,
+    /// The seed of all choices.
+    pub seed: u64,
+}
+
+/// Where queries come from.
+#[derive(Debug, Clone, Default)]
+pub struct Pools {
+    /// The pool.
+    pub first: Vec<String>,
+    /// Another that has nothing to do with it; may be empty.
+    pub second: Vec<String>,
+    /// Texts of pages drawn uniformly; may be empty.
+    pub uniform_texts: Vec<String>,
+}
+
+/// What queries of one pool weigh.
+#[derive(Default)]
+struct Weights {
+    n_pool: u64,
+    all: Vec<f64>,
+    /// Counting only pages that the other pool matches too.
+    shared: Vec<f64>,
+    n_missing: u64,
+    n_overflow: u64,
+    series: Vec<(u64, f64)>,
+    /// Queries asked when the budget ended.
+    ended_at: Option<usize>,
+}
+
+/// Asks and computes, over one engine.
+///
+/// # Errors
+///
+/// When a pool is empty, no query has an answer, or the engine can never answer again.
+pub fn run(
+    panel: &mut Panel,
+    engine: usize,
+    vocabulary: &Vocabulary,
+    pools: &Pools,
+    settings: &Settings,
+) -> Result<Findings, Error> {
+    let mut random = SplitMix::new(mix(settings.seed ^ 0xC0));
+    let n_pools = 1 + u64::from(!pools.second.is_empty());
+    panel.expect(n_pools * settings.n_queries as u64);
+    let mut doubts = Vec::new();
+    let mut weigh = |panel: &mut Panel, own: &[String], other: &[String]| {
+        let desk = Desk::open(panel, engine, vocabulary, own.to_vec(), settings.n_controls)?;
+        weights(desk, other, settings, &mut random, &mut doubts)
+    };
+    let first = weigh(panel, &pools.first, &pools.second)?;
+    let second = match pools.second.is_empty() {
+        true => None,
+        false => Some(weigh(panel, &pools.second, &pools.first)?),
+    };
+    let n_controls = settings.n_controls as usize;
+    tolerate_budget(panel.ask_again(engine, n_controls, &mut random))?;
+    let mut findings = Findings::new("corpus-size", "pages, each address once", settings.seed);
+    findings.figures = figures(&first, second.as_ref(), pools, settings.seed);
+    findings.figures = settled(panel, engine, findings.figures);
+    findings.series.push(Series {
+        name: MATCHED.to_owned(),
+        points: first.series.clone(),
+    });
+    findings.doubts = doubts;
+    Ok(findings.finished(panel))
+}
+
+const MATCHED: &str = "pages matched by the pool";
+
+fn weights(
+    mut desk: Desk<'_>,
+    other: &[String],
+    settings: &Settings,
+    random: &mut SplitMix,
+    doubts: &mut Vec<String>,
+) -> Result<Weights, Error> {
+    let mut weights = Weights {
+        n_pool: desk.pool.len() as u64,
+        ..Weights::default()
+    };
+    let other: HashSet<&str> = other.iter().map(String::as_str).collect();
+    for place in 0..settings.n_queries {
+        let query = random.below(weights.n_pool) as usize;
+        match weigh_query(&mut desk, query, &other, random, &mut weights) {
+            Ok(()) => {}
+            Err(error) if error.ends_study() && !weights.all.is_empty() => {
+                weights.ended_at = Some(place);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+        desk.panel.advance();
+        if is_point(place + 1, settings.n_queries) && !weights.all.is_empty() {
+            let mean = weights.all.iter().sum::<f64>() / weights.all.len() as f64;
+            let size = weights.n_pool as f64 * mean;
+            weights.series.push((place as u64 + 1, size));
+        }
+    }
+    doubts.extend(desk.doubts());
+    if weights.n_overflow > 0 {
+        doubts.push(format!(
+            "{} queries have more results than are shown; pages that only such words return are \
+             not counted",
+            weights.n_overflow
+        ));
+    }
+    if weights.n_missing > 0 {
+        let n = weights.n_missing;
+        doubts.push(format!("{n} queries had no answer and were left out"));
+    }
+    if let Some(place) = weights.ended_at {
+        let n = settings.n_queries;
+        doubts.push(format!(
+            "the budget of requests was spent after {place} of {n} queries"
+        ));
+    }
+    Ok(weights)
+}
+
+/// Adds what one query weighs.
+fn weigh_query(
+    desk: &mut Desk<'_>,
+    query: usize,
+    other: &HashSet<&str>,
+    random: &mut SplitMix,
+    weights: &mut Weights,
+) -> Result<(), Error> {
+    let pages = match desk.answer(query)? {
+        Answer::Missing => {
+            weights.n_missing += 1;
+            return Ok(());
+        }
+        Answer::Overflow => {
+            weights.n_overflow += 1;
+            Vec::new()
+        }
+        Answer::Pages(pages) => pages,
+    };
+    let (mut all, mut shared, mut n_read) = (0.0, 0.0, 0_u32);
+    for &page in &pages {
+        // Pages returned for a word that is not in their text would count it among nobody's.
+        let Some(predicted) = desk.predicted(page)? else {
+            continue;
+        };
+        n_read += 1;
+        if predicted.binary_search(&query).is_err() {
+            continue;
+        }
+        let Some(weight) = desk.inverse_degree(page, random)? else {
+            continue;
+        };
+        all += weight;
+        if !other.is_empty()
+            && let Some(text) = desk.page(page)?
+            && words::words(&text.text)
+                .iter()
+                .any(|word| other.contains(word.as_str()))
+        {
+            shared += weight;
+        }
+    }
+    // Results that could not be fetched are taken to be like the others.
+    let scale = match n_read {
+        0 => 1.0,
+        n => pages.len() as f64 / f64::from(n),
+    };
+    weights.all.push(scale * all);
+    weights.shared.push(scale * shared);
+    Ok(())
+}
+
+fn figures(first: &Weights, second: Option<&Weights>, pools: &Pools, seed: u64) -> Vec<Figure> {
+    let bootstrap = Bootstrap::new(seed);
+    let matched = matched_pages(first.n_pool, &first.all, &bootstrap);
+    let mut figures = vec![Figure::of(MATCHED, Method::MatchedPages, &matched)];
+    if let Ok(matched) = &matched
+        && !pools.uniform_texts.is_empty()
+    {
+        let all = from_sample(matched, pools);
+        figures.insert(0, Figure::of("all pages", Method::MatchedShare, &all));
+    }
+    if let Some(second) = second {
+        let all = two_pools(first.sample(), second.sample(), &bootstrap);
+        figures.insert(
+            0,
+            Figure::of("all pages, by two pools", Method::TwoPools, &all),
+        );
+    }
+    figures
+}
+
+impl Weights {
+    /// As the formula takes them.
+    fn sample(&self) -> PoolSample<'_> {
+        PoolSample {
+            n_pool: self.n_pool,
+            weights: &self.all,
+            shared_weights: &self.shared,
+        }
+    }
+}
+
+/// All pages, from those matched and a uniform sample of texts.
+fn from_sample(matched: &Estimate, pools: &Pools) -> Result<Estimate, arose::Error> {
+    let pool: HashSet<&str> = pools.first.iter().map(String::as_str).collect();
+    let is_matched = |text: &&String| {
+        let words = words::words(text);
+        words.iter().any(|word| pool.contains(word.as_str()))
+    };
+    let n_matched = pools.uniform_texts.iter().filter(is_matched).count();
+    from_matched_share(matched, n_matched as u64, pools.uniform_texts.len() as u64)
+}

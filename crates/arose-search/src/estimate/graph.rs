@@ -1,0 +1,294 @@
+//! Link graphs to walk on: edge lists, adjacency lists, or the pages of a crawl.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use arose_corpus::html::Links;
+use arose_corpus::{Config, Item, read};
+use url::Url;
+
+use crate::Error;
+
+/// How a file of links is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Two names a line: a page and one it links to.
+    Edges,
+    /// Line `i` holds the numbers of the pages that page `i` links to.
+    Adjacency,
+    /// The same, each number but the first as its difference to the last.
+    Gaps,
+}
+
+/// Pages and their links, all of them known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Graph {
+    /// The pages that each page links to.
+    pub links: Vec<Vec<usize>>,
+    /// The host of each page, numbered.
+    pub hosts: Vec<usize>,
+    /// The name of each page; empty if pages have numbers only.
+    pub names: Vec<String>,
+}
+
+impl Graph {
+    /// Reads a file of links, plain or compressed by zstd or gzip.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or a line is not of this form.
+    pub fn open(path: &Path, form: Form) -> Result<Self, Error> {
+        let lines = BufReader::new(decoded(path)?).lines();
+        let mut graph = Builder::default();
+        for (number, line) in lines.enumerate() {
+            let line = line.map_err(Error::io("read", path))?;
+            let added = match form {
+                Form::Edges => graph.add_edge(&line),
+                Form::Adjacency => graph.add_row(&line, |_, n| Some(n)),
+                Form::Gaps => graph.add_row(&line, i64::checked_add),
+            };
+            added.map_err(|what| Error::Settings {
+                path: path.to_owned(),
+                what: format!("line {}: {what}", number + 1),
+            })?;
+        }
+        graph.finished().map_err(|what| Error::Settings {
+            path: path.to_owned(),
+            what,
+        })
+    }
+
+    /// Takes the links out of web pages: archives, or the folder of a crawl.
+    ///
+    /// Pages that are linked to and not there are left out, for nothing is known of their links.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read, or none has an address.
+    pub fn of_pages(paths: &[PathBuf], mut config: Config) -> Result<Self, Error> {
+        config.html.links = Links::Collect;
+        let mut pages: Vec<(String, Vec<String>)> = Vec::new();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        for item in read(paths, config)? {
+            let Item::Document(document) = item else {
+                continue;
+            };
+            let Some(url) = document.url.as_deref().and_then(|url| Url::parse(url).ok()) else {
+                continue;
+            };
+            let links = document.page.map(|page| page.links).unwrap_or_default();
+            let links = links.iter().filter_map(|link| url.join(&link.url).ok());
+            let links = links.map(|link| page_name(&link)).collect();
+            let name = page_name(&url);
+            let next = pages.len();
+            // Of a page fetched twice the first time counts.
+            if *numbers.entry(name.clone()).or_insert(next) == next {
+                pages.push((name, links));
+            }
+        }
+        if pages.is_empty() {
+            let what = "none of the documents has an address and links";
+            return Err(Error::Words {
+                what: what.to_owned(),
+            });
+        }
+        let mut graph = Builder::default();
+        for (name, _) in &pages {
+            graph.page(name);
+        }
+        for (place, (_, links)) in pages.iter().enumerate() {
+            let targets = links.iter().filter_map(|link| numbers.get(link));
+            let mut targets: Vec<usize> = targets.copied().filter(|&to| to != place).collect();
+            targets.sort_unstable();
+            targets.dedup();
+            graph.graph.links[place] = targets;
+        }
+        graph.finished().map_err(|what| Error::Words { what })
+    }
+
+    /// How many links lead to each page.
+    #[must_use]
+    pub fn in_degrees(&self) -> Vec<u64> {
+        let mut degrees = vec![0; self.links.len()];
+        for &target in self.links.iter().flatten() {
+            degrees[target] += 1;
+        }
+        degrees
+    }
+
+    /// For each page those it links to or is linked from, once for each link.
+    #[must_use]
+    pub fn neighbours(&self) -> Vec<Vec<usize>> {
+        let mut neighbours = self.links.clone();
+        for (page, targets) in self.links.iter().enumerate() {
+            for &target in targets {
+                neighbours[target].push(page);
+            }
+        }
+        neighbours
+    }
+
+    /// The page of a name or number.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        match self.names.is_empty() {
+            true => name.parse().ok().filter(|&page| page < self.links.len()),
+            false => self.names.iter().position(|own| own == name),
+        }
+    }
+}
+
+/// Whether some seed leads to each page.
+pub(super) fn reachable(links: &[Vec<usize>], seeds: &[usize]) -> Vec<bool> {
+    let mut reached = vec![false; links.len()];
+    let mut open = seeds.to_vec();
+    while let Some(page) = open.pop() {
+        if !std::mem::replace(&mut reached[page], true) {
+            open.extend(&links[page]);
+        }
+    }
+    reached
+}
+
+/// A graph in the making.
+#[derive(Default)]
+struct Builder {
+    graph: Graph,
+    numbers: HashMap<String, usize>,
+    host_numbers: HashMap<String, usize>,
+}
+
+impl Builder {
+    /// The number of a name, a new one if need be.
+    fn page(&mut self, name: &str) -> usize {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.graph.links.len();
+        self.numbers.insert(name.to_owned(), number);
+        self.graph.links.push(Vec::new());
+        self.graph.names.push(name.to_owned());
+        let url = Url::parse(name).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or(name);
+        let next = self.host_numbers.len();
+        let host = *self.host_numbers.entry(host.to_owned()).or_insert(next);
+        self.graph.hosts.push(host);
+        number
+    }
+
+    fn add_edge(&mut self, line: &str) -> Result<(), String> {
+        let mut names = line.split_whitespace();
+        match (names.next(), names.next(), names.next()) {
+            (None, ..) => Ok(()),
+            (Some(name), ..) if name.starts_with('#') => Ok(()),
+            (Some(from), Some(to), None) => {
+                let (from, to) = (self.page(from), self.page(to));
+                self.graph.links[from].push(to);
+                Ok(())
+            }
+            _ => Err("it is not two names with a blank between".to_owned()),
+        }
+    }
+
+    fn add_row(
+        &mut self,
+        line: &str,
+        next: impl Fn(i64, i64) -> Option<i64>,
+    ) -> Result<(), String> {
+        let (mut row, mut last) = (Vec::new(), 0);
+        for (place, text) in line.split_whitespace().enumerate() {
+            let number: i64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+            last = match place {
+                0 => number,
+                _ => next(last, number).ok_or("a number is too large")?,
+            };
+            row.push(usize::try_from(last).map_err(|_| format!("there is no page {last}"))?);
+        }
+        self.graph.links.push(row);
+        Ok(())
+    }
+
+    fn finished(self) -> Result<Graph, String> {
+        let mut graph = self.graph;
+        let n = graph.links.len();
+        if n == 0 {
+            return Err("there is no page".to_owned());
+        }
+        if let Some(target) = graph.links.iter().flatten().find(|&&target| target >= n) {
+            return Err(format!("a page links to {target}, and there are {n} only"));
+        }
+        if graph.hosts.is_empty() {
+            graph.hosts = (0..n).collect();
+        }
+        Ok(graph)
+    }
+}
+
+fn page_name(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url.into()
+}
+
+/// A file, decompressed if its first bytes say that it is compressed.
+fn decoded(path: &Path) -> Result<Box<dyn Read>, Error> {
+    let open = || File::open(path).map_err(Error::io("open", path));
+    let mut head = [0; 4];
+    let n = open()?.read(&mut head).map_err(Error::io("read", path))?;
+    let file = open()?;
+    Ok(match head[..n] {
+        [0x28, 0xB5, 0x2F, 0xFD] => {
+            Box::new(zstd::Decoder::new(file).map_err(Error::io("decompress", path))?)
+        }
+        [0x1F, 0x8B, ..] => Box::new(flate2::read::MultiGzDecoder::new(file)),
+        _ => Box::new(file),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn check(text: &str, form: Form) -> Result<Graph, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("links.txt");
+        fs::write(&path, text).unwrap();
+        Graph::open(&path, form).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn three_forms_of_one_graph() {
+        let links = vec![vec![1, 2], vec![], vec![0]];
+        let edges = check("# links\na b\na c\nc a\n", Form::Edges).unwrap();
+        assert_eq!(edges.links, links);
+        assert_eq!(edges.names, ["a", "b", "c"]);
+        assert_eq!(check("1 2\n\n0\n", Form::Adjacency).unwrap().links, links);
+        assert_eq!(check("1 1\n\n0\n", Form::Gaps).unwrap().links, links);
+    }
+
+    #[test]
+    fn pages_of_one_host() {
+        let graph = check("http://a/1 http://a/2\nhttp://a/2 http://b/\n", Form::Edges).unwrap();
+        assert_eq!(graph.hosts, [0, 0, 1]);
+        assert_eq!(graph.find("http://b/"), Some(2));
+        assert_eq!(reachable(&graph.links, &[1]), [false, true, true]);
+        assert_eq!(graph.in_degrees(), [0, 1, 1]);
+    }
+
+    #[test]
+    fn files_that_hold_no_graph() {
+        for (text, form, part) in [
+            ("", Form::Edges, "no page"),
+            ("a b\na\n", Form::Edges, "line 2"),
+            ("1\nx\n", Form::Gaps, "line 2: `x`"),
+            ("7\n", Form::Adjacency, "links to 7"),
+            ("5 -9\n", Form::Gaps, "no page -4"),
+        ] {
+            let error = check(text, form).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

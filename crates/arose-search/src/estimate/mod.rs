@@ -1,0 +1,276 @@
+//! Size estimation over engines: how large is it, and how much do two overlap?
+//!
+//! The mathematics is in [`arose::estimate`]; here it meets [engines](crate::engine). A file per
+//! method: each asks a [`Panel`], feeds the answers to the formulas, and returns [`Findings`]:
+//! figures with intervals, how every engine behaved, what makes the figures doubtful, and the
+//! biases that no interval shows.
+//!
+//! | method | asks | finds |
+//! |---|---|---|
+//! | [`lower_bound`] | frequent words of many languages | what an engine claims to hold at least |
+//! | [`overlap`] | random pages of each engine in all others | relative sizes, union, coverage |
+//! | [`searches`] | the queries of a log | relative sizes and coverage on what people ask |
+//! | [`pool`] | queries of a pool, degrees of pages | shares and means over uniform pages |
+//! | [`corpus_size`] | the same | the number of pages |
+//! | [`walk`] | links | shares of the pages that links reach |
+//! | [`addresses`] | a simulated address space | servers |
+//! | [`capture`] | nothing: lists of pages | the number of pages from what comes twice |
+//!
+//! [`study`] runs a whole comparison and writes a report, [`simulate`] shows on synthetic engines
+//! how far each method can be trusted.
+//!
+//! *Honesty.* Missing answers and changed ones widen an interval to what they could have said
+//! ([`Figure::sampling`] is the interval without them). Where they are more than half, or where the
+//! data do not determine an answer, there is none.
+
+pub mod addresses;
+pub mod capture;
+pub mod corpus_size;
+mod desk;
+pub mod graph;
+pub mod lower_bound;
+pub mod overlap;
+pub mod pool;
+mod report;
+pub mod searches;
+pub mod simulate;
+pub mod study;
+pub mod vocabulary;
+pub mod walk;
+
+use arose::estimate::{Estimate, Method};
+use arose::judgement::Interval;
+use serde::Serialize;
+
+use crate::engine::{Health, Panel};
+
+/// Beyond this share of missing or changed answers there is no figure.
+const MAX_DOUBTFUL: f64 = 0.5;
+
+/// Points drawn of a figure as the sample grows.
+const N_POINTS: usize = 20;
+
+/// What a method found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Findings {
+    /// The method.
+    pub method: &'static str,
+    /// What a figure counts.
+    pub counted: String,
+    /// The seed of all choices.
+    pub seed: u64,
+    /// Answers used, from engines or a log.
+    pub n_answers: u64,
+    /// The figures, the most wanted first.
+    pub figures: Vec<Figure>,
+    /// How each engine behaved.
+    pub engines: Vec<Behaviour>,
+    /// What makes the figures doubtful, in sentences.
+    pub doubts: Vec<String>,
+    /// What no interval shows.
+    pub biases: Vec<Bias>,
+    /// Figures as the sample grew.
+    pub series: Vec<Series>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: String,
+    /// How it was made.
+    pub method: &'static str,
+    /// The figure; none if it is refused.
+    pub value: Option<f64>,
+    /// Where the truth lies at 95 % if the method has no bias, missing answers taken at their worst.
+    pub interval: Option<[f64; 2]>,
+    /// The same if missing answers are like the others; none if none are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<[f64; 2]>,
+    /// Independent units behind it.
+    pub n_samples: u64,
+    /// What to know about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The truth, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<f64>,
+}
+
+/// How an engine behaved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Behaviour {
+    /// Its name.
+    pub name: String,
+    /// Results that it shows at most.
+    pub limit: usize,
+    /// Counts of what happened.
+    #[serde(flatten)]
+    pub health: Health,
+}
+
+/// A way in which a method goes wrong that more samples do not mend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Bias {
+    /// One word.
+    pub name: &'static str,
+    /// What happens.
+    pub effect: &'static str,
+}
+
+/// A figure as the sample grew.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// Sample sizes and values.
+    pub points: Vec<(u64, f64)>,
+}
+
+impl Figure {
+    /// A figure with the interval of its own sample.
+    #[must_use]
+    pub fn new(name: impl Into<String>, estimate: &Estimate) -> Self {
+        Self {
+            name: name.into(),
+            method: estimate.method.as_str(),
+            value: Some(estimate.value),
+            interval: estimate.interval.map(ends),
+            sampling: None,
+            n_samples: estimate.n_samples,
+            notes: estimate.notes.iter().map(ToString::to_string).collect(),
+            refused: None,
+            truth: None,
+        }
+    }
+
+    /// A figure without a measure of its error.
+    #[must_use]
+    pub fn plain(name: impl Into<String>, method: Method, value: f64, n_samples: u64) -> Self {
+        Self {
+            name: name.into(),
+            method: method.as_str(),
+            value: Some(value),
+            interval: None,
+            sampling: None,
+            n_samples,
+            notes: Vec::new(),
+            refused: None,
+            truth: None,
+        }
+    }
+
+    /// A figure that the data do not give.
+    #[must_use]
+    pub fn refused(name: impl Into<String>, method: Method, reason: impl ToString) -> Self {
+        Self {
+            value: None,
+            refused: Some(reason.to_string()),
+            ..Self::plain(name, method, 0.0, 0)
+        }
+    }
+
+    /// A figure, or why there is none.
+    #[must_use]
+    pub fn of(name: &str, method: Method, estimate: &Result<Estimate, arose::Error>) -> Self {
+        match estimate {
+            Ok(estimate) => Self::new(name, estimate),
+            Err(error) => Self::refused(name, method, error),
+        }
+    }
+
+    /// With what is known to be right.
+    #[must_use]
+    pub fn with_truth(self, truth: f64) -> Self {
+        Self {
+            truth: Some(truth),
+            ..self
+        }
+    }
+
+    /// With an interval that reaches at least as far as another.
+    #[must_use]
+    fn widened(mut self, other: Option<[f64; 2]>) -> Self {
+        if let (Some([low, high]), Some(other)) = (self.interval, other) {
+            let wide = [low.min(other[0]), high.max(other[1])];
+            if wide != [low, high] {
+                self.sampling = self.sampling.or(Some([low, high]));
+                self.interval = Some(wide);
+            }
+        }
+        self
+    }
+
+    /// Whether the interval holds the truth; none if either is unknown.
+    #[must_use]
+    pub fn covers(&self) -> Option<bool> {
+        let ([low, high], truth) = (self.interval?, self.truth?);
+        Some(low <= truth && truth <= high)
+    }
+}
+
+impl Findings {
+    /// Findings without figures.
+    fn new(method: &'static str, counted: &str, seed: u64) -> Self {
+        Self {
+            method,
+            counted: counted.to_owned(),
+            seed,
+            ..Self::default()
+        }
+    }
+
+    /// Adds how the engines behaved, and the biases of the methods of all figures.
+    fn finished(mut self, panel: &Panel) -> Self {
+        self.n_answers = panel.n_answers();
+        self.engines = (0..panel.n_engines())
+            .map(|engine| Behaviour {
+                name: panel.name(engine).to_owned(),
+                limit: panel.limit(engine),
+                health: panel.health(engine).clone(),
+            })
+            .collect();
+        for engine in &self.engines {
+            let remarks = engine.health.remarks().into_iter();
+            let remarks = remarks.map(|remark| format!("{} {remark}", engine.name));
+            self.doubts.extend(remarks);
+        }
+        self.with_biases()
+    }
+
+    /// Adds the biases of the methods of all figures.
+    fn with_biases(mut self) -> Self {
+        for figure in &self.figures {
+            let method = Method::ALL.iter().find(|m| m.as_str() == figure.method);
+            for bias in method.map_or(&[][..], |method| method.biases()) {
+                let bias = Bias {
+                    name: bias.name,
+                    effect: bias.effect,
+                };
+                if !self.biases.contains(&bias) {
+                    self.biases.push(bias);
+                }
+            }
+        }
+        self
+    }
+
+    /// The figure of a name.
+    #[must_use]
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}
+
+fn ends(interval: Interval) -> [f64; 2] {
+    [interval.low, interval.high]
+}
+
+/// Whether the sample has grown to a size at which a point is drawn.
+fn is_point(n: usize, n_wanted: usize) -> bool {
+    let step = n_wanted.div_ceil(N_POINTS).max(1);
+    n.is_multiple_of(step) && n > 0
+}

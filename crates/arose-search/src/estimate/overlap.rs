@@ -1,0 +1,403 @@
+//! Overlap of engines: relative sizes, union and coverage from pages drawn and looked up.
+//!
+//! *Question.* Several engines, none of which can be counted. Which is the largest, how much do
+//! they hold together, and what share of it does each?
+//!
+//! *Idea.* Draw a page from each engine by a query of two random words; fetch it; ask every other
+//! engine for its eight rarest words, and look for it among the results: the same address, a page
+//! it leads to, or a near duplicate ([`Settings::n_alike`] results are compared). From which
+//! engines hold each page, all sizes follow
+//! ([`least_squares`](arose::estimate::least_squares), [`joint`]).
+//!
+//! The page is looked up in its own engine as well. Whoever does not find its own pages again has
+//! them counted as absent elsewhere too; the share found is reported.
+//!
+//! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per engine, words per strong query. *Cost.*
+//! For `k` engines and `n` pages of each some `k n (k + 2)` requests. *Error.* Bootstrap over
+//! pages; checks without an answer are taken at their worst. *Not for* engines that show a few
+//! results only: what ranks first is drawn.
+
+mod figures;
+
+use arose::compare::{Profile, Profiler};
+use arose::estimate::joint::{Sampled, Samples};
+use arose::estimate::least_squares::{Form, logarithmic};
+use arose::estimate::lexicon::{Lexicon, STRONG_WORDS, StrongQuery};
+use arose::estimate::overlap::Check;
+use arose::mix::{SplitMix, mix};
+use arose::rule::{Policy, SiteRelation};
+use arose::shingle::DEFAULT_W;
+use arose::site::SiteKind;
+
+use super::vocabulary::{lexicon, plain_words};
+use super::{Findings, Series, is_point};
+use crate::Error;
+use crate::engine::{Page, Panel, Question, Reply};
+
+/// Queries that may fail in a row before an engine is taken to have no page.
+const MAX_DRAWS: u64 = 500;
+
+/// Pages that may fail in a row to be fetched or to have words.
+const MAX_UNUSABLE: u32 = 50;
+
+/// Of the pages with the most frequent word, one in so many holds a word to draw with.
+const RAREST: u64 = 500;
+
+/// With fewer words to draw with, rarer ones are taken too.
+const MIN_DRAWING: usize = 100;
+
+/// Beyond this share of pages drawn from cut answers, ranking matters.
+const MAX_CUT: f64 = 0.2;
+
+/// What to draw and how to check it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Pages of each engine.
+    pub n_samples: usize,
+    /// Words of a strong query.
+    pub n_words: usize,
+    /// Results of a strong query that are compared as near duplicates; none if zero.
+    pub n_alike: usize,
+    /// Questions asked again at the end of each engine.
+    pub n_controls: u32,
+    /// Which sum of squares is made small.
+    pub form: Form,
+    /// The engine whose size is the unit.
+    pub reference: usize,
+    /// The seed of all choices.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            n_samples: 400,
+            n_words: STRONG_WORDS,
+            n_alike: 3,
+            n_controls: 10,
+            form: Form::Logarithmic,
+            reference: 0,
+            seed: 1,
+        }
+    }
+}
+
+/// Draws, checks and computes.
+///
+/// # Errors
+///
+/// When no page can be drawn from an engine, when engines share no page even through others, or
+/// when an engine can never answer again.
+pub fn run(
+    panel: &mut Panel,
+    words: &[(String, u64)],
+    settings: &Settings,
+) -> Result<Findings, Error> {
+    let lexicons = Lexicons::new(words)?;
+    let mut sampling = Sampling::new(panel.n_engines(), settings);
+    let ended = sampling.draw_all(panel, &lexicons);
+    match ended {
+        Err(error) if error.ends_study() && sampling.n_rounds() > 0 => {
+            sampling.doubts.push(format!(
+                "the budget of requests was spent after {} of {} pages per engine",
+                sampling.n_rounds(),
+                settings.n_samples
+            ));
+        }
+        other => other?,
+    }
+    sampling.findings(panel)
+}
+
+/// Words to draw pages with, and words to find them again by.
+struct Lexicons {
+    drawing: Lexicon<String>,
+    finding: Lexicon<String>,
+}
+
+impl Lexicons {
+    /// Two rare words are hardly ever on one page, so pages are drawn by words on one page in
+    /// [`RAREST`] at least, if there are enough of them.
+    fn new(words: &[(String, u64)]) -> Result<Self, Error> {
+        let most = words.iter().map(|(_, n)| *n).max().unwrap_or(0);
+        let least = (most / RAREST).max(5);
+        let frequent: Vec<(String, u64)> =
+            words.iter().filter(|(_, n)| *n >= least).cloned().collect();
+        let drawing = match frequent.len() {
+            ..MIN_DRAWING => words,
+            _ => &frequent,
+        };
+        Ok(Self {
+            drawing: lexicon(drawing)?,
+            finding: lexicon(words)?,
+        })
+    }
+}
+
+/// What was drawn and found so far.
+struct Sampling {
+    settings: Settings,
+    random: Vec<SplitMix>,
+    profiler: Profiler,
+    /// Pages of each engine, near duplicates accepted.
+    accepted: Vec<Vec<Sampled>>,
+    /// The same pages, by address only.
+    strict: Vec<Vec<Sampled>>,
+    /// Pages looked up in their own engine, and those found there.
+    own: Vec<(u64, u64)>,
+    /// Pages drawn, and those from answers that did not show all results.
+    n_drawn: Vec<u64>,
+    n_cut: Vec<u64>,
+    n_weak: u64,
+    n_unusable: u64,
+    series: Vec<Series>,
+    doubts: Vec<String>,
+}
+
+/// A page drawn.
+struct Drawn {
+    number: usize,
+    page: Page,
+    strong: StrongQuery<String>,
+    profile: Profile,
+}
+
+impl Sampling {
+    fn new(n_engines: usize, settings: &Settings) -> Self {
+        let random = |engine: usize| SplitMix::new(mix(settings.seed ^ mix(engine as u64 + 1)));
+        Self {
+            settings: *settings,
+            random: (0..n_engines).map(random).collect(),
+            profiler: Profiler::new(DEFAULT_W),
+            accepted: vec![Vec::new(); n_engines],
+            strict: vec![Vec::new(); n_engines],
+            own: vec![(0, 0); n_engines],
+            n_drawn: vec![0; n_engines],
+            n_cut: vec![0; n_engines],
+            n_weak: 0,
+            n_unusable: 0,
+            series: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    fn n_rounds(&self) -> usize {
+        self.accepted.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// Draws a page of each engine in turn, so that a study cut short has some of all.
+    fn draw_all(&mut self, panel: &mut Panel, lexicons: &Lexicons) -> Result<(), Error> {
+        let n_engines = panel.n_engines();
+        panel.expect((self.settings.n_samples * n_engines) as u64);
+        let mut random = SplitMix::new(mix(self.settings.seed));
+        for engine in 0..n_engines {
+            let n_pairs = self.settings.n_controls;
+            panel.compare_counts(engine, &lexicons.drawing, n_pairs, &mut random)?;
+        }
+        for round in 1..=self.settings.n_samples {
+            for engine in 0..n_engines {
+                let drawn = self.draw(panel, lexicons, engine)?;
+                let (accepted, strict) = self.look_up(panel, engine, &drawn)?;
+                self.accepted[engine].push(accepted);
+                self.strict[engine].push(strict);
+                self.n_weak += u64::from(drawn.strong.is_weak);
+                panel.advance();
+            }
+            if is_point(round, self.settings.n_samples) {
+                self.note_progress(panel, round);
+            }
+        }
+        for engine in 0..n_engines {
+            panel.ask_again(engine, self.settings.n_controls as usize, &mut random)?;
+        }
+        Ok(())
+    }
+
+    /// A page with a text, by a query of two words.
+    fn draw(
+        &mut self,
+        panel: &mut Panel,
+        lexicons: &Lexicons,
+        engine: usize,
+    ) -> Result<Drawn, Error> {
+        for _ in 0..MAX_UNUSABLE {
+            let mut is_cut = false;
+            let search = |words: [&String; 2]| -> Result<Option<Vec<usize>>, Error> {
+                Ok(match &*panel.search(engine, &Question::all(&words))? {
+                    Reply::Answer(hits) => {
+                        let shown = hits.pages.len() as u64;
+                        is_cut = hits.claimed.is_some_and(|claimed| claimed > shown);
+                        Some(hits.pages.clone())
+                    }
+                    Reply::Missing(_) => None,
+                })
+            };
+            let random = &mut self.random[engine];
+            let drawn = lexicons.drawing.draw_pages(1, MAX_DRAWS, random, search);
+            let drawn = drawn.map_err(|error| no_page(panel.name(engine), error))?;
+            let number = drawn.pages[0];
+            self.n_drawn[engine] += 1;
+            self.n_cut[engine] += u64::from(is_cut);
+            if let Reply::Answer(page) = &*panel.fetch(engine, number)? {
+                let words = plain_words(&page.text);
+                let strong = lexicons.finding.strong_query(words, self.settings.n_words);
+                if !strong.first.is_empty() {
+                    return Ok(Drawn {
+                        number,
+                        profile: self.profiler.profile(&page.text),
+                        page: page.clone(),
+                        strong,
+                    });
+                }
+            }
+            self.n_unusable += 1;
+        }
+        Err(Error::Words {
+            what: format!(
+                "{MAX_UNUSABLE} pages of {} in a row have no text or no word of the lexicon",
+                panel.name(engine)
+            ),
+        })
+    }
+
+    /// Which engines hold a page: near duplicates accepted, and by address only.
+    fn look_up(
+        &mut self,
+        panel: &mut Panel,
+        own: usize,
+        drawn: &Drawn,
+    ) -> Result<(Sampled, Sampled), Error> {
+        let (mut accepted, mut strict) = (Sampled::default(), Sampled::default());
+        for engine in 0..panel.n_engines() {
+            let by_address = self.check(panel, engine, drawn, 0)?;
+            if engine == own {
+                let (n, n_found) = &mut self.own[own];
+                *n += u64::from(by_address != Check::Missing);
+                *n_found += u64::from(by_address == Check::Found);
+                continue;
+            }
+            record(&mut strict, engine, by_address);
+            let check = match (by_address, self.settings.n_alike) {
+                (Check::Found, _) | (_, 0) => by_address,
+                (_, n_alike) => self.check(panel, engine, drawn, n_alike)?,
+            };
+            record(&mut accepted, engine, check);
+        }
+        Ok((accepted, strict))
+    }
+
+    fn check(
+        &self,
+        panel: &mut Panel,
+        engine: usize,
+        drawn: &Drawn,
+        n_alike: usize,
+    ) -> Result<Check, Error> {
+        // One answer suffices: without it the check is missing, whether the page is held or not.
+        let mut outcome = Check::Missing;
+        for words in [&drawn.strong.first, &drawn.strong.second] {
+            if words.is_empty() {
+                continue;
+            }
+            match self.finds(panel, engine, drawn, words, n_alike)? {
+                Some(true) => return Ok(Check::Found),
+                Some(false) => outcome = Check::Absent,
+                None => {}
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Whether a page is among the results for some words; none without an answer.
+    fn finds(
+        &self,
+        panel: &mut Panel,
+        engine: usize,
+        drawn: &Drawn,
+        words: &[String],
+        n_alike: usize,
+    ) -> Result<Option<bool>, Error> {
+        let reply = panel.search(engine, &Question::all(words))?;
+        let Reply::Answer(hits) = &*reply else {
+            return Ok(None);
+        };
+        let is_it = |panel: &Panel, page: usize| panel.are_one(page, drawn.number);
+        if hits.pages.iter().any(|&page| is_it(panel, page)) {
+            return Ok(Some(true));
+        }
+        for &page in hits.pages.iter().take(n_alike) {
+            if let Reply::Answer(other) = &*panel.fetch(engine, page)?
+                && (is_it(panel, page) || self.are_alike(drawn, other))
+            {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
+    /// Whether another page is a near duplicate, by the project's default rule.
+    fn are_alike(&self, drawn: &Drawn, other: &Page) -> bool {
+        let profile = self.profiler.profile(&other.text);
+        let comparison = self.profiler.compare(&drawn.profile, &profile);
+        let hosts = [&drawn.page.address, &other.address].map(|address| host(address));
+        let site = SiteRelation::of(
+            hosts[0].as_deref(),
+            hosts[1].as_deref(),
+            SiteKind::Registrable,
+        );
+        comparison.rule(&Policy::default(), site).is_some()
+    }
+
+    fn note_progress(&mut self, panel: &Panel, round: usize) {
+        let Ok(samples) = Samples::new(self.accepted.clone()) else {
+            return;
+        };
+        let Ok(fit) = logarithmic(&samples.overlaps(), self.settings.reference) else {
+            return;
+        };
+        for (engine, &size) in fit.sizes.iter().enumerate() {
+            if engine == self.settings.reference {
+                continue;
+            }
+            let name = size_name(panel, engine, self.settings.reference);
+            let known = self.series.iter().position(|series| series.name == name);
+            let place = known.unwrap_or_else(|| {
+                self.series.push(Series {
+                    name,
+                    points: Vec::new(),
+                });
+                self.series.len() - 1
+            });
+            self.series[place].points.push((round as u64, size));
+        }
+    }
+}
+
+fn record(sampled: &mut Sampled, engine: usize, check: Check) {
+    match check {
+        Check::Found => sampled.held_by = sampled.held_by.with(engine),
+        Check::Missing => sampled.missing = sampled.missing.with(engine),
+        Check::Absent => {}
+    }
+}
+
+fn size_name(panel: &Panel, engine: usize, reference: usize) -> String {
+    format!("{} / {}", panel.name(engine), panel.name(reference))
+}
+
+fn host(address: &str) -> Option<String> {
+    let url = url::Url::parse(address).ok()?;
+    url.host_str().map(str::to_owned)
+}
+
+fn no_page(engine: &str, error: Error) -> Error {
+    match error {
+        Error::Estimate(arose::Error::NoEstimate { reason, .. }) => Error::Words {
+            what: format!(
+                "no page of {engine} could be drawn: {reason}; is it empty, or is the lexicon in \
+                 another language?"
+            ),
+        },
+        error => error,
+    }
+}

@@ -1,0 +1,253 @@
+//! The report of a study: one HTML file that loads nothing.
+
+mod plot;
+
+use std::fmt::Write as _;
+
+use arose_dedup::report::html::{Count, Text};
+
+use super::study::Study;
+use super::{Behaviour, Figure, Findings};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The page.
+pub(super) fn page(study: &Study) -> String {
+    let names = study.engines.join(", ");
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>How large, and how much in common: {}</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<header>\n<p class=\"brand\">arose {}</p>\n<h1>How large are <bdi>{}</bdi>?</h1>\n\
+         <p>Seed {}. Bars are intervals at 95 %: where the truth lies if the method has no bias. The \
+         biases are listed below each table, and no interval shows them.</p>\n</header>\n<main>\n",
+        Text(&names),
+        env!("CARGO_PKG_VERSION"),
+        Text(&names),
+        study.seed
+    );
+    for findings in &study.findings {
+        section(&mut out, study, findings);
+    }
+    refused(&mut out, study);
+    out.push_str(
+        "</main>\n<footer><p>The same figures are in <code>estimates.json</code>, every question and \
+         answer in <code>requests.jsonl</code>. This page loads nothing and runs no scripts.</p>\
+         </footer>\n</body>\n</html>\n",
+    );
+    out
+}
+
+fn section(out: &mut String, study: &Study, findings: &Findings) {
+    let _ = write!(
+        out,
+        "<section>\n<h2>{}</h2>\n<p>Counted are {}. {} answers were used.</p>\n",
+        title(findings),
+        Text(&findings.counted),
+        Count(findings.n_answers)
+    );
+    for doubt in &findings.doubts {
+        let _ = writeln!(out, "<p class=\"doubt\">{}.</p>", Text(doubt));
+    }
+    if let Some(shares) = coverage(study, findings) {
+        out.push_str(&plot::coverage(&shares, &exactly(findings)));
+    }
+    figures(out, findings);
+    for series in findings
+        .series
+        .iter()
+        .filter(|series| series.points.len() > 1)
+    {
+        let figure = findings.figure(&series.name);
+        out.push_str(&plot::course(
+            series,
+            figure.and_then(|figure| figure.interval),
+        ));
+    }
+    engines(out, &findings.engines);
+    biases(out, findings);
+    out.push_str("</section>\n");
+}
+
+fn title(findings: &Findings) -> &'static str {
+    match findings.method {
+        "lower-bound" => "What engines claim",
+        "overlap" => "Relative sizes, by pages drawn and looked up",
+        "searches" => "Answers to queries of a log",
+        "corpus-size" => "Number of pages, by queries alone",
+        "pool" => "Means over uniform pages",
+        _ => "Estimates",
+    }
+}
+
+/// The share of the union that each engine holds.
+fn coverage<'a>(study: &'a Study, findings: &'a Findings) -> Option<Vec<(&'a str, &'a Figure)>> {
+    let shares = study.engines.iter().map(|engine| {
+        let figure = findings.figure(&format!("{engine} / union"))?;
+        figure.value.map(|_| (engine.as_str(), figure))
+    });
+    shares.collect()
+}
+
+/// The shares of the union that exactly one, two and so on hold.
+fn exactly(findings: &Findings) -> Vec<f64> {
+    let figures = findings.figures.iter();
+    let shares = figures.filter(|figure| figure.name.starts_with("held by exactly "));
+    shares.filter_map(|figure| figure.value).collect()
+}
+
+fn figures(out: &mut String, findings: &Findings) {
+    out.push_str(
+        "<table>\n<thead><tr><th>figure<th class=\"n\">value<th>95 %<th class=\"n\">samples\
+         <th>to know</tr></thead>\n<tbody>\n",
+    );
+    for figure in &findings.figures {
+        let value = figure.value.map_or("–".to_owned(), number);
+        let interval = figure.interval.map_or(String::new(), |ends| {
+            let [low, high] = ends.map(number);
+            format!("{low} – {high} {}", plot::interval(figure))
+        });
+        let mut notes = figure.notes.clone();
+        notes.extend(
+            figure
+                .refused
+                .iter()
+                .map(|reason| format!("refused: {reason}")),
+        );
+        notes.extend(figure.sampling.map(|ends| {
+            let [low, high] = ends.map(number);
+            format!("{low} – {high} if missing answers were like the others")
+        }));
+        notes.extend(figure.truth.map(|truth| format!("truth {}", number(truth))));
+        let _ = writeln!(
+            out,
+            "<tr><td><bdi>{}</bdi><td class=\"n\">{value}<td>{interval}<td class=\"n\">{}<td>{}</tr>",
+            Text(&figure.name),
+            Count(figure.n_samples),
+            Text(&notes.join("; "))
+        );
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+fn engines(out: &mut String, engines: &[Behaviour]) {
+    if engines.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<details>\n<summary>How the engines behaved</summary>\n<table>\n<thead><tr><th>engine\
+         <th class=\"n\">searches<th class=\"n\">missing<th class=\"n\">empty<th class=\"n\">cut\
+         <th class=\"n\">repeating<th class=\"n\">fetches<th class=\"n\">missing\
+         <th class=\"n\">changed<th class=\"n\">counts wrong</tr></thead>\n<tbody>\n",
+    );
+    for Behaviour { name, health, .. } in engines {
+        let _ = write!(out, "<tr><td><bdi>{}</bdi>", Text(name));
+        for n in [
+            health.n_searches,
+            health.n_missing,
+            health.n_empty,
+            health.n_cut,
+            health.n_repeating,
+            health.n_fetches,
+            health.n_fetches_missing,
+        ] {
+            let _ = write!(out, "<td class=\"n\">{}", Count(n));
+        }
+        let controls = &health.controls;
+        let _ = writeln!(
+            out,
+            "<td class=\"n\">{} of {}<td class=\"n\">{} of {}</tr>",
+            controls.n_changed,
+            controls.n_repeated,
+            controls.n_violations + health.n_contradicting,
+            controls.n_comparable + health.n_searches
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</details>\n");
+}
+
+fn biases(out: &mut String, findings: &Findings) {
+    if findings.biases.is_empty() {
+        return;
+    }
+    out.push_str("<h3>What no interval shows</h3>\n<dl>\n");
+    for bias in &findings.biases {
+        let _ = writeln!(out, "<dt>{}<dd>{}", Text(bias.name), Text(bias.effect));
+    }
+    out.push_str("</dl>\n");
+}
+
+fn refused(out: &mut String, study: &Study) {
+    if study.refused.is_empty() {
+        return;
+    }
+    out.push_str("<section>\n<h2>Not estimated</h2>\n<dl>\n");
+    for one in &study.refused {
+        let _ = writeln!(out, "<dt>{}<dd>{}", Text(&one.method), Text(&one.reason));
+    }
+    out.push_str("</dl>\n</section>\n");
+}
+
+/// A figure as people read it: four digits that count.
+pub(super) fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 10_000.0 => Count(value.abs().round() as u64).to_string(),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulate::{Part, Settings, run};
+    use super::*;
+
+    #[test]
+    fn a_page_of_everything_loads_nothing() {
+        let settings = Settings {
+            n_samples: 30,
+            shares: vec![0.5, 0.4],
+            parts: vec![Part::Overlap, Part::CorpusSize, Part::LowerBound],
+            ..Settings::default()
+        };
+        let study = Study {
+            engines: vec!["a".to_owned(), "b".to_owned()],
+            seed: 1,
+            findings: run(&settings).unwrap(),
+            refused: vec![super::super::study::Refused {
+                method: "<script>".to_owned(),
+                reason: "none & \"none\"".to_owned(),
+            }],
+        };
+        let page = page(&study);
+        for part in [
+            "b / a",
+            "What no interval shows",
+            "class=\"plot\"",
+            "&lt;script&gt;",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        for part in ["<script", "http://", "https://", "NaN", "inf\""] {
+            assert!(!page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, expected) in [
+            (0.51234, "0.512"),
+            (3.14159, "3.14"),
+            (98.76, "98.8"),
+            (978.06, "978"),
+            (1_234_567.8, "1,234,568"),
+        ] {
+            assert_eq!(number(value), expected);
+        }
+    }
+}

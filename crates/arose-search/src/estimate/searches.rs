@@ -1,0 +1,279 @@
+//! Random searches: engines compared by their answers to real queries.
+//!
+//! *Question.* On what people ask for, whose answers hold more pages, and what share of all answers
+//! does each engine give?
+//!
+//! *Idea.* Send each query of a log to each engine; keep the pages that hold its words, collapse
+//! near duplicates, and divide sums ([`arose::estimate::searches`]). Only queries whose results can
+//! be had in full are used.
+//!
+//! *Papers.* Lawrence & Giles 1998, 1999. *Parameters.* The queries; whether pages are fetched to
+//! be verified. *Cost.* A search per query and engine, and a fetch per page. *Error.* Bootstrap
+//! over queries. *Not for* engines that cut their results short.
+
+use std::collections::BTreeMap;
+
+use arose::compare::{Profile, Profiler};
+use arose::estimate::bootstrap::Bootstrap;
+use arose::estimate::joint::EngineSet;
+use arose::estimate::searches::{
+    self as formulas, MAX_RESULTS, Results, mean_of_ratios, ratio_of_sums,
+};
+use arose::estimate::{Estimate, Method};
+use arose::rule::{Policy, SiteRelation};
+use arose::shingle::DEFAULT_W;
+
+use super::{Figure, Findings, MAX_DOUBTFUL, Series, is_point};
+use crate::engine::{Panel, Question, Reply};
+use crate::{Error, words};
+
+/// How results are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checking {
+    /// Pages are fetched; those without the words are dropped, near duplicates collapsed.
+    Verified,
+    /// Engines are believed; addresses are compared.
+    Believed,
+}
+
+/// What to ask and how to check it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How results are checked.
+    pub checking: Checking,
+    /// The size of the first engine, where it is known, for the size of everything.
+    pub size_of_first: Option<u64>,
+    /// The seed of the bootstrap.
+    pub seed: u64,
+}
+
+/// What became of the queries.
+#[derive(Debug, Default)]
+struct Fate {
+    n_missing: u64,
+    n_cut: u64,
+    n_large: u64,
+    n_unverified: u64,
+    n_unfetched: u64,
+}
+
+/// Asks, verifies and computes.
+///
+/// # Errors
+///
+/// When no query gives results that can be used, or an engine can never answer again.
+pub fn run(
+    panel: &mut Panel,
+    queries: &[Question],
+    settings: &Settings,
+) -> Result<Findings, Error> {
+    let profiler = Profiler::new(DEFAULT_W);
+    let mut fate = Fate::default();
+    let mut results: Vec<Results> = Vec::new();
+    let mut series = Series {
+        name: format!("results of {} / results of all", panel.name(0)),
+        points: Vec::new(),
+    };
+    let mut doubts = Vec::new();
+    panel.expect(queries.len() as u64);
+    for (place, question) in queries.iter().enumerate() {
+        match results_of(panel, question, settings.checking, &profiler, &mut fate) {
+            Ok(found) => results.extend(found),
+            Err(error) if error.ends_study() && !results.is_empty() => {
+                doubts.push(format!(
+                    "the budget of requests was spent after {place} of {} queries",
+                    queries.len()
+                ));
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+        panel.advance();
+        if is_point(place + 1, queries.len()) {
+            series.points.extend(share_so_far(&results, place + 1));
+        }
+    }
+    let (results, n_large) = formulas::usable(results);
+    fate.n_large += n_large as u64;
+    let counted = match settings.checking {
+        Checking::Verified => "pages that hold the words asked for, near duplicates counted once",
+        Checking::Believed => "addresses that engines return, unverified",
+    };
+    let mut findings = Findings::new("searches", counted, settings.seed);
+    findings.figures = figures(panel, &results, queries.len(), &fate, settings);
+    findings.series.push(series);
+    findings.doubts = doubts;
+    findings.doubts.extend(fate.sentences(queries.len()));
+    Ok(findings.finished(panel))
+}
+
+/// Who returned each page, over all engines; none if the query cannot be used.
+fn results_of(
+    panel: &mut Panel,
+    question: &Question,
+    checking: Checking,
+    profiler: &Profiler,
+    fate: &mut Fate,
+) -> Result<Option<Results>, Error> {
+    let mut returned: BTreeMap<usize, EngineSet> = BTreeMap::new();
+    for engine in 0..panel.n_engines() {
+        let reply = panel.search(engine, question)?;
+        let Reply::Answer(hits) = &*reply else {
+            fate.n_missing += 1;
+            return Ok(None);
+        };
+        let shown = hits.pages.len();
+        let is_cut = match hits.claimed {
+            Some(claimed) => claimed > shown as u64,
+            None => shown >= panel.limit(engine),
+        };
+        if is_cut {
+            fate.n_cut += 1;
+            return Ok(None);
+        }
+        for &page in &hits.pages {
+            let holders = returned.entry(page).or_default();
+            *holders = holders.with(engine);
+        }
+    }
+    if returned
+        .values()
+        .map(|set| set.len() as usize)
+        .sum::<usize>()
+        >= MAX_RESULTS
+    {
+        fate.n_large += 1;
+        return Ok(None);
+    }
+    if checking == Checking::Believed {
+        return Ok(Some(returned.into_values().collect()));
+    }
+    let verified = verified(panel, question, &returned, profiler, fate)?;
+    Ok(Some(verified))
+}
+
+/// Pages that hold what was asked for, near duplicates as one.
+fn verified(
+    panel: &mut Panel,
+    question: &Question,
+    returned: &BTreeMap<usize, EngineSet>,
+    profiler: &Profiler,
+    fate: &mut Fate,
+) -> Result<Results, Error> {
+    let mut kept: Vec<(Profile, EngineSet)> = Vec::new();
+    for (&page, &holders) in returned {
+        let engine = holders.0.trailing_zeros() as usize;
+        let reply = panel.fetch(engine, page)?;
+        let Reply::Answer(text) = &*reply else {
+            fate.n_unfetched += 1;
+            continue;
+        };
+        if !holds(&text.text, question) {
+            fate.n_unverified += 1;
+            continue;
+        }
+        let profile = profiler.profile(&text.text);
+        let is_same = |other: &Profile| {
+            let comparison = profiler.compare(&profile, other);
+            comparison
+                .rule(&Policy::default(), SiteRelation::Unknown)
+                .is_some()
+        };
+        match kept.iter_mut().find(|(other, _)| is_same(other)) {
+            Some((_, set)) => *set = EngineSet(set.0 | holders.0),
+            None => kept.push((profile, holders)),
+        }
+    }
+    Ok(kept.into_iter().map(|(_, holders)| holders).collect())
+}
+
+/// Whether a text holds all words and phrases of a question.
+fn holds(text: &str, question: &Question) -> bool {
+    let text = words::words(text);
+    question.parts.iter().all(|part| {
+        let part = words::words(part);
+        text.windows(part.len().max(1)).any(|window| window == part)
+    })
+}
+
+fn share_so_far(results: &[Results], n: usize) -> Option<(u64, f64)> {
+    let all = results.iter().flatten();
+    let (mut n_first, mut n_all) = (0.0, 0.0);
+    for page in all {
+        n_all += 1.0;
+        n_first += f64::from(u8::from(page.contains(0)));
+    }
+    (n_all > 0.0).then(|| (n as u64, n_first / n_all))
+}
+
+fn figures(
+    panel: &Panel,
+    results: &[Results],
+    n_queries: usize,
+    fate: &Fate,
+    settings: &Settings,
+) -> Vec<Figure> {
+    let bootstrap = Bootstrap::new(settings.seed);
+    let n_unanswered = fate.n_missing as f64;
+    if n_queries > 0 && n_unanswered > MAX_DOUBTFUL * n_queries as f64 {
+        let reason = format!("{} of {n_queries} queries had no answer", fate.n_missing);
+        let name = "relative sizes from results";
+        return vec![Figure::refused(name, Method::RatioOfSums, reason)];
+    }
+    let mut figures = Vec::new();
+    let mut add = |name: String, method: Method, estimate: Result<Estimate, arose::Error>| {
+        figures.push(Figure::of(&name, method, &estimate));
+    };
+    for engine in 1..panel.n_engines() {
+        let name = format!("{} / {}", panel.name(engine), panel.name(0));
+        let ratio = ratio_of_sums(results, engine, 0, &bootstrap);
+        add(name, Method::RatioOfSums, ratio);
+    }
+    for engine in 0..panel.n_engines() {
+        let name = format!("{} / all results", panel.name(engine));
+        let share = formulas::coverage(results, engine, &bootstrap);
+        add(name, Method::SearchCoverage, share);
+    }
+    if let Some(size) = settings.size_of_first {
+        for engine in 1..panel.n_engines() {
+            let name = format!("all pages, by {} and {}", panel.name(0), panel.name(engine));
+            let all = formulas::two_engine_size(size as f64, results, 0, engine, &bootstrap);
+            add(name, Method::TwoEngines, all);
+        }
+    }
+    for (engine, figure) in (1..panel.n_engines()).zip(&mut figures) {
+        if let Ok(mean) = mean_of_ratios(results, engine, 0) {
+            figure.notes.push(format!(
+                "the mean of ratios, which is not sound, is {:.3} without {} queries",
+                mean.value, mean.n_dropped
+            ));
+        }
+    }
+    figures
+}
+
+impl Fate {
+    fn sentences(&self, n_queries: usize) -> Vec<String> {
+        let each = [
+            (self.n_missing, "had no answer from some engine"),
+            (self.n_cut, "had more results than some engine shows"),
+            (self.n_large, "had too many results in total"),
+        ];
+        let mut sentences: Vec<String> = each
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} of {n_queries} queries {what} and were left out"))
+            .collect();
+        if self.n_unverified > 0 {
+            let n = self.n_unverified;
+            sentences.push(format!(
+                "{n} results do not hold the words and were dropped"
+            ));
+        }
+        if self.n_unfetched > 0 {
+            let n = self.n_unfetched;
+            sentences.push(format!("{n} results could not be fetched and were dropped"));
+        }
+        sentences
+    }
+}

@@ -1,0 +1,342 @@
+//! A whole comparison: one file of settings, one folder of results.
+//!
+//! ```toml
+//! samples = 1000
+//! lexicon = ["crawl.warc.gz"]
+//!
+//! [[engine]]
+//! name = "ours"
+//! folder = "out"
+//!
+//! [[engine]]
+//! name = "theirs"
+//! preset = "solr"
+//! url = "http://127.0.0.1:8983/solr/pages"
+//! ```
+//!
+//! The folder gets `estimates.json` (all figures), `report.html` (the same to be read, offline) and
+//! `requests.jsonl` (every question and answer). A study that was stopped goes on with the latter;
+//! a study that is replayed takes all answers from it and gives the same estimates, byte for byte.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arose_corpus::Config as Reading;
+use serde::{Deserialize, Serialize};
+
+use super::pool::{Measure, PoolConfig, Way, choose};
+use super::vocabulary::{self, Vocabulary, lexicon};
+use super::{Findings, corpus_size, lower_bound, overlap, pool, report, searches};
+use crate::Error;
+use crate::engine::{Description, Log, Panel, Progress, Question, open};
+
+/// What a study compares and how.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The engines; the first is the unit of relative sizes.
+    #[serde(rename = "engine")]
+    pub engines: Vec<Description>,
+    /// Pages drawn from each engine.
+    pub samples: usize,
+    /// Queries for the size of each engine; zero leaves it out.
+    pub size_queries: usize,
+    /// Pages for the mean length of each engine; zero leaves it out.
+    pub pool_samples: usize,
+    /// A file of queries, one a line.
+    pub queries: Option<PathBuf>,
+    /// Documents or lists that words are taken from; the local engines if empty.
+    pub lexicon: Vec<PathBuf>,
+    /// Requests at most.
+    pub budget: u64,
+    /// The seed of all choices.
+    pub seed: u64,
+    /// Words of a strong query.
+    pub words: usize,
+    /// Results compared as near duplicates.
+    pub alike: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let overlap = overlap::Settings::default();
+        Self {
+            engines: Vec::new(),
+            samples: overlap.n_samples,
+            size_queries: 200,
+            pool_samples: 0,
+            queries: None,
+            lexicon: Vec::new(),
+            budget: 100_000,
+            seed: 1,
+            words: overlap.n_words,
+            alike: overlap.n_alike,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a study. Files that it names are looked for beside it.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or understood.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let bad = |what: String| Error::Settings {
+            path: path.to_owned(),
+            what,
+        };
+        let mut config: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        if config.engines.is_empty() {
+            return Err(bad(
+                "it names no engine; begin one with [[engine]]".to_owned()
+            ));
+        }
+        let beside = path.parent().unwrap_or(Path::new(""));
+        for file in config.lexicon.iter_mut().chain(&mut config.queries) {
+            *file = beside.join(&*file);
+        }
+        for (place, engine) in config.engines.iter_mut().enumerate() {
+            if let Some(folder) = &mut engine.folder {
+                *folder = beside.join(&*folder);
+            }
+            let guess = || format!("engine{}", place + 1);
+            engine.name = Some(engine.name.take().unwrap_or_else(guess));
+        }
+        Ok(config)
+    }
+}
+
+/// Where answers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The engines, and the log for what they were asked before.
+    Engines,
+    /// The log alone.
+    Log,
+}
+
+/// All that a study found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Study {
+    /// The engines.
+    pub engines: Vec<String>,
+    /// The seed.
+    pub seed: u64,
+    /// What each method found.
+    pub findings: Vec<Findings>,
+    /// Methods that found nothing, and why.
+    pub refused: Vec<Refused>,
+}
+
+/// A method that found nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The method.
+    pub method: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The engines of a study, opened, with the words to ask them.
+///
+/// # Errors
+///
+/// When an engine or the log cannot be opened, or there are no words.
+pub fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabulary), Error> {
+    if source == Source::Log {
+        let log = Log::replay(log)?;
+        let words = log.header().map(|header| header.words.clone());
+        return Ok((Panel::replay(log), words.unwrap_or_default()));
+    }
+    let log = Log::open(log)?;
+    let mut words = match config.lexicon.is_empty() {
+        true => Vocabulary::new(),
+        false => vocabulary::open(&config.lexicon, Reading::default())?,
+    };
+    let mut engines = Vec::new();
+    for description in &config.engines {
+        let (engine, own) = open(description)?;
+        if words.is_empty() {
+            words = own;
+        }
+        engines.push((description.name.clone().unwrap_or_default(), engine));
+    }
+    // A study that goes on draws from the words it began with.
+    let words = match log.header() {
+        Some(header) if !header.words.is_empty() => header.words.clone(),
+        _ => words,
+    };
+    lexicon(&words)?;
+    Ok((Panel::new(engines, &words, log, config.budget)?, words))
+}
+
+/// Runs all methods that the settings ask for. `watch` is given what tells the progress.
+///
+/// # Errors
+///
+/// When engines cannot be opened or results not written. A method that finds nothing is no error:
+/// it is listed with the reason.
+pub fn run(
+    config: &Config,
+    out: &Path,
+    source: Source,
+    watch: impl FnOnce(Arc<Progress>),
+) -> Result<Study, Error> {
+    fs::create_dir_all(out).map_err(Error::io("make the folder", out))?;
+    let (mut panel, words) = prepare(config, &out.join("requests.jsonl"), source)?;
+    watch(panel.progress());
+    let mut study = Study {
+        engines: (0..panel.n_engines())
+            .map(|engine| panel.name(engine).to_owned())
+            .collect(),
+        seed: config.seed,
+        findings: Vec::new(),
+        refused: Vec::new(),
+    };
+    for (method, found) in methods(config, &mut panel, &words) {
+        match found {
+            Ok(findings) => study.findings.push(findings),
+            Err(Error::Io {
+                action,
+                path,
+                source,
+            }) => {
+                return Err(Error::Io {
+                    action,
+                    path,
+                    source,
+                });
+            }
+            Err(error) => study.refused.push(Refused {
+                method,
+                reason: error.to_string(),
+            }),
+        }
+    }
+    write(&study, out)?;
+    Ok(study)
+}
+
+/// Runs one method after the other, the cheapest first.
+fn methods(
+    config: &Config,
+    panel: &mut Panel,
+    words: &Vocabulary,
+) -> Vec<(String, Result<Findings, Error>)> {
+    let mut all = Vec::new();
+    let lists: Vec<Vec<String>> = lower_bound::LANGUAGES
+        .iter()
+        .map(|(_, words)| words.map(str::to_owned).to_vec())
+        .collect();
+    let bound = lower_bound::run(panel, &lists, config.seed);
+    all.push(("lower-bound".to_owned(), bound));
+    if panel.n_engines() > 1 && config.samples > 0 {
+        let settings = overlap::Settings {
+            n_samples: config.samples,
+            n_words: config.words,
+            n_alike: config.alike,
+            seed: config.seed,
+            ..overlap::Settings::default()
+        };
+        let found = overlap::run(panel, words, &settings);
+        all.push(("overlap".to_owned(), found));
+    }
+    if let Some(path) = &config.queries {
+        all.push(("searches".to_owned(), run_queries(panel, path, config.seed)));
+    }
+    for engine in 0..panel.n_engines() {
+        let name = panel.name(engine).to_owned();
+        if config.size_queries > 0 {
+            let found = size(config, panel, engine, words);
+            all.push((format!("corpus-size of {name}"), found));
+        }
+        if config.pool_samples > 0 {
+            let found = length(config, panel, engine, words);
+            all.push((format!("pool of {name}"), found));
+        }
+    }
+    all
+}
+
+fn run_queries(panel: &mut Panel, path: &Path, seed: u64) -> Result<Findings, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    let queries: Vec<Question> = text.lines().filter_map(Question::typed).collect();
+    let settings = searches::Settings {
+        checking: searches::Checking::Verified,
+        size_of_first: None,
+        seed,
+    };
+    searches::run(panel, &queries, &settings)
+}
+
+fn size(
+    config: &Config,
+    panel: &mut Panel,
+    engine: usize,
+    words: &Vocabulary,
+) -> Result<Findings, Error> {
+    let pools = corpus_size::Pools {
+        first: choose(words, &PoolConfig::default()),
+        ..corpus_size::Pools::default()
+    };
+    let settings = corpus_size::Settings {
+        n_queries: config.size_queries,
+        n_controls: 10,
+        seed: config.seed,
+    };
+    let found = corpus_size::run(panel, engine, words, &pools, &settings)?;
+    Ok(of_engine(found, panel.name(engine)))
+}
+
+fn length(
+    config: &Config,
+    panel: &mut Panel,
+    engine: usize,
+    words: &Vocabulary,
+) -> Result<Findings, Error> {
+    let settings = pool::Settings {
+        n_samples: config.pool_samples,
+        measure: Measure::Words,
+        ways: vec![Way::Importance, Way::Plain],
+        n_controls: 10,
+        seed: config.seed,
+    };
+    let pool = choose(words, &PoolConfig::default());
+    let found = pool::run(panel, engine, words, pool, &settings)?;
+    Ok(of_engine(found, panel.name(engine)))
+}
+
+/// Figures of one engine among several say whose they are.
+fn of_engine(mut findings: Findings, engine: &str) -> Findings {
+    for figure in &mut findings.figures {
+        figure.name = format!("{} of {engine}", figure.name);
+    }
+    for series in &mut findings.series {
+        series.name = format!("{} of {engine}", series.name);
+    }
+    findings
+        .engines
+        .retain(|behaviour| behaviour.name == engine);
+    findings
+}
+
+fn write(study: &Study, out: &Path) -> Result<(), Error> {
+    let json = serde_json::to_string_pretty(study).map_err(|error| Error::Io {
+        action: "write",
+        path: out.join("estimates.json"),
+        source: error.into(),
+    })?;
+    for (name, text) in [
+        ("estimates.json", format!("{json}\n")),
+        ("report.html", report::page(study)),
+    ] {
+        let (path, temporary) = (out.join(name), out.join(format!(".{name}")));
+        fs::write(&temporary, text)
+            .and_then(|()| fs::rename(&temporary, &path))
+            .map_err(Error::io("write", &path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! The words that questions are made of.
+//!
+//! *Question.* Engines cut texts into words in different ways: is `don't` one word or two, is
+//! `U.S.` a word? A question made of such words finds a page in one engine and not in the other,
+//! though both hold it.
+//!
+//! *Idea.* Ask only for words that every engine cuts alike: letters, possibly digits after them, with
+//! blanks or plain punctuation around. A page's own words are taken where they stand like that
+//! ([`plain_words`]), and so is the vocabulary of a corpus ([`count`]).
+//!
+//! *Parameters.* Words of 3 to 24 letters; at most [`MAX_WORDS`] of them, the rest left out evenly.
+//! *Not for* languages written without blanks, whose words no two engines cut alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use arose::estimate::lexicon::Lexicon;
+use arose::mix::mix;
+use arose_corpus::{Config, Item, read};
+
+use crate::engine::Local;
+use crate::{Error, words};
+
+/// Words that a vocabulary holds at most.
+pub const MAX_WORDS: usize = 50_000;
+
+/// Words with the number of pages that hold each, in the order of the alphabet.
+pub type Vocabulary = Vec<(String, u64)>;
+
+/// The distinct words of a text that every engine cuts alike, in the order of the alphabet.
+///
+/// ```
+/// use arose_search::estimate::vocabulary::plain_words;
+/// let words = plain_words("Don't ask the U.S. about (roses), or foo-bar: ask roses!");
+/// assert_eq!(words, ["about", "ask", "roses", "the"]);
+/// ```
+#[must_use]
+pub fn plain_words(text: &str) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    words::for_each(text, |word, place| {
+        let before = text[..place.start].chars().next_back();
+        let after = &text[place.end..];
+        if is_plain(word) && before.is_none_or(begins_word) && ends_word(after) {
+            found.insert(word.to_owned());
+        }
+    });
+    found.into_iter().collect()
+}
+
+/// Whether a word is one that every engine knows: letters, then letters and digits.
+fn is_plain(word: &str) -> bool {
+    let n = word.chars().count();
+    let mut letters = word.chars();
+    (3..=24).contains(&n)
+        && letters.next().is_some_and(char::is_alphabetic)
+        && word.chars().all(char::is_alphanumeric)
+}
+
+fn begins_word(before: char) -> bool {
+    before.is_whitespace() || matches!(before, '(' | '"' | '“' | '„')
+}
+
+/// Whether what follows ends a word: a blank or closing mark, perhaps after punctuation.
+fn ends_word(after: &str) -> bool {
+    let is_edge = |c: char| c.is_whitespace() || matches!(c, ')' | '"' | '”');
+    let mut rest = after.chars();
+    match rest.next() {
+        None => true,
+        Some('.' | ',' | ':' | ';' | '!' | '?') => rest.next().is_none_or(is_edge),
+        Some(c) => is_edge(c),
+    }
+}
+
+/// Counts on how many of some texts each plain word is.
+pub fn count<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vocabulary {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for text in texts {
+        for word in plain_words(text) {
+            *counts.entry(word).or_default() += 1;
+        }
+    }
+    thinned(counts.into_iter().collect())
+}
+
+/// Reads a vocabulary: from `.tsv` a word and a number a line, from anything else the words of the
+/// documents.
+///
+/// # Errors
+///
+/// When a file cannot be read, or a line is no word with a number.
+pub fn open(paths: &[PathBuf], config: Config) -> Result<Vocabulary, Error> {
+    let is_list = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tsv");
+    let (lists, documents): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(is_list);
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for path in lists {
+        for (word, n) in read_list(&path)? {
+            *counts.entry(word).or_default() += n;
+        }
+    }
+    if !documents.is_empty() {
+        for item in read(&documents, config)? {
+            if let Item::Document(document) = item {
+                for word in plain_words(&document.text) {
+                    *counts.entry(word).or_default() += 1;
+                }
+            }
+        }
+    }
+    Ok(thinned(counts.into_iter().collect()))
+}
+
+fn read_list(path: &Path) -> Result<Vocabulary, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(number, line)| {
+            let (word, n) = line.split_once('\t').unwrap_or((line, "1"));
+            let n = n.trim().parse().map_err(|_| Error::Settings {
+                path: path.to_owned(),
+                what: format!(
+                    "line {} has no number after the tab; write WORD<TAB>PAGES",
+                    number + 1
+                ),
+            })?;
+            Ok((word.trim().to_lowercase(), n))
+        })
+        .collect()
+}
+
+/// The words of a local engine.
+///
+/// # Errors
+///
+/// When its index is damaged.
+pub fn of_local(engine: &Local) -> Result<Vocabulary, Error> {
+    Ok(thinned(engine.index().vocabulary(is_plain)?))
+}
+
+/// At most [`MAX_WORDS`], chosen by nothing but their letters.
+fn thinned(mut words: Vocabulary) -> Vocabulary {
+    if words.len() > MAX_WORDS {
+        let rank = |word: &str| {
+            word.bytes()
+                .fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
+        };
+        let mut ranks: Vec<u64> = words.iter().map(|(word, _)| rank(word)).collect();
+        let (_, &mut bound, _) = ranks.select_nth_unstable(MAX_WORDS - 1);
+        words.retain(|(word, _)| rank(word) <= bound);
+    }
+    words
+}
+
+/// The words as a lexicon to draw from.
+///
+/// # Errors
+///
+/// When there are fewer than two.
+pub fn lexicon(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
+    Lexicon::new(words.to_vec()).map_err(|_| Error::Words {
+        what: format!(
+            "{} words are too few to ask with; name documents or a list with --lexicon",
+            words.len()
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_between_blanks_only() {
+        for (text, expected) in [
+            (
+                "One, two. Three! FOUR?",
+                &["four", "one", "three", "two"][..],
+            ),
+            (
+                "e.g. www.example.org a/b/cde x_y co-operate rock'n'roll",
+                &[],
+            ),
+            ("tea1 1tea té tee 3.14 abc,def", &["tea1", "tee"]),
+            ("“quoted” (bracketed)", &["bracketed", "quoted"]),
+        ] {
+            assert_eq!(plain_words(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_of_pages() {
+        let counted = count(["one one two", "two three"]);
+        let expected = [("one", 1), ("three", 1), ("two", 2)];
+        assert_eq!(counted, expected.map(|(word, n)| (word.to_owned(), n)));
+    }
+
+    #[test]
+    fn large_vocabularies_are_thinned() {
+        let many = |n: u64| (0..n).map(|i| (format!("w{i:06}"), i + 1)).collect();
+        assert_eq!(thinned(many(100)).len(), 100);
+        let few = thinned(many(120_000));
+        assert_eq!(few.len(), MAX_WORDS);
+        let n_frequent = few.iter().filter(|(_, n)| *n > 60_000).count();
+        assert!((24_000..26_000).contains(&n_frequent), "{n_frequent}");
+    }
+}

@@ -1,0 +1,81 @@
+//! A server on loopback that answers as a test wants.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+/// What a server says.
+pub(crate) enum Said {
+    /// An answer of a type.
+    Answer(u16, &'static str, String),
+    /// Nothing, until the other side gives up.
+    Silence,
+}
+
+impl Said {
+    pub(crate) fn json(body: impl ToString) -> Self {
+        Self::Answer(200, "application/json", body.to_string())
+    }
+
+    pub(crate) fn html(body: impl ToString) -> Self {
+        Self::Answer(200, "text/html; charset=utf-8", body.to_string())
+    }
+}
+
+/// Serves on a free port for as long as the process lives. The closure is given path and query.
+pub(crate) fn serve(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = std::sync::Arc::new(answer);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = std::sync::Arc::clone(&answer);
+            thread::spawn(move || {
+                let _ = talk(stream, &*answer);
+            });
+        }
+    });
+    address
+}
+
+/// Answers requests on one connection until it ends.
+fn talk(stream: TcpStream, answer: &dyn Fn(&str) -> Said) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut stream = stream;
+    loop {
+        let mut request = String::new();
+        if reader.read_line(&mut request)? == 0 {
+            return Ok(());
+        }
+        let mut field = String::new();
+        while reader.read_line(&mut field)? > 2 {
+            field.clear();
+        }
+        let target = request.split(' ').nth(1).unwrap_or("/");
+        match answer(target) {
+            Said::Silence => {
+                let mut rest = String::new();
+                reader.read_line(&mut rest)?;
+                return Ok(());
+            }
+            Said::Answer(status, kind, body) => {
+                // At once: small pieces would wait for each other.
+                let n = body.len();
+                let answer = format!(
+                    "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {n}\r\n\r\n{body}"
+                );
+                stream.write_all(answer.as_bytes())?;
+            }
+        }
+    }
+}
+
+/// The value of a parameter in a query string.
+pub(crate) fn parameter(target: &str, name: &str) -> Option<String> {
+    let url = url::Url::parse(&format!("http://h{target}")).unwrap();
+    let mut pairs = url.query_pairs();
+    pairs
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}

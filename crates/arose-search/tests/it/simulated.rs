@@ -1,0 +1,309 @@
+//! Methods over synthetic engines, where the truth is known.
+
+use arose::estimate::simulate::{CorpusConfig, EngineConfig};
+use arose_search::Error;
+use arose_search::engine::{Engine, Fault, Found, Log, Page, Panel, Question, Reply, World};
+use arose_search::estimate::pool::{PoolConfig, choose};
+use arose_search::estimate::simulate::{Part, Settings, coverage, panel, run};
+use arose_search::estimate::{Figure, Findings, corpus_size, overlap};
+
+/// Two engines that hold 50 and 40 % of 1,500 pages.
+fn small(part: Part) -> Settings {
+    Settings {
+        corpus: CorpusConfig {
+            n_pages: 1500,
+            median_length: 60.0,
+            ..CorpusConfig::default()
+        },
+        shares: vec![0.5, 0.4],
+        n_samples: 100,
+        parts: vec![part],
+        ..Settings::default()
+    }
+}
+
+fn one(settings: &Settings) -> Findings {
+    run(settings).unwrap().remove(0)
+}
+
+/// Whether every figure is refused, or has no interval, or one that holds the truth.
+fn is_honest(findings: &Findings) -> bool {
+    let is_honest = |figure: &Figure| figure.value.is_none() || figure.covers() != Some(false);
+    findings.figures.iter().all(is_honest)
+}
+
+/// Nominal 95 % intervals hold the truth in 90 to 99 % of 300 studies.
+#[track_caller]
+fn check_coverage(settings: &Settings, figures: &[&str]) {
+    let fared = coverage(settings, 300).unwrap();
+    for name in figures {
+        let one = fared.iter().find(|one| one.name == *name);
+        let one = one.unwrap_or_else(|| panic!("no {name} in {fared:?}"));
+        assert_eq!(one.n_intervals, 300, "{one:?}");
+        assert!((270..=297).contains(&one.n_covering), "{one:?}");
+    }
+}
+
+#[test]
+fn intervals_of_overlap() {
+    let settings = small(Part::Overlap);
+    check_coverage(&settings, &["b / a", "union / a", "a / union", "b / union"]);
+}
+
+#[test]
+fn intervals_of_searches() {
+    let mut settings = small(Part::Searches);
+    settings.corpus.n_pages = 500;
+    let figures = ["b / a", "a / all results", "all pages, by a and b"];
+    check_coverage(&settings, &figures);
+}
+
+#[test]
+fn intervals_of_pool_means() {
+    let mut settings = small(Part::Pool);
+    settings.corpus.n_pages = 600;
+    settings.corpus.median_length = 50.0;
+    check_coverage(&settings, &["words per page, importance-weighted"]);
+}
+
+#[test]
+fn intervals_of_corpus_size() {
+    let settings = Settings {
+        n_samples: 200,
+        ..small(Part::CorpusSize)
+    };
+    check_coverage(&settings, &["pages matched by the pool"]);
+}
+
+#[test]
+fn intervals_of_capture() {
+    let settings = Settings {
+        n_samples: 300,
+        ..small(Part::Capture)
+    };
+    check_coverage(&settings, &["pages"]);
+}
+
+/// The plain sampler sees long pages, the weighted one does not.
+#[test]
+fn weights_undo_the_bias_to_long_pages() {
+    let findings = one(&Settings {
+        n_samples: 1000,
+        ..small(Part::Pool)
+    });
+    let error = |name: &str| {
+        let figure = findings.figure(name).unwrap();
+        figure.value.unwrap() / figure.truth.unwrap() - 1.0
+    };
+    assert!(error("words per page, importance-weighted").abs() < 0.08);
+    assert!(error("words per page, plain") > 0.2);
+}
+
+/// What an engine may do wrong, and what must be said of it.
+#[test]
+fn engines_that_misbehave() {
+    for (fault, part) in [
+        (Fault::Lies, "its counts cannot be trusted"),
+        (Fault::TimesOut, "timed out"),
+        (Fault::Repeats, "more than once"),
+        (Fault::Nonsense, "neither results nor a count"),
+        (Fault::Changes(100), "changed during the study"),
+    ] {
+        let findings = one(&Settings {
+            fault,
+            ..small(Part::Overlap)
+        });
+        let said = findings.doubts.join("\n");
+        assert!(said.contains(part), "{fault:?}: {said}");
+        let figure = &findings.figures[0];
+        assert!(figure.covers() != Some(false), "{fault:?}: {figure:?}");
+        match fault {
+            Fault::Changes(_) => assert!(figure.refused.is_some(), "{figure:?}"),
+            Fault::TimesOut | Fault::Nonsense => {
+                let ([low, high], [from, to]) =
+                    (figure.interval.unwrap(), figure.sampling.unwrap());
+                assert!(
+                    low <= from && to <= high && high - low > to - from,
+                    "{figure:?}"
+                );
+            }
+            _ => assert!(figure.value.is_some(), "{figure:?}"),
+        }
+    }
+}
+
+/// The same faults of the engine whose pages are counted.
+#[test]
+fn sizes_of_engines_that_misbehave() {
+    for (fault, limit, part) in [
+        (Fault::Lies, 100, "its counts cannot be trusted"),
+        (Fault::TimesOut, 100, "timed out"),
+        (Fault::Repeats, 100, "more than once"),
+        (Fault::Nonsense, 100, "neither results nor a count"),
+        (Fault::Changes(600), 100, "changed during the study"),
+        (Fault::None, 10, "more results than are shown"),
+    ] {
+        let mut settings = Settings {
+            shares: vec![0.5],
+            n_samples: 300,
+            fault,
+            ..small(Part::CorpusSize)
+        };
+        settings.engine.limit = limit;
+        let findings = one(&settings);
+        let said = findings.doubts.join("\n");
+        assert!(said.contains(part), "{fault:?}: {said}");
+        assert!(is_honest(&findings), "{fault:?}: {findings:#?}");
+    }
+}
+
+/// An engine that asks for 100 and gets 10.
+struct Capped(Box<dyn Engine>);
+
+impl Engine for Capped {
+    fn limit(&self) -> usize {
+        100
+    }
+
+    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
+        self.0.search(question, limit.min(10))
+    }
+
+    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
+        self.0.fetch(address)
+    }
+}
+
+#[test]
+fn an_engine_that_caps_its_results() {
+    let settings = small(Part::Overlap);
+    let world = World::new(&settings.corpus, &settings.shares, 0.0).unwrap();
+    let engine = |place| {
+        let engine = world.engine(place, EngineConfig::default(), Fault::None);
+        Box::new(Capped(Box::new(engine.unwrap()))) as Box<dyn Engine>
+    };
+    let engines = vec![("a".to_owned(), engine(0)), ("b".to_owned(), engine(1))];
+    let mut panel = Panel::new(engines, &[], Log::off(), u64::MAX).unwrap();
+    let own = overlap::Settings {
+        n_samples: 100,
+        ..overlap::Settings::default()
+    };
+    let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
+    let said = findings.doubts.join("\n");
+    assert!(said.contains("cut to at most 10 results"), "{said}");
+
+    // Where its counts are wrong as well, the cap is told by how many answers are as long.
+    let liar = world
+        .engine(0, EngineConfig::default(), Fault::Lies)
+        .unwrap();
+    let engine: Box<dyn Engine> = Box::new(Capped(Box::new(liar)));
+    let mut panel = Panel::new(vec![("a".to_owned(), engine)], &[], Log::off(), u64::MAX).unwrap();
+    let words = world.vocabulary();
+    let pools = corpus_size::Pools {
+        first: choose(&words, &PoolConfig::default()),
+        ..corpus_size::Pools::default()
+    };
+    let own = corpus_size::Settings {
+        n_queries: 50,
+        n_controls: 10,
+        seed: 1,
+    };
+    let findings = corpus_size::run(&mut panel, 0, &words, &pools, &own).unwrap();
+    let said = findings.doubts.join("\n");
+    assert!(said.contains("seems to show at most 10 results"), "{said}");
+}
+
+/// Copies at other addresses: by near duplicates they count as held, by address they do not.
+#[test]
+fn duplicates_bracket_the_overlap() {
+    let mut settings = small(Part::Overlap);
+    settings.corpus.copied = 0.4;
+    let findings = one(&settings);
+    let figure = findings.figure("union / a").unwrap();
+    let note = figure
+        .notes
+        .iter()
+        .find(|note| note.contains("by address only"));
+    let strict: f64 = note.unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(strict > figure.value.unwrap() + 0.003, "{figure:?}");
+}
+
+fn error_of(settings: &Settings) -> String {
+    run(settings).err().unwrap().to_string()
+}
+
+#[test]
+fn nothing_in_common_nothing_at_all() {
+    let empty = Settings {
+        shares: vec![0.5, 0.0],
+        ..small(Part::Overlap)
+    };
+    assert!(
+        error_of(&empty).contains("no page of b could be drawn"),
+        "{}",
+        error_of(&empty)
+    );
+
+    let settings = small(Part::Overlap);
+    let mut world = World::new(&settings.corpus, &[1.0, 1.0, 1.0], 0.0).unwrap();
+    for page in 0..1500 {
+        world.holds[0][page] = page < 600;
+        world.holds[1][page] = page < 500;
+        world.holds[2][page] = page >= 700;
+    }
+    let mut panel = panel(&world, &settings).unwrap();
+    let own = overlap::Settings {
+        n_samples: 50,
+        ..overlap::Settings::default()
+    };
+    let error = overlap::run(&mut panel, &world.vocabulary(), &own)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.contains("2 is c") && error.contains("shares no sampled page"),
+        "{error}"
+    );
+
+    let foreign: Vec<(String, u64)> = ["rosa", "spina", "hortus"]
+        .map(|word| (word.to_owned(), 5))
+        .to_vec();
+    let error = overlap::run(&mut panel, &foreign, &own)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("another language"), "{error}");
+}
+
+/// A study cut short by its budget says so and estimates from what it has.
+#[test]
+fn budgets() {
+    let settings = small(Part::Overlap);
+    let world = World::new(&settings.corpus, &settings.shares, 0.0).unwrap();
+    let engines = (0..2).map(|place| {
+        let engine = world
+            .engine(place, EngineConfig::default(), Fault::None)
+            .unwrap();
+        (place.to_string(), Box::new(engine) as Box<dyn Engine>)
+    });
+    let mut panel = Panel::new(engines.collect(), &[], Log::off(), 600).unwrap();
+    let own = overlap::Settings::default();
+    let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
+    assert!(
+        findings.doubts[0].contains("the budget of requests was spent"),
+        "{findings:?}"
+    );
+    let n = findings.figures[0].n_samples;
+    assert!((20..300).contains(&n), "{n}");
+}
+
+#[test]
+fn same_seed_same_figures() {
+    let settings = small(Part::Overlap);
+    assert_eq!(one(&settings), one(&settings));
+    let other = Settings {
+        seed: 2,
+        ..settings.clone()
+    };
+    assert_ne!(one(&settings), one(&other));
+}

@@ -1,0 +1,207 @@
+//! Real text with known truth: 4,598 encyclopedia articles, dealt out to engines of known sizes.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use arose::mix::{SplitMix, mix};
+use arose_search::Collapse;
+use arose_search::engine::{Engine, Http, Local, Log, Panel};
+use arose_search::estimate::overlap::Settings;
+use arose_search::estimate::pool::{Measure, PoolConfig, Way, choose};
+use arose_search::estimate::vocabulary::{Vocabulary, count};
+use arose_search::estimate::{Findings, corpus_size, overlap, pool};
+use serde_json::Value;
+
+use crate::omega;
+use crate::support::{Page, dedup, indexed, write_pages};
+
+/// A page: its address and its text.
+type Article = (String, String);
+
+#[expect(clippy::print_stdout, reason = "a skipped test must say so")]
+fn articles() -> Option<Vec<Article>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data/crawl-wikispeedia/articles.jsonl.zst");
+    let Ok(file) = std::fs::File::open(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    };
+    let mut text = String::new();
+    let mut decoder = zstd::Decoder::new(file).unwrap();
+    decoder.read_to_string(&mut text).unwrap();
+    let articles = text.lines().map(|line| {
+        let article: Value = serde_json::from_str(line).unwrap();
+        let title = article["title"].as_str().unwrap();
+        let text = article["text"].as_str().unwrap().to_owned();
+        (format!("http://wiki.example/{title}"), text)
+    });
+    Some(articles.collect())
+}
+
+/// The articles that fall to an engine, a share of them.
+fn dealt(articles: &[Article], share: f64, engine: u64) -> Vec<Article> {
+    let is_dealt = |place: usize| {
+        let chance = mix(mix(place as u64) ^ mix(engine)) >> 11;
+        (chance as f64) < share * (1_u64 << 53) as f64
+    };
+    let places = (0..articles.len()).filter(|&place| is_dealt(place));
+    places.map(|place| articles[place].clone()).collect()
+}
+
+fn local(folder: &Path, articles: &[Article]) -> Local {
+    let (input, out): (PathBuf, PathBuf) = (folder.join("pages.jsonl"), folder.join("out"));
+    let pages: Vec<Page> = articles
+        .iter()
+        .map(|(url, text)| Page {
+            url: url.clone(),
+            text: text.clone(),
+            ..Page::default()
+        })
+        .collect();
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    Local::new(indexed(&out), Collapse::Nothing, 100)
+}
+
+fn words(articles: &[Article]) -> Vocabulary {
+    count(articles.iter().map(|(_, text)| text.as_str()))
+}
+
+fn alone(name: &str, engine: impl Engine + 'static) -> Panel {
+    Panel::new(
+        vec![(name.to_owned(), Box::new(engine))],
+        &[],
+        Log::off(),
+        u64::MAX,
+    )
+    .unwrap()
+}
+
+fn value(findings: &Findings, name: &str) -> f64 {
+    let figure = findings.figure(name);
+    let figure = figure.unwrap_or_else(|| panic!("no {name} in {findings:#?}"));
+    figure.value.unwrap_or_else(|| panic!("{figure:?}"))
+}
+
+#[track_caller]
+fn check_near(findings: &Findings, name: &str, truth: f64, tolerance: f64) {
+    let value = value(findings, name);
+    let error = value / truth - 1.0;
+    assert!(
+        error.abs() <= tolerance,
+        "{name}: {value}, not {truth} ({error:+.3})"
+    );
+}
+
+/// Our index and Xapian's, 60 and 45 % of the articles each, 200 pages drawn from both; then the same
+/// again from the log alone. `bench/estimate` does it with 1,000, which takes a minute.
+#[test]
+fn two_kinds_of_engines() {
+    let (Some(articles), Some(program)) = (articles(), omega::program()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (dealt(&articles, 0.6, 1), dealt(&articles, 0.45, 2));
+    let local = local(folder.path(), &ours);
+    let omega = omega::start(&program, &folder.path().join("omega"), &theirs);
+    let engines: Vec<(String, Box<dyn Engine>)> = vec![
+        ("ours".to_owned(), Box::new(local)),
+        ("omega".to_owned(), Box::new(Http::new(&omega).unwrap())),
+    ];
+    let words = words(&articles);
+    let path = folder.path().join("requests.jsonl");
+    let log = Log::open(&path).unwrap();
+    let mut panel = Panel::new(engines, &words, log, u64::MAX).unwrap();
+    let settings = Settings {
+        n_samples: 200,
+        ..Settings::default()
+    };
+    let findings = overlap::run(&mut panel, &words, &settings).unwrap();
+    let (n_ours, n_theirs) = (ours.len() as f64, theirs.len() as f64);
+    let mut union: Vec<&Article> = ours.iter().chain(&theirs).collect();
+    union.sort_unstable();
+    union.dedup();
+    let n_union = union.len() as f64;
+    // Two and a half standard errors each.
+    check_near(&findings, "omega / ours", n_theirs / n_ours, 0.25);
+    check_near(&findings, "ours / union", n_ours / n_union, 0.10);
+    check_near(&findings, "omega / union", n_theirs / n_union, 0.15);
+    assert_eq!(findings.doubts, [""; 0]);
+
+    let log = Log::replay(&path).unwrap();
+    let words = log.header().unwrap().words.clone();
+    let replayed = overlap::run(&mut Panel::replay(log), &words, &settings).unwrap();
+    assert_eq!(replayed, findings);
+}
+
+#[test]
+fn number_of_articles() {
+    let Some(articles) = articles() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let ours = dealt(&articles, 0.6, 1);
+    let mut panel = alone("ours", local(folder.path(), &ours));
+    let words = words(&articles);
+    let pools = corpus_size::Pools {
+        first: choose(&words, &PoolConfig::default()),
+        ..corpus_size::Pools::default()
+    };
+    let settings = corpus_size::Settings {
+        n_queries: 800,
+        n_controls: 10,
+        seed: 1,
+    };
+    let findings = corpus_size::run(&mut panel, 0, &words, &pools, &settings).unwrap();
+    check_near(
+        &findings,
+        "pages matched by the pool",
+        ours.len() as f64,
+        0.10,
+    );
+}
+
+/// Articles cut to lengths that differ widely: the plain sampler sees the long ones.
+#[test]
+fn mean_length() {
+    let Some(articles) = articles() else {
+        return;
+    };
+    let mut random = SplitMix::new(5);
+    let cut = |(url, text): &Article| {
+        // Log-normal lengths, by the product of uniform numbers.
+        let factor: f64 = (0..12).map(|_| random.next_f64()).sum::<f64>() - 6.0;
+        let n = (60.0 * (0.9 * factor).exp()).clamp(10.0, 700.0) as usize;
+        let words: Vec<&str> = text.split_whitespace().take(n).collect();
+        (url.clone(), words.join(" "))
+    };
+    let articles: Vec<Article> = articles.iter().take(3000).map(cut).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let mut panel = alone("ours", local(folder.path(), &articles));
+    let words = words(&articles);
+    let pool = choose(&words, &PoolConfig::default());
+    let settings = pool::Settings {
+        n_samples: 1000,
+        measure: Measure::Words,
+        ways: vec![Way::Importance, Way::Plain],
+        n_controls: 10,
+        seed: 1,
+    };
+    let findings = pool::run(&mut panel, 0, &words, pool, &settings).unwrap();
+    let lengths: usize = articles.iter().map(|(_, text)| n_words(text)).sum();
+    let truth = lengths as f64 / articles.len() as f64;
+    check_near(
+        &findings,
+        "words per page, importance-weighted",
+        truth,
+        0.05,
+    );
+    let plain = value(&findings, "words per page, plain");
+    assert!(plain > 1.2 * truth, "{plain} for {truth}");
+}
+
+fn n_words(text: &str) -> usize {
+    let mut n = 0;
+    arose::token::Tokenizer::default().for_each_place(text, |_, _| n += 1);
+    n
+}
