@@ -11,7 +11,7 @@ use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose::{Threshold, shingle};
-use arose_dedup::{Config, Keep, Progress, Snapshot, Start, Verify};
+use arose_dedup::{Against, Config, Keep, Progress, Snapshot, Start, Update, Verify};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ use crate::read::Outcome;
   arose dedup pages/ -o out --threshold 0.9 --keep longest
   zcat corpus.jsonl.gz | arose dedup - -o out
   arose dedup corpus.parquet -o out --dry-run
+  arose dedup tomorrow.warc.gz -o out --against seen --update-index
 
 Policies:
   jaccard   the share of common shingles reaches --threshold
@@ -88,6 +89,12 @@ pub(crate) struct Options {
     /// Memory to stay under, such as 2GiB; results do not depend on it. [default: half of all]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
+    /// Drops what this index (see `arose index`) knows by its own rule, before anything else.
+    #[arg(long, value_name = "INDEX")]
+    against: Option<PathBuf>,
+    /// Adds the documents kept to the index, once the run is complete.
+    #[arg(long, requires = "against")]
+    update_index: bool,
     /// Removes a run that is in OUT and begins anew.
     #[arg(long)]
     force: bool,
@@ -231,6 +238,13 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         },
         seed: options.seed,
         memory: options.memory.unwrap_or_else(half_of_memory),
+        against: options.against.clone().map(|index| Against {
+            index,
+            update: match options.update_index {
+                true => Update::Add,
+                false => Update::Leave,
+            },
+        }),
         corpus,
     })
 }
@@ -363,6 +377,15 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
         let n = count(name);
         writeln!(out, "{label:<15} {n:>10}  {:5.1} %", share(n))?;
     }
+    if let Some(held) = summary["index"]["documents"].as_u64() {
+        let n = count("dropped_known");
+        writeln!(
+            out,
+            "{:<15} {n:>10}  {:5.1} %  by an index of {held} documents",
+            "dropped, held",
+            share(n)
+        )?;
+    }
     let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
     writeln!(out, "skipped         {skipped:>10}")?;
     if let Some(reasons) = counts["skipped"]["by_reason"].as_object() {
@@ -389,6 +412,9 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             out,
             "not compared    {capped:>10}  pairs under very common keys; see --cap"
         )?;
+    }
+    if let Some(added @ 1..) = summary["index"]["added"].as_u64() {
+        writeln!(out, "added to index  {added:>10}")?;
     }
     let kept = summary["kept_in"].as_str().unwrap_or("kept");
     writeln!(out, "kept documents: {}", folder.join(kept).display())?;

@@ -5,6 +5,7 @@ mod compare;
 mod corpus;
 mod dedup;
 mod evaluate;
+mod index;
 mod input;
 mod output;
 mod read;
@@ -29,6 +30,7 @@ use read::Outcome;
 )]
 enum Arguments {
     Dedup(Box<dedup::Options>),
+    Index(index::Options),
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
@@ -39,6 +41,7 @@ enum Arguments {
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
         Arguments::Dedup(options) => dedup::run(&options),
+        Arguments::Index(options) => index::run(&options),
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),

@@ -1,6 +1,7 @@
 //! What a run is told.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
@@ -30,8 +31,28 @@ pub struct Config {
     pub seed: u64,
     /// Bytes of memory to stay under; results do not depend on it.
     pub memory: u64,
+    /// An index of documents held already; what it knows is dropped.
+    pub against: Option<Against>,
     /// How documents are read; its `threads` are those of the whole run.
     pub corpus: arose_corpus::Config,
+}
+
+/// An index of documents held already, and what is done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Against {
+    /// Its folder.
+    pub index: PathBuf,
+    /// Whether it gets the documents kept.
+    pub update: Update,
+}
+
+/// What an index gets from a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Update {
+    /// Nothing.
+    Leave,
+    /// The documents kept, when the run is complete.
+    Add,
 }
 
 /// What a candidate pair is checked against before it is reported.
@@ -77,6 +98,7 @@ impl Default for Config {
             site: SiteKind::Registrable,
             seed: 1,
             memory: 1 << 30,
+            against: None,
             corpus: arose_corpus::Config::default(),
         }
     }
@@ -132,6 +154,10 @@ impl Config {
         };
         if let (Value::Object(all), Value::Object(own)) = (&mut settings, own) {
             all.extend(own);
+        }
+        if let Some(against) = &self.against {
+            settings["against"] = json!(against.index.display().to_string());
+            settings["update_index"] = json!(against.update == Update::Add);
         }
         settings
     }

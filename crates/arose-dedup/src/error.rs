@@ -87,6 +87,9 @@ pub enum Error {
         /// What the format's library says.
         source: parquet::errors::ParquetError,
     },
+    /// The index of what is held could not be asked or added to.
+    #[error(transparent)]
+    Index(#[from] crate::index::Error),
     /// The report could not be made.
     #[error("cannot make the report")]
     Report(#[from] crate::report::Error),

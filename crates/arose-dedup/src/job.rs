@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use arose::rule::Criterion;
 use serde_json::{Value, json};
 
-use crate::config::Config;
+use crate::column::Writer;
+use crate::config::{Config, Update};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
 use crate::stage::kept::{Kept, beside};
+use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Rows};
-use crate::stage::{candidates, cluster, exact, read, verify};
+use crate::stage::{candidates, cluster, exact, read, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
 
@@ -134,13 +136,46 @@ impl<'a> Job<'a> {
             }
             return Ok(summary);
         }
+        let holder = self.config.against.as_ref().map(Holder::open).transpose()?;
+        if let Some(summary) = update::prepared(&self.work.path("update"))? {
+            return self.complete(summary, holder.as_ref());
+        }
         self.keep_standard_input()?;
-        let found = Found::find(&self)?;
+        let found = Found::find(&self, holder.as_ref())?;
         for source in &found.read.found.sources {
             source.check()?;
         }
         let rows = self.write(&found.read.found)?;
         let summary = self.summary(&found, &rows);
+        if let Some(holder @ Holder::Writer(_)) = &holder {
+            self.prepare_update(holder, &summary)?;
+        }
+        self.complete(summary, holder.as_ref())
+    }
+
+    /// Decides the run: what will be added to the index is on the disk, and so are the results.
+    fn prepare_update(&self, holder: &Holder, summary: &Value) -> Result<(), Error> {
+        let results = [
+            DOCUMENTS,
+            LISTED_PAIRS,
+            summary["kept_in"].as_str().unwrap_or(DOCUMENTS),
+        ];
+        for name in results {
+            update::sync(&self.out.join(name))?;
+        }
+        let [read, written] = ["read", "write"].map(|stage| self.work.path(stage));
+        let stages = [&*read, &*written];
+        self.work.stage("update", self.progress, |folder| {
+            update::prepare(stages, holder, summary, folder, self.progress)
+        })?;
+        update::sync_entry(&self.work.path("update"))
+    }
+
+    /// Does what a run that is decided has left to do.
+    fn complete(&self, summary: Value, holder: Option<&Holder>) -> Result<Value, Error> {
+        if let Some(Holder::Writer(index)) = holder {
+            update::carry_out(&self.work.path("update"), index)?;
+        }
         write_json(&self.out.join(SUMMARY), &summary)?;
         self.finish()?;
         Ok(summary)
@@ -191,15 +226,18 @@ impl<'a> Job<'a> {
     }
 
     fn write(&self, read: &read::Read) -> Result<Note<Rows>, Error> {
-        let paths = STAGES.map(|stage| self.work.path(stage));
+        let names = ["read", "exact", "verify", "cluster", "known"];
+        let [read_in, exact, verify, cluster, known] = names.map(|stage| self.work.path(stage));
         let stages = tables::Stages {
-            read: &paths[0],
-            exact: &paths[1],
-            verify: &paths[3],
-            cluster: &paths[4],
+            read: &read_in,
+            exact: &exact,
+            verify: &verify,
+            cluster: &cluster,
+            known: self.config.against.as_ref().map(|_| &*known),
         };
         self.work.stage("write", self.progress, |folder| {
             let mut kept = Kept::new(read.sources.len());
+            let mut ordinals = Writer::create(&folder.join(update::KEPT))?;
             let documents = self.out.join(DOCUMENTS);
             let partial = beside(&documents);
             let mut rows = tables::write_documents(
@@ -208,8 +246,12 @@ impl<'a> Job<'a> {
                 self.config,
                 &partial,
                 self.progress,
-                |source, record| kept.push(source, record),
+                |doc, source, record| {
+                    kept.push(source, record);
+                    ordinals.push(&doc)
+                },
             )?;
+            ordinals.finish()?;
             fs::rename(&partial, &documents).map_err(Error::io("rename", &partial))?;
             let pairs = self.out.join(LISTED_PAIRS);
             let partial = beside(&pairs);
@@ -219,6 +261,22 @@ impl<'a> Job<'a> {
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             rows.kept_in = name.into_owned();
             Ok(rows)
+        })
+    }
+
+    /// What an index had to do with the run; nothing if there is none.
+    fn index_summary(&self, found: &Found, rows: &Rows) -> Value {
+        let (Some(against), Some(known)) = (&self.config.against, &found.known) else {
+            return Value::Null;
+        };
+        json!({
+            "path": against.index.display().to_string(),
+            "documents": known.found.n_held,
+            "known_contents": known.found.n_known,
+            "added": match against.update {
+                Update::Leave => 0,
+                Update::Add => rows.kept,
+            },
         })
     }
 
@@ -243,6 +301,7 @@ impl<'a> Job<'a> {
                 "kept": written.kept,
                 "dropped_exact": written.dropped_exact,
                 "dropped_near": written.dropped_near,
+                "dropped_known": written.dropped_known,
                 "empty": read.n_empty,
                 "short": read.n_short,
                 "skipped": {
@@ -260,6 +319,7 @@ impl<'a> Job<'a> {
                 "largest_cluster": clusters.largest,
             },
             "recall": { "promised": promised.collect::<Vec<_>>(), "estimated": recall },
+            "index": self.index_summary(found, written),
             "cap": {
                 "runs": candidates.long_runs,
                 "documents": candidates.long_members,
@@ -279,27 +339,36 @@ impl<'a> Job<'a> {
 struct Found {
     read: Note<read::Read>,
     exact: Note<exact::Exact>,
+    known: Option<Note<known::Held>>,
     candidates: Note<candidates::Candidates>,
     verified: Note<verify::Verified>,
     clusters: Note<cluster::Clusters>,
 }
 
 impl Found {
-    fn find(job: &Job<'_>) -> Result<Self, Error> {
+    fn find(job: &Job<'_>, holder: Option<&Holder>) -> Result<Self, Error> {
         let Job {
             work,
             config,
             progress,
             ..
         } = job;
-        let [read_in, exact_in, candidates_in, verify_in, ..] =
-            STAGES.map(|stage| work.path(stage));
+        let names = ["read", "exact", "known", "candidates", "verify"];
+        let [read_in, exact_in, known_in, candidates_in, verify_in] =
+            names.map(|stage| work.path(stage));
         let read = work.stage("read", progress, |folder| {
             read::run(&job.inputs, config, folder, progress)
         })?;
         let exact = work.stage("exact", progress, |folder| {
             exact::run(&read_in, config, folder, progress)
         })?;
+        let known = holder.map(|holder| {
+            work.stage("known", progress, |folder| {
+                let stages = [&*read_in, &*exact_in];
+                known::run(stages, holder, read.found.n_docs, folder, progress)
+            })
+        });
+        let known = known.transpose()?;
         let candidates = work.stage("candidates", progress, |folder| {
             candidates::run(&read_in, &exact_in, config, folder, progress)
         })?;
@@ -311,12 +380,14 @@ impl Found {
                 read: &read_in,
                 exact: &exact_in,
                 verify: &verify_in,
+                known: known.as_ref().map(|_| &*known_in),
             };
             cluster::run(&stages, config, folder, progress)
         })?;
         Ok(Self {
             read,
             exact,
+            known,
             candidates,
             verified,
             clusters,
@@ -325,18 +396,19 @@ impl Found {
 
     fn stages(&self, rows: &Note<Rows>) -> Value {
         let n_docs = self.read.found.n_docs;
-        json!([
+        let candidates = &self.candidates;
+        let mut stages = vec![
             stage("read", &self.read, n_docs),
             stage("exact", &self.exact, n_docs),
-            stage(
-                "candidates",
-                &self.candidates,
-                self.candidates.found.n_tested
-            ),
-            stage("verify", &self.verified, self.candidates.found.n_pairs),
+        ];
+        stages.extend(self.known.iter().map(|known| stage("known", known, n_docs)));
+        stages.extend([
+            stage("candidates", candidates, candidates.found.n_tested),
+            stage("verify", &self.verified, candidates.found.n_pairs),
             stage("cluster", &self.clusters, self.verified.found.n_pairs),
             stage("write", rows, n_docs),
-        ])
+        ]);
+        stages.into()
     }
 }
 

@@ -16,7 +16,9 @@ mod column;
 mod config;
 mod error;
 pub mod evaluate;
+pub mod index;
 mod job;
+mod lookup;
 mod names;
 mod plan;
 mod products;
@@ -30,7 +32,7 @@ mod sorter;
 mod stage;
 mod work;
 
-pub use config::{Config, Keep, Verify};
+pub use config::{Against, Config, Keep, Update, Verify};
 pub use error::Error;
 pub use job::{method, promise, run};
 pub use plan::{Plan, plan};

@@ -1,66 +1,135 @@
-//! Ids and addresses of documents, by ordinal.
+//! Ids and addresses of documents: all in order, or the ids of some by ordinal.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::Error;
 use crate::column::Column;
+use crate::lookup::Chosen;
 use crate::record::{DocRecord, Ordinal};
 use crate::stage::read::{DOCS, NAMES};
 
-/// Looks names up.
-pub(crate) struct Names {
-    docs: Column<DocRecord>,
-    bytes: Column<u8>,
-}
-
 /// What the input calls a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) id: String,
     pub(crate) url: Option<String>,
 }
 
-impl Names {
-    /// Opens the names that the first stage left in `read`, holding at most `allowance` bytes of
-    /// each of two files in memory.
-    pub(crate) fn open(read: &Path, allowance: u64) -> Result<Self, Error> {
-        Ok(Self {
-            docs: Column::open(&read.join(DOCS), allowance)?,
-            bytes: Column::open(&read.join(NAMES), allowance)?,
-        })
+/// The names in the order of the documents.
+pub(crate) struct NameScan {
+    path: PathBuf,
+    file: BufReader<File>,
+}
+
+impl NameScan {
+    /// Opens the names that the first stage left in `read`.
+    pub(crate) fn open(read: &Path) -> Result<Self, Error> {
+        let path = read.join(NAMES);
+        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        let file = BufReader::with_capacity(1 << 18, file);
+        Ok(Self { path, file })
     }
 
-    pub(crate) fn record(&self, doc: Ordinal) -> Result<DocRecord, Error> {
-        self.docs.get(doc)
-    }
-
-    pub(crate) fn id(&self, doc: Ordinal) -> Result<String, Error> {
-        let at = self.docs.get(doc)?.names_at;
-        let [n_id, _] = self.lengths(at)?;
-        self.text(at + 8, n_id)
-    }
-
-    /// The name that begins at this byte.
-    pub(crate) fn name_at(&self, at: u64) -> Result<Name, Error> {
-        let [n_id, n_url] = self.lengths(at)?;
-        let id = self.text(at + 8, n_id)?;
+    /// The name of the next document, which must be there.
+    pub(crate) fn next(&mut self) -> Result<Name, Error> {
+        let mut bytes = [0; 8];
+        let read = self.file.read_exact(&mut bytes);
+        read.map_err(Error::io("read", &self.path))?;
+        let [n_id, n_url] = lengths(bytes);
+        let id = self.text(n_id)?;
         let url = match n_url {
             u32::MAX => None,
-            n => Some(self.text(at + 8 + u64::from(n_id), n)?),
+            n => Some(self.text(n)?),
         };
         Ok(Name { id, url })
     }
 
-    fn lengths(&self, at: u64) -> Result<[u32; 2], Error> {
-        let mut bytes = [0; 8];
-        self.bytes.read_into(at, &mut bytes)?;
-        let (id, url) = bytes.split_at(4);
-        let length = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four of eight"));
-        Ok([length(id), length(url)])
+    fn text(&mut self, n: u32) -> Result<String, Error> {
+        let mut bytes = vec![0; n as usize];
+        let read = self.file.read_exact(&mut bytes);
+        read.map_err(Error::io("read", &self.path))?;
+        Ok(text(bytes))
+    }
+}
+
+/// The ids of the chosen documents.
+pub(crate) enum Ids {
+    Memory {
+        chosen: Arc<Chosen>,
+        /// One after the other.
+        text: String,
+        /// Where each ends.
+        ends: Vec<u64>,
+    },
+    File {
+        docs: Column<DocRecord>,
+        names: Column<u8>,
+    },
+}
+
+impl Ids {
+    /// Gathers the ids from the columns in `read`, in about `allowance` bytes at most.
+    pub(crate) fn open(
+        read: &Path,
+        n_docs: u64,
+        chosen: &Arc<Chosen>,
+        allowance: u64,
+    ) -> Result<Self, Error> {
+        let mut names = NameScan::open(read)?;
+        let mut text = String::new();
+        let mut ends = Vec::with_capacity(chosen.len() as usize);
+        for doc in 0..n_docs as Ordinal {
+            let name = names.next()?;
+            if !chosen.contains(doc) {
+                continue;
+            }
+            text.push_str(&name.id);
+            ends.push(text.len() as u64);
+            // Twice, since a string that grows is copied.
+            if 2 * text.len() as u64 + 8 * u64::from(chosen.len()) > allowance {
+                return Ok(Self::File {
+                    docs: Column::open(&read.join(DOCS), 0)?,
+                    names: Column::open(&read.join(NAMES), 0)?,
+                });
+            }
+        }
+        Ok(Self::Memory {
+            chosen: Arc::clone(chosen),
+            text,
+            ends,
+        })
     }
 
-    fn text(&self, at: u64, n: u32) -> Result<String, Error> {
-        let mut bytes = vec![0; n as usize];
-        self.bytes.read_into(at, &mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    /// Gives the id of a document, which must be a chosen one, to `take`.
+    pub(crate) fn with<R>(&self, doc: Ordinal, take: impl FnOnce(&str) -> R) -> Result<R, Error> {
+        match self {
+            Self::Memory { chosen, text, ends } => {
+                let place = chosen.place(doc);
+                let start = place.checked_sub(1).map_or(0, |before| ends[before]);
+                Ok(take(&text[start as usize..ends[place] as usize]))
+            }
+            Self::File { docs, names } => {
+                let at = docs.get(doc)?.names_at;
+                let mut bytes = [0; 8];
+                names.read_into(at, &mut bytes)?;
+                let mut id = vec![0; lengths(bytes)[0] as usize];
+                names.read_into(at + 8, &mut id)?;
+                Ok(take(&text(id)))
+            }
+        }
     }
+}
+
+/// The lengths of id and address.
+fn lengths(bytes: [u8; 8]) -> [u32; 2] {
+    let both = u64::from_le_bytes(bytes);
+    [both as u32, (both >> 32) as u32]
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -53,7 +53,8 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
         Criterion::Jaccard(_) => size_of::<Samples>(),
         _ => 0,
     };
-    let per_doc = size_of::<DocRecord>() + size_of::<Vectors>() + samples + 64;
+    // Names and runs of equal keys take as much again, more or less, as the smallest of these.
+    let per_doc = size_of::<DocRecord>() + size_of::<Vectors>() + samples + 128;
     Ok(Plan {
         input_bytes,
         documents,

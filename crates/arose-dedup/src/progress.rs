@@ -5,7 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::Error;
 
 /// The stages of a run, in order.
-pub const STAGES: [&str; 6] = ["read", "exact", "candidates", "verify", "cluster", "write"];
+pub const STAGES: [&str; 8] = [
+    "read",
+    "exact",
+    "known",
+    "candidates",
+    "verify",
+    "cluster",
+    "write",
+    "update",
+];
 
 /// Counters that a run moves and anybody may look at from another thread.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ mod compare;
 mod dedup;
 mod error;
 mod extract;
+mod index;
 mod options;
 mod read;
 mod sketcher;
@@ -32,6 +33,8 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InputError", py.get_type::<error::InputError>())?;
     module.add_class::<compare::Comparison>()?;
     module.add_class::<extract::Page>()?;
+    module.add_class::<index::Index>()?;
+    module.add_class::<index::Match>()?;
     module.add_class::<read::Reader>()?;
     module.add_class::<sketcher::Sketcher>()?;
     module.add_class::<step::Chunks>()?;

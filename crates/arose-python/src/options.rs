@@ -4,6 +4,7 @@
 //! the other, and so that a driver on Spark can hand them to its executors as text.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use arose::Threshold;
 use arose::rule::{Criterion, Policy, ShortPolicy};
@@ -11,7 +12,7 @@ use arose::shingle::{self, ShingleLength};
 use arose::site::SiteKind;
 use arose_corpus::Statuses;
 use arose_corpus::html::Mode;
-use arose_dedup::{Config, Keep, Verify};
+use arose_dedup::{Against, Config, Keep, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -59,6 +60,8 @@ pub(crate) struct Options {
     cap: NonZeroUsize,
     seed: u64,
     memory: Option<u64>,
+    against: Option<PathBuf>,
+    update_index: bool,
     reading: Reading,
 }
 
@@ -79,6 +82,8 @@ impl Default for Options {
             cap: config.cap,
             seed: config.seed,
             memory: None,
+            against: None,
+            update_index: false,
             reading: Reading::default(),
         }
     }
@@ -241,6 +246,13 @@ impl Options {
             },
             seed: self.seed,
             memory: self.memory.unwrap_or_else(half_of_memory).max(MIN_MEMORY),
+            against: self.against.as_ref().map(|index| Against {
+                index: index.clone(),
+                update: match self.update_index {
+                    true => Update::Add,
+                    false => Update::Leave,
+                },
+            }),
             corpus,
         })
     }

@@ -192,6 +192,9 @@ impl From<PartText> for Part {
     }
 }
 
+/// Parts as texts; reasons and warnings of what was passed by.
+type CutInput = (Vec<String>, Vec<(String, String)>);
+
 /// Cuts inputs into parts: their texts, and what was passed by.
 #[pyfunction]
 pub(crate) fn cut_input(
@@ -199,7 +202,7 @@ pub(crate) fn cut_input(
     inputs: Vec<PathBuf>,
     n_bytes: u64,
     options: &str,
-) -> PyResult<(Vec<String>, Vec<(String, String)>)> {
+) -> PyResult<CutInput> {
     let config = options::parse::<Options>(options)?.config()?;
     let cut = py.detach(|| arose_corpus::parts(&inputs, n_bytes, &config.corpus));
     let (parts, skipped) = cut.map_err(error::input)?;

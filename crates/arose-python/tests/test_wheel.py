@@ -270,6 +270,33 @@ class TestDedup:
         assert arose.dedup(path, tmp_path / "out").summary["counts"]["read"] == 30_000
 
 
+class TestIndex:
+    def test_what_was_inserted_is_found_again(self, tmp_path):
+        with arose.Index.create(tmp_path / "seen", policy="combined") as index:
+            for i in range(20):
+                index.insert(f"d{i}", text(i))
+            assert len(index) == 20
+            assert [found.name for found in index.query(text(7).upper())] == ["d7"]
+        with arose.Index.open(tmp_path / "seen") as index:
+            found = index.query(text(7))
+            assert (found[0].name, found[0].rule, found[0].similarity) == ("d7", "exact", 1.0)
+            assert index.query("nothing like any of them at all, not even in the least") == []
+            assert index.remove("d7") and not index.remove("d7")
+            assert index.query(text(7)) == []
+            assert index.query_or_insert("new", text(7)) == []
+            assert [found.name for found in index.query_or_insert("again", text(7))] == ["new"]
+
+    def test_errors_have_the_same_words(self, tmp_path):
+        with pytest.raises(arose.AroseError, match=str(tmp_path)):
+            arose.Index.open(tmp_path / "nothing")
+        index = arose.Index.create(tmp_path / "seen")
+        index.close()
+        with pytest.raises(arose.AroseError, match="the index is closed"):
+            index.query("x")
+        with pytest.raises(arose.SettingError, match="unknown variant `jaccard`"):
+            arose.Index.create(tmp_path / "other", policy="jaccard")
+
+
 def test_the_examples_in_the_documentation():
     found = doctest.testmod(arose, extraglobs={"arose": arose})
     assert found.attempted > 15 and found.failed == 0

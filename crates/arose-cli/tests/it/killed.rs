@@ -111,6 +111,58 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     assert_eq!(n_kills, N_KILLS, "runs end before they can be killed");
 }
 
+/// A run that adds to an index is killed at any moment and started again: every document kept is in
+/// the index once, and nothing is dropped because the run itself had added it.
+#[test]
+fn a_killed_run_adds_to_the_index_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.jsonl");
+    write_input(&input);
+    let run = |name: &str| {
+        let seen = folder.path().join(name).join("seen");
+        let mut command = dedup(&input, &folder.path().join(name).join("out"));
+        command.arg("--against").arg(seen).arg("--update-index");
+        command
+    };
+    let create = |name: &str| {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        assert!(
+            index(folder.path(), &["create", &format!("{name}/seen")])
+                .status
+                .success()
+        );
+    };
+    let held = |name: &str| {
+        let seen = format!("{name}/seen");
+        assert!(index(folder.path(), &["verify", &seen]).status.success());
+        let stats = index(folder.path(), &["stats", "--json", &seen]).stdout;
+        let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+        stats["documents"].as_u64().unwrap()
+    };
+    create("calm");
+    let begin = Instant::now();
+    assert!(run("calm").status().unwrap().success());
+    let length = begin.elapsed();
+    assert_eq!(held("calm"), 1000);
+    for attempt in 0_u32..12 {
+        let name = attempt.to_string();
+        create(&name);
+        // Most of them in the second half, where documents are added.
+        let moment = length.mul_f64(0.4 + f64::from(attempt) / 16.0);
+        is_killed_after(moment, &mut run(&name));
+        assert!(run(&name).status().unwrap().success());
+        let [out, calm] = [&*name, "calm"].map(|name| folder.path().join(name).join("out"));
+        assert_eq!(result(&out), result(&calm), "killed after {moment:?}");
+        assert_eq!(held(&name), 1000, "killed after {moment:?}");
+    }
+}
+
+fn index(folder: &Path, arguments: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
+    command.arg("index").args(arguments).current_dir(folder);
+    command.output().unwrap()
+}
+
 /// Starts a run and kills it after a time; false if it had ended by itself.
 fn is_killed_after(moment: Duration, command: &mut Command) -> bool {
     let mut run = command.spawn().unwrap();

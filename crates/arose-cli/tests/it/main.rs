@@ -4,5 +4,6 @@
 
 mod faults;
 mod golden;
+mod index;
 mod killed;
 mod tidy;

@@ -195,6 +195,7 @@ pub fn score(config: &Config) -> Result<RunScore, Error> {
     let truth = Truth::read(&config.truth, &documents)?;
     let mut tally = Tallies::new(documents, truth, threshold);
     tally.promised = settings.threshold.unwrap_or(threshold);
+    tally.is_against_index = settings.is_against_index;
     output::for_each_pair(&config.folder, |pair| tally.take(&pair))?;
     let truth_w = truth::shingle_length(&config.truth);
     let both = settings.w.zip(truth_w).map(|(run, truth)| [run, truth]);
@@ -209,6 +210,8 @@ struct Tallies {
     threshold: Threshold,
     /// From where on the run itself calls pairs similar.
     promised: Threshold,
+    /// Whether the run dropped what an index holds, of which the truth knows nothing.
+    is_against_index: bool,
     /// The found pairs, each as the first documents of equal content.
     found: Vec<(u32, u32)>,
     /// Documents that occur in a found pair.
@@ -227,6 +230,7 @@ impl Tallies {
             truth,
             threshold,
             promised: threshold,
+            is_against_index: false,
             found: Vec::new(),
             precision: Share::default(),
             n_unlisted: 0,
@@ -343,6 +347,9 @@ impl Tallies {
     fn removal(&self) -> Removal {
         let mut removal = Removal::default();
         for (doc, kept_doc, by_jaccard) in self.documents.dropped() {
+            if self.is_against_index && kept_doc.is_none() {
+                continue;
+            }
             removal.n_dropped += 1;
             let Some(kept) = kept_doc.filter(|&kept| self.documents.is_kept(kept)) else {
                 removal.n_for_dropped += 1;

@@ -40,7 +40,7 @@ impl Census {
     /// Reads the table and checks that it holds what the summary says.
     pub(super) fn take(path: &Path, counts: &Counts) -> Result<Self, Error> {
         let mut census = Self::default();
-        let columns = ["doc", "cluster", "kept", "rule", "url"];
+        let columns = ["doc", "cluster", "kept", "kept_doc", "rule", "url"];
         scan(path, &columns, |batch| census.add(batch, path))?;
         let found = (census.sizes.len() as u64, census.n_kept, census.n_exact);
         match found == (counts.read, counts.kept, counts.dropped_exact) {
@@ -55,7 +55,7 @@ impl Census {
     fn add(&mut self, batch: &Batch<'_>, path: &Path) -> Result<(), Error> {
         let (docs, clusters) = (batch.u64s("doc")?, batch.u64s("cluster")?);
         let (kept, rules) = (batch.bools("kept")?, batch.strings("rule")?);
-        let urls = batch.strings("url")?;
+        let (kept_docs, urls) = (batch.u64s("kept_doc")?, batch.strings("url")?);
         for i in 0..batch.n_rows() {
             let doc = docs.value(i);
             let is_next = doc == self.sizes.len() as u64;
@@ -69,7 +69,9 @@ impl Census {
                 self.n_kept += 1;
                 continue;
             }
-            self.n_exact += u64::from(rules.is_valid(i) && rules.value(i) == "exact");
+            // What was dropped for nothing in the table is held by an index.
+            let is_exact = rules.is_valid(i) && rules.value(i) == "exact";
+            self.n_exact += u64::from(is_exact && kept_docs.is_valid(i));
             let url = urls.is_valid(i).then(|| urls.value(i));
             if let Some(site) = url.and_then(site_of) {
                 self.sites.add(site);

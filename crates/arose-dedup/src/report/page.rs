@@ -108,17 +108,25 @@ impl Page<'_> {
         let counts = &self.summary.counts;
         section(f, "found", "What was found")?;
         self.in_words(f)?;
-        let parts = [
+        let mut parts = vec![
             ("kept", counts.kept),
             ("exact", counts.dropped_exact),
             ("near", counts.dropped_near),
         ];
-        let title = format!(
+        let mut title = format!(
             "Kept {}, exact copies {}, near copies {}",
             percent(counts.kept, counts.read),
             percent(counts.dropped_exact, counts.read),
             percent(counts.dropped_near, counts.read)
         );
+        if counts.dropped_known > 0 {
+            parts.push(("known", counts.dropped_known));
+            write!(
+                title,
+                ", held already {}",
+                percent(counts.dropped_known, counts.read)
+            )?;
+        }
         plot::shares(f, &title, &parts)?;
         self.account(f)?;
         f.write_str("</section>\n")
@@ -137,11 +145,15 @@ impl Page<'_> {
         if counts.dropped() > 0 {
             write!(
                 f,
-                "{} dropped: {} and {}. Each of them is itself similar to the document kept in its \
+                "{} dropped: {} and {}{}. Each of them is itself similar to the document kept in its \
                  place. ",
                 counted(counts.dropped(), "was", "were"),
                 counted(counts.dropped_exact, "exact copy", "exact copies"),
                 counted(counts.dropped_near, "near copy", "near copies"),
+                match counts.dropped_known {
+                    0 => String::new(),
+                    n => format!(", and {} that the index held", Count(n)),
+                }
             )?;
         }
         match counts.skipped.total {
@@ -192,6 +204,14 @@ impl Page<'_> {
             counts.dropped_near,
             read,
         )?;
+        if counts.dropped_known > 0 {
+            row(
+                "in2 known",
+                "Dropped, held by the index",
+                counts.dropped_known,
+                read,
+            )?;
+        }
         f.write_str("</tbody></table>\n")?;
         writeln!(
             f,
@@ -323,6 +343,8 @@ impl Page<'_> {
                 if let Some(kept) = detail.kept_doc {
                     f.write_str(" for ")?;
                     self.evidence.short_name(f, kept)?;
+                } else {
+                    f.write_str(" for a document of the index")?;
                 }
             }
             _ => f.write_str("kept")?,

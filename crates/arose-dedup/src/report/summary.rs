@@ -34,6 +34,9 @@ pub(super) struct Counts {
     pub(super) kept: u64,
     pub(super) dropped_exact: u64,
     pub(super) dropped_near: u64,
+    /// What an index held already.
+    #[serde(default)]
+    pub(super) dropped_known: u64,
     pub(super) empty: u64,
     pub(super) short: u64,
     pub(super) skipped: Skipped,
@@ -46,7 +49,8 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn dropped(&self) -> u64 {
-        self.dropped_exact.saturating_add(self.dropped_near)
+        let copies = self.dropped_exact.saturating_add(self.dropped_near);
+        copies.saturating_add(self.dropped_known)
     }
 
     fn add_up(&self) -> bool {

@@ -128,7 +128,8 @@ impl Step for Stars {
         };
         let docs = std::mem::take(&mut self.docs);
         let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
-        take_stars(&mut sorter.finish()?, docs.len(), index, |link| {
+        let mut is_taken = vec![false; docs.len()];
+        take_stars(&mut sorter.finish()?, &mut is_taken, index, |link| {
             let taken = Taken {
                 doc: link.other,
                 kept_doc: link.rank.doc as Ordinal,

@@ -17,9 +17,10 @@ use crate::Error;
 use crate::config::{Config, Verify};
 use crate::record::{Accepted, Ordinal};
 use crate::stage::tables::{
-    DocumentRows, PairRows, Verdict, document_schema, exact_scores, has_site_rule, listed,
-    pair_schema, site_rule,
+    DocumentRows, PairRows, document_schema, exact_scores, has_site_rule, listed, pair_schema,
+    site_rule,
 };
+use crate::stage::verdict::Verdict;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 1 << 14;
@@ -86,6 +87,7 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
             kept_doc: None,
             rule: None,
             similarity: None,
+            known_as: None,
         };
     };
     let similarity = f64::from_bits(dropped.similarity);
@@ -93,6 +95,7 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
         kept_doc: Some(dropped.kept_doc),
         rule: Rule::ALL.get(dropped.rule as usize).copied(),
         similarity: (!similarity.is_nan()).then_some(similarity),
+        known_as: None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Third stage: pairs that share a key and pass the test of their sketches.
 //!
-//! One table at a time: every document's key is taken from its sketch and sorted, and documents
-//! with equal keys form a run. Inside a run all pairs are tested, each in the first table in which
-//! it meets only, so nothing is found twice.
+//! Documents with equal keys in a table form a run. The first pass takes the keys from the sketches,
+//! table by table, sorts them and writes down the runs; the second gathers the sketches of the
+//! documents that are in one, which are few among many, and tests all pairs inside each run, each
+//! pair in the first table in which it meets only, so nothing is found twice.
 //!
 //! A run longer than the cap is not expanded: `n` documents under one key would be `n^2 / 2` pairs.
 //! Its members are compared with the run's *leaders*, those that are unlike all leaders before
@@ -11,12 +12,15 @@
 //! meets some that it is like, at a cost linear in the run, and the pairs that were not tested are
 //! counted. A pair that met in such a run is looked for once more in its later tables.
 //!
-//! Memory: one table, in ranges of keys if it does not fit, and the sketches, from the file if they
-//! do not.
+//! Memory: as many tables as fit, or one in ranges of keys, and the sketches gathered, from the
+//! file if they do not fit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
+use std::fs;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use arose::rule::Criterion;
 use rayon::prelude::*;
@@ -24,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
+use crate::lookup::{Chosen, Lookup};
 use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::sorter::Sorter;
@@ -41,8 +46,13 @@ pub(crate) const N_NEIGHBOURS: usize = 16;
 /// Candidates that a member of a long run gets from its leaders, and from its neighbours.
 const N_TIES: usize = 3;
 
+/// Documents under equal keys: table, number, and that many ordinals; again and again.
+const RUNS: &str = "runs";
+
 /// Pairs tested before their results are put away.
 const WAVE_PAIRS: u64 = 1 << 26;
+/// Members of runs that are taken from the file at once, unless one run has more.
+const WAVE_MEMBERS: usize = 1 << 20;
 
 /// What the stage found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -69,17 +79,16 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Candidates, Error> {
     let active = active(read, exact)?;
-    let out = Sorter::new(&folder.join("pairs"), config.part(4));
     let (pairs, mut found) = match config.policy.criterion {
         Criterion::Jaccard(threshold) => {
             let tables = Bands::new(config, threshold)?;
-            let sketches = Column::open(&read.join(SAMPLES), config.part(2))?;
-            search(&tables, &sketches, &active, config, out, progress)?
+            let sketches = read.join(SAMPLES);
+            search(&tables, &sketches, &active, config, folder, progress)?
         }
         _ => {
             let tables = Rules::new(config)?;
-            let sketches = Column::open(&read.join(VECTORS), config.part(2))?;
-            search(&tables, &sketches, &active, config, out, progress)?
+            let sketches = read.join(VECTORS);
+            search(&tables, &sketches, &active, config, folder, progress)?
         }
     };
     let mut pairs = pairs.finish()?;
@@ -108,180 +117,285 @@ fn active(read: &Path, exact: &Path) -> Result<Vec<bool>, Error> {
     Ok(active)
 }
 
-/// A document under its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    key: u64,
-    doc: Ordinal,
-}
-
 fn search<T: Tables>(
     tables: &T,
-    sketches: &Column<T::Sketch>,
+    sketches: &Path,
     active: &[bool],
     config: &Config,
-    mut out: Sorter<PairKey>,
+    folder: &Path,
     progress: &Progress,
 ) -> Result<(Sorter<PairKey>, Candidates), Error> {
-    let n_active = active.iter().filter(|is_active| **is_active).count() as u64;
-    let n_ranges = (n_active * size_of::<Entry>() as u64).div_ceil(config.part(8).max(1));
-    let n_ranges = n_ranges.max(1);
-    progress.expect(u64::from(tables.n_tables()) * n_active);
+    let path = folder.join(RUNS);
+    let (chosen, n_entries) = write_runs(tables, sketches, active, config, &path, progress)?;
+    let mut runs = Runs::open(&path)?;
+    progress.expect(n_entries + runs.scan.left());
     let mut search = Search {
         tables,
-        sketches,
+        sketches: Lookup::open(sketches, &Arc::new(chosen), 5 * config.part(8))?,
         cap: config.cap.get(),
         long: BTreeSet::new(),
         found: Candidates::default(),
     };
-    for table in 0..tables.n_tables() {
-        for range in 0..n_ranges {
-            let entries = search.entries(table, active, |key| in_range(key, range, n_ranges))?;
-            let n_entries = entries.len() as u64;
-            for wave in waves(&entries, search.cap) {
-                for pair in search.expand(table, wave)? {
-                    out.push(pair)?;
-                }
-            }
-            progress.advance(n_entries)?;
+    let mut out = Sorter::new(&folder.join("pairs"), config.part(4));
+    let mut left = runs.scan.left();
+    while let Some(wave) = runs.next_wave(search.cap)? {
+        for pair in search.expand(&wave)? {
+            out.push(pair)?;
         }
+        let before = std::mem::replace(&mut left, runs.scan.left());
+        progress.advance(before - left)?;
     }
+    fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     Ok((out, search.found))
 }
 
-/// Whether a key is in the given one of so many equal ranges.
-fn in_range(key: u64, range: u64, n_ranges: u64) -> bool {
-    (u128::from(key) * u128::from(n_ranges)) >> 64 == u128::from(range)
-}
-
-/// Cuts sorted entries at the ends of runs, such that a part holds about [`WAVE_PAIRS`].
-fn waves(entries: &[Entry], cap: usize) -> impl Iterator<Item = &[Entry]> {
-    let mut rest = entries;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let (mut n_pairs, mut end) = (0, 0);
-        for run in rest.chunk_by(|a, b| a.key == b.key) {
-            end += run.len();
-            n_pairs += run.len() as u64 * run.len().min(cap) as u64 / 2;
-            if n_pairs >= WAVE_PAIRS {
-                break;
+/// Writes the runs of all tables to `path`; the documents in them, and how many keys there were.
+fn write_runs<T: Tables>(
+    tables: &T,
+    sketches: &Path,
+    active: &[bool],
+    config: &Config,
+    path: &Path,
+    progress: &Progress,
+) -> Result<(Chosen, u64), Error> {
+    let n_active = active.iter().filter(|is_active| **is_active).count() as u64;
+    let n_tables = tables.n_tables();
+    let table_bytes = (n_active * size_of::<u64>() as u64).max(1);
+    let n_ranges = table_bytes.div_ceil(config.part(8).max(1));
+    progress.expect(u64::from(n_tables) * n_active);
+    let sketches = Column::open(sketches, config.part(2))?;
+    // Several tables are made in one reading, where sketches have to be read.
+    let n_together = match &sketches {
+        Column::Memory(_) => 1,
+        Column::File { .. } => (config.part(8) / table_bytes).clamp(1, n_tables.max(1).into()),
+    };
+    let mut is_met = vec![false; active.len()];
+    let mut out = Writer::create(path)?;
+    for first in (0..n_tables).step_by(n_together as usize) {
+        let group = first..(first + n_together as u32).min(n_tables);
+        for range in 0..n_ranges {
+            let keep = |key| open_part(key, range, n_ranges);
+            let lists = entries(tables, &sketches, active, group.clone(), keep)?;
+            for (table, entries) in group.clone().zip(lists) {
+                let runs = entries.chunk_by(|a, b| a >> 32 == b >> 32);
+                for run in runs.filter(|run| run.len() > 1) {
+                    out.extend(&[table, run.len() as u32])?;
+                    for &entry in run {
+                        out.push(&(entry as Ordinal))?;
+                        is_met[entry as Ordinal as usize] = true;
+                    }
+                }
+                progress.advance(entries.len() as u64)?;
             }
         }
-        let (wave, after) = rest.split_at(end);
-        rest = after;
-        Some(wave)
-    })
+    }
+    out.finish()?;
+    Ok((Chosen::new(&is_met), u64::from(n_tables) * n_active))
+}
+
+/// If a key is in the given one of so many equal ranges: 32 bits that say where, evenly.
+fn open_part(key: u64, range: u64, n_ranges: u64) -> Option<u32> {
+    let scaled = u128::from(key) * u128::from(n_ranges);
+    ((scaled >> 64) as u64 == range).then_some((scaled >> 32) as u32)
+}
+
+/// The active documents in some tables, in order: what `keep` leaves of the key, then the ordinal,
+/// in 32 bits each. Runs are split by the whole keys later.
+fn entries<T: Tables>(
+    tables: &T,
+    sketches: &Column<T::Sketch>,
+    active: &[bool],
+    group: Range<u32>,
+    keep: impl Fn(u64) -> Option<u32> + Sync,
+) -> Result<Vec<Vec<u64>>, Error> {
+    const BLOCK: usize = 1 << 14;
+    let blocks = active.par_chunks(BLOCK).enumerate().map(|(block, active)| {
+        let start = block * BLOCK;
+        let mut room = vec![bytemuck::Zeroable::zeroed(); active.len()];
+        sketches.read_into(start as u64, &mut room)?;
+        let mut lists = vec![Vec::new(); group.len()];
+        let docs = (start as u64..).zip(&room).zip(active);
+        for ((doc, sketch), _) in docs.filter(|(_, is_active)| **is_active) {
+            for (table, list) in group.clone().zip(&mut lists) {
+                let key = keep(tables.key(table, sketch));
+                list.extend(key.map(|key| u64::from(key) << 32 | doc));
+            }
+        }
+        Ok(lists)
+    });
+    let blocks = blocks.collect::<Result<Vec<_>, Error>>()?;
+    let mut lists = vec![Vec::new(); group.len()];
+    for block in blocks {
+        for (list, part) in lists.iter_mut().zip(block) {
+            list.extend(part);
+        }
+    }
+    for list in &mut lists {
+        list.par_sort_unstable();
+    }
+    Ok(lists)
+}
+
+/// The file of runs.
+struct Runs {
+    scan: Scan<Ordinal>,
+    /// Table and number of the run whose members come next.
+    head: Option<[u32; 2]>,
+}
+
+/// Runs of one table.
+struct Wave {
+    table: u32,
+    members: Vec<Ordinal>,
+    /// Where the runs are in `members`.
+    runs: Vec<Range<usize>>,
+}
+
+impl Runs {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let mut runs = Self {
+            scan: Scan::open(path)?,
+            head: None,
+        };
+        runs.head = runs.next_head()?;
+        Ok(runs)
+    }
+
+    fn next_head(&mut self) -> Result<Option<[u32; 2]>, Error> {
+        let Some(table) = self.scan.next()? else {
+            return Ok(None);
+        };
+        Ok(self.scan.next()?.map(|n| [table, n]))
+    }
+
+    /// The next runs, all of one table, that together hold about so many pairs or members.
+    fn next_wave(&mut self, cap: usize) -> Result<Option<Wave>, Error> {
+        let Some([table, _]) = self.head else {
+            return Ok(None);
+        };
+        let mut wave = Wave {
+            table,
+            members: Vec::new(),
+            runs: Vec::new(),
+        };
+        let mut n_pairs = 0;
+        while let Some([next, n]) = self.head
+            && next == table
+            && n_pairs < WAVE_PAIRS
+            && wave.members.len() < WAVE_MEMBERS
+        {
+            let start = wave.members.len();
+            for _ in 0..n {
+                wave.members.extend(self.scan.next()?);
+            }
+            wave.runs.push(start..wave.members.len());
+            n_pairs += u64::from(n) * (n as usize).min(cap) as u64 / 2;
+            self.head = self.next_head()?;
+        }
+        Ok(Some(wave))
+    }
 }
 
 struct Search<'a, T: Tables> {
     tables: &'a T,
-    sketches: &'a Column<T::Sketch>,
+    sketches: Lookup<T::Sketch>,
     cap: usize,
     /// Tables and keys of long runs so far.
     long: BTreeSet<(u32, u64)>,
     found: Candidates,
 }
 
-/// What a run gave.
+/// Documents under one key, in order, and their sketches.
+struct Run<S> {
+    key: u64,
+    docs: Vec<Ordinal>,
+    sketches: Vec<S>,
+}
+
+/// What runs gave.
 #[derive(Default)]
 struct RunPairs {
     pairs: Vec<PairKey>,
     n_tested: u64,
+    /// Key and length of those beyond the cap.
+    long: Vec<(u64, u64)>,
 }
 
 impl<T: Tables> Search<'_, T> {
-    /// The keys of the active documents in one table, those that are `wanted`, in order.
-    fn entries(
-        &self,
-        table: u32,
-        active: &[bool],
-        wanted: impl Fn(u64) -> bool + Sync,
-    ) -> Result<Vec<Entry>, Error> {
-        const BLOCK: usize = 1 << 14;
-        let blocks = active.par_chunks(BLOCK).enumerate().map(|(block, active)| {
-            let start = block * BLOCK;
-            let mut sketches = vec![bytemuck::Zeroable::zeroed(); active.len()];
-            self.sketches.read_into(start as u64, &mut sketches)?;
-            let entries = (start as Ordinal..).zip(&sketches).zip(active);
-            let entries = entries.filter(|(_, is_active)| **is_active);
-            let entries = entries.map(|((doc, sketch), _)| Entry {
-                key: self.tables.key(table, sketch),
-                doc,
-            });
-            Ok(entries
-                .filter(|entry| wanted(entry.key))
-                .collect::<Vec<_>>())
-        });
-        let blocks = blocks.collect::<Result<Vec<_>, Error>>()?;
-        let mut entries = blocks.concat();
-        entries.par_sort_unstable();
-        Ok(entries)
-    }
-
-    /// The candidates in the runs of a part of a table.
-    fn expand(&mut self, table: u32, wave: &[Entry]) -> Result<Vec<PairKey>, Error> {
-        let cap = self.cap;
-        let long_runs = wave
-            .chunk_by(|a, b| a.key == b.key)
-            .filter(|run| run.len() > cap);
-        for run in long_runs {
-            self.long.insert((table, run[0].key));
-            self.found.note_long_run(run.len() as u64);
-        }
-        let runs = wave.par_chunk_by(|a, b| a.key == b.key);
-        let runs = runs.filter(|run| run.len() > 1).map(|run| {
-            if run.len() > cap {
-                self.expand_long(table, run)
-            } else {
-                self.expand_run(table, run)
+    /// The candidates in a few runs.
+    fn expand(&mut self, wave: &Wave) -> Result<Vec<PairKey>, Error> {
+        let runs = wave.runs.par_iter().map(|run| {
+            let mut result = RunPairs::default();
+            for run in self.load(wave.table, &wave.members[run.clone()])? {
+                if run.docs.len() > self.cap {
+                    result.long.push((run.key, run.docs.len() as u64));
+                    self.expand_long(wave.table, &run, &mut result);
+                } else {
+                    self.expand_run(wave.table, &run, &mut result);
+                }
             }
+            Ok(result)
         });
         let results = runs.collect::<Result<Vec<_>, Error>>()?;
-        self.found.n_tested += results.iter().map(|run| run.n_tested).sum::<u64>();
+        for result in &results {
+            self.found.n_tested += result.n_tested;
+            for &(key, n) in &result.long {
+                // Only later tables ask.
+                self.long.insert((wave.table, key));
+                self.found.note_long_run(n);
+            }
+        }
         Ok(results.into_iter().flat_map(|run| run.pairs).collect())
     }
 
-    fn expand_run(&self, table: u32, run: &[Entry]) -> Result<RunPairs, Error> {
-        let sketches = self.gather(run)?;
+    /// Members with their sketches, split by whole keys.
+    fn load(&self, table: u32, members: &[Ordinal]) -> Result<Vec<Run<T::Sketch>>, Error> {
+        let sketches = members.iter().map(|&doc| self.sketches.get(doc));
+        let sketches = sketches.collect::<Result<Vec<_>, Error>>()?;
+        let key = |sketch| self.tables.key(table, sketch);
+        let first = key(&sketches[0]);
+        if sketches.iter().all(|sketch| key(sketch) == first) {
+            return Ok(vec![Run {
+                key: first,
+                docs: members.to_vec(),
+                sketches,
+            }]);
+        }
+        let mut places: Vec<(u64, usize)> = sketches.iter().map(key).zip(0..).collect();
+        places.sort_unstable();
+        let runs = places.chunk_by(|a, b| a.0 == b.0);
+        let runs = runs.filter(|run| run.len() > 1).map(|run| Run {
+            key: run[0].0,
+            docs: run.iter().map(|&(_, place)| members[place]).collect(),
+            sketches: run.iter().map(|&(_, place)| sketches[place]).collect(),
+        });
+        Ok(runs.collect())
+    }
+
+    fn expand_run(&self, table: u32, run: &Run<T::Sketch>, result: &mut RunPairs) {
         let is_new = |a: &T::Sketch, b: &T::Sketch| self.meets_first_in(table, a, b);
-        let n = run.len() as u64;
-        Ok(RunPairs {
-            pairs: alike(self.tables, &sketches, is_new)
-                .into_iter()
-                .map(|(i, j)| pair(run, i, j))
-                .collect(),
-            n_tested: n * (n - 1) / 2,
-        })
+        let pairs = alike(self.tables, &run.sketches, is_new);
+        let pairs = pairs.into_iter().map(|(i, j)| pair(run, i, j));
+        result.pairs.extend(pairs);
+        let n = run.docs.len() as u64;
+        result.n_tested += n * (n - 1) / 2;
     }
 
     /// Compares each member with leaders and neighbours.
-    fn expand_long(&self, table: u32, run: &[Entry]) -> Result<RunPairs, Error> {
-        let sketches = self.gather(run)?;
+    fn expand_long(&self, table: u32, run: &Run<T::Sketch>, result: &mut RunPairs) {
         let is_new = |a: &T::Sketch, b: &T::Sketch| self.meets_first_in(table, a, b);
         let mut members = LongRun::default();
-        let mut result = RunPairs::default();
-        for (entry, sketch) in run.iter().zip(sketches) {
-            let ties = members.push(self.tables, entry.doc, sketch, is_new);
-            let ties = ties.into_iter();
-            result
-                .pairs
-                .extend(ties.map(|a| PairKey { a, b: entry.doc }));
+        for (&b, &sketch) in run.docs.iter().zip(&run.sketches) {
+            let ties = members.push(self.tables, b, sketch, is_new);
+            let ties = ties.into_iter().map(|a| PairKey { a, b });
+            result.pairs.extend(ties);
         }
-        result.n_tested = members.n_tested;
-        Ok(result)
+        result.n_tested += members.n_tested;
     }
 
     /// Whether no earlier table has tested this pair in a run that was expanded.
     fn meets_first_in(&self, table: u32, a: &T::Sketch, b: &T::Sketch) -> bool {
         meets_first_in(self.tables, &self.long, table, a, b)
-    }
-
-    fn gather(&self, run: &[Entry]) -> Result<Vec<T::Sketch>, Error> {
-        run.iter()
-            .map(|entry| self.sketches.get(entry.doc))
-            .collect()
     }
 }
 
@@ -292,8 +406,8 @@ pub(crate) fn alike<T: Tables>(
     is_new: impl Fn(&T::Sketch, &T::Sketch) -> bool,
 ) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
-    for (i, a) in sketches.iter().enumerate() {
-        for (j, b) in sketches.iter().enumerate().skip(i + 1) {
+    for (j, b) in sketches.iter().enumerate() {
+        for (i, a) in sketches[..j].iter().enumerate() {
             if tables.accepts(a, b) && is_new(a, b) {
                 pairs.push((i, j));
             }
@@ -374,9 +488,63 @@ impl Candidates {
 }
 
 /// Members `i < j` of a run, which is sorted by document.
-fn pair(run: &[Entry], i: usize, j: usize) -> PairKey {
+fn pair<S>(run: &Run<S>, i: usize, j: usize) -> PairKey {
     PairKey {
-        a: run[i].doc,
-        b: run[j].doc,
+        a: run.docs[i],
+        b: run.docs[j],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::Threshold;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_key_is_in_one_range_and_ranges_keep_the_order(
+            a: u64, b: u64, n_ranges in 1_u64..1000
+        ) {
+            let place = |key| {
+                let parts = (0..n_ranges).filter_map(|range| {
+                    open_part(key, range, n_ranges).map(|part| (range, part))
+                });
+                parts.collect::<Vec<_>>()
+            };
+            prop_assert_eq!(place(a).len(), 1);
+            prop_assert_eq!(place(a) <= place(b), a <= b || place(a) == place(b));
+        }
+    }
+
+    /// Two keys that agree in what a range leaves open come as one run out of the file.
+    #[test]
+    fn runs_are_split_by_whole_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SAMPLES);
+        let mut writer = Writer::<crate::record::Samples>::create(&path).unwrap();
+        for doc in 0..5 {
+            writer.push(&[doc % 2; 128]).unwrap();
+        }
+        writer.finish().unwrap();
+        let tables = Bands::new(&Config::default(), Threshold::new(0.8).unwrap()).unwrap();
+        let chosen = Arc::new(Chosen::new(&[true; 5]));
+        let search = Search {
+            tables: &tables,
+            sketches: Lookup::open(&path, &chosen, 1 << 20).unwrap(),
+            cap: 10,
+            long: BTreeSet::new(),
+            found: Candidates::default(),
+        };
+        let runs = search.load(3, &[0, 1, 2, 3, 4]).unwrap();
+        let mut docs: Vec<_> = runs.iter().map(|run| &run.docs[..]).collect();
+        docs.sort();
+        assert_eq!(docs, [&[0, 2, 4][..], &[1, 3]]);
+        for run in &runs {
+            let keys = run.sketches.iter().map(|sketch| tables.key(3, sketch));
+            assert!(keys.into_iter().all(|key| key == run.key));
+        }
+        assert_eq!(search.load(0, &[1, 3]).unwrap().len(), 1);
+        assert!(search.load(0, &[0, 1]).unwrap().is_empty());
     }
 }

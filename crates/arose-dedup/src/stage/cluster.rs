@@ -19,6 +19,7 @@ use crate::config::{Config, Keep};
 use crate::record::{Accepted, Copied, DocRecord, NOT_FETCHED, Ordinal};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::exact::COPIES;
+use crate::stage::known::{KNOWN, Known};
 use crate::stage::read::DOCS;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
@@ -79,6 +80,8 @@ pub(crate) struct Stages<'a> {
     pub(crate) read: &'a Path,
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
+    /// Where an index was asked, if one was.
+    pub(crate) known: Option<&'a Path>,
 }
 
 fn components(stages: &Stages<'_>, n_docs: usize, folder: &Path) -> Result<Clusters, Error> {
@@ -148,9 +151,10 @@ fn stars(
         progress.advance(1)?;
     }
     let mut links = links.finish()?;
+    let mut is_taken = taken_by_index(stages, n_docs)?;
     let mut taken = Sorter::new(&folder.join("taken"), config.part(8));
     let index = |doc: Ordinal| doc as usize;
-    take_stars(&mut links, n_docs, index, |link| {
+    take_stars(&mut links, &mut is_taken, index, |link| {
         taken.push(Taken {
             doc: link.other,
             centre: link.centre,
@@ -162,16 +166,27 @@ fn stars(
     write_stars(&mut taken.finish()?, n_docs, folder)
 }
 
+/// Which documents an index knows: these neither take others nor are taken.
+fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Vec<bool>, Error> {
+    let mut is_taken = vec![false; n_docs];
+    if let Some(folder) = stages.known {
+        let mut known = Scan::<Known>::open(&folder.join(KNOWN))?;
+        for is_taken in &mut is_taken {
+            *is_taken = known.next()?.is_some_and(|known| known.rule().is_some());
+        }
+    }
+    Ok(is_taken)
+}
+
 /// Goes through links from better to lesser documents and tells of each that is taken.
 ///
-/// `index` gives each of `n_docs` documents a place of its own.
+/// `index` gives each document a place of its own in `is_taken`.
 pub(crate) fn take_stars(
     links: &mut Sorted<Link>,
-    n_docs: usize,
+    is_taken: &mut [bool],
     index: impl Fn(Ordinal) -> usize,
     mut take: impl FnMut(&Link) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut is_taken = vec![false; n_docs];
     while let Some(link) = links.next()? {
         let [other, centre] = [link.other, link.centre].map(&index);
         if !is_taken[other] && !is_taken[centre] {
@@ -368,7 +383,7 @@ mod tests {
                 out.push(&Accepted { a, b, jaccard: 0.9, b_sim: 6, c_sim: 384, rule: 1 }).unwrap();
             }
             out.finish().unwrap();
-            let stages = Stages { read: path, exact: path, verify: path };
+            let stages = Stages { read: path, exact: path, verify: path, known: None };
             let config = Config::default();
             stars(&stages, &Ranks::First, 30, &config, path, &Progress::default()).unwrap();
             let mut found = Vec::new();

@@ -33,15 +33,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
 use crate::config::{Config, Verify};
-use crate::names::{Name, Names};
+use crate::lookup::Chosen;
+use crate::names::{Ids, Name, NameScan};
 use crate::products::Products;
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
-use crate::stage::cluster::{KEEPERS, LABELS, NOT_TAKEN, STARS, Star};
+use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
-use crate::stage::read::{Read, VECTORS};
+use crate::stage::known::Answers;
+use crate::stage::read::{DOCS, Read, VECTORS};
+use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
 
@@ -53,6 +56,9 @@ pub(crate) struct Rows {
     pub(crate) kept: u64,
     pub(crate) dropped_exact: u64,
     pub(crate) dropped_near: u64,
+    /// Of what an index holds.
+    #[serde(default)]
+    pub(crate) dropped_known: u64,
     /// Rows in `pairs.parquet`.
     pub(crate) pairs: u64,
     /// Pairs of copies that stand for too many to list.
@@ -67,21 +73,26 @@ pub(crate) struct Stages<'a> {
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
     pub(crate) cluster: &'a Path,
+    /// Where an index was asked, if one was.
+    pub(crate) known: Option<&'a Path>,
 }
 
-/// Writes the row of every document; `keep` is told where those that stay are.
+/// Writes the row of every document; `keep` is told which stay, and where these are.
 pub(crate) fn write_documents(
     stages: &Stages<'_>,
     read: &Read,
     config: &Config,
     path: &Path,
     progress: &Progress,
-    mut keep: impl FnMut(u32, Span),
+    mut keep: impl FnMut(Ordinal, u32, Span) -> Result<(), Error>,
 ) -> Result<Rows, Error> {
-    let names = Names::open(stages.read, config.part(16))?;
+    let mut records = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
+    let mut names = NameScan::open(stages.read)?;
     let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
     let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
+    let answers = stages.known.map(|folder| Answers::open(folder, config));
+    let answers = answers.transpose()?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
     progress.expect(read.n_docs);
@@ -97,8 +108,14 @@ pub(crate) fn write_documents(
             _ => doc,
         };
         let label = labels.next()?.expect("a label for every document");
-        let verdict = Verdict::of(doc, first, &stars, &keepers)?;
-        let record = names.record(doc)?;
+        let held = answers
+            .as_ref()
+            .map(|answers| Verdict::held(first, answers));
+        let verdict = match held.transpose()?.flatten() {
+            Some(verdict) => verdict,
+            None => Verdict::of(doc, first, &stars, &keepers)?,
+        };
+        let record = records.next()?.expect("a record for every document");
         let position = Position {
             offset: record.offset,
             inner: record.inner,
@@ -106,20 +123,15 @@ pub(crate) fn write_documents(
         match verdict.rule {
             None => {
                 rows.kept += 1;
-                keep(
-                    record.source,
-                    Span {
-                        position,
-                        end: record.end,
-                    },
-                );
+                let end = record.end;
+                keep(doc, record.source, Span { position, end })?;
             }
+            Some(_) if verdict.known_as.is_some() => rows.dropped_known += 1,
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(_) => rows.dropped_near += 1,
         }
         let source = &read.sources[record.source as usize].path;
-        let name = names.name_at(record.names_at)?;
-        batch.push(doc, &name, &record, source, label, &verdict);
+        batch.push(doc, &names.next()?, &record, source, label, &verdict);
         if batch.doc_len() == BATCH_ROWS {
             table.write(batch.finish())?;
             progress.advance(BATCH_ROWS as u64)?;
@@ -128,38 +140,6 @@ pub(crate) fn write_documents(
     table.write(batch.finish())?;
     table.close()?;
     Ok(rows)
-}
-
-/// What happens to a document, and why.
-pub(crate) struct Verdict {
-    pub(crate) kept_doc: Option<Ordinal>,
-    pub(crate) rule: Option<Rule>,
-    pub(crate) similarity: Option<f64>,
-}
-
-impl Verdict {
-    fn of(
-        doc: Ordinal,
-        first: Ordinal,
-        stars: &Column<Star>,
-        keepers: &Column<Ordinal>,
-    ) -> Result<Self, Error> {
-        let star = stars.get(first)?;
-        if star.centre != NOT_TAKEN {
-            return Ok(Self {
-                kept_doc: Some(keepers.get(star.centre)?),
-                rule: Some(Rule::ALL[star.rule as usize]),
-                similarity: (!star.jaccard.is_nan()).then_some(star.jaccard),
-            });
-        }
-        let keeper = keepers.get(first)?;
-        let is_kept = keeper == doc;
-        Ok(Self {
-            kept_doc: (!is_kept).then_some(keeper),
-            rule: (!is_kept).then_some(Rule::Exact),
-            similarity: (!is_kept).then_some(1.0),
-        })
-    }
 }
 
 pub(crate) fn document_schema() -> Schema {
@@ -176,6 +156,7 @@ pub(crate) fn document_schema() -> Schema {
         Field::new("kept_doc", DataType::UInt64, true),
         Field::new("rule", DataType::Utf8, true),
         Field::new("similarity", DataType::Float64, true),
+        Field::new("known_as", DataType::Utf8, true),
     ])
 }
 
@@ -193,6 +174,7 @@ pub(crate) struct DocumentRows {
     kept_doc: UInt64Builder,
     rule: StringBuilder,
     similarity: Float64Builder,
+    known_as: StringBuilder,
 }
 
 impl DocumentRows {
@@ -227,6 +209,7 @@ impl DocumentRows {
         self.kept_doc.append_option(verdict.kept_doc.map(u64::from));
         self.rule.append_option(verdict.rule.map(Rule::as_str));
         self.similarity.append_option(verdict.similarity);
+        self.known_as.append_option(verdict.known_as.as_deref());
     }
 
     pub(crate) fn finish(&mut self) -> Vec<ArrayRef> {
@@ -243,6 +226,7 @@ impl DocumentRows {
             Arc::new(self.kept_doc.finish()),
             Arc::new(self.rule.finish()),
             Arc::new(self.similarity.finish()),
+            Arc::new(self.known_as.finish()),
         ]
     }
 }
@@ -270,7 +254,7 @@ pub(crate) fn write_pairs(
 ) -> Result<(), Error> {
     let classes = Classes::load(stages)?;
     let sites = Sites::open(stages, config)?;
-    let n_docs = rows.kept + rows.dropped_exact + rows.dropped_near;
+    let n_docs = rows.kept + rows.dropped_exact + rows.dropped_near + rows.dropped_known;
     let limit = classes.limit(stages, n_docs)?;
     let mut sorter = Sorter::new(&scratch.join("listed"), config.part(4));
     classes.list_copies(stages, limit, rows, &mut sorter)?;
@@ -279,12 +263,14 @@ pub(crate) fn write_pairs(
         classes.list_pair(&pair, limit, sites.as_ref(), rows, &mut sorter)?;
     }
     let mut listed = sorter.finish()?;
-    let names = Names::open(stages.read, config.part(16))?;
+    let chosen = Arc::new(clustered(stages, n_docs)?);
+    let ids = Ids::open(stages.read, n_docs, &chosen, config.part(4))?;
     let mut table = Table::create(path, pair_schema())?;
     let mut batch = PairRows::default();
     while let Some(pair) = listed.next()? {
-        let ids = [names.id(pair.a)?, names.id(pair.b)?];
-        batch.push(&pair, ids.each_ref().map(String::as_str), config.verify);
+        ids.with(pair.a, |a| {
+            ids.with(pair.b, |b| batch.push(&pair, [a, b], config.verify))
+        })??;
         rows.pairs += 1;
         if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
             table.write(batch.finish())?;
@@ -292,6 +278,19 @@ pub(crate) fn write_pairs(
     }
     table.write(batch.finish())?;
     table.close()
+}
+
+/// The documents that are not alone in their cluster: those that are in a pair.
+fn clustered(stages: &Stages<'_>, n_docs: u64) -> Result<Chosen, Error> {
+    let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
+    let mut is_clustered = vec![false; n_docs as usize];
+    for doc in 0..n_docs as usize {
+        let label = labels.next()?.expect("a label for every document") as usize;
+        if label != doc {
+            (is_clustered[doc], is_clustered[label]) = (true, true);
+        }
+    }
+    Ok(Chosen::new(&is_clustered))
 }
 
 /// The copies of each content.
@@ -350,7 +349,7 @@ impl Classes {
         rows: &mut Rows,
         sorter: &mut Sorter<Listed>,
     ) -> Result<(), Error> {
-        let docs = Column::<DocRecord>::open(&stages.read.join(crate::stage::read::DOCS), 0)?;
+        let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let first = class[0].first;
             let is_empty = docs.get(first)?.flags & EMPTY != 0;

@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use arose::DocId;
 use arose::cluster::Components;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
+use crate::lookup::{Chosen, Lookup};
 use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Samples, UNSPACED, Vectors};
 use crate::score::Scorer;
 use crate::sorter::{Sorted, Sorter};
@@ -57,8 +59,8 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Verified, Error> {
-    let mut queue = place(read, candidates, config, folder, progress)?;
-    let judge = Judge::open(read, config)?;
+    let (mut queue, chosen) = place(read, candidates, config, folder, progress)?;
+    let judge = Judge::open(read, &Arc::new(chosen), config)?;
     let mut out = Writer::create(&folder.join(PAIRS))?;
     let mut found = Verified::default();
     let n_batches = 2 * rayon::current_num_threads();
@@ -124,14 +126,15 @@ impl Queue {
     }
 }
 
-/// Sorts the candidates such that those judged together come together.
+/// Sorts the candidates such that those judged together come together, and says which documents
+/// are in one.
 fn place(
     read: &Path,
     candidates: &Path,
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Queue, Error> {
+) -> Result<(Queue, Chosen), Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     let n_docs = docs.left() as usize;
     let components = Components::new(n_docs)?;
@@ -162,10 +165,11 @@ fn place(
             b,
         })?;
     }
-    Ok(Queue {
+    let queue = Queue {
         sorted: sorter.finish()?,
         head: None,
-    })
+    };
+    Ok((queue, Chosen::new(&has_candidate)))
 }
 
 /// The block of each document, given component, ordinal and length of those that need one.
@@ -190,30 +194,48 @@ fn blocks(
     Ok(blocks)
 }
 
+/// Where the tokens of a document are, and how they become shingles.
+#[derive(Debug, Clone, Copy)]
+struct TextPlace {
+    tokens_at: u64,
+    n_tokens: u32,
+    flags: u32,
+}
+
+impl TextPlace {
+    fn of(record: DocRecord) -> Self {
+        Self {
+            tokens_at: record.tokens_at,
+            n_tokens: record.n_tokens,
+            flags: record.flags,
+        }
+    }
+}
+
 /// Everything that scores are taken from.
 struct Judge<'a> {
     config: &'a Config,
-    docs: Column<DocRecord>,
+    texts: Lookup<DocRecord, TextPlace>,
     tokens: Column<u64>,
-    vectors: Column<Vectors>,
-    samples: Option<Column<Samples>>,
+    vectors: Lookup<Vectors>,
+    samples: Option<Lookup<Samples>>,
     scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
 }
 
 impl<'a> Judge<'a> {
-    fn open(read: &Path, config: &'a Config) -> Result<Self, Error> {
+    fn open(read: &Path, chosen: &Arc<Chosen>, config: &'a Config) -> Result<Self, Error> {
         let scorer = Scorer::new(config)?;
         let samples = match scorer.needs_samples() {
-            true => Some(Column::open(&read.join(SAMPLES), config.part(8))?),
+            true => Some(Lookup::open(&read.join(SAMPLES), chosen, config.part(8))?),
             false => None,
         };
         Ok(Self {
             config,
-            docs: Column::open(&read.join(DOCS), config.part(8))?,
+            texts: Lookup::open_part(&read.join(DOCS), chosen, config.part(8), TextPlace::of)?,
             tokens: Column::open(&read.join(TOKENS), 0)?,
-            vectors: Column::open(&read.join(VECTORS), config.part(8))?,
+            vectors: Lookup::open(&read.join(VECTORS), chosen, config.part(4))?,
             samples,
             scorer,
             spaced: Shingler::new(config.shingle.w),
@@ -265,13 +287,13 @@ impl<'a> Judge<'a> {
 
     /// Reads the tokens of `members` and numbers their shingles.
     fn load(&self, members: &[Ordinal], room: &mut Room) -> Result<(), Error> {
-        let records = members.iter().map(|&doc| self.docs.get(doc));
-        let records = records.collect::<Result<Vec<_>, Error>>()?;
+        let places = members.iter().map(|&doc| self.texts.get(doc));
+        let places = places.collect::<Result<Vec<_>, Error>>()?;
         room.clear();
-        for record in &records {
-            room.tokens.resize(record.n_tokens as usize, 0);
-            self.tokens.read_into(record.tokens_at, &mut room.tokens)?;
-            let shingler = match record.flags & UNSPACED {
+        for place in &places {
+            room.tokens.resize(place.n_tokens as usize, 0);
+            self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
+            let shingler = match place.flags & UNSPACED {
                 0 => &self.spaced,
                 _ => &self.unspaced,
             };

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "a test says what it skips")]
 
+mod against;
 mod exactness;
 mod faults;
+mod index_faults;
 mod results;
 mod shared_data;
 mod support;

@@ -21,6 +21,7 @@ pub(crate) struct Doc {
     pub(crate) kept_doc: Option<u64>,
     pub(crate) rule: Option<String>,
     pub(crate) similarity: Option<f64>,
+    pub(crate) known_as: Option<String>,
 }
 
 /// A row of `pairs.parquet`.
@@ -129,6 +130,7 @@ pub(crate) fn docs(out: &Path) -> Vec<Doc> {
                 kept_doc: number(&batch, "kept_doc", i),
                 rule: text(&batch, "rule", i),
                 similarity: similarity.is_valid(i).then(|| similarity.value(i)),
+                known_as: text(&batch, "known_as", i),
             });
         }
     }

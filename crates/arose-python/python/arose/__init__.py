@@ -25,6 +25,7 @@ from ._arose import (
     AroseError,
     Comparison,
     InputError,
+    Match,
     Page,
     Reader,
     SettingError,
@@ -36,7 +37,9 @@ __all__ = [
     "AroseError",
     "Comparison",
     "Deduplicated",
+    "Index",
     "InputError",
+    "Match",
     "Page",
     "Reader",
     "SettingError",
@@ -182,6 +185,76 @@ class Sketcher:
         return self._native.estimate(list(a), list(b))
 
 
+class Index:
+    """A folder of sketches that says whether a document, or one much like it, was seen before.
+
+    What was inserted survives the end of the process, after `commit` also that of the machine. One
+    process writes at a time. `host` is where a page came from, which the policy site looks at.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> page = "Once upon a midnight dreary, while I pondered, weak and weary, over many a quaint"
+    >>> with arose.Index.create(folder + "/seen") as index:
+    ...     index.insert("the raven", page)
+    >>> with arose.Index.open(folder + "/seen") as index:
+    ...     [found.name for found in index.query(page.upper())]
+    ['the raven']
+    """
+
+    def __init__(self, native: _arose.Index) -> None:
+        self._native = native
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        policy: Literal["exact", "b", "c", "combined", "site"] = "site",
+        w: int = 8,
+    ) -> Index:
+        """Makes an empty index in a folder that is empty or not yet there."""
+        options = json.dumps({"policy": policy, "w": w})
+        return cls(_arose.Index.create(os.fspath(folder), options))
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Index:
+        """Opens an index."""
+        return cls(_arose.Index.open(os.fspath(folder)))
+
+    def insert(self, name: str, text: str, *, host: str | None = None) -> None:
+        """Adds a document under a name."""
+        self._native.insert(name, text, host)
+
+    def query(self, text: str, *, host: str | None = None) -> list[Match]:
+        """The documents that are duplicates, in the order in which they came."""
+        return self._native.query(text, host)
+
+    def query_or_insert(self, name: str, text: str, *, host: str | None = None) -> list[Match]:
+        """The duplicates; if there are none, the document is inserted."""
+        return self._native.query_or_insert(name, text, host)
+
+    def remove(self, name: str) -> bool:
+        """Removes a document; whether it was there."""
+        return self._native.remove(name)
+
+    def commit(self) -> None:
+        """Waits until all that was done is on the disk."""
+        self._native.commit()
+
+    def close(self) -> None:
+        """Commits and lets go of the folder."""
+        self._native.close()
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 @dataclass(frozen=True)
 class Deduplicated:
     """What a run found."""
@@ -218,6 +291,8 @@ def dedup(
     cap: int = 10_000,
     seed: int = 1,
     memory: int | None = None,
+    against: str | os.PathLike[str] | None = None,
+    update_index: bool = False,
     mode: Mode = "henzinger",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
@@ -259,6 +334,8 @@ def dedup(
         "cap": cap,
         "seed": seed,
         "memory": memory,
+        "against": None if against is None else os.fspath(against),
+        "update_index": update_index,
         "reading": _reading(mode, text_field, id_field, url_field, success, threads),
     }
     callback = _progress_lines() if progress is True else (progress or None)

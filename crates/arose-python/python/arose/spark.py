@@ -35,7 +35,8 @@ CHUNKS = (
 ROWS = {
     "documents": (
         "doc long, id string, url string, source string, position string, digest string, "
-        "n_tokens long, cluster long, kept boolean, kept_doc long, rule string, similarity double"
+        "n_tokens long, cluster long, kept boolean, kept_doc long, rule string, similarity double, "
+        "known_as string"
     ),
     "pairs": (
         "a long, b long, id_a string, id_b string, jaccard double, b_sim long, c_sim long, "
@@ -373,6 +374,7 @@ def _counts(engine: SparkEngine) -> dict[str, int]:
         "kept": kept,
         "dropped_exact": exact,
         "dropped_near": sum(by_rule.values()),
+        "dropped_known": 0,
         "pairs": pairs.count(),
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Settings {
     pub(super) policy: Option<String>,
     pub(super) threshold: Option<Threshold>,
     pub(super) w: Option<u64>,
+    /// Whether the run dropped what an index holds.
+    pub(super) is_against_index: bool,
 }
 
 impl Settings {
@@ -47,6 +49,7 @@ impl Settings {
             // Other policies have no such threshold, or one that means nothing here.
             threshold: threshold.and_then(|value| Threshold::new(value).ok()),
             w: setting("w").and_then(|value| value.as_u64()),
+            is_against_index: setting("against").is_some(),
         })
     }
 }

@@ -1,0 +1,25 @@
+//! Documents out of a generator: sketches without texts.
+
+use std::num::NonZeroU32;
+
+use arose::digest::Digest;
+use arose::mix::SplitMix;
+use arose_dedup::index::{SiteTag, Sketch};
+
+/// The document of a number: six random features and a random simhash, like those of unrelated
+/// texts, on one of 46 sites a thousand documents.
+pub(crate) fn sketch(number: u64) -> Sketch {
+    let mut random = SplitMix::new(number.wrapping_mul(0x9E6D_62D0_6F6A_9A9B));
+    let digest = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+    Sketch {
+        digest: Digest(digest),
+        site: NonZeroU32::new(random.below(1 << 20) as u32 + 1).map(SiteTag),
+        is_short: false,
+        words: (0..12).map(|_| random.next_u64()).collect(),
+    }
+}
+
+/// Its name, eight digits.
+pub(crate) fn name(number: u64) -> String {
+    format!("{number:08}")
+}

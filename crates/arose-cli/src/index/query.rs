@@ -1,0 +1,127 @@
+//! `arose index query`: which documents of an index are duplicates of these?
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use arose::rule::{Evidence, Rule, SiteRelation};
+use arose_dedup::index::{Match, Reader, Sketch, Sketcher};
+use serde_json::{Value, json};
+
+use super::{Work, sketches, warn};
+use crate::corpus::Reading;
+use crate::input::{self, Limit};
+use crate::output::{printable, write_json};
+use crate::read::Outcome;
+
+/// Tells which documents of an index are duplicates of these.
+///
+/// Without an input, standard input is one plain text. Prints, under the name of each document
+/// that has matches, a line for each: how alike in the score that the rule looks at, the rule, the
+/// name, and the scores.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose index query seen page.html
+  arose index query --json seen 'crawl/*.warc.gz'
+  echo 'a rose is a rose is a rose' | arose index query seen
+
+Exit code 0 means a match was found, 1 none, 2 an error.")]
+pub(super) struct Options {
+    /// The index.
+    folder: PathBuf,
+    /// Files, folders, patterns; `-` is standard input.
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Prints a JSON object for each document asked about.
+    #[arg(long)]
+    json: bool,
+    /// The host that a text from standard input came from.
+    #[arg(long, value_name = "HOST", conflicts_with = "inputs")]
+    host: Option<String>,
+    #[command(flatten)]
+    limit: Limit,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Answers questions.
+pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    input::check_standard_input_once(&options.inputs)?;
+    let reader = Reader::open(&options.folder)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut outcome = Outcome::NothingFound;
+    let mut answer = |name: &str, sketch: &Sketch| -> anyhow::Result<()> {
+        let found = reader.query(sketch)?;
+        if !found.is_empty() {
+            outcome = Outcome::Found;
+        }
+        let written = match options.json {
+            true => write_json(&mut out, &as_json(name, &found)),
+            false => write_matches(&mut out, name, &found),
+        };
+        written.context("cannot write the result")
+    };
+    if options.inputs.is_empty() {
+        let input::Text { text, warning } = input::read(Path::new("-"), options.limit)?;
+        if let Some(warning) = warning {
+            eprintln!("arose: {warning}");
+        }
+        let sketch = Sketcher::new(reader.settings()).sketch(&text, options.host.as_deref());
+        answer("standard input", &sketch)?;
+    } else {
+        for work in sketches(&options.inputs, &options.reading, reader.settings())? {
+            match work {
+                Work::Document(name, sketch) => answer(&name, &sketch)?,
+                Work::Skipped(item) => warn(&item),
+            }
+        }
+    }
+    out.flush().context("cannot write the result")?;
+    Ok(outcome)
+}
+
+fn write_matches(out: &mut impl Write, name: &str, found: &[Match]) -> io::Result<()> {
+    if !found.is_empty() {
+        writeln!(out, "{}", printable(name))?;
+    }
+    for found in found {
+        let (similarity, rule) = (found.similarity, found.rule);
+        let name = printable(&found.name);
+        let scores = scores(&found.evidence, rule);
+        writeln!(out, "  {similarity:.4}  {rule:<10}  {name}{scores}")?;
+    }
+    Ok(())
+}
+
+/// The scores behind a match, where they say more than its similarity.
+fn scores(evidence: &Evidence, rule: Rule) -> String {
+    match (rule, evidence.jaccard) {
+        (Rule::Exact, _) | (_, Some(_)) => String::new(),
+        _ => format!(
+            "  ({} of 6 features, {} of 384 bits)",
+            evidence.b_sim, evidence.c_sim
+        ),
+    }
+}
+
+fn as_json(name: &str, found: &[Match]) -> Value {
+    let matches = found.iter().map(|found| {
+        let evidence = &found.evidence;
+        json!({
+            "name": found.name,
+            "rule": found.rule.as_str(),
+            "similarity": found.similarity,
+            "b_sim": evidence.b_sim,
+            "c_sim": evidence.c_sim,
+            "jaccard_estimate": evidence.jaccard,
+            "same_content": evidence.same_content,
+            "same_site": match evidence.site {
+                SiteRelation::Same => Some(true),
+                SiteRelation::Different => Some(false),
+                SiteRelation::Unknown => None,
+            },
+            "short": evidence.either_short,
+        })
+    });
+    json!({ "name": name, "matches": matches.collect::<Vec<_>>() })
+}

@@ -1,0 +1,209 @@
+//! An index that is asked, damaged, foreign, newer or not there. `golden/index.md` has a session.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const RAVEN: &str = "Once upon a midnight dreary, while I pondered, weak and weary, over many a \
+    quaint and curious volume of forgotten lore, while I nodded, nearly napping, suddenly there \
+    came a tapping, as of some one gently rapping, rapping at my chamber door.";
+
+fn arose(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Runs a command and compares exit code, standard output and standard error.
+#[track_caller]
+fn check(folder: &Path, arguments: &[&str], input: &str, expected: (i32, &str, &str)) {
+    let output = arose(folder, arguments, input);
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let code = output.status.code().unwrap();
+    assert_eq!((code, &*out, &*err), expected, "{arguments:?}");
+}
+
+/// Two texts and a copy of the first in capitals, as JSON lines.
+fn corpus(folder: &Path) {
+    let other = RAVEN.replace("tapping", "knocking at the garden gate");
+    let mut lines = String::new();
+    for (url, text) in [
+        ("https://example.org/raven", RAVEN.to_owned()),
+        ("https://example.com/other", other),
+        ("https://example.net/copy", RAVEN.to_uppercase()),
+    ] {
+        lines += &serde_json::json!({ "url": url, "text": text }).to_string();
+        lines += "\n";
+    }
+    fs::write(folder.join("corpus.jsonl"), lines).unwrap();
+}
+
+#[test]
+fn matches_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    corpus(folder.path());
+    arose(
+        folder.path(),
+        &["index", "create", "--policy", "exact", "seen"],
+        "",
+    );
+    arose(folder.path(), &["index", "add", "seen", "corpus.jsonl"], "");
+    let output = arose(
+        folder.path(),
+        &["index", "query", "--json", "seen", "corpus.jsonl"],
+        "",
+    );
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(answers.len(), 3);
+    assert_eq!(answers[0]["name"], "https://example.org/raven");
+    assert_eq!(answers[0]["matches"].as_array().unwrap().len(), 2);
+    assert_eq!(answers[1]["matches"].as_array().unwrap().len(), 1);
+    assert_eq!(answers[2]["matches"][0]["rule"], "exact");
+    let stats = arose(folder.path(), &["index", "stats", "--json", "seen"], "").stdout;
+    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    assert_eq!(
+        (&stats["policy"], &stats["documents"]),
+        (&"exact".into(), &3.into())
+    );
+}
+
+/// An index of the corpus, compacted so that every kind of file is there.
+fn filled() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    corpus(folder.path());
+    for arguments in [
+        &["create", "seen"][..],
+        &["add", "seen", "corpus.jsonl"],
+        &["remove", "seen", "https://example.net/copy"],
+        &["compact", "seen"],
+        &["remove", "seen", "https://example.com/other"],
+    ] {
+        let output = arose(folder.path(), &[&["index"], arguments].concat(), "");
+        assert!(output.status.success(), "{output:?}");
+    }
+    folder
+}
+
+#[test]
+fn a_text_on_standard_input_is_found() {
+    let folder = filled();
+    let query = ["index", "query", "seen"];
+    let found = "standard input\n  1.0000  exact       https://example.org/raven\n";
+    check(folder.path(), &query, RAVEN, (0, found, ""));
+    check(folder.path(), &query, "something else", (1, "", ""));
+    check(folder.path(), &query, "", (1, "", ""));
+}
+
+#[test]
+fn nothing_to_add() {
+    let folder = filled();
+    fs::write(folder.path().join("empty.jsonl"), "").unwrap();
+    let add = ["index", "add", "seen", "empty.jsonl"];
+    check(folder.path(), &add, "", (1, "", "0 added\n"));
+    let twice = ["index", "add", "seen", "-", "-"];
+    let refused = "arose: standard input can be read only once\n";
+    check(folder.path(), &twice, "", (2, "", refused));
+}
+
+/// A bit flipped anywhere in any file is found by `verify`, which names the file.
+#[test]
+fn a_flipped_bit_is_named() {
+    let folder = filled();
+    let seen = folder.path().join("seen");
+    let mut n_files = 0;
+    for entry in fs::read_dir(&seen).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        for place in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
+            let mut damaged = bytes.clone();
+            let Some(byte) = damaged.get_mut(place) else {
+                continue;
+            };
+            *byte ^= 16;
+            fs::write(&path, &damaged).unwrap();
+            let output = arose(folder.path(), &["index", "verify", "seen"], "");
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{name}, {place}: {message}");
+            assert!(message.contains(&format!("`seen/{name}`")), "{message}");
+        }
+        n_files += u32::from(!bytes.is_empty());
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(n_files, 4, "manifest, log, records, run");
+    let sound = (0, "", "4 files, 2 records and 40 entries are sound\n");
+    check(folder.path(), &["index", "verify", "seen"], "", sound);
+}
+
+/// The preamble of a file: magic, content, version, check.
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let folder = filled();
+    let path = folder.path().join("seen/manifest");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[10] = 99;
+    let check_of = arose::digest::digest64(&bytes[..12]) as u32;
+    bytes[12..16].copy_from_slice(&check_of.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let newer = "arose: `seen/manifest` has format 99, newer than 1; use a later arose\n";
+    for arguments in [
+        &["index", "stats", "seen"][..],
+        &["index", "add", "seen", "corpus.jsonl"],
+        &[
+            "dedup",
+            "corpus.jsonl",
+            "-o",
+            "out",
+            "--json",
+            "--against",
+            "seen",
+        ],
+    ] {
+        check(folder.path(), arguments, "", (2, "", newer));
+    }
+}
+
+#[test]
+fn what_is_no_index_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = "arose: no index in `nowhere`; `arose index create` makes one\n";
+    check(
+        folder.path(),
+        &["index", "query", "nowhere"],
+        "text",
+        (2, "", missing),
+    );
+    arose(folder.path(), &["index", "create", "seen"], "");
+    fs::write(
+        folder.path().join("seen/manifest"),
+        "something else altogether",
+    )
+    .unwrap();
+    let foreign = "arose: `seen/manifest` is not a file of an arose index\n";
+    check(
+        folder.path(),
+        &["index", "stats", "seen"],
+        "",
+        (2, "", foreign),
+    );
+    let samples = ["index", "create", "--samples", "10", "x"];
+    let refused = "arose: --samples and --agree are for the policy full only\n";
+    check(folder.path(), &samples, "", (2, "", refused));
+}

@@ -1,0 +1,572 @@
+//! The online index: have I seen this document, or one much like it, before?
+//!
+//! *Question.* Documents come one at a time, tomorrow's after today's, and for each the answer is
+//! wanted now: which of the millions held so far are duplicates of it, by which rule, and how
+//! alike? The answer must survive the process, and the memory must be bounded.
+//!
+//! *Idea.* Comparing with all sketches is exact and hopeless. Any two documents that meet the rule
+//! have a *key* in common: a feature or a pair of them, a piece of the simhash, the digest (see
+//! [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty keys of the query, and judge
+//! the few rows found on their stored sketches. That is the lecture's B-tree of sketch values, made
+//! from sorted immutable runs, since a B-tree would write a page for each of twenty keys of each
+//! document. What came last stands in memory and in a log; when it is too much it becomes a run;
+//! runs of a size are merged by a thread of their own.
+//!
+//! *Papers.* Broder 1997, Fetterly, Manasse & Najork 2003 and Henzinger 2006 for the keys; O'Neil,
+//! Cheng, Gawlick & O'Neil 1996 for the merging of runs; Bender et al. 2012 for the filters.
+//!
+//! *Parameters.* [`Settings`] when it is made, [`Options`] when it is opened.
+//!
+//! *Cost.* With the default settings 124 bytes a record, its name, and 4.1 bytes for each of twenty
+//! entries: about 215 bytes a document on the disk, 20 in memory. `bench/records` has what was
+//! measured. *Error.* None of its own: the answer is that of judging every document
+//! ([`Index::scan`]), hence exactly the rule's.
+//!
+//! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
+//! document whose insertion returned survives the end of the process, however sudden; after
+//! [`Index::commit`] also that of the machine. It is there wholly or not at all.
+//!
+//! *Not for* a corpus that is complete: the batch job finds all its pairs at once, and faster.
+//!
+//! ```
+//! use arose_dedup::index::{Index, Seen, Settings, Sketcher};
+//! let folder = tempfile::tempdir().unwrap();
+//! let index = Index::create(folder.path(), Settings::default())?;
+//! let sketcher = Sketcher::new(index.settings());
+//! let page = "Once upon a midnight dreary, while I pondered, weak and weary, over many a quaint";
+//! let seen = index.query_or_insert("the raven", &sketcher.sketch(page, None))?;
+//! assert_eq!(seen, Seen::New);
+//! let found = index.query(&sketcher.sketch(&page.to_uppercase(), None))?;
+//! assert_eq!(found[0].name, "the raven");
+//! assert_eq!(found[0].rule.as_str(), "exact");
+//! # Ok::<(), arose_dedup::index::Error>(())
+//! ```
+
+mod bits;
+mod clusters;
+mod compact;
+mod dead;
+mod error;
+mod file;
+mod folder;
+mod keys;
+mod log;
+mod manifest;
+mod merge;
+mod merger;
+mod order;
+mod pending;
+mod reader;
+mod recent;
+mod records;
+mod run;
+mod settings;
+mod sketch;
+mod state;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::JoinHandle;
+
+pub use clusters::Clusters;
+pub use error::Error;
+pub(crate) use pending::Pending;
+pub use reader::Reader;
+pub use records::MAX_NAME;
+pub use settings::{FeatureKeys, Kind, Settings};
+pub use sketch::{SiteTag, Sketch, Sketcher};
+pub use state::{Match, Stats};
+pub use verify::{Verified, verify};
+
+use file::{Allowance, Content};
+use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
+use log::{Frame, Log};
+use manifest::{Manifest, Part};
+use merger::Merger;
+use state::{State, check_sketch};
+
+/// How an index is run; not part of it, and free to change from one time to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Documents in memory before they become a run. More take more memory, about 600 bytes each,
+    /// and a longer time to open, and make for fewer and larger runs. Default 100,000.
+    pub recent_docs: NonZeroU32,
+    /// Bytes of files that are held in memory, besides the filters, to answer without reading.
+    /// Default 128 MiB, which is all of half a million documents.
+    pub cache_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let recent_docs = NonZeroU32::new(100_000).expect("not zero");
+        let cache_bytes = 128 << 20;
+        Self {
+            recent_docs,
+            cache_bytes,
+        }
+    }
+}
+
+/// What [`Index::query_or_insert`] found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// Duplicates, in the order in which they came. The document was not inserted.
+    Known(Vec<Match>),
+    /// None. The document was inserted.
+    New,
+}
+
+/// An index open for writing and reading.
+///
+/// All methods take `&self`: share it between threads. Writers wait for each other; readers wait
+/// only for the instant in which a document appears.
+#[derive(Debug)]
+pub struct Index {
+    shared: Arc<Shared>,
+    merging: Option<JoinHandle<()>>,
+}
+
+/// What the index and its merging thread share. Locks are taken in the order of the fields.
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    settings: Settings,
+    options: Options,
+    /// Held while anything changes.
+    writer: Mutex<Writer>,
+    /// What the manifest in the folder says. Held while files appear and disappear.
+    manifest: Mutex<Manifest>,
+    /// What queries look at. Held for writing only while memory changes.
+    state: RwLock<State>,
+    /// How far which log is known to be on the disk.
+    synced: Mutex<(u64, u64)>,
+    merger: Merger,
+}
+
+#[derive(Debug)]
+struct Writer {
+    log: Log,
+    /// Rows known to be gone by the file that the manifest names.
+    n_dead_written: u64,
+    keys: Vec<u64>,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+/// Documents of [`Index::insert_all`] that are written to the log at once.
+const GROUP: usize = 1024;
+
+impl Index {
+    /// Makes an empty index in a folder that is empty or does not exist.
+    ///
+    /// # Errors
+    ///
+    /// When the folder holds something, cannot be written, or the settings cannot be used.
+    pub fn create(folder: &Path, settings: Settings) -> Result<Self, Error> {
+        settings.check()?;
+        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        let lock = take_lock(folder)?;
+        check_unused(folder)?;
+        let mut manifest = Manifest::new(settings);
+        manifest.log = manifest.take_number();
+        Log::create(&Content::Log.path(folder, manifest.log), manifest.log)?;
+        manifest.write(folder)?;
+        drop(lock);
+        Self::open(folder)
+    }
+
+    /// Opens an index to write to it.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, another writer has it open, or a file is damaged or not known here.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        Self::open_with(folder, Options::default())
+    }
+
+    /// Opens an index to write to it, with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::open`].
+    pub fn open_with(folder: &Path, options: Options) -> Result<Self, Error> {
+        // Before the lock, which would make a file in a folder that is no index.
+        Manifest::read(folder)?;
+        let lock = take_lock(folder)?;
+        let manifest = Manifest::read(folder)?;
+        remove_leftovers(folder, &manifest)?;
+        let (state, log_bytes) =
+            State::open(folder, &manifest, Allowance::new(options.cache_bytes))?;
+        let log_path = Content::Log.path(folder, manifest.log);
+        let n_dead_written = match manifest.dead {
+            Some(part) => {
+                dead::Dead::read(&Content::Dead.path(folder, part.number), part.check)?.len()
+            }
+            None => 0,
+        };
+        let writer = Writer {
+            log: Log::open(&log_path, manifest.log, log_bytes)?,
+            n_dead_written,
+            keys: Vec::new(),
+            _lock: lock,
+        };
+        let shared = Arc::new(Shared {
+            folder: folder.to_owned(),
+            settings: manifest.settings,
+            options,
+            writer: Mutex::new(writer),
+            synced: Mutex::new((manifest.log, 0)),
+            manifest: Mutex::new(manifest),
+            state: RwLock::new(state),
+            merger: Merger::default(),
+        });
+        let merging = merger::start(Arc::clone(&shared))?;
+        Ok(Self {
+            shared,
+            merging: Some(merging),
+        })
+    }
+
+    /// What was chosen when the index was made.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Adds a document under a name of its own.
+    ///
+    /// # Errors
+    ///
+    /// When the name is in the index, the sketch is of another kind, or the disk refuses. Then
+    /// nothing has changed.
+    pub fn insert(&self, name: &str, sketch: &Sketch) -> Result<(), Error> {
+        self.shared.insert_group(&[(name, sketch)])
+    }
+
+    /// Adds documents in order, faster than one at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::insert`]. Documents go in groups of 1,024; of the group in which the error
+    /// occurred none was inserted, and those of earlier groups stay.
+    pub fn insert_all(&self, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
+        let mut groups = documents.chunks(GROUP);
+        groups.try_for_each(|group| self.shared.insert_group(group))
+    }
+
+    /// All documents that meet the rule with a sketch, in the order in which they came.
+    ///
+    /// # Errors
+    ///
+    /// When the sketch is of another kind, or a file cannot be read or is damaged.
+    pub fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
+        self.shared.check_sketch(sketch)?;
+        self.shared.read()?.query(sketch)
+    }
+
+    /// The answer of [`Index::query`] by judging every document: the oracle, and slow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::query`].
+    pub fn scan(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
+        self.shared.check_sketch(sketch)?;
+        self.shared.read()?.scan(sketch)
+    }
+
+    /// Inserts a document unless it is a duplicate of one that is there: the crawler's call.
+    ///
+    /// No other writer comes between question and insertion, so of two duplicates that arrive at
+    /// the same time one is new.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::insert`], the name counting only if there is no duplicate.
+    pub fn query_or_insert(&self, name: &str, sketch: &Sketch) -> Result<Seen, Error> {
+        self.shared.check_sketch(sketch)?;
+        let mut writer = self.shared.write_log()?;
+        let found = self.shared.read()?.query(sketch)?;
+        if !found.is_empty() {
+            return Ok(Seen::Known(found));
+        }
+        self.shared.insert_locked(&mut writer, &[(name, sketch)])?;
+        Ok(Seen::New)
+    }
+
+    /// Removes a document; whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or the disk refuses. Then nothing has changed.
+    pub fn remove(&self, name: &str) -> Result<bool, Error> {
+        let mut writer = self.shared.write_log()?;
+        let Some(row) = self.shared.read()?.row_of(name)? else {
+            return Ok(false);
+        };
+        let mut frame = Frame::new();
+        frame.remove(row);
+        writer.log.append(&frame)?;
+        self.shared.change()?.dead.insert(row);
+        Ok(true)
+    }
+
+    /// Sets the sketch of a document, whether it was there or not, which is returned. Readers see
+    /// the old one or the new one, never both or neither.
+    ///
+    /// # Errors
+    ///
+    /// When the sketch is of another kind, a file cannot be read, or the disk refuses. Then nothing
+    /// has changed.
+    pub fn replace(&self, name: &str, sketch: &Sketch) -> Result<bool, Error> {
+        self.shared.check_document(name, sketch)?;
+        let mut writer = self.shared.write_log()?;
+        self.shared.make_room(&mut writer)?;
+        let former = self.shared.read()?.row_of(name)?;
+        let mut frame = Frame::new();
+        former.iter().for_each(|&row| frame.remove(row));
+        frame.insert(name, sketch);
+        writer.log.append(&frame)?;
+        let mut state = self.shared.change()?;
+        former.iter().for_each(|&row| state.dead.insert(row));
+        state.insert(name, sketch, &mut writer.keys);
+        Ok(former.is_some())
+    }
+
+    /// The sketch of a document, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or is damaged.
+    pub fn sketch(&self, name: &str) -> Result<Option<Sketch>, Error> {
+        let state = self.shared.read()?;
+        let row = state.row_of(name)?;
+        row.map(|row| state.sketch(row)).transpose()
+    }
+
+    /// Compares two sketches of this index's kind as [`Index::query`] does.
+    ///
+    /// # Errors
+    ///
+    /// When a sketch is of another kind.
+    pub fn compare(
+        &self,
+        a: &Sketch,
+        b: &Sketch,
+    ) -> Result<(Option<arose::rule::Rule>, f64), Error> {
+        self.shared
+            .check_sketch(a)
+            .and(self.shared.check_sketch(b))?;
+        let plan = &self.shared.read()?.plan;
+        let evidence = plan.evidence(a, b);
+        Ok((plan.decide(&evidence), plan.similarity(&evidence)))
+    }
+
+    /// Waits until everything acknowledged so far is on the disk and survives a power cut. Calls at
+    /// the same time share one wait.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub fn commit(&self) -> Result<(), Error> {
+        let (file, path, number, n_bytes) = {
+            let writer = self.shared.write_log()?;
+            let log = &writer.log;
+            (
+                Arc::clone(&log.file),
+                log.path.clone(),
+                log.number,
+                log.n_bytes,
+            )
+        };
+        let mut synced = lock(&self.shared.synced)?;
+        if *synced < (number, n_bytes) {
+            file.sync_data().map_err(Error::io("write", &path))?;
+            *synced = (number, n_bytes);
+        }
+        Ok(())
+    }
+
+    /// What the index holds, and what it takes.
+    ///
+    /// # Errors
+    ///
+    /// When the index is [broken](Error::Broken).
+    pub fn stats(&self) -> Result<Stats, Error> {
+        Ok(self.shared.read()?.stats())
+    }
+
+    /// Gives back the space of removed documents and merges all runs into one. Readers go on,
+    /// writers wait.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or written. The index is then as it was.
+    pub fn compact(&self) -> Result<(), Error> {
+        let mut writer = self.shared.write_log()?;
+        self.shared.flush(&mut writer)?;
+        compact::compact(&self.shared, &mut writer)
+    }
+
+    /// Reads every file and checks that records, entries and checksums agree.
+    ///
+    /// # Errors
+    ///
+    /// The first thing found wrong.
+    pub fn verify(&self) -> Result<Verified, Error> {
+        // No file may go while it is looked at.
+        let _manifest = self.shared.manifest()?;
+        verify(&self.shared.folder)
+    }
+
+    /// Waits until no merging is due; queries are then fastest.
+    ///
+    /// # Errors
+    ///
+    /// When merging failed. It is tried again when the next run is written.
+    pub fn wait_for_merging(&self) -> Result<(), Error> {
+        self.shared.merger.wait_until_idle()
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.shared.merger.stop();
+        if let Some(merging) = self.merging.take() {
+            // A panic there has been reported on standard error; it changed nothing here.
+            let _ = merging.join();
+        }
+    }
+}
+
+impl Shared {
+    fn insert_group(&self, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
+        let mut writer = self.write_log()?;
+        self.insert_locked(&mut writer, documents)
+    }
+
+    fn insert_locked(
+        &self,
+        writer: &mut Writer,
+        documents: &[(&str, &Sketch)],
+    ) -> Result<(), Error> {
+        self.make_room(writer)?;
+        let mut frame = Frame::new();
+        for &(name, sketch) in documents {
+            self.check_document(name, sketch)?;
+            frame.insert(name, sketch);
+        }
+        if let Some(name) = self.read()?.find_taken_name(documents)? {
+            return Err(Error::Exists { name });
+        }
+        writer.log.append(&frame)?;
+        for &(name, sketch) in documents {
+            self.change()?.insert(name, sketch, &mut writer.keys);
+        }
+        Ok(())
+    }
+
+    /// Makes a run of the recent documents if they are too many.
+    fn make_room(&self, writer: &mut Writer) -> Result<(), Error> {
+        let state = self.read()?;
+        let recent = &state.recent;
+        let is_full = recent.n_rows() >= self.options.recent_docs.get() as usize;
+        let has_room = recent.block.has_room_for(GROUP);
+        let has_rows = recent.next_row() < u32::MAX - GROUP as u32;
+        drop(state);
+        if !has_rows {
+            return Err(Error::Full);
+        }
+        if is_full || !has_room {
+            self.flush(writer)?;
+            self.merger.wake();
+            self.merger.wait_for_room(|| Ok(self.read()?.runs.len()))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the recent documents as records and a run, and starts a new log.
+    fn flush(&self, writer: &mut Writer) -> Result<(), Error> {
+        let mut manifest = self.manifest()?;
+        let mut next = manifest.clone();
+        let mut fresh = Fresh::new(&self.folder);
+        let state = self.read()?;
+        let part = match state.recent.n_rows() {
+            0 => None,
+            _ => Some(
+                state
+                    .recent
+                    .write(&mut next, &mut fresh, &state.allowance)?,
+            ),
+        };
+        let n_dead = state.dead.len();
+        let old_dead = next.dead;
+        if n_dead != writer.n_dead_written {
+            let number = next.take_number();
+            let path = fresh.path(Content::Dead, number);
+            let check = state.dead.write(&path)?;
+            next.dead = Some(Part { number, check });
+        }
+        if next == *manifest {
+            return Ok(());
+        }
+        let next_recent = state.recent.next();
+        drop(state);
+        next.log = next.take_number();
+        let log = Log::create(&fresh.path(Content::Log, next.log), next.log)?;
+        next.write(&self.folder)?;
+        fresh.keep(&next);
+        let mut state = self.change()?;
+        if let Some((records, run)) = part {
+            state.records.push(Arc::new(records));
+            state.runs.push(Arc::new(run));
+            state.recent = next_recent;
+        }
+        drop(state);
+        let old_log = std::mem::replace(&mut writer.log, log);
+        writer.n_dead_written = n_dead;
+        if let Some(part) = old_dead.filter(|part| next.dead != Some(*part)) {
+            discard(&Content::Dead.path(&self.folder, part.number));
+        }
+        *manifest = next;
+        discard(&old_log.path);
+        Ok(())
+    }
+
+    fn check_document(&self, name: &str, sketch: &Sketch) -> Result<(), Error> {
+        if name.len() > MAX_NAME {
+            let expected = "at most 65535 bytes";
+            return Err(Error::parameter("length of a name", name.len(), expected));
+        }
+        self.check_sketch(sketch)
+    }
+
+    fn check_sketch(&self, sketch: &Sketch) -> Result<(), Error> {
+        check_sketch(sketch, &self.settings)
+    }
+
+    fn write_log(&self) -> Result<MutexGuard<'_, Writer>, Error> {
+        lock(&self.writer)
+    }
+
+    fn manifest(&self) -> Result<MutexGuard<'_, Manifest>, Error> {
+        lock(&self.manifest)
+    }
+
+    fn read(&self) -> Result<RwLockReadGuard<'_, State>, Error> {
+        self.state.read().map_err(|_| Error::Broken)
+    }
+
+    fn change(&self) -> Result<RwLockWriteGuard<'_, State>, Error> {
+        self.state.write().map_err(|_| Error::Broken)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Error> {
+    mutex.lock().map_err(|_| Error::Broken)
+}

@@ -1,0 +1,114 @@
+//! The folder of an index: who may write to it, and which of its files count.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::file::Content;
+use super::manifest::Manifest;
+
+/// Files that are written but not yet part of the index: removed unless [kept](Fresh::keep).
+#[derive(Debug)]
+pub(super) struct Fresh<'a> {
+    folder: &'a Path,
+    files: Vec<(Content, u64)>,
+}
+
+impl<'a> Fresh<'a> {
+    pub(super) fn new(folder: &'a Path) -> Self {
+        let files = Vec::new();
+        Self { folder, files }
+    }
+
+    /// The path of a file that will be written.
+    pub(super) fn path(&mut self, content: Content, number: u64) -> PathBuf {
+        self.files.push((content, number));
+        content.path(self.folder, number)
+    }
+
+    /// Keeps the files that the manifest now names.
+    pub(super) fn keep(mut self, manifest: &Manifest) {
+        self.files
+            .retain(|&(content, number)| !manifest.names(content, number));
+    }
+}
+
+impl Drop for Fresh<'_> {
+    fn drop(&mut self) {
+        for &(content, number) in &self.files {
+            let path = content.path(self.folder, number);
+            discard(&path);
+            discard(&path.with_extension("part"));
+        }
+    }
+}
+
+/// Locks a folder for one writer.
+pub(super) fn take_lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK);
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(Error::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked {
+            path: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
+    }
+}
+
+pub(super) const LOCK: &str = "lock";
+
+/// Refuses a folder that holds anything but what an interrupted `Index::create` leaves.
+pub(super) fn check_unused(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let name = entry.map_err(Error::io("read", folder))?.file_name();
+        let name = name.to_string_lossy();
+        if name != LOCK && name != "manifest.part" && name != "log-000001" {
+            return Err(Error::NotEmpty {
+                path: folder.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Removes files of ours that the manifest does not name: a writer died while it wrote them.
+pub(super) fn remove_leftovers(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let entry = entry.map_err(Error::io("read", folder))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let stem = name.strip_suffix(".part");
+        let is_ours = |name: &str| name == "manifest" || Content::of_name(name).is_some();
+        let is_left = match stem {
+            Some(stem) => is_ours(stem),
+            None => Content::of_name(&name)
+                .is_some_and(|(content, number)| !manifest.names(content, number)),
+        };
+        if is_left {
+            discard(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file that no longer counts; one that stays is removed at the next opening.
+pub(super) fn discard(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+/// Tries again when a file went away because a writer of another process replaced it.
+pub(super) fn retry<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    let mut n_left = 20;
+    loop {
+        match open() {
+            Err(Error::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound && n_left > 0 =>
+            {
+                n_left -= 1;
+            }
+            result => return result,
+        }
+    }
+}

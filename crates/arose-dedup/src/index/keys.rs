@@ -1,0 +1,166 @@
+//! Under which keys a document is found, and how a found one is judged.
+//!
+//! A key is a table number and a value, hashed together to 64 bits, of which the index keeps the
+//! first [`PREFIX_BITS`]. Which tables there are follows from the [`Settings`]: enough that any
+//! two documents that meet the rule have a key in common. Keys that agree by chance cost a read and
+//! change no answer, since every candidate is judged on its stored sketch.
+
+use arose::digest::digest64;
+use arose::feature::{agreement, mega_shingles};
+use arose::mix::mix;
+use arose::rule::{Criterion, Evidence, Policy, Rule, ShortPolicy, SiteRelation, decide};
+use arose::simhash::pieces::Pieces;
+use arose::simhash::{Fingerprint, Fingerprint384};
+use arose::slot_index::n_probes;
+
+use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
+use super::sketch::Sketch;
+
+/// Bits of a hash that an index keeps. Of `n` entries a stranger meets `n / 2^34` by chance: .023
+/// for 20 million documents of 20 keys.
+pub(super) const PREFIX_BITS: u32 = 34;
+
+/// Makes keys and judges candidates.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) settings: Settings,
+    policy: Policy,
+    features: Option<(usize, FeatureKeys)>,
+    pieces: Option<Pieces<6>>,
+    /// One salt per table, so that equal values of different tables are different keys.
+    salts: Vec<u64>,
+}
+
+/// Tables that every index has.
+const NAMES: usize = 0;
+const DIGESTS: usize = 1;
+const FIRST_OF_SKETCH: usize = 2;
+
+impl Plan {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + settings.n_words().max(64);
+        Self {
+            settings: *settings,
+            policy: settings.policy(),
+            features: settings.min_features(),
+            pieces: settings.n_pieces().map(|n| {
+                Pieces::new(n).expect("the number of pieces follows from checked settings")
+            }),
+            salts: (1..=n_tables as u64).map(mix).collect(),
+        }
+    }
+
+    /// The key under which a name is found.
+    pub(super) fn name_key(&self, name: &str) -> u64 {
+        self.key(NAMES, digest64(name.as_bytes()))
+    }
+
+    /// Replaces `keys` by all under which a document is found.
+    pub(super) fn document_keys(&self, name: &str, sketch: &Sketch, keys: &mut Vec<u64>) {
+        self.sketch_keys(sketch, keys);
+        keys.push(self.name_key(name));
+    }
+
+    /// Replaces `keys` by all under which a sketch is found.
+    pub(super) fn sketch_keys(&self, sketch: &Sketch, keys: &mut Vec<u64>) {
+        keys.clear();
+        let digest = sketch.digest.0;
+        keys.push(self.key(DIGESTS, (digest ^ (digest >> 64)) as u64));
+        let is_exact_only = sketch.is_short && self.settings.short == ShortPolicy::ExactOnly;
+        if sketch.words.is_empty() || is_exact_only {
+            return;
+        }
+        match self.settings.kind {
+            Kind::Exact => {}
+            Kind::Compact { .. } => self.compact_keys(&sketch.words, keys),
+            Kind::Full {
+                n_samples,
+                min_agreeing,
+            } => {
+                // Any so many slots contain an agreement, hence the first ones do, and the others
+                // need no table.
+                let n = n_probes(n_samples.get().into(), min_agreeing.get().into());
+                self.slot_keys(&sketch.words[..n], FIRST_OF_SKETCH, keys);
+            }
+        }
+    }
+
+    fn compact_keys(&self, words: &[u64], keys: &mut Vec<u64>) {
+        let (features, simhash) = words.split_at(N_FEATURES);
+        let mut table = FIRST_OF_SKETCH;
+        match self.features {
+            Some((r, FeatureKeys::Tables)) => {
+                self.slot_keys(&features[..n_probes(N_FEATURES, r)], table, keys);
+            }
+            Some((r, FeatureKeys::Mega)) => {
+                let mega = mega_shingles(features, r).expect("r is 1 to 6, checked in settings");
+                self.slot_keys(&mega, table, keys);
+            }
+            None => {}
+        }
+        table += 20;
+        if let (Some(pieces), Some(simhash)) = (self.pieces, simhash.first_chunk()) {
+            let simhash = Fingerprint(*simhash);
+            let pieces = pieces.keys(&simhash).zip(table..);
+            keys.extend(pieces.map(|(piece, table)| self.key(table, piece)));
+        }
+    }
+
+    fn slot_keys(&self, values: &[u64], table: usize, keys: &mut Vec<u64>) {
+        let slots = values.iter().zip(table..);
+        keys.extend(slots.map(|(&value, table)| self.key(table, value)));
+    }
+
+    fn key(&self, table: usize, value: u64) -> u64 {
+        mix(value ^ self.salts[table])
+    }
+
+    /// The scores of two sketches of this index.
+    pub(super) fn evidence(&self, a: &Sketch, b: &Sketch) -> Evidence {
+        let both = !a.words.is_empty() && !b.words.is_empty();
+        let mut evidence = Evidence {
+            site: match (a.site, b.site) {
+                (Some(a), Some(b)) if a == b => SiteRelation::Same,
+                (Some(_), Some(_)) => SiteRelation::Different,
+                _ => SiteRelation::Unknown,
+            },
+            b_sim: 0,
+            c_sim: 0,
+            jaccard: None,
+            same_content: a.digest == b.digest,
+            either_short: a.is_short || b.is_short,
+        };
+        match self.settings.kind {
+            Kind::Compact { .. } if both => {
+                let [(left, left_bits), (right, right_bits)] =
+                    [a, b].map(|sketch| sketch.words.split_at(N_FEATURES));
+                evidence.b_sim = agreement(left, right) as u32;
+                let words = left_bits.iter().zip(right_bits);
+                evidence.c_sim = words.map(|(x, y)| (x ^ y).count_zeros()).sum();
+            }
+            Kind::Full { n_samples, .. } if both => {
+                let n_agreeing = agreement(&a.words, &b.words) as f64;
+                evidence.jaccard = Some(n_agreeing / f64::from(n_samples.get()));
+            }
+            _ => {}
+        }
+        evidence
+    }
+
+    /// The rule that makes the two duplicates, if any.
+    pub(super) fn decide(&self, evidence: &Evidence) -> Option<Rule> {
+        decide(&self.policy, evidence)
+    }
+
+    /// One number in `0..=1` for how alike two documents are, to rank those that meet the rule.
+    pub(super) fn similarity(&self, evidence: &Evidence) -> f64 {
+        if evidence.same_content {
+            return 1.0;
+        }
+        match self.policy.criterion {
+            Criterion::Jaccard(_) => evidence.jaccard.unwrap_or(0.0),
+            Criterion::B { .. } => f64::from(evidence.b_sim) / N_FEATURES as f64,
+            _ => f64::from(evidence.c_sim) / f64::from(Fingerprint384::BITS),
+        }
+    }
+}

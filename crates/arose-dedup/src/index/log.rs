@@ -1,0 +1,199 @@
+//! The log: what happened since the last run was written, so that nothing acknowledged is lost.
+//!
+//! Changes are appended in *frames*, each with a checksum of its head and one of its body; a frame
+//! counts wholly or not at all. A process may die while it appends, so the last frame may be cut
+//! short: it was never acknowledged and is dropped. Anything else that does not fit its checksum is
+//! damage.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arose::digest::{Digest, digest64};
+
+use super::Error;
+use super::file::{Content, Fields, PREAMBLE_BYTES, read_open_file, u32_at, u64_at};
+use super::sketch::{SiteTag, Sketch};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Change {
+    Insert(String, Sketch),
+    /// The document in this row is gone.
+    Remove(u32),
+}
+
+/// Bytes before the body of a frame: length, check of the length, check of the body.
+const HEAD_BYTES: usize = 16;
+
+/// The most bytes of a frame's body.
+pub(super) const MAX_FRAME: usize = 1 << 30;
+
+/// A log that can be appended to.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) file: Arc<File>,
+    pub(super) path: PathBuf,
+    pub(super) number: u64,
+    /// Up to the end of the last whole frame.
+    pub(super) n_bytes: u64,
+    is_broken: bool,
+}
+
+impl Log {
+    /// Starts an empty log.
+    pub(super) fn create(path: &Path, number: u64) -> Result<Self, Error> {
+        let mut file = File::create(path).map_err(Error::io("create", path))?;
+        file.write_all(&Content::Log.preamble())
+            .and_then(|()| file.sync_all())
+            .map_err(Error::io("write", path))?;
+        Ok(Self::new(file, path, number, PREAMBLE_BYTES as u64))
+    }
+
+    /// Opens a log to append to it, and drops a frame cut short at its end.
+    pub(super) fn open(path: &Path, number: u64, n_bytes: u64) -> Result<Self, Error> {
+        let file = OpenOptions::new().append(true).open(path);
+        let file = file.map_err(Error::io("open", path))?;
+        file.set_len(n_bytes).map_err(Error::io("write", path))?;
+        Ok(Self::new(file, path, number, n_bytes))
+    }
+
+    fn new(file: File, path: &Path, number: u64, n_bytes: u64) -> Self {
+        Self {
+            file: Arc::new(file),
+            path: path.to_owned(),
+            number,
+            n_bytes,
+            is_broken: false,
+        }
+    }
+
+    /// Appends a frame. When that fails nothing has happened, unless the start of the frame cannot
+    /// be taken back: then the log refuses all further frames.
+    pub(super) fn append(&mut self, frame: &Frame) -> Result<(), Error> {
+        if self.is_broken {
+            return Err(Error::Broken);
+        }
+        let bytes = frame.finish()?;
+        match (&*self.file).write_all(&bytes) {
+            Ok(()) => {
+                self.n_bytes += bytes.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.is_broken = self.file.set_len(self.n_bytes).is_err();
+                Err(Error::io("write", &self.path)(error))
+            }
+        }
+    }
+}
+
+/// Changes that happen together or not at all.
+#[derive(Debug)]
+pub(super) struct Frame {
+    bytes: Vec<u8>,
+}
+
+impl Frame {
+    pub(super) fn new() -> Self {
+        let bytes = vec![0; HEAD_BYTES];
+        Self { bytes }
+    }
+
+    pub(super) fn insert(&mut self, name: &str, sketch: &Sketch) {
+        let bytes = &mut self.bytes;
+        bytes.push(1);
+        bytes.extend((name.len() as u16).to_le_bytes());
+        bytes.extend(name.as_bytes());
+        bytes.extend(sketch.digest.0.to_le_bytes());
+        bytes.extend(sketch.site.map_or(0, |site| site.0.get()).to_le_bytes());
+        bytes.push(sketch.is_short.into());
+        bytes.extend((sketch.words.len() as u16).to_le_bytes());
+        let words = sketch.words.iter();
+        words.for_each(|word| bytes.extend(word.to_le_bytes()));
+    }
+
+    pub(super) fn remove(&mut self, row: u32) {
+        self.bytes.push(2);
+        self.bytes.extend(row.to_le_bytes());
+    }
+
+    fn finish(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = self.bytes.clone();
+        let (head, body) = bytes.split_at_mut(HEAD_BYTES);
+        if body.len() > MAX_FRAME {
+            return Err(Error::parameter("batch", body.len(), "at most a gigabyte"));
+        }
+        head[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        head[8..].copy_from_slice(&digest64(body).to_le_bytes());
+        let check = head_check(head);
+        head[4..8].copy_from_slice(&check.to_le_bytes());
+        Ok(bytes)
+    }
+}
+
+/// The changes in a log, and how long it is up to the last whole frame.
+pub(super) fn replay(
+    path: &Path,
+    mut apply: impl FnMut(Change) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    let bytes = read_open_file(path)?;
+    Content::Log.check_preamble(&bytes, path)?;
+    let mut place = PREAMBLE_BYTES;
+    while let Some(head) = bytes.get(place..place + HEAD_BYTES) {
+        if head_check(head) != u32_at(head, 4) {
+            // After a power cut, space that was given to the file but never written reads as zeros.
+            if bytes[place..].iter().all(|&byte| byte == 0) {
+                break;
+            }
+            return Err(Error::damaged(path, format!("the frame at byte {place}")));
+        }
+        let (start, n) = (place + HEAD_BYTES, u32_at(head, 0) as usize);
+        let Some(body) = bytes.get(start..start + n) else {
+            break;
+        };
+        if digest64(body) != u64_at(head, 8) {
+            return Err(Error::damaged(path, format!("the frame at byte {place}")));
+        }
+        let mut fields = Fields::new(body, path);
+        while !fields.is_empty() {
+            apply(Change::decode(&mut fields, path)?)?;
+        }
+        place = start + n;
+    }
+    Ok(place as u64)
+}
+
+impl Change {
+    fn decode(fields: &mut Fields<'_>, path: &Path) -> Result<Self, Error> {
+        match fields.u8()? {
+            1 => {
+                let n_name = fields.u16()?.into();
+                let name = String::from_utf8(fields.bytes(n_name)?.to_vec());
+                let name = name.map_err(|_| Error::damaged(path, "a name is not text"))?;
+                let digest = u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64;
+                let sketch = Sketch {
+                    digest: Digest(digest),
+                    site: NonZeroU32::new(fields.u32()?).map(SiteTag),
+                    is_short: fields.u8()? != 0,
+                    words: (0..fields.u16()?)
+                        .map(|_| fields.u64())
+                        .collect::<Result<_, _>>()?,
+                };
+                Ok(Self::Insert(name, sketch))
+            }
+            2 => Ok(Self::Remove(fields.u32()?)),
+            _ => Err(Error::damaged(path, "an unknown kind of change")),
+        }
+    }
+}
+
+/// Of the length and of the check of the body.
+fn head_check(head: &[u8]) -> u32 {
+    let mut content = [0; 12];
+    content[..4].copy_from_slice(&head[..4]);
+    content[4..].copy_from_slice(&head[8..16]);
+    digest64(&content) as u32
+}

@@ -1,0 +1,117 @@
+//! The manifest: which files make up an index at this moment.
+//!
+//! It is replaced as a whole, by renaming; what it does not name does not count. So a change of
+//! many files happens in one instant, for readers and for a process that dies.
+
+use std::path::Path;
+
+use super::Error;
+use super::file::{Content, Fields, read_sealed, sync_folder, write_sealed};
+use super::settings::Settings;
+
+/// The files of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Manifest {
+    pub(super) settings: Settings,
+    /// The number that no file has had yet.
+    pub(super) next_number: u64,
+    /// The log of what is in no other file.
+    pub(super) log: u64,
+    /// Rows that are gone, if any are.
+    pub(super) dead: Option<Part>,
+    /// Files of records, in the order of their rows.
+    pub(super) records: Vec<Part>,
+    /// Runs, in the order of their rows.
+    pub(super) runs: Vec<Part>,
+}
+
+/// A sealed file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) number: u64,
+    /// Of its content, so that no other file can take its place.
+    pub(super) check: u64,
+}
+
+impl Manifest {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            next_number: 1,
+            log: 0,
+            dead: None,
+            records: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// A number for a new file.
+    pub(super) fn take_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number - 1
+    }
+
+    /// Puts this manifest in the place of the one before.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
+        let mut body = Vec::new();
+        self.settings.encode(&mut body);
+        let dead = self.dead.as_slice();
+        body.extend(self.next_number.to_le_bytes());
+        body.extend(self.log.to_le_bytes());
+        for parts in [dead, &self.records, &self.runs] {
+            body.extend((parts.len() as u32).to_le_bytes());
+            for part in parts {
+                body.extend(part.number.to_le_bytes());
+                body.extend(part.check.to_le_bytes());
+            }
+        }
+        write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body)?;
+        sync_folder(folder)
+    }
+
+    /// Reads the manifest of a folder.
+    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+        let path = Content::Manifest.path(folder, 0);
+        if !path.exists() {
+            return Err(Error::NoIndex {
+                path: folder.to_owned(),
+            });
+        }
+        let (body, _) = read_sealed(Content::Manifest, &path)?;
+        let mut fields = Fields::new(&body, &path);
+        let settings = Settings::decode(&mut fields)?;
+        let manifest = Self {
+            settings,
+            next_number: fields.u64()?,
+            log: fields.u64()?,
+            dead: parts(&mut fields)?.pop(),
+            records: parts(&mut fields)?,
+            runs: parts(&mut fields)?,
+        };
+        fields.end()?;
+        Ok(manifest)
+    }
+
+    /// Whether a file of that content and number is part of the index.
+    pub(super) fn names(&self, content: Content, number: u64) -> bool {
+        let among = |parts: &[Part]| parts.iter().any(|part| part.number == number);
+        match content {
+            Content::Manifest => true,
+            Content::Log => self.log == number,
+            Content::Records => among(&self.records),
+            Content::Run => among(&self.runs),
+            Content::Dead => among(self.dead.as_slice()),
+        }
+    }
+}
+
+fn parts(fields: &mut Fields<'_>) -> Result<Vec<Part>, Error> {
+    let mut parts = Vec::new();
+    for _ in 0..fields.u32()? {
+        parts.push(Part {
+            number: fields.u64()?,
+            check: fields.u64()?,
+        });
+    }
+    Ok(parts)
+}

@@ -1,0 +1,158 @@
+//! The thread that merges runs while everything else goes on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use super::file::Content;
+use super::folder::{Fresh, discard};
+use super::manifest::Part;
+use super::merge::{merge, pick};
+use super::{Error, Shared};
+
+/// Runs from which on writers wait for the thread to catch up.
+const MAX_RUNS: usize = 40;
+
+/// What the thread is told and what it tells.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    signal: Mutex<Signal>,
+    changed: Condvar,
+    /// Set when the index is closed; a merge in progress then ends early.
+    is_stopped: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    /// Runs have been added since the thread last looked.
+    is_wanted: bool,
+    is_busy: bool,
+    /// Why the last merge failed.
+    failure: Option<Error>,
+}
+
+impl Merger {
+    /// Tells the thread to look for something to merge.
+    pub(super) fn wake(&self) {
+        self.update(|signal| signal.is_wanted = true);
+    }
+
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        self.update(|_| ());
+    }
+
+    /// Waits until nothing is left to merge, or it failed.
+    pub(super) fn wait_until_idle(&self) -> Result<(), Error> {
+        let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_at_work = |signal: &mut Signal| signal.is_wanted || signal.is_busy;
+        let mut signal = self
+            .changed
+            .wait_while(signal, is_at_work)
+            .map_err(|_| Error::Broken)?;
+        signal.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits while there are too many runs and the thread is making them fewer.
+    pub(super) fn wait_for_room(
+        &self,
+        n_runs: impl Fn() -> Result<usize, Error>,
+    ) -> Result<(), Error> {
+        while n_runs()? > MAX_RUNS {
+            let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+            if !(signal.is_wanted || signal.is_busy) {
+                break;
+            }
+            drop(self.changed.wait(signal).map_err(|_| Error::Broken)?);
+        }
+        Ok(())
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Signal)) {
+        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut signal);
+        self.changed.notify_all();
+    }
+
+    /// Waits for work; false when the index is closed.
+    fn wait_for_work(&self) -> bool {
+        let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_nothing = |signal: &mut Signal| !signal.is_wanted && !self.is_stopped();
+        let waited = self.changed.wait_while(signal, has_nothing);
+        let mut signal = waited.unwrap_or_else(PoisonError::into_inner);
+        signal.is_wanted = false;
+        signal.is_busy = true;
+        !self.is_stopped()
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts the thread.
+pub(super) fn start(shared: Arc<Shared>) -> Result<JoinHandle<()>, Error> {
+    let folder = shared.folder.clone();
+    let thread = Builder::new().name("arose index merge".to_owned());
+    let thread = thread.spawn(move || {
+        let merger = &shared.merger;
+        while merger.wait_for_work() {
+            let failure = merge_all(&shared).err();
+            merger.update(|signal| {
+                signal.is_busy = false;
+                signal.failure = failure;
+            });
+        }
+        merger.update(|signal| signal.is_busy = false);
+    });
+    thread.map_err(Error::io("start a thread for", &folder))
+}
+
+fn merge_all(shared: &Shared) -> Result<(), Error> {
+    while !shared.merger.is_stopped() && merge_next(shared)? {
+        shared.merger.update(|_| ());
+    }
+    Ok(())
+}
+
+/// Merges the runs that are due; false if none are.
+fn merge_next(shared: &Shared) -> Result<bool, Error> {
+    let runs = {
+        let state = shared.read()?;
+        let n_rows: Vec<u64> = state.runs.iter().map(|run| run.n_rows().into()).collect();
+        match pick(&n_rows, shared.options.recent_docs.get().into()) {
+            Some(range) => state.runs[range].to_vec(),
+            None => return Ok(false),
+        }
+    };
+    let mut fresh = Fresh::new(&shared.folder);
+    let number = shared.manifest()?.take_number();
+    let path = fresh.path(Content::Run, number);
+    let Some(mut merged) = merge(&runs, &path, number, || shared.merger.is_stopped())? else {
+        return Ok(false);
+    };
+
+    let allowance = shared.read()?.allowance.clone();
+    merged.hold(&allowance)?;
+    let mut manifest = shared.manifest()?;
+    let parts = manifest.runs.iter().map(|part| part.number);
+    let Some(start) = parts
+        .into_iter()
+        .position(|number| number == runs[0].number)
+    else {
+        // The index was compacted meanwhile and these runs are gone.
+        return Ok(true);
+    };
+    let range = start..start + runs.len();
+    let mut next = manifest.clone();
+    let check = merged.check();
+    next.runs.splice(range.clone(), [Part { number, check }]);
+    next.write(&shared.folder)?;
+    fresh.keep(&next);
+    shared.change()?.runs.splice(range, [Arc::new(merged)]);
+    *manifest = next;
+    for run in runs {
+        discard(&Content::Run.path(&shared.folder, run.number));
+    }
+    Ok(true)
+}

@@ -1,0 +1,147 @@
+//! Documents that wait to be added: a file that says what is to be, so that it can be done again.
+//!
+//! A batch of documents, each of which is to be in the index once, is written to a file and forced
+//! to the disk before the first is added. Should the process die halfway, the whole file is added
+//! again, and what is there already is passed over. A document whose name is taken by another
+//! content, an older version of the page, goes by its name and its digest; so no version is lost,
+//! and the second time finds the same names.
+//!
+//! The file is a log of insertions (`log.rs`) that ends with a removal, which marks it whole.
+
+use std::path::Path;
+
+use super::log::{self, Change, Frame, Log};
+use super::records::MAX_NAME;
+use super::{Error, GROUP, Index, Sketch};
+
+/// The row that the removal at the end names: none has it.
+const END: u32 = u32::MAX;
+
+/// A file of documents being written.
+pub(crate) struct Pending {
+    log: Log,
+}
+
+impl Pending {
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let log = Log::create(path, 0)?;
+        Ok(Self { log })
+    }
+
+    pub(crate) fn push(&mut self, documents: &[(String, Sketch)]) -> Result<(), Error> {
+        let mut frame = Frame::new();
+        for (name, sketch) in documents {
+            match name.len() {
+                ..=MAX_NAME => frame.insert(name, sketch),
+                _ => frame.insert(&with_digest(name, sketch), sketch),
+            }
+        }
+        self.log.append(&frame)
+    }
+
+    /// Waits until all is on the disk.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        let mut frame = Frame::new();
+        frame.remove(END);
+        self.log.append(&frame)?;
+        let synced = self.log.file.sync_all();
+        synced.map_err(Error::io("write", &self.log.path))
+    }
+}
+
+impl Index {
+    /// Adds the documents of a file that are not there, however often it is called.
+    pub(crate) fn add_pending(&self, path: &Path) -> Result<(), Error> {
+        let mut group = Vec::new();
+        let mut is_whole = false;
+        log::replay(path, |change| {
+            match change {
+                Change::Insert(name, sketch) => group.push((name, sketch)),
+                Change::Remove(_) => is_whole = true,
+            }
+            if group.len() == GROUP || is_whole {
+                self.add_group(&group)?;
+                group.clear();
+            }
+            Ok(())
+        })?;
+        match is_whole {
+            true => Ok(()),
+            false => Err(Error::damaged(path, "its end is missing")),
+        }
+    }
+
+    fn add_group(&self, group: &[(String, Sketch)]) -> Result<(), Error> {
+        let borrowed: Vec<_> = group
+            .iter()
+            .map(|(name, sketch)| (&**name, sketch))
+            .collect();
+        match self.insert_all(&borrowed) {
+            Err(Error::Exists { .. }) => borrowed
+                .iter()
+                .try_for_each(|(name, sketch)| self.add_once(name, sketch)),
+            added => added,
+        }
+    }
+
+    fn add_once(&self, name: &str, sketch: &Sketch) -> Result<(), Error> {
+        match self.insert(name, sketch) {
+            Err(Error::Exists { .. }) => {}
+            added => return added,
+        }
+        if self.sketch(name)?.as_ref() == Some(sketch) {
+            return Ok(());
+        }
+        match self.insert(&with_digest(name, sketch), sketch) {
+            Err(Error::Exists { .. }) => Ok(()),
+            added => added,
+        }
+    }
+}
+
+/// A name that only this content has.
+fn with_digest(name: &str, sketch: &Sketch) -> String {
+    let suffix = format!(" {}", sketch.digest);
+    let end = name.floor_char_boundary(MAX_NAME - suffix.len());
+    format!("{}{suffix}", &name[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Settings, Sketcher};
+
+    /// Twice added is added once; another version of a held page gets a name of its own.
+    #[test]
+    fn adding_twice_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::create(&folder.path().join("index"), Settings::default()).unwrap();
+        let sketcher = Sketcher::new(index.settings());
+        let sketch = |text: &str| sketcher.sketch(text, None);
+        index.insert("page", &sketch("the first version")).unwrap();
+        let path = folder.path().join("pending");
+        let mut pending = Pending::create(&path).unwrap();
+        let second = sketch("the second version of it");
+        let documents = [
+            ("other".to_owned(), sketch("something else")),
+            ("page".to_owned(), second.clone()),
+            ("x".repeat(MAX_NAME + 1), sketch("a long name")),
+        ];
+        pending.push(&documents).unwrap();
+        assert!(matches!(
+            index.add_pending(&path),
+            Err(Error::Damaged { .. })
+        ));
+        pending.finish().unwrap();
+        for _ in 0..2 {
+            index.add_pending(&path).unwrap();
+            assert_eq!(index.stats().unwrap().n_docs, 4);
+        }
+        let name = format!("page {}", second.digest);
+        assert_eq!(index.sketch(&name).unwrap(), Some(second));
+        assert_eq!(
+            index.sketch("page").unwrap(),
+            Some(sketch("the first version"))
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Reading beside a writer.
+
+use std::path::Path;
+
+use super::file::Allowance;
+use super::folder::retry;
+use super::manifest::Manifest;
+use super::state::{Match, State, Stats, check_sketch};
+use super::{Error, Settings, Sketch};
+
+/// An index as it was when opened, for reading beside a writer, perhaps of another process.
+#[derive(Debug)]
+pub struct Reader {
+    state: State,
+}
+
+impl Reader {
+    /// Opens an index without locking it.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or a file is damaged or not known here.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        retry(|| {
+            let manifest = Manifest::read(folder)?;
+            let (state, _) = State::open(folder, &manifest, Allowance::default())?;
+            Ok(Self { state })
+        })
+    }
+
+    /// What was chosen when the index was made.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.state.plan.settings
+    }
+
+    /// As [`Index::query`](super::Index::query).
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::query`](super::Index::query).
+    pub fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
+        check_sketch(sketch, self.settings())?;
+        self.state.query(sketch)
+    }
+
+    /// As [`Index::stats`](super::Index::stats).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.state.stats()
+    }
+}

@@ -1,0 +1,405 @@
+//! What an index holds of a document and what makes duplicates: chosen once, when it is made.
+
+use std::num::{NonZeroU16, NonZeroUsize};
+
+use arose::Threshold;
+use arose::rule::{Combined, Criterion, CrossSite, Policy, ShortPolicy};
+use arose::shingle::{self, ShingleLength};
+use arose::simhash::Fingerprint384;
+use arose::site::SiteKind;
+
+use super::Error;
+use super::file::Fields;
+
+/// Everything that must stay the same while an index lives; its manifest holds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// What is kept of a document, and what makes duplicates.
+    pub kind: Kind,
+    /// What may make duplicates of short documents. Default: equal content only.
+    pub short: ShortPolicy,
+    /// Tokens in a shingle. Default 8, for every script.
+    pub shingle: ShingleLength,
+    /// Selects the permutations of min-hash; only sketches of one seed compare. Default 1.
+    pub seed: u64,
+    /// Where hosts are cut to give sites. Default: what one owner has registered.
+    pub site: SiteKind,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Compact {
+                criterion: Criterion::SITE,
+                keys: FeatureKeys::Tables,
+            },
+            short: ShortPolicy::ExactOnly,
+            shingle: ShingleLength::uniform(shingle::DEFAULT_W),
+            seed: 1,
+            site: SiteKind::Registrable,
+        }
+    }
+}
+
+/// What is kept of a document, and what makes duplicates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// The digest; equal content.
+    Exact,
+    /// Six features and a simhash, 96 bytes, and a rule on them. [`Criterion::Jaccard`] is not one:
+    /// these sketches do not tell it.
+    Compact {
+        /// What makes duplicates.
+        criterion: Criterion,
+        /// How documents with common features are found.
+        keys: FeatureKeys,
+    },
+    /// The reference: all samples, `8 t` bytes, and the least number that must agree. Found are
+    /// exactly the documents that counting over all sketches would find.
+    Full {
+        /// Samples in a sketch, t. Broder's is 200.
+        n_samples: NonZeroU16,
+        /// Of which so many must agree, m.
+        min_agreeing: NonZeroU16,
+    },
+}
+
+/// How documents with `r` of `k = 6` features in common are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeatureKeys {
+    /// By any of `k - r + 1` features: 5 for `r = 2`. `r` common features cannot all be among the
+    /// others (the prefix rule). Small, but a feature that many documents share is a long list.
+    Tables,
+    /// By any `r` features together: 15 keys for `r = 2`. Larger, and finds few strangers.
+    Mega,
+}
+
+/// Features of a compact sketch.
+pub(super) const N_FEATURES: usize = 6;
+
+/// The longest shingle.
+const MAX_W: usize = u16::MAX as usize;
+
+/// Pieces shorter than 16 bits find more strangers than any index could read.
+const MAX_PIECES: u32 = 24;
+
+impl Settings {
+    /// Refuses what no index could answer from.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        for w in [self.shingle.w, self.shingle.unspaced_w] {
+            if w.get() > MAX_W {
+                return Err(Error::parameter("w", w, "at most 65535 tokens"));
+            }
+        }
+        match self.kind {
+            Kind::Exact => Ok(()),
+            Kind::Compact { criterion, .. } => check_criterion(criterion),
+            Kind::Full {
+                n_samples,
+                min_agreeing,
+            } if min_agreeing > n_samples => Err(Error::parameter(
+                "min_agreeing",
+                min_agreeing,
+                "at most the number of samples",
+            )),
+            Kind::Full { .. } => Ok(()),
+        }
+    }
+
+    /// The policy of [`arose::rule::decide`] that the kind stands for.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        let least =
+            |share: f64| Threshold::new(share).expect("m of t is at most 1, checked before");
+        let criterion = match self.kind {
+            // Without evidence of a Jaccard coefficient nothing but equal content remains.
+            Kind::Exact => Criterion::Jaccard(least(1.0)),
+            Kind::Compact { criterion, .. } => criterion,
+            Kind::Full {
+                n_samples,
+                min_agreeing,
+            } => Criterion::Jaccard(least(
+                f64::from(min_agreeing.get()) / f64::from(n_samples.get()),
+            )),
+        };
+        Policy {
+            criterion,
+            short: self.short,
+        }
+    }
+
+    /// Words of 64 bits that are kept of each document.
+    #[must_use]
+    pub fn n_words(&self) -> usize {
+        match self.kind {
+            Kind::Exact => 0,
+            Kind::Compact { .. } => N_FEATURES + Fingerprint384::BITS as usize / 64,
+            Kind::Full { n_samples, .. } => n_samples.get().into(),
+        }
+    }
+
+    /// The least number of common features that matters; none if features do not.
+    pub(super) fn min_features(&self) -> Option<(usize, FeatureKeys)> {
+        let Kind::Compact { criterion, keys } = self.kind else {
+            return None;
+        };
+        let r = match criterion {
+            Criterion::B { min_features } => min_features,
+            Criterion::Combined(combined) => combined.min_features,
+            Criterion::Site { same, .. } => same.min_features,
+            Criterion::C { .. } | Criterion::Jaccard(_) => return None,
+        };
+        Some((r as usize, keys))
+    }
+
+    /// The pieces of a simhash that find all documents near enough; none if it alone decides
+    /// nothing.
+    pub(super) fn n_pieces(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Compact {
+                criterion: Criterion::C { min_bits },
+                ..
+            } => Some(pieces_for(min_bits)),
+            Kind::Compact {
+                criterion: Criterion::Site { cross_min_bits, .. },
+                ..
+            } => Some(pieces_for(cross_min_bits)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for w in [self.shingle.w, self.shingle.unspaced_w] {
+            out.extend((w.get() as u32).to_le_bytes());
+        }
+        out.extend(self.seed.to_le_bytes());
+        out.push(match self.short {
+            ShortPolicy::ExactOnly => 0,
+            ShortPolicy::LikeAny => 1,
+        });
+        out.push(match self.site {
+            SiteKind::Henzinger => 0,
+            SiteKind::Registrable => 1,
+        });
+        let (kind, numbers) = self.kind.encode();
+        out.push(kind);
+        numbers
+            .iter()
+            .for_each(|number| out.extend(number.to_le_bytes()));
+    }
+
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Error> {
+        let unknown = |name, value: u64| Error::parameter(name, value, "a setting known here");
+        let length = |w: u32| NonZeroUsize::new(w as usize).ok_or_else(|| unknown("w", w.into()));
+        let settings = Self {
+            shingle: ShingleLength {
+                w: length(fields.u32()?)?,
+                unspaced_w: length(fields.u32()?)?,
+            },
+            seed: fields.u64()?,
+            short: match fields.u8()? {
+                0 => ShortPolicy::ExactOnly,
+                1 => ShortPolicy::LikeAny,
+                other => return Err(unknown("short", other.into())),
+            },
+            site: match fields.u8()? {
+                0 => SiteKind::Henzinger,
+                1 => SiteKind::Registrable,
+                other => return Err(unknown("site", other.into())),
+            },
+            kind: {
+                let kind = fields.u8()?;
+                let numbers = [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?];
+                Kind::decode(kind, numbers).ok_or_else(|| unknown("kind", kind.into()))?
+            },
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+impl Kind {
+    /// The kind's number, and its parameters filled up with zeros. The first is the way of the
+    /// feature keys.
+    fn encode(self) -> (u8, [u32; 4]) {
+        let (criterion, keys) = match self {
+            Self::Exact => return (0, [0; 4]),
+            Self::Full {
+                n_samples,
+                min_agreeing,
+            } => return (1, [0, n_samples.get().into(), min_agreeing.get().into(), 0]),
+            Self::Compact { criterion, keys } => (criterion, keys),
+        };
+        let keys = match keys {
+            FeatureKeys::Tables => 0,
+            FeatureKeys::Mega => 1,
+        };
+        match criterion {
+            Criterion::B { min_features } => (2, [keys, min_features, 0, 0]),
+            Criterion::C { min_bits } => (3, [keys, 0, min_bits, 0]),
+            Criterion::Combined(Combined {
+                min_features,
+                min_bits,
+            }) => (4, [keys, min_features, min_bits, 0]),
+            Criterion::Site {
+                same,
+                cross_min_bits,
+                cross,
+            } => {
+                let kind = match cross {
+                    CrossSite::COnly => 5,
+                    CrossSite::Union => 6,
+                };
+                (
+                    kind,
+                    [keys, same.min_features, same.min_bits, cross_min_bits],
+                )
+            }
+            Criterion::Jaccard(_) => unreachable!("refused by check"),
+        }
+    }
+
+    fn decode(kind: u8, [keys, first, second, third]: [u32; 4]) -> Option<Self> {
+        let combined = Combined {
+            min_features: first,
+            min_bits: second,
+        };
+        let site = |cross| Criterion::Site {
+            same: combined,
+            cross_min_bits: third,
+            cross,
+        };
+        let criterion = match kind {
+            0 => return Some(Self::Exact),
+            1 => {
+                let number = |value: u32| NonZeroU16::new(u16::try_from(value).ok()?);
+                return Some(Self::Full {
+                    n_samples: number(first)?,
+                    min_agreeing: number(second)?,
+                });
+            }
+            2 => Criterion::B {
+                min_features: first,
+            },
+            3 => Criterion::C { min_bits: second },
+            4 => Criterion::Combined(combined),
+            5 => site(CrossSite::COnly),
+            6 => site(CrossSite::Union),
+            _ => return None,
+        };
+        let keys = match keys {
+            0 => FeatureKeys::Tables,
+            1 => FeatureKeys::Mega,
+            _ => return None,
+        };
+        Some(Self::Compact { criterion, keys })
+    }
+}
+
+/// One piece more than bits may differ: then one piece is untouched.
+fn pieces_for(min_bits: u32) -> u32 {
+    (Fingerprint384::BITS - min_bits.min(Fingerprint384::BITS) + 1).max(N_FEATURES as u32)
+}
+
+fn check_criterion(criterion: Criterion) -> Result<(), Error> {
+    let features = |r: u32| match r {
+        1..=6 => Ok(()),
+        _ => Err(Error::parameter("min_features", r, "1..=6")),
+    };
+    // Fewer bits would need more pieces than `MAX_PIECES`.
+    let alone = |bits: u32| match bits {
+        361..=384 => Ok(()),
+        _ => Err(Error::parameter(
+            "min_bits",
+            bits,
+            "361..=384 where it decides alone",
+        )),
+    };
+    debug_assert_eq!(pieces_for(361), MAX_PIECES);
+    match criterion {
+        Criterion::Jaccard(_) => Err(Error::parameter(
+            "criterion",
+            "jaccard",
+            "a rule on features and simhashes, or the kind of full sketches",
+        )),
+        Criterion::B { min_features } => features(min_features),
+        Criterion::C { min_bits } => alone(min_bits),
+        Criterion::Combined(combined) => features(combined.min_features),
+        Criterion::Site {
+            same,
+            cross_min_bits,
+            ..
+        } => features(same.min_features).and(alone(cross_min_bits)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    pub(super) fn kinds() -> Vec<Kind> {
+        let criteria = [
+            Criterion::PUBLISHED_B,
+            Criterion::PUBLISHED_C,
+            Criterion::PUBLISHED_COMBINED,
+            Criterion::SITE,
+            Criterion::SITE_UNION,
+        ];
+        let compact = criteria.into_iter().flat_map(|criterion| {
+            [FeatureKeys::Tables, FeatureKeys::Mega].map(|keys| Kind::Compact { criterion, keys })
+        });
+        let full = Kind::Full {
+            n_samples: NonZeroU16::new(200).unwrap(),
+            min_agreeing: NonZeroU16::new(160).unwrap(),
+        };
+        compact.chain([Kind::Exact, full]).collect()
+    }
+
+    #[test]
+    fn settings_are_read_as_written() {
+        for (i, kind) in kinds().into_iter().enumerate() {
+            let settings = Settings {
+                kind,
+                short: [ShortPolicy::ExactOnly, ShortPolicy::LikeAny][i % 2],
+                shingle: ShingleLength {
+                    w: NonZeroUsize::new(i + 1).unwrap(),
+                    unspaced_w: NonZeroUsize::new(2 * i + 1).unwrap(),
+                },
+                seed: i as u64,
+                site: [SiteKind::Henzinger, SiteKind::Registrable][i % 2],
+            };
+            let mut bytes = Vec::new();
+            settings.encode(&mut bytes);
+            let mut fields = Fields::new(&bytes, Path::new("manifest"));
+            assert_eq!(Settings::decode(&mut fields).unwrap(), settings);
+            assert!(fields.end().is_ok());
+        }
+    }
+
+    #[test]
+    fn what_no_index_could_answer_is_refused() {
+        let check = |criterion| {
+            let keys = FeatureKeys::Tables;
+            let kind = Kind::Compact { criterion, keys };
+            Settings {
+                kind,
+                ..Settings::default()
+            }
+            .check()
+        };
+        assert!(check(Criterion::SITE).is_ok());
+        assert!(check(Criterion::Jaccard(Threshold::new(0.9).unwrap())).is_err());
+        assert!(check(Criterion::B { min_features: 0 }).is_err());
+        assert!(check(Criterion::B { min_features: 7 }).is_err());
+        assert!(check(Criterion::C { min_bits: 360 }).is_err());
+        assert!(check(Criterion::C { min_bits: 361 }).is_ok());
+        assert!(check(Criterion::C { min_bits: 385 }).is_err());
+    }
+
+    #[test]
+    fn twelve_differing_bits_take_thirteen_pieces() {
+        assert_eq!(Settings::default().n_pieces(), Some(13));
+        assert_eq!(pieces_for(384), 6);
+    }
+}

@@ -1,0 +1,198 @@
+//! What an index keeps of a document.
+
+use std::num::{NonZeroU16, NonZeroU32};
+
+use arose::digest::{Digest, digest64};
+use arose::feature::Features;
+use arose::shingle::{self, Shingler};
+use arose::simhash::Fingerprint384;
+use arose::site::{SiteKind, site};
+use arose::sketch::{Family, MinHash, NarrowMinHash, Sketcher as _};
+use arose::token::{Tokenizer, Tokens};
+use arose_corpus::Document;
+
+use super::settings::{Kind, Settings};
+use crate::stage::read;
+
+/// A document as an index of certain [`Settings`] sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sketch {
+    /// Equal for equal content.
+    pub digest: Digest,
+    /// Whose page it is; none if it came without a host.
+    pub site: Option<SiteTag>,
+    /// Whether it has too few tokens for a meaningful sketch.
+    pub is_short: bool,
+    /// Six features and a simhash ([`Kind::Compact`]), all samples ([`Kind::Full`]), or nothing:
+    /// for [`Kind::Exact`] and for documents without tokens.
+    pub words: Vec<u64>,
+}
+
+/// A site in 32 bits. Two sites look like one with probability 2^-32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiteTag(pub NonZeroU32);
+
+impl SiteTag {
+    /// The tag of the site that a host belongs to.
+    #[must_use]
+    pub fn of_host(host: &str, kind: SiteKind) -> Self {
+        let hash = digest64(site(host, kind).as_bytes()) as u32;
+        Self(NonZeroU32::new(hash).unwrap_or(NonZeroU32::MIN))
+    }
+}
+
+impl Sketch {
+    /// Of nothing, to be written over.
+    pub(super) fn empty() -> Self {
+        Self {
+            digest: Digest(0),
+            site: None,
+            is_short: false,
+            words: Vec::new(),
+        }
+    }
+
+    /// A sketch for [`Kind::Compact`] from features and simhash, which a document without tokens
+    /// does not have.
+    #[must_use]
+    pub fn compact(
+        digest: Digest,
+        site: Option<SiteTag>,
+        is_short: bool,
+        parts: Option<(&[u64; 6], &Fingerprint384)>,
+    ) -> Self {
+        let words = parts.map_or_else(Vec::new, |(features, simhash)| {
+            features.iter().chain(&simhash.0).copied().collect()
+        });
+        Self {
+            digest,
+            site,
+            is_short,
+            words,
+        }
+    }
+}
+
+/// Makes sketches for an index.
+///
+/// ```
+/// use arose_dedup::index::{Settings, Sketcher};
+/// let sketcher = Sketcher::new(&Settings::default());
+/// let draft = sketcher.sketch("a rose is a rose is a rose", None);
+/// assert_eq!(draft, sketcher.sketch("A rose is a rose is a ROSE!", None));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sketcher {
+    settings: Settings,
+    tokenizer: Tokenizer,
+    /// For scripts with blanks between words, and for those without.
+    shinglers: [Shingler; 2],
+    samples: Samples,
+}
+
+#[derive(Debug, Clone)]
+enum Samples {
+    None,
+    Compact(NarrowMinHash),
+    Full(MinHash),
+}
+
+/// Samples that six features of fourteen take.
+const N_COMPACT_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
+
+impl Sketcher {
+    /// Sketches as an index of these settings wants them.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        let seed = settings.seed;
+        Self {
+            settings: *settings,
+            tokenizer: Tokenizer::default(),
+            shinglers: [settings.shingle.w, settings.shingle.unspaced_w].map(Shingler::new),
+            samples: match settings.kind {
+                Kind::Exact => Samples::None,
+                Kind::Compact { .. } => {
+                    Samples::Compact(NarrowMinHash::new(N_COMPACT_SAMPLES, seed))
+                }
+                Kind::Full { n_samples, .. } => {
+                    Samples::Full(MinHash::new(Family::Linear, n_samples, seed))
+                }
+            },
+        }
+    }
+
+    /// The sketch of a text from a host, if it came from one.
+    #[must_use]
+    pub fn sketch(&self, text: &str, host: Option<&str>) -> Sketch {
+        self.sketch_of_tokens(&self.tokenizer.tokens(text), host)
+    }
+
+    /// The sketch of a document whose tokens are known.
+    #[must_use]
+    pub fn sketch_of_tokens(&self, tokens: &Tokens, host: Option<&str>) -> Sketch {
+        Sketch {
+            digest: tokens.digest(),
+            site: host.map(|host| SiteTag::of_host(host, self.settings.site)),
+            is_short: shingle::is_short(tokens.len(), self.settings.shingle.of(tokens)),
+            words: self.words(tokens),
+        }
+    }
+
+    /// The sketch of a document of a corpus, whose images count as tokens, from the host of its
+    /// address.
+    #[must_use]
+    pub fn sketch_of_document(&self, document: &Document) -> Sketch {
+        let tokens = read::tokens(&self.tokenizer, document);
+        self.sketch_of_tokens(&tokens, document.url.as_deref().and_then(read::host))
+    }
+
+    fn words(&self, tokens: &Tokens) -> Vec<u64> {
+        let shingles = || {
+            let shingler = &self.shinglers[usize::from(tokens.is_mostly_unspaced())];
+            let mut shingles = Vec::new();
+            shingler.shingles_into(&tokens.fingerprints, &mut shingles);
+            shingles
+        };
+        match &self.samples {
+            Samples::Full(sketcher) => sketcher.sketch(&shingles()),
+            Samples::Compact(sketcher) => {
+                let Some(simhash) = Fingerprint384::of(&tokens.fingerprints) else {
+                    return Vec::new();
+                };
+                let samples = sketcher.sketch(&shingles());
+                let features = Features::SIX_BY_FOURTEEN.of(&samples);
+                let mut words = features.expect("a text with tokens has 84 samples");
+                words.extend(simhash.0);
+                words
+            }
+            Samples::None => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::compare::Profiler;
+
+    /// What the other commands print of a text is what an index keeps of it.
+    #[test]
+    fn sketches_are_those_of_profiles() {
+        let settings = Settings::default();
+        let text = "Once upon a midnight dreary, while I pondered, weak and weary, over many";
+        let profile = Profiler::new(settings.shingle.w).profile(text);
+        let sketch = Sketcher::new(&settings).sketch(text, Some("www.example.org"));
+        assert_eq!(sketch.digest, profile.digest);
+        assert_eq!(sketch.words[..6], profile.features);
+        assert_eq!(sketch.words[6..], profile.simhash.unwrap().0);
+        assert_eq!(sketch.is_short, profile.is_short);
+        let site = SiteTag::of_host("example.org", SiteKind::Registrable);
+        assert_eq!(sketch.site, Some(site));
+    }
+
+    #[test]
+    fn no_tokens_no_words() {
+        let sketch = Sketcher::new(&Settings::default()).sketch(" ... ", None);
+        assert!(sketch.words.is_empty() && sketch.is_short);
+    }
+}

@@ -1,0 +1,356 @@
+//! An index as it is at one moment, and the answers it gives.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use arose::DocId;
+use arose::rule::{Evidence, Rule};
+
+use super::Error;
+use super::dead::Dead;
+use super::file::{Allowance, Content};
+use super::keys::Plan;
+use super::log::{self, Change};
+use super::manifest::Manifest;
+use super::recent::Recent;
+use super::records::Records;
+use super::run::Run;
+use super::settings::Settings;
+use super::sketch::Sketch;
+
+/// A document found, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match {
+    /// The name it was inserted under.
+    pub name: String,
+    /// Its place in the index: smaller came earlier. Compaction closes gaps and so changes places.
+    pub doc: DocId,
+    /// The rule that makes it a duplicate of the query.
+    pub rule: Rule,
+    /// The scores.
+    pub evidence: Evidence,
+    /// One number in `0..=1` to rank matches by: the score that the rule looks at, 1 for equal
+    /// content.
+    pub similarity: f64,
+}
+
+/// What an index holds, and what it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Documents that can be found.
+    pub n_docs: u64,
+    /// Removed documents that still take space.
+    pub n_dead: u64,
+    /// Documents in memory, which only the log holds.
+    pub n_recent: u64,
+    /// Sorted runs; a query looks into each.
+    pub n_runs: usize,
+    /// Files of records.
+    pub n_record_files: usize,
+    /// Entries in all runs.
+    pub n_entries: u64,
+    /// Bytes of all files but the log.
+    pub disk_bytes: u64,
+    /// Bytes of filters, held files and recent documents in memory.
+    pub memory_bytes: u64,
+}
+
+/// Keys that are looked up together; what more of them read would drive out what the first read.
+const MAX_OVERLAP: usize = 64;
+
+/// Everything a query looks at.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) plan: Arc<Plan>,
+    /// In the order of their rows, as are the runs.
+    pub(super) records: Vec<Arc<Records>>,
+    pub(super) runs: Vec<Arc<Run>>,
+    pub(super) recent: Recent,
+    pub(super) dead: Dead,
+    /// Memory for files that are read often.
+    pub(super) allowance: Allowance,
+}
+
+impl State {
+    /// Opens the files that a manifest names and replays its log, of which the length is returned.
+    pub(super) fn open(
+        folder: &Path,
+        manifest: &Manifest,
+        allowance: Allowance,
+    ) -> Result<(Self, u64), Error> {
+        let plan = Arc::new(Plan::new(&manifest.settings));
+        let mut runs = Vec::new();
+        for part in &manifest.runs {
+            let path = Content::Run.path(folder, part.number);
+            let mut run = Run::open(&path, part.number, part.check)?;
+            run.hold(&allowance)?;
+            runs.push(Arc::new(run));
+        }
+        let mut records = Vec::new();
+        for part in &manifest.records {
+            let path = Content::Records.path(folder, part.number);
+            let mut file = Records::open(&path, part.check)?;
+            file.hold(&allowance)?;
+            records.push(Arc::new(file));
+        }
+        let dead = match manifest.dead {
+            Some(part) => Dead::read(&Content::Dead.path(folder, part.number), part.check)?,
+            None => Dead::default(),
+        };
+        let n_rows = check_cover(folder, &plan, &records, &runs)?;
+        let mut state = Self {
+            recent: Recent::new(n_rows, manifest.settings.n_words()),
+            plan,
+            records,
+            runs,
+            dead,
+            allowance,
+        };
+        let n_bytes = state.replay(&Content::Log.path(folder, manifest.log))?;
+        Ok((state, n_bytes))
+    }
+
+    fn replay(&mut self, path: &Path) -> Result<u64, Error> {
+        let n_words = self.plan.settings.n_words();
+        let mut keys = Vec::new();
+        log::replay(path, |change| match change {
+            Change::Insert(_, sketch) if !fits(&sketch, n_words) => {
+                Err(Error::damaged(path, "a sketch of another kind"))
+            }
+            Change::Insert(name, sketch) => {
+                self.insert(&name, &sketch, &mut keys);
+                Ok(())
+            }
+            Change::Remove(row) if row >= self.recent.next_row() => {
+                Err(Error::damaged(path, "a row outside was removed"))
+            }
+            Change::Remove(row) => {
+                self.dead.insert(row);
+                Ok(())
+            }
+        })
+    }
+
+    /// Adds a document; `keys` is scratch.
+    pub(super) fn insert(&mut self, name: &str, sketch: &Sketch, keys: &mut Vec<u64>) {
+        self.plan.document_keys(name, sketch, keys);
+        self.recent.push(name, sketch, keys);
+    }
+
+    /// All documents that meet the rule with a sketch of this index's kind, in the order in which
+    /// they came.
+    pub(super) fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
+        let mut keys = Vec::new();
+        self.plan.sketch_keys(sketch, &mut keys);
+        self.judge(sketch, self.candidates(&keys)?.into_iter())
+    }
+
+    /// The answer of [`State::query`] by looking at every document: the oracle.
+    pub(super) fn scan(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
+        let rows = 0..self.recent.next_row();
+        self.judge(sketch, rows.filter(|&row| !self.dead.contains(row)))
+    }
+
+    /// The rows that meet the rule with a sketch.
+    fn judge(&self, sketch: &Sketch, rows: impl Iterator<Item = u32>) -> Result<Vec<Match>, Error> {
+        let mut matches = Vec::new();
+        let mut reader = RowReader::new(self);
+        for row in rows {
+            let evidence = self.plan.evidence(sketch, reader.sketch(row)?);
+            if let Some(rule) = self.plan.decide(&evidence) {
+                matches.push(Match {
+                    name: self.name(row)?,
+                    doc: DocId(row.into()),
+                    rule,
+                    similarity: self.plan.similarity(&evidence),
+                    evidence,
+                });
+            }
+        }
+        Ok(matches)
+    }
+
+    /// The row of the document with this name.
+    pub(super) fn row_of(&self, name: &str) -> Result<Option<u32>, Error> {
+        for row in self.candidates(&[self.plan.name_key(name)])? {
+            if self.name(row)? == name {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A name of these documents that is in the index, or that two of them have.
+    pub(super) fn find_taken_name(
+        &self,
+        documents: &[(&str, &Sketch)],
+    ) -> Result<Option<String>, Error> {
+        let names = || documents.iter().map(|(name, _)| *name);
+        let mut keys: Vec<u64> = names().map(|name| self.plan.name_key(name)).collect();
+        // In this order the filters are read from start to end, which is kinder to the caches.
+        keys.sort_unstable();
+        for row in self.candidates(&keys)? {
+            let name = self.name(row)?;
+            if names().any(|other| other == name) {
+                return Ok(Some(name));
+            }
+        }
+        if keys.windows(2).all(|two| two[0] != two[1]) {
+            return Ok(None);
+        }
+        // Equal names have equal keys, and others hardly ever.
+        let mut seen = BTreeSet::new();
+        let twice = names().find(|&name| !seen.insert(name));
+        Ok(twice.map(str::to_owned))
+    }
+
+    /// The sketch in a row.
+    pub(super) fn sketch(&self, row: u32) -> Result<Sketch, Error> {
+        Ok(RowReader::new(self).sketch(row)?.clone())
+    }
+
+    pub(super) fn name(&self, row: u32) -> Result<String, Error> {
+        match row.checked_sub(self.recent.first_row) {
+            Some(number) => Ok(self.recent.block.name(number as usize).to_owned()),
+            None => {
+                let records = self.records_of(row);
+                records.name(row - records.first_row())
+            }
+        }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let n_rows = u64::from(self.recent.next_row());
+        let files = self.records.iter().map(|records| records.n_bytes());
+        let filters = self.runs.iter().map(|run| run.resident_bytes());
+        let held = self.records.iter().map(|records| records.held_bytes());
+        Stats {
+            n_docs: n_rows - self.dead.len(),
+            n_dead: self.dead.len(),
+            n_recent: self.recent.n_rows() as u64,
+            n_runs: self.runs.len(),
+            n_record_files: self.records.len(),
+            n_entries: self.runs.iter().map(|run| u64::from(run.n_entries())).sum(),
+            disk_bytes: files.chain(self.runs.iter().map(|run| run.n_bytes())).sum(),
+            memory_bytes: (filters.chain(held).sum::<usize>() + self.recent.n_bytes()) as u64,
+        }
+    }
+
+    /// The living rows with one of these keys, ascending, and some that have none.
+    fn candidates(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
+        let mut rows = Vec::new();
+        for keys in keys.chunks(MAX_OVERLAP) {
+            self.find_in_runs(keys, &mut rows)?;
+        }
+        self.recent.find(keys, &mut rows);
+        rows.sort_unstable();
+        rows.dedup();
+        rows.retain(|&row| !self.dead.contains(row));
+        Ok(rows)
+    }
+
+    fn find_in_runs(&self, keys: &[u64], rows: &mut Vec<u32>) -> Result<(), Error> {
+        // All directories, then all filters, then the answers: so the cache misses of different
+        // keys overlap, and they are most of the time.
+        let mut probes = Vec::with_capacity(keys.len() * self.runs.len());
+        for run in &self.runs {
+            let aims = keys.iter().filter_map(|&key| run.aim(key));
+            probes.extend(aims.map(|probe| (run, probe)));
+        }
+        let touched = probes
+            .iter()
+            .fold(0, |sum, (run, probe)| sum ^ run.touch(probe));
+        std::hint::black_box(touched);
+        for (run, probe) in &probes {
+            run.find(probe, rows)?;
+        }
+        Ok(())
+    }
+
+    /// The file that holds a row which is not recent.
+    fn records_of(&self, row: u32) -> &Records {
+        let after = self
+            .records
+            .partition_point(|records| records.first_row() <= row);
+        &self.records[after - 1]
+    }
+}
+
+/// Reads one row after the other into the same memory.
+struct RowReader<'a> {
+    state: &'a State,
+    sketch: Sketch,
+    buffer: Vec<u8>,
+}
+
+impl<'a> RowReader<'a> {
+    fn new(state: &'a State) -> Self {
+        Self {
+            state,
+            sketch: Sketch::empty(),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn sketch(&mut self, row: u32) -> Result<&Sketch, Error> {
+        let recent = &self.state.recent;
+        match row.checked_sub(recent.first_row) {
+            Some(number) => recent.block.sketch_into(number as usize, &mut self.sketch),
+            None => {
+                let records = self.state.records_of(row);
+                let number = row - records.first_row();
+                records.sketch_into(number, &mut self.sketch, &mut self.buffer)?;
+            }
+        }
+        Ok(&self.sketch)
+    }
+}
+
+/// Whether a sketch has as many words as the index keeps, or none.
+pub(super) fn fits(sketch: &Sketch, n_words: usize) -> bool {
+    sketch.words.is_empty() || sketch.words.len() == n_words
+}
+
+/// Refuses a sketch of another kind.
+pub(super) fn check_sketch(sketch: &Sketch, settings: &Settings) -> Result<(), Error> {
+    if fits(sketch, settings.n_words()) {
+        Ok(())
+    } else {
+        let expected = "as many as the index keeps";
+        Err(Error::parameter(
+            "words of a sketch",
+            sketch.words.len(),
+            expected,
+        ))
+    }
+}
+
+/// Records and runs must each cover the same rows without a gap; the number of these.
+fn check_cover(
+    folder: &Path,
+    plan: &Plan,
+    records: &[Arc<Records>],
+    runs: &[Arc<Run>],
+) -> Result<u32, Error> {
+    let damaged = |what: &str| Error::damaged(&Content::Manifest.path(folder, 0), what);
+    let mut n_rows = 0;
+    for records in records {
+        if records.first_row() != n_rows || records.n_words() != plan.settings.n_words() {
+            return Err(damaged("a file of records does not follow the one before"));
+        }
+        n_rows += records.n_rows();
+    }
+    let mut n_run_rows = 0;
+    for run in runs {
+        if run.first_row() != n_run_rows {
+            return Err(damaged("a run does not follow the one before"));
+        }
+        n_run_rows += run.n_rows();
+    }
+    if n_rows == n_run_rows {
+        Ok(n_rows)
+    } else {
+        Err(damaged("records and runs do not cover the same rows"))
+    }
+}
