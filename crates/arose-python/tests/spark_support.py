@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 from arose.cluster import work
 
@@ -10,6 +11,7 @@ def session(master="local-cluster[2,1,1024]", **settings):
     """A session with two executors of one core and a gigabyte each, as processes of their own."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("arose-test")
     defaults = {
         "spark.ui.enabled": "false",

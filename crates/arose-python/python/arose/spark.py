@@ -471,6 +471,8 @@ def main(argv: list[str] | None = None) -> int:
     given = vars(arguments().parse_args(argv))
     from pyspark.sql import SparkSession
 
+    # Workers on this machine run this interpreter, unless Spark was told of another one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("arose")
     master, remote = given.pop("master"), given.pop("remote")
     if remote:
