@@ -32,6 +32,7 @@ use crate::read::Outcome;
   arose dedup 'crawl/*.warc.gz' -o out --policy site
   arose dedup pages/ -o out --threshold 0.9 --keep longest
   zcat corpus.jsonl.gz | arose dedup - -o out
+  arose dedup crawl -o out                    # the folder of arose crawl
   arose dedup corpus.parquet -o out --dry-run
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
 
@@ -159,9 +160,14 @@ enum SiteName {
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     crate::input::check_standard_input_once(&options.inputs)?;
-    let config = config(options)?;
+    let inputs = crate::crawl::expand(&options.inputs)?;
+    let mut config = config(options)?;
+    // Of a crawl, what servers send in place of a page is no document.
+    if inputs != options.inputs {
+        config.corpus.statuses = arose_corpus::Statuses::Success;
+    }
     if options.dry_run {
-        return plan(options, &config);
+        return plan(options, &inputs, &config);
     }
     announce(options, &config)?;
     let start = match options.force {
@@ -170,7 +176,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     };
     let progress = Progress::default();
     let summary = watch(&progress, || {
-        arose_dedup::run(&options.inputs, &config, &options.output, start, &progress)
+        arose_dedup::run(&inputs, &config, &options.output, start, &progress)
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
     let written = if options.json {
@@ -422,8 +428,8 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
 }
 
 /// What a run would do, find and need.
-fn plan(options: &Options, config: &Config) -> anyhow::Result<Outcome> {
-    let plan = arose_dedup::plan(&options.inputs, config)?;
+fn plan(options: &Options, inputs: &[PathBuf], config: &Config) -> anyhow::Result<Outcome> {
+    let plan = arose_dedup::plan(inputs, config)?;
     let promise = arose_dedup::promise(config)?;
     let mut out = BufWriter::new(io::stdout().lock());
     if options.json {

@@ -1,7 +1,8 @@
-//! `arose evaluate`: precision and recall, by judged pairs and by planted ones.
+//! `arose evaluate`: precision and recall, by judged pairs, by planted ones, and by people.
 
 mod pairs;
 mod plant;
+mod report;
 mod score;
 
 use arose_dedup::evaluate::run::Share;
@@ -14,6 +15,7 @@ pub(crate) enum Command {
     Pairs(pairs::Options),
     Plant(plant::Options),
     Score(score::Options),
+    Report(report::Options),
 }
 
 /// Does what was asked for.
@@ -22,6 +24,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
         Command::Pairs(options) => pairs::run(options),
         Command::Plant(options) => plant::run(options),
         Command::Score(options) => score::run(options),
+        Command::Report(options) => report::run(options),
     }
 }
 

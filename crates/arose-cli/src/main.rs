@@ -1,15 +1,22 @@
 //! The command `arose`: arguments become options, one function per command does the work.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod compare;
 mod corpus;
+mod crawl;
 mod dedup;
+mod demo;
 mod evaluate;
 mod index;
 mod input;
 mod output;
 mod read;
+mod robots;
+mod search;
+mod serve;
 mod sketch;
+mod url;
 
 use std::io;
 use std::process::ExitCode;
@@ -31,21 +38,33 @@ use read::Outcome;
 enum Arguments {
     Dedup(Box<dedup::Options>),
     Index(index::Options),
+    Crawl(Box<crawl::Options>),
     Read(read::Options),
     Sketch(sketch::Options),
     Compare(compare::Options),
+    Search(search::Options),
+    Serve(serve::Options),
     #[command(subcommand)]
     Evaluate(evaluate::Command),
+    Url(url::Options),
+    Robots(robots::Options),
+    Demo(demo::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
         Arguments::Dedup(options) => dedup::run(&options),
         Arguments::Index(options) => index::run(&options),
+        Arguments::Crawl(options) => crawl::run(&options),
         Arguments::Read(options) => read::run(&options),
         Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
+        Arguments::Search(options) => search::run(&options),
+        Arguments::Serve(options) => serve::run(&options),
         Arguments::Evaluate(command) => evaluate::run(&command),
+        Arguments::Url(options) => url::run(&options),
+        Arguments::Robots(options) => robots::run(&options),
+        Arguments::Demo(options) => demo::run(&options),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,

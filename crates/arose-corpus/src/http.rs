@@ -99,6 +99,28 @@ fn too_large(limits: &Limits) -> Note {
     (Reason::TooLarge, detail)
 }
 
+/// A body with the codings of a `Content-Encoding` undone; where one is not what it says, what it
+/// gave so far, as a browser would.
+///
+/// # Errors
+///
+/// If it becomes larger than the limits allow, with the reason.
+pub fn decode_content<'a>(
+    codings: &str,
+    body: &'a [u8],
+    limits: &Limits,
+) -> Result<Cow<'a, [u8]>, Reason> {
+    let mut body = Cow::Borrowed(body);
+    let codings: Vec<&str> = codings.split(',').map(str::trim).take(4).collect();
+    for coding in codings.iter().rev() {
+        let undone = undo(&coding.to_ascii_lowercase(), &body, limits);
+        if let (Some(decoded), _) = undone.map_err(|(reason, _)| reason)? {
+            body = Cow::Owned(decoded);
+        }
+    }
+    Ok(body)
+}
+
 /// Undoes one coding: the bytes if there was anything to undo, and what was wrong.
 type Undone = (Option<Vec<u8>>, Option<String>);
 

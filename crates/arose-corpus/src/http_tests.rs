@@ -159,3 +159,19 @@ proptest! {
         }
     }
 }
+
+/// Two codings in a row come off in the right order; a bomb is refused.
+#[test]
+fn content_is_decoded_within_limits() {
+    let page = b"a rose is a rose is a rose ".repeat(10);
+    let once = crate::warc::write::gzip(&[&page]).unwrap();
+    let twice = crate::warc::write::gzip(&[&once]).unwrap();
+    let limits = Limits::default();
+    let decode = |codings, body| decode_content(codings, body, &limits);
+    assert_eq!(decode("gzip", &once).unwrap(), page);
+    assert_eq!(decode("GZIP, gzip", &twice).unwrap(), page);
+    assert_eq!(decode("", &page).unwrap(), page);
+    assert_eq!(decode("gzip", &page).unwrap(), page);
+    let bomb = crate::warc::write::gzip(&[&vec![b' '; 100 << 20]]).unwrap();
+    assert!(decode("gzip", &bomb).is_err());
+}

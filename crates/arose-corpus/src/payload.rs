@@ -22,17 +22,21 @@ use crate::http::Note;
 
 /// What a document shows of itself.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Page {
-    pub(crate) title: Option<String>,
-    pub(crate) language: Option<String>,
-    pub(crate) text: String,
-    pub(crate) images: Vec<ImageTerm>,
+pub struct Page {
+    /// Its title.
+    pub title: Option<String>,
+    /// The language it says it is in.
+    pub language: Option<String>,
+    /// What it says.
+    pub text: String,
+    /// Its images, as terms between the words.
+    pub images: Vec<ImageTerm>,
     /// What a web page says of itself; none for what is no web page.
-    pub(crate) metadata: Option<Box<Metadata>>,
+    pub metadata: Option<Box<Metadata>>,
     /// What was odd about a web page.
-    pub(crate) details: Vec<String>,
+    pub details: Vec<String>,
     /// Whether bytes had to be replaced while decoding.
-    pub(crate) is_malformed: bool,
+    pub is_malformed: bool,
 }
 
 /// What a body is made of.
@@ -58,7 +62,11 @@ impl Page {
 }
 
 /// Reads a body of the given `Content-Type`, which came from `url`.
-pub(crate) fn read(
+///
+/// # Errors
+///
+/// If the type is one without text, with that type.
+pub fn read(
     body: &[u8],
     content_type: Option<&str>,
     url: Option<&str>,

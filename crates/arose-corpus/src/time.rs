@@ -2,7 +2,8 @@
 
 /// Seconds since 1970 of `2024-05-18T01:58:10Z`, `2024-05-18 01:58`, `2024-05-18`, `20240518015810`
 /// or a number of seconds, fractions dropped, offsets as `+02:00` applied.
-pub(crate) fn parse(text: &str) -> Option<i64> {
+#[must_use]
+pub fn parse(text: &str) -> Option<i64> {
     let text = text.trim();
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.len() {
@@ -20,7 +21,8 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
 }
 
 /// `2024-05-18T01:58:10Z`.
-pub(crate) fn format(seconds: i64) -> String {
+#[must_use]
+pub fn format(seconds: i64) -> String {
     let (day, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil(day);
     let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);

@@ -121,7 +121,7 @@ impl Config {
             "seed": self.seed,
             "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
             "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
-            "fields": format!("{:?}", self.corpus.fields),
+            "fields": fields(&self.corpus.fields),
             "limits": format!("{:?}", self.corpus.limits),
         });
         let own = match self.policy.criterion {
@@ -166,6 +166,20 @@ impl Config {
     pub(crate) fn part(&self, share: u64) -> u64 {
         self.memory / share
     }
+}
+
+/// The names of fields and columns, as [`reading`](crate::results::Summary::reading) takes them.
+fn fields(fields: &arose_corpus::Fields) -> Value {
+    json!({
+        "text": fields.text,
+        "html": fields.html,
+        "id": fields.id,
+        "url": fields.url,
+        "title": fields.title,
+        "language": fields.language,
+        "fetched": fields.fetched,
+        "priority": fields.priority,
+    })
 }
 
 fn policy_name(criterion: &Criterion) -> &'static str {

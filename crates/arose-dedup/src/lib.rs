@@ -25,6 +25,7 @@ mod products;
 mod progress;
 mod record;
 pub mod report;
+pub mod results;
 mod scheme;
 mod score;
 pub mod shuffle;

@@ -22,80 +22,30 @@
 //! *Not for* machines: they read the tables.
 
 mod course;
-mod diff;
+pub mod diff;
 mod documents;
-mod html;
-mod lot;
+pub mod html;
+pub(crate) mod lot;
 mod page;
 mod pairs;
 mod plot;
+mod rated;
 mod samples;
+pub mod side_by_side;
 mod sites;
-mod summary;
-mod table;
-mod texts;
 
 use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 
-use arose::token::Case;
 use arose_corpus::Config;
-use serde_json::Value;
 
+use crate::evaluate::ratings::{Population, Ratings, Tables};
+pub use crate::results::Error;
+use crate::results::Summary;
 use documents::{Census, CloserLook};
 use pairs::Pairs;
 use samples::Evidence;
-use summary::Summary;
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Reading or writing failed.
-    #[error("{what} `{}`", path.display())]
-    Io {
-        /// What was being done.
-        what: &'static str,
-        /// To which file.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// A table could not be read.
-    #[error("parquet file `{}`", path.display())]
-    Parquet {
-        /// The file.
-        path: PathBuf,
-        /// What the format's library says.
-        source: parquet::errors::ParquetError,
-    },
-    /// The summary is not what a run writes.
-    #[error("summary `{}`", path.display())]
-    Summary {
-        /// The file.
-        path: PathBuf,
-        /// What the format's library says.
-        source: serde_json::Error,
-    },
-    /// A file holds what no run writes.
-    #[error("damaged file `{}`: {what}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: String,
-    },
-}
-
-impl Error {
-    fn damaged(path: &Path, what: impl Into<String>) -> Self {
-        Error::Damaged {
-            path: path.to_owned(),
-            what: what.into(),
-        }
-    }
-}
 
 /// Writes `report.html` into the folder `out` of a finished run whose input was read as `corpus`
 /// says.
@@ -112,8 +62,9 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
     let CloserLook { clusters, sites } =
         documents::closer_look(&documents, census, summary.seed())?;
     let pairs = Pairs::open(&out.join("pairs.parquet"), summary.seed())?;
-    let case = case(&summary);
+    let case = summary.case();
     let evidence = Evidence::gather(&documents, &clusters, &pairs, case, corpus)?;
+    let ratings = ratings(out)?;
     let page = page::Page {
         summary: &summary,
         cluster_sizes: &cluster_sizes,
@@ -121,15 +72,18 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
         sites: &sites,
         pairs: &pairs,
         evidence: &evidence,
+        ratings: ratings.as_ref(),
     };
     put(&out.join("report.html"), &page.to_string())
 }
 
-/// How the run compared letters.
-fn case(summary: &Summary) -> Case {
-    match summary.settings.get("case").and_then(Value::as_str) {
-        Some("keep") => Case::Keep,
-        _ => Case::Fold,
+/// The tables of the ratings in `out`; none if nobody has rated.
+fn ratings(out: &Path) -> Result<Option<Tables>, Error> {
+    let path = out.join("ratings.jsonl");
+    let ratings = Ratings::open(&path).map_err(|error| Error::damaged(&path, error.to_string()))?;
+    match ratings.lines() {
+        lines if lines.is_empty() => Ok(None),
+        lines => Ok(Some(Tables::new(&lines, &Population::of_run(out)?))),
     }
 }
 

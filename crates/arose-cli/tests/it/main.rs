@@ -6,4 +6,5 @@ mod faults;
 mod golden;
 mod index;
 mod killed;
+mod questions;
 mod tidy;

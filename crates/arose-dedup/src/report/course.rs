@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::html::{Count, Text, bytes, clip, counted, seconds};
 use super::page::section;
 use super::plot;
-use super::summary::{Cap, Recall, Summary};
+use crate::results::{Cap, Recall, Summary};
 
 /// Characters shown of a setting.
 const MAX_VALUE: usize = 200;

@@ -8,11 +8,11 @@
 //! list of changes (Myers 1986, as in `similar`), and show each with a few words around it.
 //!
 //! *Bounds.* Texts are foreign and may have millions of words. What is equal at both ends is
-//! skipped in linear time. The rest is compared in windows of [`WINDOW`] pieces: the changes up to
+//! skipped in linear time. The rest is compared in windows of 16,384 pieces: the changes up to
 //! the last long common run of a window are taken, and the next window starts after it. Comparing
-//! stops when there is more than anyone will read, [`MAX_CHANGES`] changes or [`MAX_CHANGED`]
-//! pieces. A window that costs much has many changes and so is the last, so the time is linear plus
-//! that of one window (about 0.2 s), and, unlike with a deadline, the result is always the same.
+//! stops when there is more than anyone will read ([`Bounds`]). A window that costs much has many
+//! changes and so is the last, so the time is linear plus that of one window (about 0.2 s), and,
+//! unlike with a deadline, the result is always the same.
 //!
 //! *Error.* A passage of more than a window that is new in the middle of one text may be shown as
 //! replacing what follows it.
@@ -29,18 +29,36 @@ const WINDOW: usize = 1 << 14;
 /// Common pieces in a row after which a window may be cut.
 const ANCHOR: usize = 8;
 
-/// Changes after which comparing stops.
-const MAX_CHANGES: usize = 40;
+/// How much of the differences is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Changes after which comparing stops.
+    pub max_changes: usize,
+    /// Changed pieces after which comparing stops.
+    pub max_changed: usize,
+    /// Common pieces shown before and after a change.
+    pub context: usize,
+}
 
-/// Changed pieces after which comparing stops.
-const MAX_CHANGED: usize = 800;
+impl Bounds {
+    /// For one of many pairs on a page.
+    pub const SAMPLE: Self = Self {
+        max_changes: 40,
+        max_changed: 800,
+        context: 12,
+    };
 
-/// Common pieces shown before and after a change.
-const CONTEXT: usize = 12;
+    /// For a page about one pair.
+    pub const PAGE: Self = Self {
+        max_changes: 400,
+        max_changed: 4000,
+        context: 40,
+    };
+}
 
 /// A text cut into what is compared.
 #[derive(Debug, Default)]
-pub(super) struct Pieces<'a> {
+pub struct Pieces<'a> {
     text: &'a str,
     /// Where each piece starts; it reaches to the next one.
     starts: Vec<u32>,
@@ -50,7 +68,8 @@ pub(super) struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// Cuts a text of less than 4 GiB.
-    pub(super) fn new(text: &'a str, tokenizer: Tokenizer) -> Self {
+    #[must_use]
+    pub fn new(text: &'a str, tokenizer: Tokenizer) -> Self {
         let mut pieces = Self {
             text,
             ..Self::default()
@@ -74,12 +93,21 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many pieces there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.keys.len()
     }
 
+    /// Whether the text has no words.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// The text of some pieces.
-    pub(super) fn text(&self, pieces: Range<usize>) -> &'a str {
+    #[must_use]
+    pub fn text(&self, pieces: Range<usize>) -> &'a str {
         let end = self.text.len();
         let at = |piece: usize| self.starts.get(piece).map_or(end, |&start| start as usize);
         match pieces.is_empty() {
@@ -117,36 +145,43 @@ fn is_unspaced(c: char) -> bool {
 
 /// A passage of one text that stands in place of one of the other; one of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) a: Range<usize>,
-    pub(super) b: Range<usize>,
+pub struct Change {
+    /// Pieces of the first text.
+    pub a: Range<usize>,
+    /// Pieces of the second.
+    pub b: Range<usize>,
 }
 
 /// Changes near each other, with what is common around and between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hunk {
+pub struct Hunk {
     /// Common pieces since the hunk before, not shown.
-    pub(super) n_hidden: usize,
-    pub(super) a: Range<usize>,
-    pub(super) b: Range<usize>,
-    pub(super) changes: Vec<Change>,
+    pub n_hidden: usize,
+    /// Pieces of the first text to be shown.
+    pub a: Range<usize>,
+    /// Pieces of the second.
+    pub b: Range<usize>,
+    /// What differs, in order.
+    pub changes: Vec<Change>,
 }
 
 /// All that is shown of the differences.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Diff {
-    pub(super) hunks: Vec<Hunk>,
+pub struct Diff {
+    /// What is shown, in order.
+    pub hunks: Vec<Hunk>,
     /// Common pieces after the last hunk.
-    pub(super) n_hidden_after: usize,
+    pub n_hidden_after: usize,
     /// Pieces of each text that were not compared.
-    pub(super) n_left: [usize; 2],
+    pub n_left: [usize; 2],
 }
 
 impl Diff {
     /// Compares two texts.
-    pub(super) fn new(a: &Pieces<'_>, b: &Pieces<'_>) -> Self {
-        let (changes, ends) = changes(&a.keys, &b.keys);
-        let hunks = hunks(&changes, ends);
+    #[must_use]
+    pub fn new(a: &Pieces<'_>, b: &Pieces<'_>, bounds: Bounds) -> Self {
+        let (changes, ends) = changes(&a.keys, &b.keys, bounds);
+        let hunks = hunks(&changes, ends, bounds.context);
         let shown = hunks.last().map_or(0, |hunk| hunk.a.end);
         Self {
             hunks,
@@ -157,7 +192,7 @@ impl Diff {
 }
 
 /// The changes, and up to where they are known in each text.
-fn changes(a: &[u64], b: &[u64]) -> (Vec<Change>, [usize; 2]) {
+fn changes(a: &[u64], b: &[u64], bounds: Bounds) -> (Vec<Change>, [usize; 2]) {
     let n_before = n_common(a.iter(), b.iter());
     let n_after = n_common(a[n_before..].iter().rev(), b[n_before..].iter().rev());
     let (a_end, b_end) = (a.len() - n_after, b.len() - n_after);
@@ -174,7 +209,7 @@ fn changes(a: &[u64], b: &[u64]) -> (Vec<Change>, [usize; 2]) {
         for op in ops {
             let (old, new) = (op.old_range(), op.new_range());
             if !matches!(op, DiffOp::Equal { .. }) {
-                if is_enough(&changes) {
+                if is_enough(&changes, bounds) {
                     return (changes, [from_a + old.start, from_b + new.start]);
                 }
                 changes.push(Change {
@@ -206,25 +241,25 @@ fn up_to_anchor(ops: &[DiffOp]) -> &[DiffOp] {
     }
 }
 
-fn is_enough(changes: &[Change]) -> bool {
+fn is_enough(changes: &[Change], bounds: Bounds) -> bool {
     let sizes = changes.iter().map(|change| change.a.len() + change.b.len());
-    changes.len() >= MAX_CHANGES || sizes.sum::<usize>() > MAX_CHANGED
+    changes.len() >= bounds.max_changes || sizes.sum::<usize>() > bounds.max_changed
 }
 
 /// Puts changes that are near each other together and adds what is around them.
-fn hunks(changes: &[Change], ends: [usize; 2]) -> Vec<Hunk> {
+fn hunks(changes: &[Change], ends: [usize; 2], context: usize) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     for change in changes {
         let shown = hunks.last().map_or(0, |hunk| hunk.a.end);
         let n_common = change.a.start - shown;
         match hunks.last_mut() {
-            Some(hunk) if n_common <= 2 * CONTEXT => {
+            Some(hunk) if n_common <= 2 * context => {
                 (hunk.a.end, hunk.b.end) = (change.a.end, change.b.end);
                 hunk.changes.push(change.clone());
             }
             last => {
-                let n_after = last.map_or(0, |hunk| hunk.extend(CONTEXT));
-                let n_before = CONTEXT.min(n_common - n_after);
+                let n_after = last.map_or(0, |hunk| hunk.extend(context));
+                let n_before = context.min(n_common - n_after);
                 hunks.push(Hunk {
                     n_hidden: n_common - n_after - n_before,
                     a: change.a.start - n_before..change.a.end,
@@ -235,7 +270,7 @@ fn hunks(changes: &[Change], ends: [usize; 2]) -> Vec<Hunk> {
         }
     }
     if let Some(last) = hunks.last_mut() {
-        last.extend(CONTEXT.min(ends[0] - last.a.end));
+        last.extend(context.min(ends[0] - last.a.end));
     }
     hunks
 }
@@ -253,6 +288,8 @@ impl Hunk {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const BOUNDS: Bounds = Bounds::SAMPLE;
 
     fn pieces(text: &str) -> Pieces<'_> {
         Pieces::new(text, Tokenizer::default())
@@ -288,7 +325,7 @@ mod tests {
     #[track_caller]
     fn check(a: &str, b: &str, expected: &[(&str, &str)], hidden: &[usize]) {
         let (a, b) = (pieces(a), pieces(b));
-        let diff = Diff::new(&a, &b);
+        let diff = Diff::new(&a, &b, BOUNDS);
         let changes = diff.hunks.iter().flat_map(|hunk| &hunk.changes);
         let texts: Vec<(&str, &str)> = changes
             .map(|change| {
@@ -330,7 +367,7 @@ mod tests {
             ]
             .concat()
         };
-        let (two, one) = ([("x", "y"), ("x", "y")], CONTEXT);
+        let (two, one) = ([("x", "y"), ("x", "y")], BOUNDS.context);
         check(&text("x", 24), &text("y", 24), &two, &[20 - one, 30 - one]);
         check(
             &text("x", 25),
@@ -342,7 +379,7 @@ mod tests {
 
     /// Whether the changes turn one sequence into the other, up to where they are known.
     fn is_right(a: &[u64], b: &[u64]) -> bool {
-        let (changes, ends) = changes(a, b);
+        let (changes, ends) = changes(a, b, BOUNDS);
         let (mut i, mut j, mut is_equal) = (0, 0, true);
         for change in changes.iter().chain([&Change {
             a: ends[0]..ends[0],
@@ -351,7 +388,7 @@ mod tests {
             is_equal &= a[i..change.a.start] == b[j..change.b.start];
             (i, j) = (change.a.end, change.b.end);
         }
-        is_equal && (ends == [a.len(), b.len()] || is_enough(&changes))
+        is_equal && (ends == [a.len(), b.len()] || is_enough(&changes, BOUNDS))
     }
 
     proptest! {
@@ -378,10 +415,10 @@ mod tests {
         };
         let far_apart = edited(999_900);
         assert!(is_right(&a, &far_apart));
-        assert_eq!(changes(&a, &far_apart).0.len(), 2);
+        assert_eq!(changes(&a, &far_apart, BOUNDS).0.len(), 2);
         let everywhere = edited(100);
         assert!(is_right(&a, &everywhere));
-        assert_eq!(changes(&a, &everywhere).0.len(), MAX_CHANGES);
+        assert_eq!(changes(&a, &everywhere, BOUNDS).0.len(), BOUNDS.max_changes);
         let mut turned = a.clone();
         turned.rotate_left(a.len() / 2);
         assert!(is_right(&a, &turned));

@@ -1,21 +1,20 @@
-//! What `documents.parquet` tells: cluster sizes, the largest clusters, sites, single rows.
+//! What `documents.parquet` tells: cluster sizes, the largest clusters, sites.
 //!
 //! The table may have ten million rows, so columns are streamed and only aggregates stay. It is
-//! read twice, once to find what matters ([`Census`]) and once to look at it ([`closer_look`]);
-//! single rows are then picked out ([`details`]). Memory: four bytes per document, for the sizes of
-//! clusters, and what is shown.
+//! read twice, once to find what matters ([`Census`]) and once to look at it ([`closer_look`]).
+//! Memory: four bytes per document, for the sizes of clusters, and what is shown.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use arose_corpus::Position;
 use arrow_array::Array;
 
 use super::Error;
 use super::lot::Lot;
-use super::sites::{Candidates, Tallies, Tally, site_of};
-use super::summary::Counts;
-use super::table::{Batch, scan, select};
+use super::sites::{Candidates, Tallies, Tally};
+use crate::results::Counts;
+use crate::results::documents::site_of;
+use crate::results::table::{Batch, scan};
 
 /// Clusters shown.
 const MAX_CLUSTERS: usize = 10;
@@ -183,64 +182,4 @@ fn tally_sites(batch: &Batch<'_>, sites: &mut Tallies) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// A document as the table describes it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Detail {
-    pub(super) id: String,
-    pub(super) url: Option<String>,
-    pub(super) source: String,
-    pub(super) position: Option<Position>,
-    pub(super) digest: String,
-    pub(super) n_tokens: u32,
-    pub(super) kept: bool,
-    pub(super) kept_doc: Option<u64>,
-    pub(super) rule: Option<String>,
-    pub(super) similarity: Option<f64>,
-}
-
-/// The rows of these documents, which must ascend.
-pub(super) fn details(path: &Path, docs: &[u64]) -> Result<BTreeMap<u64, Detail>, Error> {
-    const COLUMNS: [&str; 11] = [
-        "doc",
-        "id",
-        "url",
-        "source",
-        "position",
-        "digest",
-        "n_tokens",
-        "kept",
-        "kept_doc",
-        "rule",
-        "similarity",
-    ];
-    let mut found = BTreeMap::new();
-    select(path, &COLUMNS, docs, |batch| {
-        for i in 0..batch.n_rows() {
-            found.insert(batch.u64s("doc")?.value(i), detail(batch, i)?);
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
-    let text = |name: &str| -> Result<Option<String>, Error> {
-        let strings = batch.strings(name)?;
-        Ok(strings.is_valid(i).then(|| strings.value(i).to_owned()))
-    };
-    let (kept_docs, similarities) = (batch.u64s("kept_doc")?, batch.f64s("similarity")?);
-    Ok(Detail {
-        id: text("id")?.unwrap_or_default(),
-        url: text("url")?,
-        source: text("source")?.unwrap_or_default(),
-        position: text("position")?.as_deref().and_then(Position::parse),
-        digest: text("digest")?.unwrap_or_default(),
-        n_tokens: batch.u32s("n_tokens")?.value(i),
-        kept: batch.bools("kept")?.value(i),
-        kept_doc: kept_docs.is_valid(i).then(|| kept_docs.value(i)),
-        rule: text("rule")?,
-        similarity: similarities.is_valid(i).then(|| similarities.value(i)),
-    })
 }

@@ -7,7 +7,8 @@
 use std::fmt::{self, Write};
 
 /// Text as the content of an element.
-pub(super) struct Text<'a>(pub(super) &'a str);
+#[derive(Debug, Clone, Copy)]
+pub struct Text<'a>(pub &'a str);
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,7 +23,8 @@ impl fmt::Display for Text<'_> {
 }
 
 /// Text as the value of an attribute or a title.
-pub(super) struct Plain<'a>(pub(super) &'a str);
+#[derive(Debug, Clone, Copy)]
+pub struct Plain<'a>(pub &'a str);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,7 +59,8 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// A text of at most `max` characters, its middle left out if it is longer.
-pub(super) fn clip(text: &str, max: usize) -> String {
+#[must_use]
+pub fn clip(text: &str, max: usize) -> String {
     let (mut head, tail) = (2 * max / 3, max / 3);
     if text.len() <= max || text.chars().nth(max).is_none() {
         return text.to_owned();
@@ -70,7 +73,8 @@ pub(super) fn clip(text: &str, max: usize) -> String {
 }
 
 /// An address to follow; none if it leads anywhere but to the web.
-pub(super) fn web_address(url: &str) -> Option<&str> {
+#[must_use]
+pub fn web_address(url: &str) -> Option<&str> {
     let is_scheme = |scheme: &str| {
         let head = url.get(..scheme.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(scheme))
@@ -82,7 +86,8 @@ pub(super) fn web_address(url: &str) -> Option<&str> {
 }
 
 /// A count with its thousands apart.
-pub(super) struct Count(pub(super) u64);
+#[derive(Debug, Clone, Copy)]
+pub struct Count(pub u64);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,12 +104,14 @@ impl fmt::Display for Count {
 }
 
 /// A count with the noun it counts.
-pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
+#[must_use]
+pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", Count(n), if n == 1 { one } else { many })
 }
 
 /// A part of a whole, to the tenth of a percent; never rounded to all or nothing.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
     let tenths = 1000.0 * part as f64 / whole.max(1) as f64;
     match tenths {
         _ if part == 0 => "0 %".to_owned(),
@@ -116,7 +123,8 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A size in bytes, to three digits or so.
-pub(super) fn bytes(n: u64) -> String {
+#[must_use]
+pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     let mut size = n as f64;
     let mut unit = "bytes";
@@ -135,7 +143,8 @@ pub(super) fn bytes(n: u64) -> String {
 }
 
 /// A length of time.
-pub(super) fn seconds(seconds: f64) -> String {
+#[must_use]
+pub fn seconds(seconds: f64) -> String {
     match seconds {
         ..0.0995 => format!("{:.0} ms", seconds.max(0.0) * 1000.0),
         ..9.95 => format!("{seconds:.1} s"),

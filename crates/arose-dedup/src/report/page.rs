@@ -6,11 +6,13 @@ use std::fmt::{self, Write};
 use super::course;
 use super::documents::Cluster;
 use super::html::{Count, Plain, Text, bytes, clip, counted, percent};
-use super::pairs::{Level, Pair, Pairs};
+use super::pairs::{Level, Pairs};
 use super::plot;
+use super::rated;
 use super::samples::Evidence;
 use super::sites::Tally;
-use super::summary::Summary;
+use crate::evaluate::ratings::Tables;
+use crate::results::{Pair, Summary};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -28,6 +30,8 @@ pub(super) struct Page<'a> {
     pub(super) sites: &'a [(String, Tally)],
     pub(super) pairs: &'a Pairs,
     pub(super) evidence: &'a Evidence,
+    /// What people said of sampled pairs, if anyone did.
+    pub(super) ratings: Option<&'a Tables>,
 }
 
 impl fmt::Display for Page<'_> {
@@ -69,6 +73,9 @@ impl Page<'_> {
         self.largest_clusters(f)?;
         self.share_by_site(f)?;
         self.sample_pairs(f)?;
+        if let Some(tables) = self.ratings {
+            rated::put(f, tables)?;
+        }
         course::put(f, self.summary)?;
         f.write_str(
             "</main>\n<footer><p>Every decision is in the tables beside this file: \

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use arose::mix::mix;
-use arrow_array::Array;
-
 use super::Error;
 use super::lot::Lot;
-use super::table::{Batch, scan};
+use crate::results::pairs::{Pair, for_each};
+use arose::mix::mix;
 
 /// Pairs shown of each level.
 const MAX_PAIRS: usize = 3;
@@ -65,18 +63,6 @@ impl Level {
     }
 }
 
-/// A pair to be shown.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pair {
-    pub(super) a: u64,
-    pub(super) b: u64,
-    pub(super) jaccard: Option<f64>,
-    pub(super) b_sim: Option<u32>,
-    pub(super) c_sim: Option<u32>,
-    pub(super) rule: String,
-    pub(super) verified: String,
-}
-
 /// All pairs in figures, and a few of them.
 #[derive(Debug)]
 pub(super) struct Pairs {
@@ -93,36 +79,20 @@ impl Pairs {
             histogram: [0; N_BARS],
             levels: vec![(0, Lot::new(seed, MAX_PAIRS)); Level::ALL.len()],
         };
-        let columns = ["a", "b", "jaccard", "b_sim", "c_sim", "rule", "verified"];
-        scan(path, &columns, |batch| pairs.add(batch))?;
+        for_each(path, |pair| {
+            pairs.add(pair);
+            Ok(())
+        })?;
         Ok(pairs)
     }
 
-    fn add(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        let (a, b) = (batch.u64s("a")?, batch.u64s("b")?);
-        let (jaccard, b_sim) = (batch.f64s("jaccard")?, batch.u32s("b_sim")?);
-        let (c_sim, rule) = (batch.u32s("c_sim")?, batch.strings("rule")?);
-        let verified = batch.strings("verified")?;
-        for i in 0..batch.n_rows() {
-            let similarity = jaccard.is_valid(i).then(|| jaccard.value(i));
-            let similarity = similarity.filter(|similarity| !similarity.is_nan());
-            if let Some(similarity) = similarity {
-                self.histogram[bar(similarity)] += 1;
-            }
-            let (count, lot) = &mut self.levels[Level::of(similarity) as usize];
-            *count += 1;
-            let (a, b) = (a.value(i), b.value(i));
-            lot.draw(mix(a).wrapping_add(b), || Pair {
-                a,
-                b,
-                jaccard: similarity,
-                b_sim: b_sim.is_valid(i).then(|| b_sim.value(i)),
-                c_sim: c_sim.is_valid(i).then(|| c_sim.value(i)),
-                rule: rule.value(i).to_owned(),
-                verified: verified.value(i).to_owned(),
-            });
+    fn add(&mut self, pair: Pair) {
+        if let Some(similarity) = pair.jaccard {
+            self.histogram[bar(similarity)] += 1;
         }
-        Ok(())
+        let (count, lot) = &mut self.levels[Level::of(pair.jaccard) as usize];
+        *count += 1;
+        lot.draw(mix(pair.a).wrapping_add(pair.b), || pair);
     }
 
     /// How many pairs have a similarity.

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
-use std::ops::Range;
 use std::path::Path;
 
 use arose::token::{Case, Tokenizer};
 use arose_corpus::Config;
 
 use super::Error;
-use super::diff::{Change, Diff, Hunk, Pieces};
-use super::documents::{Cluster, Detail, details};
+use super::diff::Bounds;
+use super::documents::Cluster;
 use super::html::{Count, Plain, Text, clip, counted, web_address};
-use super::pairs::{Pair, Pairs};
-use super::texts::{self, texts};
+use super::pairs::Pairs;
+use super::side_by_side::rows;
+use crate::results::{Detail, Pair, Text as Readable, details, texts};
 
 /// Characters shown of a name or an address.
 const MAX_NAME: usize = 120;
@@ -21,19 +21,10 @@ const MAX_NAME: usize = 120;
 /// Characters shown of a name inside a sentence.
 const MAX_SHORT_NAME: usize = 40;
 
-/// Pieces shown at each end of one long change.
-const MAX_RUN: usize = 60;
-
-/// Characters shown of one run of text, whatever its pieces.
-const MAX_CHARS: usize = 4000;
-
-/// Pieces shown of texts that are equal.
-const N_OPENING: usize = 60;
-
 /// What is known about the documents shown.
 pub(super) struct Evidence {
     details: BTreeMap<u64, Detail>,
-    texts: BTreeMap<u64, texts::Text>,
+    texts: BTreeMap<u64, Readable>,
     case: Case,
 }
 
@@ -107,7 +98,7 @@ impl Evidence {
         match (self.texts.get(&pair.a), self.texts.get(&pair.b)) {
             (Some(Ok(a)), Some(Ok(b))) => {
                 let tokenizer = Tokenizer { case: self.case };
-                differences(f, a, b, tokenizer)?;
+                rows(f, a, b, tokenizer, Bounds::SAMPLE)?;
             }
             (a, b) => {
                 f.write_str("<tr>")?;
@@ -136,115 +127,11 @@ fn address(f: &mut String, url: &str) -> fmt::Result {
 }
 
 /// Why a text is not shown, if it is not.
-fn missing(f: &mut String, text: Option<&texts::Text>) -> fmt::Result {
+fn missing(f: &mut String, text: Option<&Readable>) -> fmt::Result {
     let why = match text {
         Some(Err(why)) => why,
         Some(Ok(_)) => "This text could be read again, the other could not.",
         None => "Its place in the source is not known.",
     };
     write!(f, "<td class=\"gap\">{why}</td>")
-}
-
-fn differences(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer) -> fmt::Result {
-    let is_same_text = a == b;
-    let (a, b) = (Pieces::new(a, tokenizer), Pieces::new(b, tokenizer));
-    let diff = Diff::new(&a, &b);
-    if diff.hunks.is_empty() {
-        let n = N_OPENING.min(a.len());
-        f.write_str("<tr>")?;
-        cell(f, &a, 0..n, &[])?;
-        cell(f, &b, 0..n, &[])?;
-        f.write_str("</tr>")?;
-        let how = match is_same_text {
-            true => "the two texts are identical",
-            false => "they differ only in case, punctuation or white space",
-        };
-        let n = counted(a.len() as u64, "token is", "tokens are");
-        return gap(f, &format!("All {n} equal: {how}."));
-    }
-    for hunk in &diff.hunks {
-        hidden(f, hunk.n_hidden)?;
-        show(f, hunk, &a, &b)?;
-    }
-    hidden(f, diff.n_hidden_after)?;
-    match diff.n_left {
-        [0, 0] => Ok(()),
-        [a, b] => {
-            let (a, b) = (Count(a as u64), Count(b as u64));
-            gap(
-                f,
-                &format!(
-                    "There are more differences; the remaining {a} and {b} tokens are not shown."
-                ),
-            )
-        }
-    }
-}
-
-fn hidden(f: &mut String, n: usize) -> fmt::Result {
-    match n {
-        0 => Ok(()),
-        n => gap(f, &counted(n as u64, "equal token", "equal tokens")),
-    }
-}
-
-fn gap(f: &mut String, what: &str) -> fmt::Result {
-    write!(f, "<tr><td class=\"gap\" colspan=\"2\">{what}</td></tr>")
-}
-
-fn show(f: &mut String, hunk: &Hunk, a: &Pieces<'_>, b: &Pieces<'_>) -> fmt::Result {
-    let side = |of: fn(&Change) -> &Range<usize>| -> Vec<Range<usize>> {
-        hunk.changes
-            .iter()
-            .map(|change| of(change).clone())
-            .collect()
-    };
-    f.write_str("<tr>")?;
-    cell(f, a, hunk.a.clone(), &side(|change| &change.a))?;
-    cell(f, b, hunk.b.clone(), &side(|change| &change.b))?;
-    f.write_str("</tr>")
-}
-
-/// One text's part of a hunk, with what only this text has marked.
-fn cell(
-    f: &mut String,
-    pieces: &Pieces<'_>,
-    shown: Range<usize>,
-    marked: &[Range<usize>],
-) -> fmt::Result {
-    f.write_str("<td><bdi>")?;
-    let mut at = shown.start;
-    for mark in marked {
-        run(f, pieces, at..mark.start)?;
-        if !mark.is_empty() {
-            marked_run(f, pieces, mark.clone())?;
-        }
-        at = mark.end;
-    }
-    run(f, pieces, at..shown.end)?;
-    f.write_str("</bdi></td>")
-}
-
-/// Marks the text of some pieces but for the blanks after it.
-fn marked_run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
-    let text = pieces.text(range.clone());
-    let blanks = &text[text.trim_end().len()..];
-    let mut marked = String::new();
-    run(&mut marked, pieces, range)?;
-    let marked = marked.strip_suffix(blanks).unwrap_or(&marked);
-    write!(f, "<mark>{marked}</mark>{}", Text(&clip(blanks, 2)))
-}
-
-/// The text of some pieces, shortened if there are very many.
-fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
-    if range.len() <= 2 * MAX_RUN {
-        let text = clip(pieces.text(range), MAX_CHARS);
-        return write!(f, "{}", Text(&text));
-    }
-    let head = range.start..range.start + MAX_RUN;
-    let tail = range.end - MAX_RUN..range.end;
-    let n = Count((range.len() - 2 * MAX_RUN) as u64);
-    run(f, pieces, head)?;
-    write!(f, "<span class=\"gap\"> [{n} tokens more] </span>")?;
-    run(f, pieces, tail)
 }

@@ -10,13 +10,8 @@
 
 use std::collections::HashMap;
 
-use arose::site::{SiteKind, site};
-
 /// Counters of the first pass.
 const MAX_CANDIDATES: usize = 1 << 14;
-
-/// Names longer than any legal host are cut, so that the table has a size.
-const MAX_NAME_BYTES: usize = 255;
 
 /// Sites that may have lost many documents.
 #[derive(Debug, Default)]
@@ -87,49 +82,10 @@ impl Tallies {
     }
 }
 
-/// The site of an address; none if it names no host.
-pub(super) fn site_of(url: &str) -> Option<String> {
-    let host = host_of(url)?;
-    let mut site = site(host, SiteKind::Registrable).into_owned();
-    if site.len() > MAX_NAME_BYTES {
-        site.truncate(site.floor_char_boundary(MAX_NAME_BYTES));
-    }
-    (!site.is_empty()).then_some(site)
-}
-
-/// The host, perhaps with a port, between `//` and the path.
-fn host_of(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("//")?;
-    let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    let host = authority.rsplit('@').next()?;
-    (!host.is_empty()).then_some(host)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[track_caller]
-    fn check(url: &str, expected: Option<&str>) {
-        assert_eq!(site_of(url).as_deref(), expected, "{url}");
-    }
-
-    #[test]
-    fn sites_of_addresses() {
-        check("https://www.example.co.uk/a?b#c", Some("example.co.uk"));
-        check("http://user:pass@Example.com:8080", Some("example.com"));
-        check("//example.org?x", Some("example.org"));
-        check("http://[::1]:80/", Some("[::1]"));
-        check("https://evil.com\\@good.com/", Some("evil.com"));
-        check("http:///path", None);
-        check("mailto:a@example.com", None);
-        check("", None);
-        check(
-            &format!("http://{}/", "é".repeat(500)),
-            Some(&"é".repeat(127)),
-        );
-    }
 
     proptest! {
         /// Whoever holds more than one part in `k + 1` is found, whatever the order.

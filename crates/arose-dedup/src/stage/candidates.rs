@@ -1,9 +1,9 @@
 //! Third stage: pairs that share a key and pass the test of their sketches.
 //!
-//! Documents with equal keys in a table form a run. The first pass takes the keys from the sketches,
-//! table by table, sorts them and writes down the runs; the second gathers the sketches of the
-//! documents that are in one, which are few among many, and tests all pairs inside each run, each
-//! pair in the first table in which it meets only, so nothing is found twice.
+//! Documents with equal keys in a table form a run. The first pass takes the keys from the
+//! sketches, table by table, sorts them and writes down the runs; the second gathers the sketches
+//! of the documents that are in one, which are few among many, and tests all pairs inside each run,
+//! each pair in the first table in which it meets only, so nothing is found twice.
 //!
 //! A run longer than the cap is not expanded: `n` documents under one key would be `n^2 / 2` pairs.
 //! Its members are compared with the run's *leaders*, those that are unlike all leaders before

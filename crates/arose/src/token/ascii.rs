@@ -10,6 +10,9 @@
 //! normalises on its own. Compositions of the separators `<`, `=`, `>` with U+0338 are separators
 //! as well, and U+0338 alone begins no token, so they need not be seen together.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::unicode::Cutter;
@@ -72,6 +75,48 @@ const LENGTH_MASKS: [[u64; 2]; 17] = {
     masks
 };
 
+/// Calls `sink` with each token of `text` in its normal form and with its place.
+pub(super) fn for_each_place(case: Case, text: &str, mut sink: impl FnMut(&str, Range<usize>)) {
+    let mut folded = String::new();
+    let mut start = 0;
+    while start < text.len() {
+        let rest = &text[start..];
+        let ascii_len = simd::ascii::words(rest.as_bytes(), |from, to| {
+            folded.clear();
+            folded.push_str(&rest[from..to]);
+            if case == Case::Fold {
+                folded.make_ascii_lowercase();
+            }
+            sink(&folded, start + from..start + to);
+        });
+        start += ascii_len;
+        let stretch = &rest[ascii_len..];
+        let stretch = &stretch[..unicode_stretch(stretch.as_bytes())];
+        places_of_unicode(case, stretch, start, &mut sink);
+        start += stretch.len();
+    }
+}
+
+/// Tokens of a stretch that begins at `start`; where it had to be brought into NFC they share its
+/// place.
+fn places_of_unicode(
+    case: Case,
+    stretch: &str,
+    start: usize,
+    mut sink: impl FnMut(&str, Range<usize>),
+) {
+    let normal = ComposingNormalizerBorrowed::new_nfc().normalize(stretch);
+    let is_same = matches!(normal, Cow::Borrowed(_));
+    Cutter::new(case, |token: &str, _, place: Range<usize>| {
+        let place = match is_same {
+            true => start + place.start..start + place.end,
+            false => start..start + stretch.len(),
+        };
+        sink(token, place);
+    })
+    .cut(&normal);
+}
+
 /// The length of the stretch up to the first ASCII byte that separates.
 fn unicode_stretch(bytes: &[u8]) -> usize {
     let separates = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
@@ -81,7 +126,7 @@ fn unicode_stretch(bytes: &[u8]) -> usize {
 fn of_unicode(case: Case, stretch: &str, out: &mut Vec<u64>) -> usize {
     let normal = ComposingNormalizerBorrowed::new_nfc().normalize(stretch);
     let mut n_unspaced = 0;
-    Cutter::new(case, |token: &str, spacing| {
+    Cutter::new(case, |token: &str, spacing, _| {
         out.push(fingerprint(token.as_bytes()));
         n_unspaced += usize::from(spacing == Spacing::Unspaced);
     })

@@ -28,6 +28,8 @@ mod ascii;
 mod class;
 mod unicode;
 
+use std::ops::Range;
+
 use icu_normalizer::ComposingNormalizerBorrowed;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -70,7 +72,22 @@ impl Tokenizer {
     /// agree with.
     pub fn for_each(&self, text: &str, mut sink: impl FnMut(&str)) {
         let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
-        Cutter::new(self.case, |token: &str, _| sink(token)).cut(&normal);
+        Cutter::new(self.case, |token: &str, _, _| sink(token)).cut(&normal);
+    }
+
+    /// As [`Self::for_each`], and tells where each token stands in the text, so that it can be
+    /// marked there.
+    ///
+    /// Where a stretch without ASCII separators is not in NFC, its tokens share its place.
+    ///
+    /// ```
+    /// use arose::token::Tokenizer;
+    /// let mut places = Vec::new();
+    /// Tokenizer::default().for_each_place("A Rosé, 東京", |_, place| places.push(place));
+    /// assert_eq!(places, [0..1, 2..7, 9..12, 12..15]);
+    /// ```
+    pub fn for_each_place(&self, text: &str, sink: impl FnMut(&str, Range<usize>)) {
+        ascii::for_each_place(self.case, text, sink);
     }
 
     /// Appends the fingerprint of each token to `out` and returns how many of them belong to
@@ -92,7 +109,7 @@ impl Tokenizer {
     pub fn tokens_plain(&self, text: &str) -> Tokens {
         let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
         let mut tokens = Tokens::default();
-        Cutter::new(self.case, |token: &str, script| {
+        Cutter::new(self.case, |token: &str, script, _| {
             tokens.fingerprints.push(fingerprint(token.as_bytes()));
             tokens.n_unspaced += usize::from(script == Spacing::Unspaced);
         })

@@ -181,6 +181,18 @@ proptest! {
     }
 
     #[test]
+    fn places_hold_their_tokens(text in mixed_text()) {
+        let (mut words, mut last) = (Vec::new(), 0);
+        Tokenizer::default().for_each_place(&text, |word, place| {
+            assert!(place.start >= last || place.end > last, "{place:?} after {last}");
+            last = place.start;
+            assert!(!text[place].is_empty());
+            words.push(word.to_owned());
+        });
+        prop_assert_eq!(words, words_of(&text, Case::Fold));
+    }
+
+    #[test]
     fn at_most_one_token_per_byte(text in mixed_text()) {
         prop_assert!(Tokenizer::default().tokens(&text).len() <= text.len() + 1);
     }

@@ -1,12 +1,14 @@
 //! The plain tokeniser: character by character over text in NFC.
 
+use std::ops::Range;
+
 use icu_casemap::CaseMapper;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::class::{Class, class};
 use super::{Case, Spacing};
 
-/// Cuts text into tokens and hands each to its sink.
+/// Cuts text into tokens and hands each to its sink, with its place in the text.
 pub(super) struct Cutter<F> {
     case: Case,
     sink: F,
@@ -14,39 +16,48 @@ pub(super) struct Cutter<F> {
     run: String,
     /// The class of the run; a separator when there is none.
     run_class: Class,
+    /// Where the run stands in the text.
+    place: Range<usize>,
 }
 
-impl<F: FnMut(&str, Spacing)> Cutter<F> {
+impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
     pub(super) fn new(case: Case, sink: F) -> Self {
         Self {
             case,
             sink,
             run: String::new(),
             run_class: Class::Separator,
+            place: 0..0,
         }
     }
 
     /// Cuts a whole text; its ends separate.
     pub(super) fn cut(&mut self, normal_text: &str) {
-        for c in normal_text.chars() {
-            self.push(c);
+        for (at, c) in normal_text.char_indices() {
+            self.push(at, c);
         }
         self.end_run();
     }
 
-    fn push(&mut self, c: char) {
+    fn push(&mut self, at: usize, c: char) {
         match class(c) {
             Class::Separator => self.end_run(),
             Class::Mark if self.run_class == Class::Separator => {}
-            Class::Mark => self.run.push(self.folded(c)),
+            Class::Mark => self.extend(at, c),
             class => {
                 if class != self.run_class || class == Class::Single {
                     self.end_run();
                     self.run_class = class;
+                    self.place.start = at;
                 }
-                self.run.push(self.folded(c));
+                self.extend(at, c);
             }
         }
+    }
+
+    fn extend(&mut self, at: usize, c: char) {
+        self.run.push(self.folded(c));
+        self.place.end = at + c.len_utf8();
     }
 
     fn folded(&self, c: char) -> char {
@@ -60,14 +71,17 @@ impl<F: FnMut(&str, Spacing)> Cutter<F> {
     fn end_run(&mut self) {
         match self.run_class {
             Class::Separator | Class::Mark => return,
-            Class::Word => (self.sink)(&self.run, Spacing::Spaced),
+            Class::Word => (self.sink)(&self.run, Spacing::Spaced, self.place.clone()),
             Class::Single | Class::Katakana | Class::Hangul => {
-                (self.sink)(&self.run, Spacing::Unspaced);
+                (self.sink)(&self.run, Spacing::Unspaced, self.place.clone());
             }
             Class::Cluster => {
-                self.run
-                    .graphemes(true)
-                    .for_each(|cluster| (self.sink)(cluster, Spacing::Unspaced));
+                // Folding leaves the length of these scripts alone.
+                for (at, cluster) in self.run.grapheme_indices(true) {
+                    let start = self.place.start + at;
+                    let place = start..start + cluster.len();
+                    (self.sink)(cluster, Spacing::Unspaced, place);
+                }
             }
         }
         self.run.clear();

@@ -1,6 +1,7 @@
 //! Columns of the run's own Parquet files, a batch at a time.
 
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
@@ -13,6 +14,8 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::statistics::Statistics;
 
 use super::Error;
 
@@ -20,33 +23,33 @@ use super::Error;
 const BATCH_ROWS: usize = 4096;
 
 /// Rows of some columns of a file.
-pub(super) struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     path: &'a Path,
     batch: RecordBatch,
 }
 
 impl Batch<'_> {
-    pub(super) fn n_rows(&self) -> usize {
+    pub(crate) fn n_rows(&self) -> usize {
         self.batch.num_rows()
     }
 
-    pub(super) fn u64s(&self, name: &str) -> Result<&UInt64Array, Error> {
+    pub(crate) fn u64s(&self, name: &str) -> Result<&UInt64Array, Error> {
         self.column(name, |array| array.as_primitive_opt::<UInt64Type>())
     }
 
-    pub(super) fn u32s(&self, name: &str) -> Result<&UInt32Array, Error> {
+    pub(crate) fn u32s(&self, name: &str) -> Result<&UInt32Array, Error> {
         self.column(name, |array| array.as_primitive_opt::<UInt32Type>())
     }
 
-    pub(super) fn f64s(&self, name: &str) -> Result<&Float64Array, Error> {
+    pub(crate) fn f64s(&self, name: &str) -> Result<&Float64Array, Error> {
         self.column(name, |array| array.as_primitive_opt::<Float64Type>())
     }
 
-    pub(super) fn bools(&self, name: &str) -> Result<&BooleanArray, Error> {
+    pub(crate) fn bools(&self, name: &str) -> Result<&BooleanArray, Error> {
         self.column(name, |array| array.as_boolean_opt())
     }
 
-    pub(super) fn strings(&self, name: &str) -> Result<&StringArray, Error> {
+    pub(crate) fn strings(&self, name: &str) -> Result<&StringArray, Error> {
         self.column(name, |array| array.as_string_opt::<i32>())
     }
 
@@ -65,18 +68,18 @@ impl Batch<'_> {
 }
 
 /// Calls `each` with all rows of these columns.
-pub(super) fn scan(
+pub(crate) fn scan<E: From<Error>>(
     path: &Path,
     columns: &[&str],
-    each: impl FnMut(&Batch<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    each: impl FnMut(&Batch<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let builder = open(path)?;
     read(path, columns, builder, each)
 }
 
 /// Calls `each` with these rows, which must ascend, of these columns; rows beyond the end are
 /// passed over.
-pub(super) fn select(
+pub(crate) fn select(
     path: &Path,
     columns: &[&str],
     rows: &[u64],
@@ -91,6 +94,36 @@ pub(super) fn select(
     read(path, columns, builder.with_row_selection(selection), each)
 }
 
+/// Calls `each` with the rows of these columns in row groups where the column `range.0` may hold a
+/// value in `range.1`.
+pub(crate) fn scan_groups(
+    path: &Path,
+    columns: &[&str],
+    (key, range): (&str, RangeInclusive<u64>),
+    each: impl FnMut(&Batch<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let builder = open(path)?;
+    let groups = builder.metadata().row_groups().iter().enumerate();
+    let chosen = groups.filter(|(_, group)| may_hold(group, key, &range));
+    let chosen = chosen.map(|(i, _)| i).collect();
+    read(path, columns, builder.with_row_groups(chosen), each)
+}
+
+/// Whether a row group may hold a value in a range; yes if it does not say.
+fn may_hold(group: &RowGroupMetaData, key: &str, range: &RangeInclusive<u64>) -> bool {
+    let mut columns = group.columns().iter();
+    let column = columns.find(|column| column.column_path().string() == key);
+    let statistics = column.and_then(|column| column.statistics());
+    match statistics {
+        Some(Statistics::Int64(values)) => match (values.min_opt(), values.max_opt()) {
+            // The format keeps unsigned numbers in signed ones.
+            (Some(&min), Some(&max)) => min as u64 <= *range.end() && max as u64 >= *range.start(),
+            _ => true,
+        },
+        _ => true,
+    }
+}
+
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
     let file = File::open(path).map_err(|source| Error::Io {
         what: "cannot open",
@@ -103,12 +136,12 @@ fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
     ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(in_file(path))
 }
 
-fn read(
+fn read<E: From<Error>>(
     path: &Path,
     columns: &[&str],
     builder: ParquetRecordBatchReaderBuilder<File>,
-    mut each: impl FnMut(&Batch<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut each: impl FnMut(&Batch<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
     let builder = builder.with_projection(mask).with_batch_size(BATCH_ROWS);
     for batch in builder.build().map_err(in_file(path))? {

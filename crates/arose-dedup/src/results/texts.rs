@@ -1,7 +1,7 @@
 //! The texts of the documents to be shown, read from where they came from.
 //!
 //! The run's own files hold no texts. The sources may have changed or gone since; that is a note in
-//! the report, not an error.
+//! what is shown, not an error.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,14 +15,14 @@ use super::documents::Detail;
 const MAX_BYTES: usize = 8 << 20;
 
 /// A text, or why there is none.
-pub(super) type Text = Result<String, &'static str>;
+pub type Text = Result<String, &'static str>;
 
 const GONE: &str = "Its source is no longer there.";
 const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
 const OTHER: &str = "Its source holds another text by now.";
 
-/// Reads the texts of `documents` again.
-pub(super) fn texts(
+/// Reads the texts of `documents` again, from inputs that were read as `config` says.
+pub fn texts(
     documents: &BTreeMap<u64, Detail>,
     case: Case,
     config: &Config,

@@ -1,0 +1,357 @@
+//! `arose crawl`: fetches pages politely and drops duplicates on the way.
+
+mod metrics;
+pub(crate) mod progress;
+mod seeds;
+mod signals;
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use arose_crawl::settings::TEMPLATE;
+use arose_crawl::stats::{Counter, Stats};
+use arose_crawl::{Control, End, Settings, Summary};
+use serde_json::{Value, json};
+
+use crate::output::write_json;
+use crate::read::Outcome;
+
+/// Crawls the web, politely, and drops duplicates on the way.
+///
+/// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes into DIR:
+/// archive/*.warc.gz with every answer, duplicates as revisit records that name their original, and
+/// archive/*.cdxj that says where each is. robots.txt is obeyed, Crawl-delay, Request-rate and
+/// Visit-time included. A crawl that was interrupted or killed goes on where it was when it is
+/// started again with the same DIR; Ctrl-C finishes what is in flight.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  arose crawl https://example.org/ -o example --contact https://me.example/bot --host example.org
+  arose crawl seeds.txt -o crawl --contact me@example.org --settings crawl.toml
+  arose crawl -o crawl                      # goes on
+  arose crawl --print-settings > crawl.toml # every setting with its default
+  arose crawl status crawl
+  arose crawl export crawl > index.cdxj
+  arose dedup crawl -o kept
+
+Exit code 0 means done, 1 nothing was fetched, 2 an error."
+)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    crawl: Crawl,
+}
+
+#[derive(clap::Args)]
+struct Crawl {
+    /// URLs, files of URLs, sitemaps; `-` is standard input.
+    #[arg(value_name = "SEED")]
+    seeds: Vec<String>,
+    /// The folder to write into; a crawl that is there goes on.
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        required_unless_present = "print_settings"
+    )]
+    output: Option<PathBuf>,
+    /// Settings, as a TOML file; kept in DIR for the next run.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
+    /// A URL or mail address for the owners of sites; needed to leave loopback.
+    #[arg(long, value_name = "ADDRESS")]
+    contact: Option<String>,
+    /// Crawls this host only; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Crawls this domain and all hosts below it only; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    domain: Vec<String>,
+    /// Links from a seed, at most.
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// Pages, at most.
+    #[arg(long, value_name = "N")]
+    pages: Option<u64>,
+    /// Seconds of this run, at most.
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Seconds between two requests to a host, and to an address.
+    #[arg(long, value_name = "S")]
+    delay: Option<f64>,
+    /// Asks private and loopback addresses too.
+    #[arg(long)]
+    allow_private: bool,
+    /// Follows the links of duplicates too.
+    #[arg(long)]
+    follow_duplicates: bool,
+    /// Asks this name server; may be given several times.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    name_server: Vec<SocketAddr>,
+    /// Serves counters in the format of Prometheus at this address.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Prints a settings file with every default, and does nothing.
+    #[arg(long)]
+    print_settings: bool,
+    /// Prints the summary as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Says how a crawl does, running or not.
+    Status {
+        /// The folder of the crawl.
+        dir: PathBuf,
+        /// Prints it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints what was fetched as one sorted CDXJ index, or the URLs that still wait.
+    Export {
+        /// The folder of the crawl.
+        dir: PathBuf,
+        /// Prints the URLs that wait instead.
+        #[arg(long)]
+        queue: bool,
+    },
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    match &options.command {
+        Some(Command::Status { dir, json }) => status(dir, *json),
+        Some(Command::Export { dir, queue: false }) => export_index(dir),
+        Some(Command::Export { dir, queue: true }) => export_queue(dir),
+        None => crawl(&options.crawl),
+    }
+}
+
+/// Inputs of other commands, with the archives of a crawl in place of its folder.
+pub(crate) fn expand(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut expanded = Vec::new();
+    for input in inputs {
+        match arose_crawl::is_crawl(input) {
+            true => expanded.extend(arose_crawl::archives(input)?),
+            false => expanded.push(input.clone()),
+        }
+    }
+    Ok(expanded)
+}
+
+fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
+    let (false, Some(folder)) = (options.print_settings, &options.output) else {
+        let mut out = io::stdout().lock();
+        out.write_all(TEMPLATE.as_bytes())
+            .context("cannot write the settings")?;
+        return Ok(Outcome::Found);
+    };
+    let seeds = seeds::read(&options.seeds)?;
+    let is_new = !arose_crawl::is_crawl(folder);
+    anyhow::ensure!(
+        !(is_new && seeds.pages.is_empty() && seeds.sitemaps.is_empty()),
+        "there is no crawl in {} to go on with: give seeds",
+        folder.display()
+    );
+    let settings = settings(options, folder)?;
+    let control = Arc::new(Control::default());
+    signals::stop_on_interrupt(&control);
+    if let Some(address) = options.metrics {
+        metrics::serve(address, &control)?;
+    }
+    let shown = progress::start(&control);
+    let summary = arose_crawl::crawl(folder, settings.clone(), seeds, &control);
+    shown.end();
+    let summary = summary.with_context(|| format!("the crawl in {} stopped", folder.display()))?;
+    let mut out = io::stdout().lock();
+    let written = match options.json {
+        true => write_json(&mut out, &summary_json(&summary)),
+        false => write_summary(&mut out, &summary, folder),
+    };
+    written.context("cannot write the summary")?;
+    Ok(match summary.stats.get(Counter::Pages) {
+        0 => Outcome::NothingFound,
+        _ => Outcome::Found,
+    })
+}
+
+/// Those of the file, else those of the last run, with what the options say; kept for the next run.
+fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
+    let kept = folder.join("settings.toml");
+    let path = options
+        .settings
+        .clone()
+        .or_else(|| kept.exists().then(|| kept.clone()));
+    let mut settings = match &path {
+        Some(path) => read_settings(path)?,
+        None => Settings::default(),
+    };
+    if let Some(contact) = &options.contact {
+        settings.agent.contact.clone_from(contact);
+    }
+    settings.scope.hosts.extend(options.host.iter().cloned());
+    settings
+        .scope
+        .domains
+        .extend(options.domain.iter().cloned());
+    settings.scope.max_depth = options.depth.unwrap_or(settings.scope.max_depth);
+    settings.stop.pages = options.pages.unwrap_or(settings.stop.pages);
+    settings.stop.seconds = options.seconds.unwrap_or(settings.stop.seconds);
+    settings.polite.delay = options.delay.unwrap_or(settings.polite.delay);
+    settings.polite.address_delay = options.delay.unwrap_or(settings.polite.address_delay);
+    settings.network.allow_private |= options.allow_private;
+    settings.duplicates.follow_links |= options.follow_duplicates;
+    settings.network.name_servers.extend(&options.name_server);
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let text = settings.to_toml().context("cannot keep the settings")?;
+    std::fs::write(&kept, text).with_context(|| format!("cannot write {}", kept.display()))?;
+    Ok(settings)
+}
+
+fn read_settings(path: &Path) -> anyhow::Result<Settings> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the settings {}", path.display()))?;
+    Settings::parse(&text).with_context(|| format!("cannot use the settings {}", path.display()))
+}
+
+fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::Result<()> {
+    write_stats(out, &summary.stats)?;
+    writeln!(out, "{:<20} {:>12}", "still queued", summary.n_queued)?;
+    let rate = summary.n_fetched as f64 / summary.elapsed.as_secs_f64().max(1e-9);
+    writeln!(
+        out,
+        "{:<20} {:>12}  in {:.1} s, {rate:.0} a second",
+        "answers, this run",
+        summary.n_fetched,
+        summary.elapsed.as_secs_f64()
+    )?;
+    let end = match summary.end {
+        End::Done => "everything was fetched",
+        End::Stopped => "stopped; the same command goes on",
+        End::Limit => "a limit was reached; raise it to go on",
+        End::Waiting => "what is left must wait; the same command goes on later",
+    };
+    writeln!(out, "{end}")?;
+    writeln!(out, "archive: {}", folder.join("archive").display())
+}
+
+/// The counters that are not zero, and why what was rejected was.
+fn write_stats(out: &mut impl Write, stats: &Stats) -> io::Result<()> {
+    for counter in Counter::ALL {
+        let value = stats.get(counter);
+        if value > 0 {
+            writeln!(
+                out,
+                "{:<20} {value:>12}",
+                counter.as_str().replace('_', " ")
+            )?;
+        }
+    }
+    for (reason, value) in stats.rejections().filter(|(_, value)| *value > 0) {
+        writeln!(out, "  rejected, {reason:<17} {value:>4}")?;
+    }
+    for (failure, value) in stats.failures().filter(|(_, value)| *value > 0) {
+        writeln!(out, "  failed, {failure:<19} {value:>4}")?;
+    }
+    Ok(())
+}
+
+fn stats_json(stats: &Stats) -> Value {
+    let mut object = serde_json::Map::new();
+    for counter in Counter::ALL {
+        object.insert(counter.as_str().to_owned(), stats.get(counter).into());
+    }
+    let table = |rows: &mut dyn Iterator<Item = (&'static str, u64)>| -> Value {
+        let rows = rows.filter(|(_, value)| *value > 0);
+        rows.map(|(name, value)| (name.to_owned(), Value::from(value)))
+            .collect()
+    };
+    object.insert("rejections".to_owned(), table(&mut stats.rejections()));
+    object.insert("failure_kinds".to_owned(), table(&mut stats.failures()));
+    Value::Object(object)
+}
+
+fn summary_json(summary: &Summary) -> Value {
+    json!({
+        "end": match summary.end {
+            End::Done => "done",
+            End::Stopped => "stopped",
+            End::Limit => "limit",
+            End::Waiting => "waiting",
+        },
+        "still_queued": summary.n_queued,
+        "hosts": summary.n_hosts,
+        "answers": summary.n_fetched,
+        "seconds": summary.elapsed.as_secs_f64(),
+        "counters": stats_json(&summary.stats),
+    })
+}
+
+fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
+    let status = arose_crawl::status(dir)?;
+    let mut out = io::stdout().lock();
+    let state = match (status.is_running, status.is_closed) {
+        (true, _) => "running",
+        (false, true) => "stopped in good order",
+        (false, false) => "interrupted",
+    };
+    let written = match json {
+        true => write_json(
+            &mut out,
+            &json!({
+                "state": state,
+                "still_queued": status.n_queued,
+                "hosts": status.n_hosts,
+                "archive_files": status.n_archive_files,
+                "archive_bytes": status.n_archive_bytes,
+                "counters": stats_json(&status.stats),
+            }),
+        ),
+        false => write_stats(&mut out, &status.stats).and_then(|()| {
+            writeln!(out, "{:<20} {:>12}", "still queued", status.n_queued)?;
+            writeln!(out, "{:<20} {:>12}", "hosts", status.n_hosts)?;
+            writeln!(
+                out,
+                "{:<20} {:>12}",
+                "archive files", status.n_archive_files
+            )?;
+            writeln!(
+                out,
+                "{:<20} {:>12}",
+                "archive bytes", status.n_archive_bytes
+            )?;
+            writeln!(out, "{state}")
+        }),
+    };
+    written.context("cannot write the status")?;
+    Ok(Outcome::Found)
+}
+
+fn export_index(dir: &Path) -> anyhow::Result<Outcome> {
+    let mut lines = arose_crawl::index_lines(dir)?;
+    lines.sort_unstable();
+    write_lines(&lines)
+}
+
+fn export_queue(dir: &Path) -> anyhow::Result<Outcome> {
+    write_lines(&arose_crawl::queued_urls(dir)?)
+}
+
+fn write_lines(lines: &[String]) -> anyhow::Result<Outcome> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the list")?;
+    Ok(match lines.is_empty() {
+        true => Outcome::NothingFound,
+        false => Outcome::Found,
+    })
+}

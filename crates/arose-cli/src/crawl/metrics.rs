@@ -1,0 +1,83 @@
+//! Counters in the text format of Prometheus, over a small HTTP server.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use arose_crawl::stats::Counter;
+use arose_crawl::{Control, Snapshot};
+
+/// Answers every request at `address` with the counters, one at a time.
+pub(super) fn serve(address: SocketAddr, control: &Arc<Control>) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(address);
+    let listener = listener.with_context(|| format!("cannot serve metrics at {address}"))?;
+    let control = Arc::clone(control);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Whoever asks badly gets no answer.
+            let _ = answer(stream, &control.snapshot());
+        }
+    });
+    Ok(())
+}
+
+fn answer(mut stream: TcpStream, snapshot: &Snapshot) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    let mut request = [0; 4096];
+    let _ = stream.read(&mut request)?;
+    let body = text(snapshot);
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn text(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    let mut metric = |name: &str, kind: &str, label: &str, value: f64| {
+        let head = format!("# TYPE arose_crawl_{name} {kind}\n");
+        if !text.contains(&head) {
+            text.push_str(&head);
+        }
+        text.push_str(&format!("arose_crawl_{name}{label} {value}\n"));
+    };
+    for counter in Counter::ALL {
+        let name = format!("{}_total", counter.as_str());
+        metric(&name, "counter", "", snapshot.stats.get(counter) as f64);
+    }
+    for (reason, value) in snapshot.stats.rejections() {
+        let label = format!("{{reason=\"{reason}\"}}");
+        metric("rejections_total", "counter", &label, value as f64);
+    }
+    for (kind, value) in snapshot.stats.failures() {
+        let label = format!("{{kind=\"{kind}\"}}");
+        metric("failure_kinds_total", "counter", &label, value as f64);
+    }
+    metric("queue", "gauge", "", snapshot.n_queued as f64);
+    metric("hosts", "gauge", "", snapshot.n_hosts as f64);
+    metric("in_flight", "gauge", "", snapshot.n_in_flight as f64);
+    metric("in_flight_limit", "gauge", "", snapshot.limit as f64);
+    metric("memory_bytes", "gauge", "", snapshot.memory as f64);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_metric_has_its_type_once() {
+        let text = text(&Snapshot::default());
+        assert_eq!(
+            text.matches("# TYPE arose_crawl_rejections_total counter\n")
+                .count(),
+            1
+        );
+        assert!(text.contains("\narose_crawl_rejections_total{reason=\"robots\"} 0\n"));
+        assert!(text.contains("\narose_crawl_pages_total 0\n"));
+    }
+}

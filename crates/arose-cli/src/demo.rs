@@ -1,0 +1,218 @@
+//! `arose demo`: a synthetic web on this machine, crawled, deduplicated, and compared with the
+//! truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use arose::rule::{Criterion, Policy, ShortPolicy};
+use arose::shingle::{self, ShingleLength};
+use arose_crawl::stats::Counter;
+use arose_crawl::{Control, Seeds, Settings, Summary};
+use arose_dedup::{Config as DedupConfig, Progress, Start};
+use serde_json::Value;
+use testweb::judge::By;
+use testweb::truth::Visit;
+use testweb::{Config, Kind, PageCount, PageId, Robots, Server, Target};
+
+use crate::crawl::progress;
+use crate::read::Outcome;
+
+/// Crawls a small synthetic web on this machine and compares what was found with the truth.
+///
+/// Needs no network: the web is served on loopback, with mirrors, near mirrors, templates, sessions
+/// in addresses, a calendar without end and robots files of many kinds. It is crawled with a pause
+/// of a tenth of a second per host, duplicates are dropped on the way, and the archive is
+/// deduplicated once more.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose demo
+  arose demo --hosts 200 -o demo
+
+Exit code 0 means that all pages were found and every rule was kept, 1 that not, 2 an error.")]
+pub(crate) struct Options {
+    /// Hosts of the web.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    hosts: u32,
+    /// Selects the web.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The folder to write into; it must not hold a crawl.
+    #[arg(short, long, value_name = "DIR", default_value = "arose-demo")]
+    output: PathBuf,
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let folder = &options.output;
+    anyhow::ensure!(
+        !arose_crawl::is_crawl(folder),
+        "{} holds a crawl already: remove it or choose another folder with -o",
+        folder.display()
+    );
+    let server = Server::start(web(options)).context("cannot serve the web")?;
+    let seeds: Vec<String> = home_pages(&server);
+    eprintln!(
+        "arose demo: a web of {} hosts on loopback",
+        server.web.hosts().len()
+    );
+    let control = Arc::new(Control::default());
+    let shown = progress::start(&control);
+    let pages = seeds.clone();
+    let sitemaps = Vec::new();
+    let summary = arose_crawl::crawl(
+        folder,
+        settings(&server),
+        Seeds { pages, sitemaps },
+        &control,
+    );
+    shown.end();
+    let summary = summary.context("the crawl stopped")?;
+    let kept = deduplicate(folder)?;
+    let is_right = tell(&server, &seeds, &summary, &kept, folder)?;
+    server.stop().context("cannot stop the web")?;
+    Ok(match is_right {
+        true => Outcome::Found,
+        false => Outcome::NothingFound,
+    })
+}
+
+fn web(options: &Options) -> Config {
+    Config {
+        seed: options.seed,
+        n_hosts: options.hosts,
+        n_addresses: options.hosts,
+        pages: PageCount::Fixed(20),
+        median_bytes: 4096,
+        kinds: vec![
+            (Kind::Plain, 8),
+            (Kind::Mirror, 2),
+            (Kind::NearMirror, 3),
+            (Kind::Template, 2),
+            (Kind::PathCrumb, 1),
+            (Kind::QueryCrumb, 1),
+            (Kind::Redirects, 1),
+            (Kind::Calendar, 1),
+            (Kind::Maze, 1),
+        ],
+        robots: vec![
+            (Robots::NotPrivate, 6),
+            (Robots::Wildcards, 1),
+            (Robots::OwnGroup, 1),
+            (Robots::Redirected, 1),
+            (Robots::Missing, 1),
+            (Robots::DisallowAll, 1),
+        ],
+        ..Config::default()
+    }
+}
+
+/// Polite, but in a hurry: the web is ours.
+fn settings(server: &Server) -> Settings {
+    let mut settings = Settings::default();
+    settings.network.allow_private = true;
+    settings.network.name_servers = vec![server.dns];
+    settings.polite.delay = 0.1;
+    settings.polite.address_delay = 0.1;
+    settings.polite.factor = 0.0;
+    settings.duplicates.follow_links = true;
+    settings.duplicates.stale_after = 20;
+    settings.budget.max_pages = 100;
+    settings
+}
+
+fn home_pages(server: &Server) -> Vec<String> {
+    let hosts = (0..).zip(server.web.hosts());
+    let hosts = hosts.filter(|(_, host)| host.kind.has_pages());
+    hosts
+        .map(|(host, _)| server.web.url(PageId { host, page: 0 }))
+        .collect()
+}
+
+fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
+    let inputs = arose_crawl::archives(folder)?;
+    // What the crawler goes by, so that the two can be compared.
+    let mut config = DedupConfig {
+        policy: Policy {
+            criterion: Criterion::PUBLISHED_COMBINED,
+            short: ShortPolicy::ExactOnly,
+        },
+        shingle: ShingleLength::uniform(shingle::DEFAULT_W),
+        ..DedupConfig::default()
+    };
+    config.corpus.statuses = arose_corpus::Statuses::Success;
+    let out = folder.join("dedup");
+    let progress = Progress::default();
+    arose_dedup::run(&inputs, &config, &out, Start::Anew, &progress).context("cannot deduplicate")
+}
+
+/// Prints what was found beside what there was; whether all is as it should be.
+fn tell(
+    server: &Server,
+    seeds: &[String],
+    summary: &Summary,
+    kept: &Value,
+    folder: &Path,
+) -> anyhow::Result<bool> {
+    let visit = Visit {
+        seeds: seeds.to_vec(),
+        max_redirects: 5,
+        minute: None,
+    };
+    let reachable = server.web.reachable(&visit);
+    let log = server.log();
+    let mut fetched: BTreeMap<PageId, u32> = BTreeMap::new();
+    for record in log.records.iter().filter(|record| record.status == 200) {
+        if let Target::Page(id) = server.web.target(&record.host, &record.target) {
+            *fetched.entry(id).or_default() += 1;
+        }
+    }
+    let found = reachable
+        .iter()
+        .filter(|id| fetched.contains_key(id))
+        .count();
+    let originals: BTreeSet<PageId> = fetched
+        .keys()
+        .map(|&id| server.web.original(id).map_or(id, |(original, _)| original))
+        .collect();
+    let n_copies = fetched.len() - originals.len();
+    let n_rude = log.overlaps(By::Host).len()
+        + log.overlaps(By::Address).len()
+        + log.disallowed(&server.web).len()
+        + log.before_robots().len();
+    let stats = &summary.stats;
+    let n_dropped = stats.get(Counter::ExactDuplicates) + stats.get(Counter::NearDuplicates);
+    let counts = &kept["counts"];
+    let count = |name: &str| counts[name].as_u64().unwrap_or(0);
+    let mut out = io::stdout().lock();
+    let mut row =
+        |what: &str, value: u64, truth: String| writeln!(out, "{what:<44} {value:>7}  {truth}");
+    row(
+        "pages found",
+        found as u64,
+        format!("of {} that can be reached", reachable.len()),
+    )?;
+    row(
+        "duplicates dropped while crawling",
+        n_dropped,
+        format!("{n_copies} pages are copies of others; the rest are traps"),
+    )?;
+    row(
+        "duplicates left in the archive",
+        count("dropped_exact") + count("dropped_near"),
+        String::new(),
+    )?;
+    row(
+        "requests that broke a rule, by the server's log",
+        n_rude as u64,
+        format!("of {}", log.records.len()),
+    )?;
+    writeln!(out, "archive: {}", folder.join("archive").display())?;
+    writeln!(
+        out,
+        "report: {}",
+        folder.join("dedup/report.html").display()
+    )?;
+    Ok(found == reachable.len() && n_rude == 0)
+}

@@ -1,0 +1,164 @@
+//! `arose evaluate report`: what people said of the pairs of a run.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use arose::judgement::{Tally, Verdict};
+use arose_dedup::evaluate::ratings::{Population, Ratings, Row, Tables};
+use arose_dedup::report;
+use arose_dedup::results::Summary;
+use serde_json::{Value, json};
+
+use super::share;
+use crate::output::{printable, write_json};
+use crate::read::Outcome;
+
+/// Prints what people said of the pairs of a run, and puts it into report.html.
+///
+/// Ratings are given on the page that `arose serve` shows and are kept in ratings.jsonl in the
+/// output folder. The tables are those of Henzinger's comparison: the shares of correct, incorrect
+/// and undecided pairs by B-sim and C-sim, on one site and between sites, each with its 95 %
+/// interval, and the agreement between raters.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose serve OUT
+  arose evaluate report OUT
+  arose evaluate report OUT --json
+
+Exit code 0 means done, 1 nobody has rated yet, 2 an error.")]
+pub(crate) struct Options {
+    /// The output folder of `arose dedup`.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the tables and renews the report.
+pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let folder = &options.folder;
+    let summary = Summary::open(&folder.join("summary.json"))?;
+    let lines = Ratings::open(&folder.join("ratings.jsonl"))?.lines();
+    let tables = Tables::new(&lines, &Population::of_run(folder)?);
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = match options.json {
+        true => write_json(&mut out, &as_json(&tables)),
+        false => write_text(&mut out, &tables),
+    };
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the result")?;
+    if lines.is_empty() {
+        eprintln!("arose: nobody has rated yet; `arose serve DIR` shows the pairs");
+        return Ok(Outcome::NothingFound);
+    }
+    report::write(folder, &summary.reading())?;
+    Ok(Outcome::Found)
+}
+
+fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {
+    writeln!(out, "{} pairs rated", tables.all.total())?;
+    writeln!(out, "precision of the run  {}", share(tables.precision()))?;
+    writeln!(
+        out,
+        "of the decided pairs  {}",
+        share(tables.all.precision_of_decided())
+    )?;
+    for (head, rows) in [
+        ("B-sim", &tables.by_b),
+        ("C-sim", &tables.by_c),
+        ("sites", &tables.by_sites),
+    ] {
+        writeln!(
+            out,
+            "\n  {head:<15}    found  rated  correct     95 %      incorrect     95 %      undecided     95 %"
+        )?;
+        let n_found = tables.by_b.iter().map(|row| row.n_found).sum();
+        write_row(out, "all", n_found, &tables.all)?;
+        for row in rows {
+            write_row(out, &row.name, row.n_found, &row.tally)?;
+        }
+    }
+    if !tables.agreements.is_empty() {
+        writeln!(
+            out,
+            "\n  raters                           both  agreed   kappa"
+        )?;
+    }
+    for agreement in &tables.agreements {
+        let (one, other) = &agreement.raters;
+        let names = format!("{}, {}", printable(one), printable(other));
+        let (n, agreed) = (agreement.n_pairs, agreement.n_agreed);
+        writeln!(
+            out,
+            "  {names:<30}  {n:>5}  {agreed:>6}  {}",
+            share(agreement.kappa)
+        )?;
+    }
+    Ok(())
+}
+
+fn write_row(
+    out: &mut impl Write,
+    name: &str,
+    n_found: Option<u64>,
+    tally: &Tally,
+) -> io::Result<()> {
+    let n_found = n_found.map_or("-".to_owned(), |n| n.to_string());
+    write!(out, "  {name:<15} {n_found:>8}  {:>5}", tally.total())?;
+    for (verdict, width) in Verdict::ALL.into_iter().zip([7, 9, 9]) {
+        let interval = tally.interval(verdict);
+        let value = share(tally.share(verdict));
+        write!(
+            out,
+            "  {value:>width$}  {:.2}-{:.2}",
+            interval.low, interval.high
+        )?;
+    }
+    writeln!(out)
+}
+
+fn as_json(tables: &Tables) -> Value {
+    let rows = |rows: &[Row]| -> Vec<Value> {
+        let rows = rows.iter();
+        rows.map(
+            |row| json!({ "name": row.name, "found": row.n_found, "rated": counts(&row.tally) }),
+        )
+        .collect()
+    };
+    let agreements = tables.agreements.iter().map(|agreement| {
+        json!({
+            "raters": [agreement.raters.0, agreement.raters.1],
+            "pairs": agreement.n_pairs,
+            "agreed": agreement.n_agreed,
+            "kappa": agreement.kappa,
+        })
+    });
+    json!({
+        "all": counts(&tables.all),
+        "precision": tables.precision(),
+        "by_b_sim": rows(&tables.by_b),
+        "by_c_sim": rows(&tables.by_c),
+        "by_sites": rows(&tables.by_sites),
+        "agreement": agreements.collect::<Vec<_>>(),
+    })
+}
+
+fn counts(tally: &Tally) -> Value {
+    let one = |verdict: Verdict| {
+        let interval = tally.interval(verdict);
+        json!({
+            "pairs": tally.count(verdict),
+            "share": tally.share(verdict),
+            "interval": [interval.low, interval.high],
+        })
+    };
+    json!({
+        "pairs": tally.total(),
+        "correct": one(Verdict::Correct),
+        "incorrect": one(Verdict::Incorrect),
+        "undecided": one(Verdict::Undecided),
+    })
+}

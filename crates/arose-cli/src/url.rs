@@ -1,0 +1,186 @@
+//! `arose url`: how the crawler sees a URL.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, bail};
+use arose_crawl::fingerprint::{Fingerprint, Md5Halves};
+use arose_crawl::guard::{Candidate, Config, Guard, Reason};
+use arose_crawl::url::{Crumbs, Invalid, NormalUrl, Normalizer, Url};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::answers::{self, Answer, Format};
+use crate::output::printable;
+use crate::read::Outcome;
+
+/// Shows URLs as the crawler sees them: normal form, fingerprint, site, and whether it would fetch
+/// them.
+///
+/// Without URLs, or for `-`, reads JSON lines from standard input, each {"url": URL} with an
+/// optional "base" that relative URLs are resolved against. Other fields are ignored.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose url 'HTTP://ABC.com:80/%7Esmith/../a?#top'
+  arose url --base http://abc.com/a/b ../c
+  arose url --json --domain example.org --exclude '[?&]print=' http://www.example.org/?print=1
+  arose url --json < urls.jsonl
+
+In JSON the fields are url, host, site, fingerprint, approved and reason; url is null where it is
+no valid http or https URL, reason where the URL is approved. Exit code 0 means that all URLs
+were answered for, 1 that there were none, 2 an error.")]
+pub(crate) struct Options {
+    /// URLs; without any, JSON lines are read from standard input.
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
+    /// What relative URLs are resolved against.
+    #[arg(long, value_name = "URL")]
+    base: Option<String>,
+    /// Approves only these hosts, and those of --domain.
+    #[arg(long, value_name = "HOST")]
+    host: Vec<String>,
+    /// Approves only these domains with all hosts below them, and those of --host.
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Vec<String>,
+    /// Approves only URLs that one of these regular expressions matches.
+    #[arg(long, value_name = "REGEX")]
+    include: Vec<String>,
+    /// Rejects URLs that one of these regular expressions matches.
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<String>,
+    /// Drops sessions and tracking marks, such as PHPSESSID and utm_source, from the normal form.
+    #[arg(long)]
+    drop_crumbs: bool,
+    /// How the fingerprint is made.
+    #[arg(long, value_enum, default_value_t = Hash::Xxh3)]
+    fingerprint: Hash,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Hash {
+    /// 64 bits of the host and 64 of the rest, as the crawler keeps them.
+    Xxh3,
+    /// Two MD5 sums of 128 bits.
+    Md5,
+}
+
+/// Answers for all URLs, in their order.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let judge = Judge::new(options)?;
+    let format = options.format;
+    let base = options.base.as_deref();
+    if options.urls.is_empty() || options.urls == ["-"] {
+        return answers::from_standard_input(format, |row| {
+            let Some(url) = row.text("url")? else {
+                bail!("it has no field \"url\"; write {{\"url\": \"http://…\"}}");
+            };
+            Ok(judge.view(url, row.text("base")?.or(base)))
+        });
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for url in &options.urls {
+        format.write(&mut out, &judge.view(url, base))?;
+    }
+    out.flush().context("cannot write the result")?;
+    Ok(Outcome::Found)
+}
+
+/// Looks at URLs as the options say.
+struct Judge {
+    normalizer: Normalizer,
+    guard: Guard,
+    hash: Hash,
+}
+
+impl Judge {
+    fn new(options: &Options) -> anyhow::Result<Self> {
+        let mut normalizer = Normalizer::default();
+        if options.drop_crumbs {
+            normalizer.crumbs = Crumbs::Drop;
+        }
+        let guard = Guard::new(Config {
+            hosts: options.host.clone(),
+            domains: options.domain.clone(),
+            include: options.include.clone(),
+            exclude: options.exclude.clone(),
+            ..Config::default()
+        })?;
+        Ok(Self {
+            normalizer,
+            guard,
+            hash: options.fingerprint,
+        })
+    }
+
+    fn view(&self, url: &str, base: Option<&str>) -> View {
+        let normal = self.normalize(url, base);
+        let judgement = match &normal {
+            Ok(url) => self.guard.approve(&Candidate {
+                url,
+                link_depth: 0,
+                robots: None,
+            }),
+            Err(invalid) => Err(Reason::from(*invalid)),
+        };
+        View {
+            written: url.to_owned(),
+            fingerprint: normal.as_ref().ok().map(|url| self.fingerprint(url)),
+            normal,
+            judgement,
+        }
+    }
+
+    fn normalize(&self, url: &str, base: Option<&str>) -> Result<NormalUrl, Invalid> {
+        let base = base.map(Url::parse).transpose().map_err(Invalid::Syntax)?;
+        self.normalizer.normalize(url, base.as_ref())
+    }
+
+    fn fingerprint(&self, url: &NormalUrl) -> String {
+        match self.hash {
+            Hash::Xxh3 => Fingerprint::of(url).to_string(),
+            Hash::Md5 => Md5Halves::of(url).to_string(),
+        }
+    }
+}
+
+/// How the crawler sees a URL.
+struct View {
+    written: String,
+    normal: Result<NormalUrl, Invalid>,
+    fingerprint: Option<String>,
+    judgement: Result<(), Reason>,
+}
+
+impl Answer for View {
+    fn as_json(&self) -> Value {
+        let normal = self.normal.as_ref().ok();
+        json!({
+            "url": normal.map(NormalUrl::as_str),
+            "host": normal.map(NormalUrl::host),
+            "site": normal.map(NormalUrl::site),
+            "fingerprint": self.fingerprint,
+            "approved": self.judgement.is_ok(),
+            "reason": self.judgement.err().map(Reason::as_str),
+        })
+    }
+
+    fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.normal {
+            Ok(url) => {
+                writeln!(out, "{url}")?;
+                writeln!(out, "  host         {}", url.host())?;
+                writeln!(out, "  site         {}", url.site())?;
+            }
+            Err(_) => writeln!(out, "{}", printable(&self.written))?,
+        }
+        if let Some(fingerprint) = &self.fingerprint {
+            writeln!(out, "  fingerprint  {fingerprint}")?;
+        }
+        match (&self.normal, self.judgement) {
+            (_, Ok(())) => writeln!(out, "  approved"),
+            (Err(invalid), _) => writeln!(out, "  no valid URL: {invalid}"),
+            (_, Err(reason)) => writeln!(out, "  rejected     {}: {reason}", reason.as_str()),
+        }
+    }
+}

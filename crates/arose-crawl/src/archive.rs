@@ -1,0 +1,583 @@
+//! The repository: what was fetched, as a web archive.
+//!
+//! Every answer is a record of a WARC file (ISO 28500, version 1.1), a gzip member of its own, so
+//! that it can be read alone; a CDXJ line beside it says where. A duplicate is a *revisit* record:
+//! head of the answer, what it duplicates and by which rule, no body. Equal payloads have the
+//! standard profile `identical-payload-digest`; nearly equal ones [`NEAR_DUPLICATE`], and those who
+//! do not know it still read the record as what it is.
+//!
+//! Files only grow. How much of the last one counts is written in the journal; the rest, after a
+//! crash, is cut off. A full file is followed by the next: `00000.warc.gz`, `00001.warc.gz`.
+//!
+//! Records are packed where pages are read ([`Packer`], on any thread) and written here in order.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use arose::digest::digest64;
+use arose::mix::mix;
+use arose_corpus::time;
+use data_encoding::BASE32;
+use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+use sha1::{Digest as _, Sha1};
+
+use crate::content::Original;
+use crate::error::{Context, Error};
+use crate::fetch::Cut;
+
+/// The profile of revisit records for near duplicates.
+const NEAR_DUPLICATE: &str = "urn:arose:revisit:near-duplicate";
+const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 1 << 20;
+
+/// The archive, open for appending.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    folder: PathBuf,
+    max_file: u64,
+    /// Number of the file being written.
+    pub(crate) file: u64,
+    records: Growing,
+    index: Growing,
+}
+
+/// How far an archive is valid.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) file: u64,
+    pub(crate) bytes: u64,
+    pub(crate) index_bytes: u64,
+}
+
+impl Archive {
+    /// Opens the archive and cuts off what lies behind `extent`; files after it are removed.
+    pub(crate) fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Self, Error> {
+        std::fs::create_dir_all(folder).context("creating", folder)?;
+        for file in extent.file + 1.. {
+            let later = [warc_path(folder, file), cdxj_path(folder, file)];
+            let mut later = later.iter().filter(|path| path.exists()).peekable();
+            if later.peek().is_none() {
+                break;
+            }
+            for path in later {
+                std::fs::remove_file(path).context("removing", path)?;
+            }
+        }
+        let mut archive = Self {
+            folder: folder.to_owned(),
+            max_file,
+            file: extent.file,
+            records: Growing::open(&warc_path(folder, extent.file), extent.bytes)?,
+            index: Growing::open(&cdxj_path(folder, extent.file), extent.index_bytes)?,
+        };
+        if extent.bytes == 0 {
+            archive.begin()?;
+        }
+        Ok(archive)
+    }
+
+    /// Appends a packed record and the line that says where it is.
+    pub(crate) fn append(&mut self, record: &Packed) -> Result<(), Error> {
+        if self.records.end() >= self.max_file {
+            self.flush()?;
+            self.file += 1;
+            self.records = Growing::open(&warc_path(&self.folder, self.file), 0)?;
+            self.index = Growing::open(&cdxj_path(&self.folder, self.file), 0)?;
+            self.begin()?;
+        }
+        let offset = self.records.end();
+        if let Some(line) = &record.line {
+            let length = record.bytes.len();
+            let place = format!(
+                "\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": \"{}\"}}\n",
+                warc_name(self.file)
+            );
+            self.index.push(line.as_bytes())?;
+            self.index.push(place.as_bytes())?;
+        }
+        self.records.push(&record.bytes)
+    }
+
+    /// Hands all that was appended to the system; returns how far the archive goes.
+    pub(crate) fn flush(&mut self) -> Result<Extent, Error> {
+        self.records.write()?;
+        self.index.write()?;
+        Ok(Extent {
+            file: self.file,
+            bytes: self.records.end(),
+            index_bytes: self.index.end(),
+        })
+    }
+
+    /// Returns when all that was handed over is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.records.sync()?;
+        self.index.sync()
+    }
+
+    /// The record that each file begins with.
+    fn begin(&mut self) -> Result<(), Error> {
+        let body = format!(
+            "software: arose/{}\r\nformat: WARC File Format 1.1\r\nrobots: obey\r\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        let name = warc_name(self.file);
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <{}>\r\nWARC-Date: {}\r\n\
+             WARC-Filename: {name}\r\nContent-Type: application/warc-fields\r\n\
+             Content-Length: {}\r\n\r\n",
+            record_id(name.as_bytes(), 0),
+            time::format(0),
+            body.len()
+        );
+        let bytes = Packer::new(6).pack(&[head.as_bytes(), body.as_bytes(), b"\r\n\r\n"]);
+        self.records.push(&bytes)
+    }
+}
+
+pub(crate) fn warc_name(file: u64) -> String {
+    format!("{file:05}.warc.gz")
+}
+
+fn warc_path(folder: &Path, file: u64) -> PathBuf {
+    folder.join(warc_name(file))
+}
+
+fn cdxj_path(folder: &Path, file: u64) -> PathBuf {
+    folder.join(format!("{file:05}.cdxj"))
+}
+
+/// A file that is written at its end, in large pieces.
+#[derive(Debug)]
+struct Growing {
+    path: PathBuf,
+    file: File,
+    written: u64,
+    pending: Vec<u8>,
+}
+
+impl Growing {
+    fn open(path: &Path, valid: u64) -> Result<Self, Error> {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false);
+        let file = options.open(path).context("opening", path)?;
+        let length = file.metadata().context("reading", path)?.len();
+        if length < valid {
+            return Err(Error::damaged(path, "it is shorter than the journal says"));
+        }
+        file.set_len(valid).context("cutting", path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            written: valid,
+            pending: Vec::new(),
+        })
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= BUFFER {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// If that fails, what is pending stays so, and may be written again.
+    fn write(&mut self) -> Result<(), Error> {
+        let written = self.file.write_all_at(&self.pending, self.written);
+        written.context("writing", &self.path)?;
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn end(&self) -> u64 {
+        self.written + self.pending.len() as u64
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().context("writing", &self.path)
+    }
+}
+
+/// An answer to be written down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(crate) url: &'a str,
+    /// Seconds since 1970.
+    pub(crate) date: i64,
+    pub(crate) address: std::net::IpAddr,
+    pub(crate) status: u16,
+    pub(crate) media_type: &'a str,
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [u8],
+    /// The digest of the body.
+    pub(crate) payload: &'a str,
+    pub(crate) cut: Option<Cut>,
+    pub(crate) original: Option<&'a Original>,
+    /// Whether the body of a duplicate is written all the same.
+    pub(crate) store_duplicates: bool,
+}
+
+/// A record ready to be appended.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    bytes: Vec<u8>,
+    /// The line of the index up to where the place goes.
+    line: Option<String>,
+}
+
+impl Record<'_> {
+    pub(crate) fn pack(&self, packer: &mut Packer) -> Packed {
+        let is_revisit = self.original.is_some() && !self.store_duplicates;
+        let body = if is_revisit { &[] } else { self.body };
+        let head = head_as_stored(self.head);
+        let date = time::format(self.date);
+        let mut fields = String::with_capacity(512);
+        let mut field = |name: &str, value: &str| {
+            fields.push_str(name);
+            fields.push_str(": ");
+            fields.push_str(value);
+            fields.push_str("\r\n");
+        };
+        field("WARC-Type", if is_revisit { "revisit" } else { "response" });
+        let id = record_id(
+            self.url.as_bytes(),
+            self.date as u64 ^ digest64(self.payload.as_bytes()),
+        );
+        field("WARC-Record-ID", &format!("<{id}>"));
+        field("WARC-Date", &date);
+        field("WARC-Target-URI", self.url);
+        field("WARC-IP-Address", &self.address.to_string());
+        field("WARC-Payload-Digest", self.payload);
+        if let Some(cut) = self.cut {
+            field("WARC-Truncated", cut.as_str());
+        }
+        if let Some(original) = self.original {
+            let is_same = original.payload == self.payload;
+            if is_revisit {
+                field(
+                    "WARC-Profile",
+                    if is_same { IDENTICAL } else { NEAR_DUPLICATE },
+                );
+            }
+            field("WARC-Refers-To-Target-URI", &original.url);
+            field("WARC-Refers-To-Date", &time::format(original.date));
+            field(
+                "Arose-Duplicate-Rule",
+                if is_same {
+                    "same-payload"
+                } else {
+                    original.rule
+                },
+            );
+            field(
+                "Arose-Duplicate-Similarity",
+                &format!("{:.4}", original.similarity),
+            );
+        }
+        field("Content-Type", "application/http; msgtype=response");
+        field("Content-Length", &(head.len() + body.len()).to_string());
+        let parts = [
+            b"WARC/1.1\r\n",
+            fields.as_bytes(),
+            b"\r\n",
+            &head,
+            body,
+            b"\r\n\r\n",
+        ];
+        Packed {
+            bytes: packer.pack(&parts),
+            line: Some(self.line(&date, is_revisit)),
+        }
+    }
+
+    /// `org,example)/path 20240518015810 {"url": …, ` and so on, without the place.
+    fn line(&self, date: &str, is_revisit: bool) -> String {
+        let digits: String = date.chars().filter(char::is_ascii_digit).collect();
+        let media_type = if is_revisit {
+            "warc/revisit"
+        } else {
+            self.media_type
+        };
+        let digest = self.payload.strip_prefix("sha1:").unwrap_or(self.payload);
+        format!(
+            "{} {digits} {{\"url\": \"{}\", \"mime\": \"{}\", \"status\": \"{}\", \"digest\": \"{digest}\", ",
+            sort_key(self.url),
+            self.url,
+            json_text(media_type),
+            self.status,
+        )
+    }
+}
+
+/// The URL with its host from the end, so that a site's pages lie together: `org,example)/path`.
+fn sort_key(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (host, port) = match authority.rfind(':') {
+        Some(colon) if !authority.ends_with(']') => authority.split_at(colon),
+        _ => (authority, ""),
+    };
+    let is_address = host.starts_with('[') || host.ends_with(|last: char| last.is_ascii_digit());
+    let reversed = match is_address {
+        true => host.to_owned(),
+        false => host.rsplit('.').collect::<Vec<_>>().join(","),
+    };
+    format!("{reversed}{port}){}", path.to_ascii_lowercase())
+}
+
+/// Text that came from a server, fit to stand between quotation marks.
+fn json_text(text: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_graphic() && !matches!(c, '"' | '\\');
+    text.chars().filter(is_plain).take(100).collect()
+}
+
+/// Chunks have been joined, so the header that announces them is renamed, as is the custom.
+fn head_as_stored(head: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    const NAME: &[u8] = b"\ntransfer-encoding";
+    let found = memchr::memchr_iter(b'\n', head).find(|&at| {
+        let line = head.get(at..at + NAME.len());
+        line.is_some_and(|line| line.eq_ignore_ascii_case(NAME))
+    });
+    match found {
+        None => head.into(),
+        Some(at) => [&head[..=at], b"X-Crawl-", &head[at + 1..]].concat().into(),
+    }
+}
+
+/// A UUID (version 8: of our own making) that is the same for the same record.
+fn record_id(name: &[u8], salt: u64) -> String {
+    let first = mix(digest64(name) ^ mix(salt));
+    let second = mix(first ^ mix(name.len() as u64));
+    format!(
+        "urn:uuid:{:08x}-{:04x}-8{:03x}-8{:03x}-{:012x}",
+        first >> 32,
+        first >> 16 & 0xffff,
+        first & 0xfff,
+        second >> 52,
+        second & 0xffff_ffff_ffff
+    )
+}
+
+/// The digest of a payload, as archives write it.
+pub(crate) fn payload_digest(body: &[u8]) -> String {
+    let mut text = String::with_capacity(37);
+    text.push_str("sha1:");
+    BASE32.encode_append(&Sha1::digest(body), &mut text);
+    text
+}
+
+/// Makes gzip members, all with one compressor: its tables are large and need not be made anew.
+pub(crate) struct Packer {
+    compress: Compress,
+}
+
+impl std::fmt::Debug for Packer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Packer").finish_non_exhaustive()
+    }
+}
+
+impl Packer {
+    pub(crate) fn new(level: u32) -> Self {
+        let compress = Compress::new(Compression::new(level.clamp(1, 9)), false);
+        Self { compress }
+    }
+
+    /// The parts as one member.
+    pub(crate) fn pack(&mut self, parts: &[&[u8]]) -> Vec<u8> {
+        self.compress.reset();
+        let n_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let mut out = Vec::with_capacity(n_bytes / 2 + 128);
+        out.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff]);
+        let mut crc = Crc::new();
+        for part in parts {
+            crc.update(part);
+            self.push(part, FlushCompress::None, &mut out);
+        }
+        self.push(&[], FlushCompress::Finish, &mut out);
+        out.extend_from_slice(&crc.sum().to_le_bytes());
+        out.extend_from_slice(&(n_bytes as u32).to_le_bytes());
+        out
+    }
+
+    fn push(&mut self, mut part: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+        loop {
+            if out.capacity() - out.len() < 64 {
+                out.reserve(out.len().max(4096));
+            }
+            let before = self.compress.total_in();
+            let status = self.compress.compress_vec(part, out, flush);
+            part = &part[(self.compress.total_in() - before) as usize..];
+            match (flush, status) {
+                (FlushCompress::Finish, Ok(Status::StreamEnd)) | (_, Err(_)) => return,
+                (FlushCompress::None, _) if part.is_empty() => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    use proptest::prelude::*;
+
+    const RECORD: Record<'static> = Record {
+        url: "http://www.example.org:8080/A?b",
+        date: 0,
+        address: std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        status: 200,
+        media_type: "text/html",
+        head: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        body: b"rose",
+        payload: "sha1:X",
+        cut: None,
+        original: None,
+        store_duplicates: false,
+    };
+
+    fn unpack(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        flate2::read::MultiGzDecoder::new(bytes)
+            .read_to_end(&mut out)
+            .unwrap();
+        out
+    }
+
+    fn text(record: &Record<'_>) -> String {
+        let packed = record.pack(&mut Packer::new(1));
+        String::from_utf8(unpack(&packed.bytes)).unwrap()
+    }
+
+    #[test]
+    fn responses() {
+        let text = text(&RECORD);
+        assert!(
+            text.starts_with("WARC/1.1\r\nWARC-Type: response\r\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\r\nX-Crawl-Transfer-Encoding: chunked\r\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\r\n\r\nrose\r\n\r\n"), "{text}");
+        assert!(text.contains(&format!(
+            "\r\nContent-Length: {}\r\n",
+            RECORD.head.len() + 8 + 4
+        )));
+    }
+
+    #[test]
+    fn duplicates_are_revisits() {
+        let original = Original {
+            url: "http://o/".to_owned(),
+            payload: "sha1:X".to_owned(),
+            date: 60,
+            rule: "exact",
+            similarity: 1.0,
+        };
+        let record = Record {
+            original: Some(&original),
+            ..RECORD
+        };
+        let same = text(&record);
+        assert!(same.contains("\r\nWARC-Type: revisit\r\n"), "{same}");
+        assert!(same.contains("/identical-payload-digest\r\n"), "{same}");
+        assert!(
+            same.contains("\r\nWARC-Refers-To-Target-URI: http://o/\r\n"),
+            "{same}"
+        );
+        assert!(
+            same.contains("\r\nWARC-Refers-To-Date: 1970-01-01T00:01:00Z\r\n"),
+            "{same}"
+        );
+        assert!(same.ends_with("chunked\r\n\r\n\r\n\r\n"), "{same}");
+        let near = Original {
+            payload: "sha1:Y".to_owned(),
+            rule: "combined",
+            ..original.clone()
+        };
+        let near = text(&Record {
+            original: Some(&near),
+            ..record
+        });
+        assert!(near.contains(NEAR_DUPLICATE) && near.contains("Arose-Duplicate-Rule: combined"));
+        let stored = text(&Record {
+            store_duplicates: true,
+            ..record
+        });
+        assert!(stored.contains("WARC-Type: response") && stored.ends_with("rose\r\n\r\n"));
+    }
+
+    #[test]
+    fn lines_of_the_index_say_where_records_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = Archive::open(folder.path(), Extent::default(), 1 << 20).unwrap();
+        let packed = RECORD.pack(&mut Packer::new(1));
+        archive.append(&packed).unwrap();
+        archive.append(&packed).unwrap();
+        archive.flush().unwrap();
+        let bytes = std::fs::read(folder.path().join("00000.warc.gz")).unwrap();
+        let index = std::fs::read_to_string(folder.path().join("00000.cdxj")).unwrap();
+        assert_eq!(index.lines().count(), 2);
+        for line in index.lines() {
+            let (key, rest) = line.split_once(' ').unwrap();
+            assert_eq!(key, "org,example,www:8080)/a?b");
+            let (date, json) = rest.split_once(' ').unwrap();
+            assert_eq!(date, "19700101000000");
+            let json: serde_json::Value = serde_json::from_str(json).unwrap();
+            let number = |name: &str| json[name].as_str().unwrap().parse::<usize>().unwrap();
+            let member = &bytes[number("offset")..][..number("length")];
+            assert!(unpack(member).starts_with(b"WARC/1.1\r\nWARC-Type: response"));
+        }
+    }
+
+    #[test]
+    fn what_the_journal_does_not_know_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = RECORD.pack(&mut Packer::new(1));
+        let mut archive = Archive::open(folder.path(), Extent::default(), 300).unwrap();
+        archive.append(&packed).unwrap();
+        let extent = archive.flush().unwrap();
+        for _ in 0..5 {
+            archive.append(&packed).unwrap();
+        }
+        assert!(archive.flush().unwrap().file > 1);
+        drop(archive);
+        let mut archive = Archive::open(folder.path(), extent, 300).unwrap();
+        assert_eq!(archive.flush().unwrap(), extent);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+        let beyond = Extent {
+            bytes: extent.bytes + 1,
+            ..extent
+        };
+        assert!(Archive::open(folder.path(), beyond, 300).is_err());
+    }
+
+    #[test]
+    fn what_servers_send_stays_within_its_line() {
+        let evil = Record {
+            media_type: "a\"}\n\\x",
+            ..RECORD
+        };
+        assert!(evil.line("1970", false).contains("\"mime\": \"a}x\""));
+    }
+
+    proptest! {
+        #[test]
+        fn members_hold_what_was_packed(parts in prop::collection::vec(any::<Vec<u8>>(), 0..4), level in 1..10_u32) {
+            let mut packer = Packer::new(level);
+            let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+            for _ in 0..2 {
+                prop_assert_eq!(unpack(&packer.pack(&slices)), parts.concat());
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Connections: the seam between the crawler and the network.
+//!
+//! [`Connect`] makes a stream of bytes to an address. [`Tcp`] is the real one, and the one place
+//! where addresses are refused: before it connects, and once more by the address that the system
+//! says it has connected to. A test puts a simulated web in its place.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::address::is_public;
+
+/// A connection.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
+
+/// What a trait's method gives where it waits.
+pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Makes connections.
+pub trait Connect {
+    /// Connects to an address.
+    fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>>;
+}
+
+/// Connections over TCP.
+#[derive(Debug, Clone, Copy)]
+pub struct Tcp {
+    /// Which addresses may be asked.
+    pub addresses: Addresses,
+}
+
+/// Which addresses may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// Those of the public internet.
+    Public,
+    /// Loopback alone: what a crawler may ask that names no contact.
+    Loopback,
+    /// All.
+    All,
+}
+
+impl Addresses {
+    /// Whether the address may be asked.
+    #[must_use]
+    pub fn allow(self, address: SocketAddr) -> bool {
+        match self {
+            Self::Public => is_public(address.ip()),
+            Self::Loopback => address.ip().to_canonical().is_loopback(),
+            Self::All => true,
+        }
+    }
+
+    fn check(self, address: SocketAddr) -> io::Result<()> {
+        match self.allow(address) {
+            true => Ok(()),
+            false => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+        }
+    }
+}
+
+impl Connect for Tcp {
+    fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            self.addresses.check(address)?;
+            let stream = TcpStream::connect(address).await?;
+            self.addresses.check(stream.peer_addr()?)?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is sent to an address that is not allowed: nobody even has to listen there.
+    #[test]
+    fn private_addresses_are_refused() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let kind = |addresses, address: &str| {
+            let connected = runtime.as_ref().unwrap().block_on(async {
+                let connector = Tcp { addresses };
+                connector
+                    .connect(address.parse().unwrap())
+                    .await
+                    .map(|_| ())
+            });
+            connected.unwrap_err().kind()
+        };
+        for address in [
+            "127.0.0.1:1",
+            "10.0.0.1:80",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert_eq!(
+                kind(Addresses::Public, address),
+                io::ErrorKind::PermissionDenied
+            );
+        }
+        assert_eq!(
+            kind(Addresses::Loopback, "10.0.0.1:80"),
+            io::ErrorKind::PermissionDenied
+        );
+        assert_eq!(
+            kind(Addresses::Loopback, "127.0.0.1:1"),
+            io::ErrorKind::ConnectionRefused
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! The duplicate-content checker: was this page fetched before, under another address?
+//!
+//! *Question.* A quarter of what a crawl fetches is a copy of something it has: mirrors, sessions
+//! in addresses, the same text under two headings. Which, of what, and by which rule?
+//!
+//! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
+//! tokens), nearly equal content (features find candidates, features and simhash decide). The last
+//! two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page that is no
+//! duplicate and survives the process. The first page with a content is the original of all that
+//! follow; its URL, its digest and when it came are its name there. Short pages are never near
+//! duplicates.
+//!
+//! *Cost.* A sketch takes some 5 ns a byte, a page some 215 bytes on the disk. *Error.* That of the
+//! policy, which `arose evaluate` measures.
+
+use std::path::Path;
+
+use arose::digest::Digest;
+use arose::rule::Criterion;
+use arose::token::{Tokenizer, Tokens};
+use arose_corpus::payload::Page;
+use arose_dedup::index::{self, FeatureKeys, Index, Kind, Seen, Settings, Sketch};
+
+/// Makes sketches; its memory is used again from page to page.
+#[derive(Debug)]
+pub(crate) struct Sketcher {
+    tokenizer: Tokenizer,
+    sketcher: index::Sketcher,
+    tokens: Tokens,
+}
+
+impl Sketcher {
+    pub(crate) fn new() -> Self {
+        Self {
+            tokenizer: Tokenizer::default(),
+            sketcher: index::Sketcher::new(&settings()),
+            tokens: Tokens::default(),
+        }
+    }
+
+    /// The sketch of a page of a host.
+    pub(crate) fn page(&mut self, page: &Page, host: &str) -> Sketch {
+        self.tokens.clear();
+        let mut start = 0;
+        for image in &page.images {
+            let end = page.text.floor_char_boundary(image.at).max(start);
+            self.tokens
+                .push_text(&self.tokenizer, &page.text[start..end]);
+            self.tokens.push_image(&image.src);
+            start = end;
+        }
+        self.tokens.push_text(&self.tokenizer, &page.text[start..]);
+        self.sketcher.sketch_of_tokens(&self.tokens, Some(host))
+    }
+
+    /// The sketch of something that is no text: only equal bytes make duplicates.
+    pub(crate) fn bytes(&self, body: &[u8]) -> Sketch {
+        // Apart from all digests of tokens.
+        let digest = Digest(Digest::of_bytes(body).0 ^ 1);
+        Sketch::compact(digest, None, true, None)
+    }
+}
+
+/// Features find what the simhash confirms. Between sites too: agreeing bits alone, which the batch
+/// job accepts there, take pages of one vocabulary for another, and finding them cost 1.2 ms a page
+/// on 2,000 hosts that share one.
+fn settings() -> Settings {
+    Settings {
+        kind: Kind::Compact {
+            criterion: Criterion::PUBLISHED_COMBINED,
+            keys: FeatureKeys::Tables,
+        },
+        ..Settings::default()
+    }
+}
+
+/// A page that was there before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Original {
+    /// Its URL.
+    pub(crate) url: String,
+    /// The digest of its payload.
+    pub(crate) payload: String,
+    /// When it was fetched, in seconds since 1970.
+    pub(crate) date: i64,
+    /// The rule that makes the two duplicates.
+    pub(crate) rule: &'static str,
+    /// How alike they are, 1 for equal content.
+    pub(crate) similarity: f64,
+}
+
+/// A page as others find it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Name<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) payload: &'a str,
+    pub(crate) date: i64,
+}
+
+impl Name<'_> {
+    /// As the index keeps it.
+    fn key(&self) -> String {
+        format!("{} {} {}", self.payload, self.date, self.url)
+    }
+
+    fn parse(key: &str) -> Option<Name<'_>> {
+        let mut parts = key.splitn(3, ' ');
+        Some(Name {
+            payload: parts.next()?,
+            date: parts.next()?.parse().ok()?,
+            url: parts.next()?,
+        })
+    }
+}
+
+/// All pages that are no duplicates.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    index: Index,
+}
+
+impl Contents {
+    /// Opens the index in a folder, or makes an empty one.
+    pub(crate) fn open(folder: &Path) -> Result<Self, index::Error> {
+        let index = match Index::open(folder) {
+            Err(index::Error::NoIndex { .. }) => Index::create(folder, settings()),
+            opened => opened,
+        };
+        Ok(Self { index: index? })
+    }
+
+    /// The page that this one duplicates; none if it is new, which it then is no more.
+    ///
+    /// After a crash a page may be fetched again that the index knows: it is no duplicate of
+    /// itself.
+    pub(crate) fn judge(
+        &self,
+        name: Name<'_>,
+        sketch: &Sketch,
+    ) -> Result<Option<Original>, index::Error> {
+        let Seen::Known(matches) = self.index.query_or_insert(&name.key(), sketch)? else {
+            return Ok(None);
+        };
+        let original = matches.iter().find_map(|found| {
+            let other = Name::parse(&found.name)?;
+            (other.url != name.url).then(|| Original {
+                url: other.url.to_owned(),
+                payload: other.payload.to_owned(),
+                date: other.date,
+                rule: found.rule.as_str(),
+                similarity: found.similarity,
+            })
+        });
+        let is_itself = matches
+            .iter()
+            .any(|found| Name::parse(&found.name).is_some_and(|other| other.url == name.url));
+        Ok(original.filter(|_| !is_itself))
+    }
+
+    /// Returns when all that is known is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), index::Error> {
+        self.index.commit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Once upon a midnight dreary, while I pondered, weak and weary, over many a \
+        quaint and curious volume of forgotten lore, while I nodded, nearly napping, suddenly there";
+
+    fn page(text: &str) -> Page {
+        Page {
+            text: text.to_owned(),
+            ..Page::default()
+        }
+    }
+
+    fn name(url: &str) -> Name<'_> {
+        Name {
+            url,
+            payload: "sha1:X",
+            date: 7,
+        }
+    }
+
+    #[test]
+    fn originals_survive_and_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("contents");
+        let mut sketcher = Sketcher::new();
+        let sketch = sketcher.page(&page(TEXT), "h");
+        let contents = Contents::open(&path).unwrap();
+        assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
+        drop(contents);
+        let contents = Contents::open(&path).unwrap();
+        let found = contents
+            .judge(name("http://h/2"), &sketch)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (found.url.as_str(), found.date, found.rule),
+            ("http://h/1", 7, "exact")
+        );
+        // The same page once more, after a crash.
+        assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
+        let other = sketcher.page(&page("something else"), "h");
+        assert_eq!(contents.judge(name("http://h/3"), &other).unwrap(), None);
+    }
+
+    #[test]
+    fn bytes_are_not_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = Contents::open(folder.path()).unwrap();
+        let sketcher = Sketcher::new();
+        let judge = |url: &str, body: &[u8]| {
+            contents
+                .judge(name(url), &sketcher.bytes(body))
+                .unwrap()
+                .is_some()
+        };
+        assert!(!judge("http://h/1", b"one"));
+        assert!(judge("http://h/2", b"one"));
+        assert!(!judge("http://h/3", b"two"));
+    }
+}

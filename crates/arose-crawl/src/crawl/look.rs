@@ -1,0 +1,147 @@
+//! Looking at the folder of a crawl without touching it.
+
+use std::path::Path;
+
+use super::store::{ARCHIVE, JOURNAL, Restored};
+use crate::error::{Context, Error};
+use crate::journal::{Event, Queued, replay};
+use crate::settings::Settings;
+use crate::stats::Stats;
+
+/// How a crawl stands, as of its last commit.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Counters of all runs.
+    pub stats: Stats,
+    /// URLs that wait.
+    pub n_queued: u64,
+    /// Hosts met.
+    pub n_hosts: u64,
+    /// Whether a process crawls into the folder now.
+    pub is_running: bool,
+    /// Whether the last run ended in good order.
+    pub is_closed: bool,
+    /// Files of the archive.
+    pub n_archive_files: u64,
+    /// Bytes of the archive.
+    pub n_archive_bytes: u64,
+}
+
+/// Whether a folder holds a crawl.
+#[must_use]
+pub fn is_crawl(folder: &Path) -> bool {
+    folder.join(JOURNAL).is_file()
+}
+
+/// The web archives of a crawl, in order.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub fn archives(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+    files(folder, ".warc.gz")
+}
+
+fn files(folder: &Path, end: &str) -> Result<Vec<std::path::PathBuf>, Error> {
+    let folder = folder.join(ARCHIVE);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&folder).context("reading", &folder)? {
+        let path = entry.context("reading", &folder)?.path();
+        if path.to_string_lossy().ends_with(end) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// How a crawl stands. Reads the whole journal.
+///
+/// # Errors
+///
+/// If there is no crawl in the folder, or it is damaged.
+pub fn status(folder: &Path) -> Result<Status, Error> {
+    let restored = restore(folder)?;
+    let mut n_archive_bytes = 0;
+    let archives = archives(folder)?;
+    for path in &archives {
+        n_archive_bytes += std::fs::metadata(path).context("reading", path)?.len();
+    }
+    Ok(Status {
+        stats: restored.stats,
+        n_queued: restored.frontier.n_queued,
+        n_hosts: restored.frontier.hosts.len() as u64,
+        is_running: is_locked(folder)?,
+        is_closed: restored.is_closed,
+        n_archive_files: archives.len() as u64,
+        n_archive_bytes,
+    })
+}
+
+fn restore(folder: &Path) -> Result<Restored, Error> {
+    let mut restored = Restored::new(&Settings::default());
+    if !is_crawl(folder) {
+        let message = format!("there is no crawl in `{}`", folder.display());
+        return Err(Error::Settings(message));
+    }
+    let path = folder.join(JOURNAL);
+    let file = std::fs::File::open(&path).context("reading", &path)?;
+    replay(&file, &path, |event, place| restored.apply(event, place))?;
+    Ok(restored)
+}
+
+fn is_locked(folder: &Path) -> Result<bool, Error> {
+    let path = folder.join("lock");
+    let file = std::fs::File::open(&path).context("reading", &path)?;
+    Ok(matches!(
+        file.try_lock_shared(),
+        Err(std::fs::TryLockError::WouldBlock)
+    ))
+}
+
+/// The lines of all CDXJ files of a crawl, those of unfinished records left out.
+///
+/// # Errors
+///
+/// If there is no crawl in the folder, or a file cannot be read.
+pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
+    let extent = restore(folder)?.extent;
+    let mut lines = Vec::new();
+    for (number, path) in (0..).zip(files(folder, ".cdxj")?) {
+        let mut text = std::fs::read_to_string(&path).context("reading", &path)?;
+        if number == extent.file {
+            text.truncate(extent.index_bytes as usize);
+        }
+        if number <= extent.file {
+            lines.extend(text.lines().map(str::to_owned));
+        }
+    }
+    Ok(lines)
+}
+
+/// The URLs that still wait, by host in the order in which hosts were met.
+///
+/// # Errors
+///
+/// If there is no crawl in the folder, or it is damaged.
+pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut restored = restore(folder)?;
+    let mut waiting = std::collections::HashSet::new();
+    for host in &mut restored.frontier.hosts {
+        waiting.extend(host.drain());
+    }
+    let mut urls = Vec::new();
+    let path = folder.join(JOURNAL);
+    let file = std::fs::File::open(&path).context("reading", &path)?;
+    replay(&file, &path, |event, place| {
+        if let Event::Url(Queued { host, rest, .. }) = event
+            && waiting.contains(&place)
+        {
+            let origin = &restored.frontier.hosts[host as usize].origin;
+            urls.push((host, format!("{origin}{rest}")));
+        }
+        Ok(())
+    })?;
+    urls.sort_by_key(|(host, _)| *host);
+    Ok(urls.into_iter().map(|(_, url)| url).collect())
+}

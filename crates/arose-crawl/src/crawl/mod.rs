@@ -1,0 +1,349 @@
+//! The crawl: the loop that holds the parts together.
+//!
+//! ```text
+//!  seeds ─► guard ─► seen? ─► journal + queues ─► workbench ─► fetcher ─► readers ─► archive
+//!             ▲                                                              │
+//!             └────────────────────────── links ◄────────────────────────────┘
+//! ```
+//!
+//! One thread runs the loop, all requests and all queues, so none of them needs a lock; pages are
+//! read on others. What changes goes through the journal, and [`Crawl::commit`] makes it last: the
+//! archive first, then the journal that says how far the archive goes, then the seen set, which can
+//! be made from the journal. A crash between any two of them leaves what the next start
+//! understands.
+//!
+//! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
+
+mod finish;
+mod links;
+mod look;
+mod run;
+mod store;
+mod turn;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+pub use look::{Status, archives, index_lines, is_crawl, queued_urls, status};
+
+use crate::archive::Archive;
+use crate::connect::{Addresses, Connect, Tcp};
+use crate::error::Error;
+use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
+use crate::frontier::{Frontier, RobotsJob, Turn};
+use crate::journal::{HostId, Journal, Kind};
+use crate::load::Load;
+use crate::names::Names;
+use crate::page::{Found, Shared};
+use crate::resolve::{self, NameServers, NoAddress, Resolve};
+use crate::seen::Seen;
+use crate::settings::Settings;
+use crate::stats::Stats;
+use crate::url::NormalUrl;
+use crate::workers::Workers;
+
+/// A number for a URL and its depth; the smallest go first.
+pub type Priority = dyn Fn(&NormalUrl, u32) -> u32;
+
+/// What a crawl is given of the world outside.
+pub struct Seams {
+    /// Makes connections.
+    pub connector: Rc<dyn Connect>,
+    /// Finds addresses.
+    pub resolver: Rc<dyn Resolve>,
+    /// Tells the time since the beginning of 1970. May jump; nothing but dates and hours of the
+    /// day is taken from it.
+    pub clock: Box<dyn Fn() -> Duration>,
+    /// Orders URLs by their depth; the smallest go first.
+    pub priority: Box<Priority>,
+    /// Whether the host of a URL is this crawler's.
+    pub is_ours: Box<dyn Fn(&NormalUrl) -> bool>,
+}
+
+impl std::fmt::Debug for Seams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seams").finish_non_exhaustive()
+    }
+}
+
+impl Seams {
+    /// The real world: TCP, name servers, the system's clock, breadth first, all hosts.
+    ///
+    /// # Errors
+    ///
+    /// If the settings name no contact and would lead beyond loopback, or there are no name
+    /// servers.
+    pub fn real(settings: &Settings) -> Result<Self, Error> {
+        let addresses = match (
+            settings.network.allow_private,
+            settings.agent.contact.as_str(),
+        ) {
+            (true, "") => Addresses::Loopback,
+            (true, _) => Addresses::All,
+            (false, "") => return Err(Error::Settings(NO_CONTACT.to_owned())),
+            (false, _) => Addresses::Public,
+        };
+        let names = NameServers::new(&settings.network.name_servers);
+        let names = names.map_err(|error| Error::Settings(format!("no name servers: {error}")))?;
+        Ok(Self {
+            connector: Rc::new(Tcp { addresses }),
+            resolver: Rc::new(names),
+            clock: Box::new(|| {
+                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                since.unwrap_or_default()
+            }),
+            priority: Box::new(|_, depth| depth),
+            is_ours: Box::new(|_| true),
+        })
+    }
+}
+
+const NO_CONTACT: &str = "name a contact that the owners of sites can write to (agent.contact or \
+    --contact): without one nothing but loopback is crawled, and that only with \
+    network.allow_private or --allow-private";
+
+/// Stops a crawl from outside, and shows how it does.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    wake: Notify,
+    /// Held for a copy only.
+    snapshot: Mutex<Snapshot>,
+}
+
+impl Control {
+    /// Asks the crawl to finish what is in flight and to leave a state that can be resumed.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// How the crawl does, as of the last second.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn show(&self, snapshot: Snapshot) {
+        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+}
+
+/// A crawl at a moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Counters, earlier runs included.
+    pub stats: Stats,
+    /// URLs that wait.
+    pub n_queued: u64,
+    /// Hosts met.
+    pub n_hosts: u64,
+    /// Requests under way.
+    pub n_in_flight: usize,
+    /// Requests that may be under way.
+    pub limit: usize,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Since this run began.
+    pub elapsed: Duration,
+    /// Pages fetched in this run.
+    pub n_fetched: u64,
+}
+
+/// How a crawl ended.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Counters, earlier runs included.
+    pub stats: Stats,
+    /// Why it ended.
+    pub end: End,
+    /// URLs that still wait.
+    pub n_queued: u64,
+    /// Hosts met.
+    pub n_hosts: u64,
+    /// Of this run.
+    pub elapsed: Duration,
+    /// Answers in this run.
+    pub n_fetched: u64,
+}
+
+/// Why a crawl ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Everything was fetched.
+    Done,
+    /// It was asked to stop.
+    Stopped,
+    /// A limit of the settings was reached.
+    Limit,
+    /// What is left waits for longer than the settings allow, or is over budget.
+    Waiting,
+}
+
+/// Where a crawl starts.
+#[derive(Debug, Clone, Default)]
+pub struct Seeds {
+    /// URLs of pages.
+    pub pages: Vec<String>,
+    /// URLs of sitemaps, whose pages are seeds too.
+    pub sitemaps: Vec<String>,
+}
+
+/// Crawls into a folder, with the real world outside: the whole of it, from opening to closing. A
+/// crawl that is there goes on, with further seeds if there are any.
+///
+/// # Errors
+///
+/// If the settings cannot be used or the folder cannot be read or written. What was fetched before
+/// is kept, and the crawl can be resumed.
+pub fn crawl(
+    folder: &Path,
+    mut settings: Settings,
+    seeds: Seeds,
+    control: &Control,
+) -> Result<Summary, Error> {
+    allow_files(&mut settings);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Error::Settings(format!("no event loop: {error}")))?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let seams = Seams::real(&settings)?;
+        let mut crawl = Crawl::open(folder, settings, seams)?;
+        crawl.add_seeds(seeds.pages.into_iter())?;
+        crawl.add_sitemaps(seeds.sitemaps.into_iter())?;
+        crawl.run(control).await
+    })
+}
+
+/// Asks the system for as many open files as it gives, and stays below that.
+fn allow_files(settings: &mut Settings) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let most = current.map_or(usize::MAX, |most| {
+        usize::try_from(most).unwrap_or(usize::MAX)
+    });
+    // Some are for the crawl's own files and for names.
+    let most = most.saturating_sub(200).max(16);
+    let fetch = &mut settings.fetch;
+    fetch.in_flight = fetch.in_flight.min(most / 2);
+    fetch.idle_connections = fetch.idle_connections.min(most - fetch.in_flight);
+}
+
+/// A crawl that is open. Runs inside a [`tokio::task::LocalSet`].
+pub struct Crawl {
+    folder: PathBuf,
+    shared: Arc<Shared>,
+    seams: Rc<Seams>,
+    start: Instant,
+    frontier: Frontier,
+    names: Names,
+    journal: Journal,
+    seen: Seen,
+    archive: Archive,
+    stats: Stats,
+    fetcher: Rc<Fetcher>,
+    idle: Idle,
+    load: Load,
+    workers: Workers,
+    /// Links of pages read lately, to be asked for in one go.
+    found: Vec<Pending>,
+    /// Hosts that wait for something else than their turn.
+    later: VecDeque<(Duration, HostId)>,
+    n_in_flight: usize,
+    n_fetched: u64,
+    committed: Duration,
+    synced: Duration,
+    sent: mpsc::Sender<Arrived>,
+    arrived: mpsc::Receiver<Arrived>,
+    /// Scratch for URLs read back from the journal.
+    buffer: Vec<u8>,
+    _lock: std::fs::File,
+}
+
+impl std::fmt::Debug for Crawl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crawl")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A link that was found and approved.
+#[derive(Debug)]
+struct Pending {
+    found: Found,
+    depth: u32,
+    n_redirects: u8,
+    /// Where it was found.
+    from: Option<HostId>,
+}
+
+/// What a task brings back.
+#[derive(Debug)]
+enum Arrived {
+    Answer(Box<Answer>),
+    Address(Box<str>, Result<resolve::Addresses, NoAddress>),
+}
+
+/// What came of a request.
+#[derive(Debug)]
+struct Answer {
+    host: HostId,
+    address: IpAddr,
+    asked: Asked,
+    result: Result<Response, Failure>,
+    connection: Option<Connection>,
+}
+
+/// What a request was for.
+#[derive(Debug)]
+enum Asked {
+    Robots(RobotsJob),
+    Page(Box<Page>),
+}
+
+/// A URL in flight.
+#[derive(Debug)]
+struct Page {
+    turn: Turn,
+    url: NormalUrl,
+    kind: Kind,
+    depth: u32,
+    n_redirects: u8,
+}
+
+impl Crawl {
+    /// Time since this run began; it never jumps.
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+}

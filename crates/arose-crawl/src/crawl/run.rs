@@ -1,0 +1,187 @@
+//! The loop.
+
+use super::*;
+use crate::load::{self, Sample};
+use crate::settings::seconds;
+use crate::stats::Counter;
+
+/// How often the load is looked at and the state shown.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Answers that are taken in before requests are made.
+const BURST: usize = 64;
+
+impl Crawl {
+    /// Crawls until there is nothing left to do, a limit is reached, or `control` says to stop;
+    /// then waits for what is in flight and leaves a state that can be resumed.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be read or written. It can be resumed from the last commit.
+    pub async fn run(&mut self, control: &Control) -> Result<Summary, Error> {
+        let mut ticked = self.now();
+        let mut before = self.stats.clone();
+        let mut end = None;
+        let mut burst = Vec::with_capacity(BURST);
+        loop {
+            self.take_arrived(&mut burst)?;
+            while let Some(report) = self.workers.try_next()? {
+                self.take_report(report)?;
+            }
+            self.queue_found()?;
+            let now = self.now();
+            if now - ticked >= TICK {
+                self.tick(control, &before);
+                (ticked, before) = (now, self.stats.clone());
+            }
+            self.wake(now);
+            self.look_up()?;
+            end = end.or_else(|| self.limit_reached(control));
+            if end.is_none() {
+                self.take_turns()?;
+            }
+            self.commit_if_due()?;
+            if self.is_quiet() {
+                if let Some(end) = end.or_else(|| self.exhausted()) {
+                    self.close()?;
+                    self.tick(control, &before);
+                    return Ok(self.summary(end));
+                }
+                if !self.has_work() {
+                    continue;
+                }
+            }
+            self.wait(control, &mut burst, end.is_some()).await?;
+        }
+    }
+
+    /// Takes in what has arrived.
+    fn take_arrived(&mut self, burst: &mut Vec<Arrived>) -> Result<(), Error> {
+        for arrived in burst.drain(..) {
+            self.take(arrived)?;
+        }
+        while let Ok(arrived) = self.arrived.try_recv() {
+            self.take(arrived)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
+        match arrived {
+            Arrived::Answer(answer) => self.finish(*answer),
+            Arrived::Address(name, found) => {
+                let now = self.now();
+                for host in self.names.answer(&name, found, now) {
+                    self.resolve(host, now)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until something arrives or is due.
+    async fn wait(
+        &mut self,
+        control: &Control,
+        burst: &mut Vec<Arrived>,
+        is_ending: bool,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        let mut due =
+            now + TICK.min(seconds(self.settings().archive.commit).max(Duration::from_millis(10)));
+        if !is_ending && self.n_in_flight < self.load.limit && self.workers.backlog() < 1.0 {
+            let next = self.frontier.bench.next_time();
+            let next = next.map(|next| next.max(now + self.load.wait(now)));
+            due = next.map_or(due, |next| next.min(due));
+        }
+        let due = self.start + due;
+        let report = tokio::select! {
+            biased;
+            _ = self.arrived.recv_many(burst, BURST) => None,
+            report = self.workers.next() => report,
+            () = tokio::time::sleep_until(due) => None,
+            () = control.wake.notified() => None,
+        };
+        match report {
+            Some(report) => self.take_report(report),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether nothing is under way.
+    fn is_quiet(&self) -> bool {
+        self.n_in_flight == 0 && self.workers.n_open == 0 && self.found.is_empty()
+    }
+
+    /// Whether a host will have its turn within reasonable time.
+    fn has_work(&mut self) -> bool {
+        let horizon = self.now() + seconds(self.settings().stop.patience);
+        let is_near = |time: Duration| time <= horizon;
+        self.names.n_open() > 0
+            || !self.frontier.unresolved.is_empty()
+            || self.later.front().is_some_and(|(time, _)| is_near(*time))
+            || self.frontier.bench.next_time().is_some_and(is_near)
+    }
+
+    /// Why there is nothing left to do; none if there is.
+    fn exhausted(&mut self) -> Option<End> {
+        if self.has_work() || self.frontier.raise_budgets() {
+            return None;
+        }
+        match self.frontier.n_queued {
+            0 => Some(End::Done),
+            _ => Some(End::Waiting),
+        }
+    }
+
+    fn limit_reached(&self, control: &Control) -> Option<End> {
+        let stop = &self.settings().stop;
+        let is_over = |limit: u64, value: u64| limit > 0 && value >= limit;
+        if control.is_stopped() {
+            return Some(End::Stopped);
+        }
+        let in_flight = self.n_in_flight as u64;
+        let n_answers = self.stats.get(Counter::Pages) + in_flight + self.workers.n_open as u64;
+        let is_late = stop.seconds > 0.0 && self.now() >= seconds(stop.seconds);
+        let is_reached = is_over(stop.pages, n_answers)
+            || is_over(stop.bytes, self.stats.get(Counter::Bytes))
+            || is_late;
+        is_reached.then_some(End::Limit)
+    }
+
+    /// Looks at the last second, and shows how the crawl does.
+    fn tick(&mut self, control: &Control, before: &Stats) {
+        let now = self.now();
+        let memory = load::memory();
+        let since = |counter| self.stats.get(counter) - before.get(counter);
+        self.load.adapt(&Sample {
+            memory,
+            n_requests: since(Counter::Requests),
+            n_failures: since(Counter::Failures),
+            backlog: self.workers.backlog(),
+        });
+        self.idle.drop_old(now);
+        self.frontier.unpark();
+        control.show(Snapshot {
+            stats: self.stats.clone(),
+            n_queued: self.frontier.n_queued,
+            n_hosts: self.frontier.hosts.len() as u64,
+            n_in_flight: self.n_in_flight,
+            limit: self.load.limit,
+            memory,
+            elapsed: now,
+            n_fetched: self.n_fetched,
+        });
+    }
+
+    fn summary(&self, end: End) -> Summary {
+        Summary {
+            stats: self.stats.clone(),
+            end,
+            n_queued: self.frontier.n_queued,
+            n_hosts: self.frontier.hosts.len() as u64,
+            elapsed: self.now(),
+            n_fetched: self.n_fetched,
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Opening, committing and closing the folder of a crawl.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::SocketAddr;
+
+use super::*;
+use crate::archive::Extent;
+use crate::content::Contents;
+use crate::error::Context;
+use crate::fetch::{Limits, Tls};
+use crate::fingerprint::Fingerprint;
+use crate::guard::Guard;
+use crate::journal::Event;
+use crate::seen::{self, Entry};
+use crate::settings::seconds;
+use crate::url::{Crumbs, Normalizer};
+
+/// Seconds between two points that survive the end of the machine.
+const SYNC: Duration = Duration::from_secs(30);
+
+/// Bytes of events that are gathered at most before they are committed.
+const MAX_PENDING: usize = 8 << 20;
+
+/// What the journal says.
+pub(super) struct Restored {
+    pub(super) frontier: Frontier,
+    pub(super) stats: Stats,
+    pub(super) extent: Extent,
+    /// Delays and times that hosts are to be left alone for.
+    waits: BTreeMap<HostId, u64>,
+    not_before: BTreeMap<HostId, u64>,
+    /// URLs of the last frame, which the seen set may not know.
+    last: Vec<NormalUrl>,
+    frame_ended: bool,
+    pub(super) is_closed: bool,
+    n_urls: u64,
+}
+
+impl Crawl {
+    /// Opens the crawl in a folder, or begins one there.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is in use, damaged or cannot be written, or settings cannot be used.
+    pub fn open(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
+        let guard = Guard::new(settings.scope.guard()).map_err(|error| {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            Error::Settings(format!("{error}: {}", source.unwrap_or_default()))
+        })?;
+        std::fs::create_dir_all(folder).context("creating", folder)?;
+        let lock = lock(folder)?;
+        let mut restored = Restored::new(&settings);
+        let path = folder.join(JOURNAL);
+        let journal = Journal::open(&path, |event, place| restored.apply(event, place))?;
+        let archive_folder = folder.join(ARCHIVE);
+        let archive = Archive::open(&archive_folder, restored.extent, settings.archive.max_file)?;
+        let mut seen = Seen::open(&folder.join("seen"), seen::Config::default())?;
+        restore_seen(&mut seen, &restored)?;
+        let contents = match settings.duplicates.check {
+            true => Some(Contents::open(&folder.join("contents")).map_err(Error::Contents)?),
+            false => None,
+        };
+        let fetcher = Fetcher {
+            connector: Rc::clone(&seams.connector),
+            tls: Tls::new(settings.network.certificates.as_deref())?,
+            limits: Limits::new(&settings.fetch),
+            user_agent: settings.user_agent(),
+        };
+        let shared = Arc::new(Shared {
+            normalizer: Normalizer {
+                crumbs: if settings.scope.drop_crumbs {
+                    Crumbs::Drop
+                } else {
+                    Crumbs::Keep
+                },
+                ..Normalizer::default()
+            },
+            guard,
+            contents,
+            settings,
+        });
+        let settings = &shared.settings;
+        // Every request in flight and every lookup has room for its answer.
+        let (sent, arrived) = mpsc::channel(settings.fetch.in_flight.max(1) + 1024);
+        let mut crawl = Self {
+            folder: folder.to_owned(),
+            start: Instant::now(),
+            idle: Idle::new(
+                settings.fetch.idle_connections,
+                seconds(settings.fetch.idle),
+            ),
+            load: Load::new(settings),
+            workers: Workers::new(&shared),
+            seams: Rc::new(seams),
+            frontier: restored.frontier,
+            names: Names::default(),
+            journal,
+            seen,
+            archive,
+            stats: restored.stats,
+            fetcher: Rc::new(fetcher),
+            found: Vec::new(),
+            later: VecDeque::new(),
+            n_in_flight: 0,
+            n_fetched: 0,
+            committed: Duration::ZERO,
+            synced: Duration::ZERO,
+            sent,
+            arrived,
+            buffer: Vec::new(),
+            shared,
+            _lock: lock,
+        };
+        crawl.restore_pace(&restored.waits, &restored.not_before);
+        for host in 0..crawl.frontier.hosts.len() as HostId {
+            crawl.frontier.advance(host);
+        }
+        Ok(crawl)
+    }
+
+    /// Nobody knows which hosts were asked a moment before the last run ended: all of them, and
+    /// those to come, rest for as long as they ask for. Other waits go on where they were, but a
+    /// clock that was set back must not make them endless.
+    fn restore_pace(&mut self, waits: &BTreeMap<HostId, u64>, not_before: &BTreeMap<HostId, u64>) {
+        const MAX_WAIT: u64 = 24 * 3600 * 1000;
+        if self.frontier.hosts.is_empty() {
+            return;
+        }
+        let polite = &self.settings().polite;
+        let least = seconds(polite.delay.max(polite.address_delay));
+        let date = (self.seams.clock)().as_millis() as u64;
+        self.frontier.first_turn = least;
+        for (host, id) in self.frontier.hosts.iter_mut().zip(0..) {
+            host.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
+            let until = not_before.get(&id).copied().unwrap_or(0);
+            let left = Duration::from_millis(until.saturating_sub(date).min(MAX_WAIT));
+            host.next = left.max(host.asked_delay).max(least);
+        }
+    }
+
+    /// Commits if it is time to.
+    pub(super) fn commit_if_due(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        let is_due = now - self.committed >= seconds(self.settings().archive.commit);
+        if is_due || self.journal.pending() > MAX_PENDING {
+            self.commit()?;
+        }
+        if now - self.synced >= SYNC {
+            self.synced = now;
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Makes all that happened survive the end of the process.
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
+        self.queue_found()?;
+        self.committed = self.now();
+        if self.journal.pending() == 0 {
+            return Ok(());
+        }
+        let extent = self.archive.flush()?;
+        self.journal.push(Event::Counters(&self.stats.to_bytes()));
+        self.journal.push(Event::Archive {
+            file: extent.file,
+            bytes: extent.bytes,
+            index_bytes: extent.index_bytes,
+        });
+        self.journal.write()?;
+        self.seen.commit()
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        self.archive.sync()?;
+        self.journal.sync()?;
+        if let Some(contents) = &self.shared.contents {
+            contents.sync().map_err(Error::Contents)?;
+        }
+        self.seen.sync()
+    }
+
+    /// Commits, and says that nothing was in flight.
+    pub(super) fn close(&mut self) -> Result<(), Error> {
+        self.queue_found()?;
+        self.journal.push(Event::Closed);
+        self.commit()?;
+        self.sync()
+    }
+}
+
+/// Files of a crawl's folder.
+pub(crate) const JOURNAL: &str = "journal";
+pub(crate) const ARCHIVE: &str = "archive";
+
+impl Restored {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            frontier: Frontier::new(settings.budget.clone()),
+            stats: Stats::default(),
+            extent: Extent::default(),
+            waits: BTreeMap::new(),
+            not_before: BTreeMap::new(),
+            last: Vec::new(),
+            frame_ended: false,
+            is_closed: false,
+            n_urls: 0,
+        }
+    }
+
+    pub(super) fn apply(&mut self, event: Event<'_>, place: u64) -> Result<(), Error> {
+        if std::mem::take(&mut self.frame_ended) {
+            self.last.clear();
+        }
+        self.is_closed = match event {
+            Event::Closed => true,
+            Event::Archive { .. } | Event::Counters(_) => self.is_closed,
+            _ => false,
+        };
+        let n_hosts = self.frontier.hosts.len();
+        let check = |host: HostId| match (host as usize) < n_hosts {
+            true => Ok(host),
+            false => Err(Error::damaged(
+                Path::new(JOURNAL),
+                "it speaks of a host it never met",
+            )),
+        };
+        match event {
+            Event::Host(origin) => {
+                let url = NormalUrl::from_parts(origin, "/");
+                let url =
+                    url.ok_or_else(|| Error::damaged(Path::new(JOURNAL), "a host has no name"))?;
+                // A host that was admitted once stays, whatever the settings say now.
+                self.frontier.restore_host(&url, Fingerprint::of(&url).host);
+            }
+            Event::Url(queued) => {
+                check(queued.host)?;
+                self.n_urls += 1;
+                let origin = &self.frontier.hosts[queued.host as usize].origin;
+                self.last.extend(NormalUrl::from_parts(origin, queued.rest));
+                self.frontier.push(&queued, place);
+            }
+            Event::Done { host, place } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                let site = host.site;
+                if host.remove(place) {
+                    self.frontier.n_queued -= 1;
+                    self.frontier.sites[site as usize].n_pages += 1;
+                }
+            }
+            Event::Delay { host, millis } => {
+                self.waits.insert(check(host)?, millis);
+            }
+            Event::NotBefore { host, millis } => {
+                self.not_before.insert(check(host)?, millis);
+            }
+            Event::Referrer { host, site } => {
+                let to = self.frontier.hosts[check(host)? as usize].site;
+                self.frontier.add_referrer(to, site);
+            }
+            Event::Archive {
+                file,
+                bytes,
+                index_bytes,
+            } => {
+                self.extent = Extent {
+                    file,
+                    bytes,
+                    index_bytes,
+                };
+                self.frame_ended = true;
+            }
+            Event::Counters(bytes) => self.stats = Stats::from_bytes(bytes),
+            Event::Closed => {}
+        }
+        Ok(())
+    }
+}
+
+/// Tells the seen set what a crash may have kept from it: the URLs of the last frame, or all of
+/// them where it is gone.
+fn restore_seen(seen: &mut Seen, restored: &Restored) -> Result<(), Error> {
+    for urls in restored.last.chunks(4096) {
+        let entries: Vec<Entry<'_>> = urls
+            .iter()
+            .map(|url| Entry {
+                fingerprint: Fingerprint::of(url),
+                url: url.as_str(),
+            })
+            .collect();
+        seen.insert(&entries)?;
+    }
+    if seen.len() < restored.n_urls {
+        return Err(Error::Settings(
+            "the folder `seen` has lost URLs that the journal knows".to_owned(),
+        ));
+    }
+    seen.commit()
+}
+
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join("lock");
+    let file = File::create(&path).context("creating", &path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Error::Locked {
+            path: folder.to_owned(),
+        }),
+        Err(std::fs::TryLockError::Error(error)) => Err(error).context("locking", &path),
+    }
+}
+
+/// The address of a host with its port.
+pub(super) fn socket(host: &crate::frontier::Host, address: IpAddr) -> SocketAddr {
+    SocketAddr::new(address, host.port())
+}

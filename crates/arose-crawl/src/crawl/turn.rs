@@ -1,0 +1,274 @@
+//! A host whose turn it is: what to ask it, and asking.
+
+use super::*;
+use crate::fetch::Request;
+use crate::frontier::{Folders, Host, Rules, Stage};
+use crate::journal::{Event, Place};
+use crate::names::Known;
+use crate::robots::{Robots, TimeOfDay};
+use crate::settings::seconds;
+use crate::stats::Counter;
+
+/// URLs that are looked at in one turn, where robots.txt disallows one after another.
+const MAX_SKIPS: usize = 1000;
+
+/// How long a host that asks for too long a delay is left alone.
+const DEFERRED: Duration = Duration::from_secs(24 * 3600);
+
+impl Crawl {
+    /// Starts as many requests as may be made now.
+    pub(super) fn take_turns(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        while self.n_in_flight < self.load.limit
+            && self.workers.backlog() < 1.0
+            && self.load.wait(now).is_zero()
+        {
+            let Some(host) = self.frontier.take(now) else {
+                break;
+            };
+            self.begin(host, now)?;
+        }
+        Ok(())
+    }
+
+    /// Looks up the addresses that are wanted, as far as lookups may be made.
+    pub(super) fn look_up(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        while let Some(id) = self.frontier.unresolved.pop() {
+            self.resolve(id, now)?;
+        }
+        while let Some(name) = self.names.next_question() {
+            let (seams, sent) = (Rc::clone(&self.seams), self.sent.clone());
+            tokio::task::spawn_local(async move {
+                let found = seams.resolver.resolve(&name).await;
+                let _ = sent.send(Arrived::Address(name, found)).await;
+            });
+        }
+        Ok(())
+    }
+
+    /// Moves a host on that waits for its address.
+    pub(super) fn resolve(&mut self, id: HostId, now: Duration) -> Result<(), Error> {
+        let host = &mut self.frontier.hosts[id as usize];
+        match self.names.want(host.name(), id, now) {
+            Known::At(address) => {
+                host.address = Some(address);
+                host.n_failures = 0;
+                host.stage = Stage::Rest;
+                self.frontier.advance(id);
+            }
+            Known::Soon => {}
+            Known::Nowhere(NoAddress::Unknown, _) => {
+                self.stats.add(Counter::UnknownNames, 1);
+                self.give_up(id);
+            }
+            Known::Nowhere(NoAddress::Failed, until) => {
+                host.n_failures = host.n_failures.saturating_add(1);
+                match host.n_failures > self.settings().fetch.tries {
+                    true => self.give_up(id),
+                    false => self.later.push_back((until, id)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the hosts on that have waited long enough for names.
+    pub(super) fn wake(&mut self, now: Duration) {
+        // All of them wait equally long, so the first are due first.
+        while self.later.front().is_some_and(|(time, _)| *time <= now) {
+            if let Some((_, id)) = self.later.pop_front() {
+                self.frontier.unresolved.push(id);
+            }
+        }
+    }
+
+    /// Drops all that waits at a host that cannot be reached.
+    pub(super) fn give_up(&mut self, id: HostId) {
+        let host = &mut self.frontier.hosts[id as usize];
+        host.stage = Stage::Rest;
+        let jobs = std::mem::take(&mut host.jobs);
+        let places = host.drain();
+        self.stats.add(Counter::Lost, places.len() as u64);
+        for place in places {
+            self.done(id, place);
+        }
+        // Whoever waits for a robots.txt that lies here will have none.
+        for job in jobs.into_iter().filter(|job| job.host != id) {
+            self.set_rules(job.host, Robots::disallow_all());
+        }
+    }
+
+    /// Takes a URL off the queue for good.
+    pub(super) fn done(&mut self, host: HostId, place: Place) {
+        self.journal.push(Event::Done { host, place });
+        self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
+    }
+
+    /// Asks a host that was taken off the workbench, or gives it free again.
+    fn begin(&mut self, id: HostId, now: Duration) -> Result<(), Error> {
+        let host = &mut self.frontier.hosts[id as usize];
+        let Some(address) = host.address else {
+            return Ok(());
+        };
+        // Asks anew where the answer has become old; the old one is used meanwhile.
+        if let Known::At(current) = self.names.want(host.name(), id, now)
+            && current != address
+        {
+            host.address = Some(current);
+            self.idle.take(id, now);
+            self.frontier.release(id, now, address, now);
+            return Ok(());
+        }
+        if let Some(job) = host.jobs.pop_front() {
+            self.ask(id, address, Asked::Robots(job), now);
+            return Ok(());
+        }
+        let robots = match &host.rules {
+            Rules::Known(robots, until) if now < *until => Arc::clone(robots),
+            Rules::Awaited => {
+                self.frontier.release(id, now, address, now);
+                return Ok(());
+            }
+            Rules::Unknown | Rules::Known(..) => {
+                let rest = "/robots.txt".into();
+                let job = RobotsJob {
+                    host: id,
+                    rest,
+                    n_redirects: 0,
+                    n_tries: 0,
+                };
+                self.ask(id, address, Asked::Robots(job), now);
+                return Ok(());
+            }
+        };
+        let defer_above = seconds(self.settings().polite.defer_above);
+        let host = &mut self.frontier.hosts[id as usize];
+        if host.asked_delay > defer_above {
+            self.stats.add(Counter::DeferredHosts, 1);
+            self.frontier.release(id, now + DEFERRED, address, now);
+            return Ok(());
+        }
+        let date = (self.seams.clock)().as_secs();
+        if let Some(wait) = opens_in(&robots, date) {
+            self.frontier.release(id, now + wait, address, now);
+            return Ok(());
+        }
+        match self.next_page(id, &robots, now)? {
+            Some(page) => {
+                let site = self.frontier.hosts[id as usize].site;
+                self.frontier.sites[site as usize].n_pages += 1;
+                self.ask(id, address, Asked::Page(Box::new(page)), now);
+            }
+            None => self.frontier.release(id, now, address, now),
+        }
+        Ok(())
+    }
+
+    /// The next URL of a host that may be fetched.
+    fn next_page(
+        &mut self,
+        id: HostId,
+        robots: &Robots,
+        now: Duration,
+    ) -> Result<Option<Page>, Error> {
+        let stale_after = self.settings().duplicates.stale_after;
+        for _ in 0..MAX_SKIPS {
+            let host = &mut self.frontier.hosts[id as usize];
+            let Some(turn) = host.pop() else {
+                return Ok(None);
+            };
+            let queued = self.journal.read(turn.place, &mut self.buffer)?;
+            let url = NormalUrl::from_parts(&host.origin, queued.rest);
+            let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
+                self.stats.add(Counter::Disallowed, 1);
+                self.done(id, turn.place);
+                continue;
+            };
+            let folders = host.folders.as_deref_mut();
+            if folders
+                .is_some_and(|folders| !Folders::admits(folders, url.path(), stale_after, now))
+            {
+                self.stats.add(Counter::Stale, 1);
+                host.aside.push(turn.place);
+                continue;
+            }
+            return Ok(Some(Page {
+                turn,
+                url,
+                kind: queued.kind,
+                depth: queued.depth,
+                n_redirects: queued.n_redirects,
+            }));
+        }
+        Ok(None)
+    }
+
+    fn ask(&mut self, id: HostId, address: IpAddr, asked: Asked, now: Duration) {
+        let host = &self.frontier.hosts[id as usize];
+        let rest = match &asked {
+            Asked::Robots(job) => &*job.rest,
+            Asked::Page(page) => page.url.rest(),
+        };
+        let request = request(host, address, rest);
+        let kept = self.idle.take(id, now);
+        let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
+        self.n_in_flight += 1;
+        self.stats.add(Counter::Requests, 1);
+        tokio::task::spawn_local(async move {
+            let (result, connection) = fetcher.fetch(&request, kept).await;
+            let answer = Answer {
+                host: id,
+                address,
+                asked,
+                result,
+                connection,
+            };
+            let _ = sent.send(Arrived::Answer(Box::new(answer))).await;
+        });
+    }
+}
+
+fn request(host: &Host, address: IpAddr, rest: &str) -> Request {
+    Request {
+        address: super::store::socket(host, address),
+        name: host.name().into(),
+        authority: host.authority().into(),
+        is_tls: host.is_tls(),
+        rest: rest.into(),
+    }
+}
+
+/// How long a site is closed for from now on; none if it is open.
+fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
+    let is_open = |seconds: u64| robots.is_open(TimeOfDay::from_unix(seconds));
+    if robots.visit_times.is_empty() || is_open(unix_seconds) {
+        return None;
+    }
+    let minute = unix_seconds / 60;
+    let opening = (minute + 1..minute + 24 * 60).find(|minute| is_open(minute * 60));
+    let opening = opening.unwrap_or(minute + 24 * 60) * 60;
+    Some(Duration::from_secs(opening - unix_seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_sites_open_at_their_minute() {
+        let robots = Robots::parse(b"User-agent: *\nVisit-time: 0600-0845\n", "x");
+        let at = |hour: u64, minute: u64, second: u64| hour * 3600 + minute * 60 + second;
+        assert_eq!(opens_in(&robots, at(6, 0, 0)), None);
+        assert_eq!(opens_in(&robots, at(8, 45, 59)), None);
+        assert_eq!(
+            opens_in(&robots, at(5, 59, 30)),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(
+            opens_in(&robots, at(8, 46, 0)),
+            Some(Duration::from_secs(at(21, 14, 0)))
+        );
+        assert_eq!(opens_in(&Robots::allow_all(), 0), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! One host: its queue, its rules, its pace.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Folders, SiteId};
+use crate::journal::{HostId, Place};
+use crate::robots::Robots;
+use crate::url::NormalUrl;
+
+/// Scheme, name and port, and what is known and wanted of them.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// `scheme://host[:port]`.
+    pub(crate) origin: Box<str>,
+    pub(crate) site: SiteId,
+    pub(crate) stage: Stage,
+    /// Where it was last found.
+    pub(crate) address: Option<IpAddr>,
+    /// From when on it may be asked.
+    pub(crate) next: Duration,
+    /// Delay that it asks for by robots.txt.
+    pub(crate) asked_delay: Duration,
+    /// Delay after it said that it is too busy; halved by successes.
+    pub(crate) busy_delay: Duration,
+    pub(crate) n_successes: u8,
+    /// Failures in a row.
+    pub(crate) n_failures: u8,
+    pub(crate) rules: Rules,
+    /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
+    pub(crate) jobs: VecDeque<RobotsJob>,
+    /// By priority, the smallest first.
+    queues: Vec<(u32, VecDeque<Place>)>,
+    /// URLs that failed, to be tried again, with how often they were tried.
+    retries: VecDeque<Turn>,
+    /// URLs of stale folders.
+    pub(crate) aside: Vec<Place>,
+    pub(crate) folders: Option<Box<Folders>>,
+}
+
+/// Where a host is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nowhere: nothing to fetch, or between two stages.
+    Rest,
+    /// Waits for its address.
+    Names,
+    /// Waits for its time in the workbench.
+    Bench,
+    /// Is being asked.
+    Busy,
+    /// Waits for budget.
+    Parked,
+}
+
+/// What a host allows.
+#[derive(Debug, Clone)]
+pub(crate) enum Rules {
+    /// Not asked yet.
+    Unknown,
+    /// Another host is being asked, to which a redirect leads.
+    Awaited,
+    /// So much, until that time.
+    Known(Arc<Robots>, Duration),
+}
+
+/// A robots.txt to be fetched.
+#[derive(Debug, Clone)]
+pub(crate) struct RobotsJob {
+    /// Whose it is.
+    pub(crate) host: HostId,
+    /// Where it is at this host: path and query.
+    pub(crate) rest: Box<str>,
+    pub(crate) n_redirects: u32,
+    /// How often it was tried before.
+    pub(crate) n_tries: u8,
+}
+
+/// A URL whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) place: Place,
+    /// How often it was tried before.
+    pub(crate) n_tries: u8,
+}
+
+impl Host {
+    pub(crate) fn new(url: &NormalUrl, site: SiteId) -> Self {
+        Self {
+            origin: url.origin().into(),
+            site,
+            stage: Stage::Rest,
+            address: None,
+            next: Duration::ZERO,
+            asked_delay: Duration::ZERO,
+            busy_delay: Duration::ZERO,
+            n_successes: 0,
+            n_failures: 0,
+            rules: Rules::Unknown,
+            jobs: VecDeque::new(),
+            queues: Vec::new(),
+            retries: VecDeque::new(),
+            aside: Vec::new(),
+            folders: None,
+        }
+    }
+
+    /// Its name or address, without scheme and port.
+    pub(crate) fn name(&self) -> &str {
+        let authority = self.authority();
+        match authority.rfind(':') {
+            Some(colon) if !authority.ends_with(']') => &authority[..colon],
+            _ => authority,
+        }
+    }
+
+    /// Its name with the port, as the header `Host` has it.
+    pub(crate) fn authority(&self) -> &str {
+        self.origin.split_once("://").map_or("", |(_, rest)| rest)
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.origin.starts_with("https")
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        let authority = self.authority();
+        let written = authority[self.name().len()..].strip_prefix(':');
+        let default = if self.is_tls() { 443 } else { 80 };
+        written
+            .and_then(|port| port.parse().ok())
+            .unwrap_or(default)
+    }
+
+    pub(super) fn push(&mut self, priority: u32, place: Place) {
+        let at = self.queues.partition_point(|(other, _)| *other < priority);
+        if self
+            .queues
+            .get(at)
+            .is_none_or(|(other, _)| *other != priority)
+        {
+            self.queues.insert(at, (priority, VecDeque::new()));
+        }
+        self.queues[at].1.push_back(place);
+    }
+
+    /// The URL whose turn it is.
+    pub(crate) fn pop(&mut self) -> Option<Turn> {
+        if let Some(turn) = self.retries.pop_front() {
+            return Some(turn);
+        }
+        let (_, queue) = self.queues.first_mut()?;
+        let place = queue.pop_front();
+        if queue.is_empty() {
+            self.queues.remove(0);
+        }
+        place.map(|place| Turn { place, n_tries: 0 })
+    }
+
+    /// Puts a URL back, to be tried next.
+    pub(crate) fn put_back(&mut self, turn: Turn) {
+        self.retries.push_back(turn);
+    }
+
+    /// Whether there is something to ask it now.
+    pub(crate) fn has_work(&self) -> bool {
+        let has_pages = !self.queues.is_empty() || !self.retries.is_empty();
+        !self.jobs.is_empty() || has_pages && !matches!(self.rules, Rules::Awaited)
+    }
+
+    /// The smallest priority that waits.
+    pub(crate) fn priority(&self) -> u32 {
+        self.queues.first().map_or(0, |(priority, _)| *priority)
+    }
+
+    /// Takes all that waits, for hosts that are given up.
+    pub(crate) fn drain(&mut self) -> Vec<Place> {
+        let mut places: Vec<Place> = std::iter::from_fn(|| self.pop())
+            .map(|turn| turn.place)
+            .collect();
+        places.append(&mut self.aside);
+        places
+    }
+
+    /// Removes a URL while the journal is read again. Places of one priority ascend.
+    pub(crate) fn remove(&mut self, place: Place) -> bool {
+        for at in 0..self.queues.len() {
+            let queue = &mut self.queues[at].1;
+            let Ok(found) = queue.binary_search(&place) else {
+                continue;
+            };
+            queue.remove(found);
+            if queue.is_empty() {
+                self.queues.remove(at);
+            }
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::Normalizer;
+
+    #[track_caller]
+    fn check(text: &str, name: &str, port: u16) {
+        let url = Normalizer::default().normalize(text, None).unwrap();
+        let host = Host::new(&url, 0);
+        assert_eq!((host.name(), host.port()), (name, port), "{text}");
+    }
+
+    #[test]
+    fn names_and_ports() {
+        check("http://h.org/x", "h.org", 80);
+        check("https://h.org/", "h.org", 443);
+        check("http://h.org:8080/", "h.org", 8080);
+        check("http://127.0.0.1:81/", "127.0.0.1", 81);
+        check("http://[::1]/", "[::1]", 80);
+        check("https://[::1]:444/", "[::1]", 444);
+    }
+
+    #[test]
+    fn removal_finds_every_priority() {
+        let url = Normalizer::default().normalize("http://h/", None).unwrap();
+        let mut host = Host::new(&url, 0);
+        for (priority, place) in [(1, 10), (0, 20), (1, 30)] {
+            host.push(priority, place);
+        }
+        assert!(host.remove(30) && host.remove(20) && !host.remove(20));
+        assert_eq!(host.drain(), [10]);
+    }
+}

@@ -1,0 +1,553 @@
+//! The persistent URL pool: which URLs are to be fetched, and which are done?
+//!
+//! *Question.* The queue of a crawl outlives the process and may hold more URLs than memory. After
+//! a kill at any moment no URL may be lost, and queue, archive and seen set must agree.
+//!
+//! *Idea.* One file that only grows. Whatever changes is an [`Event`]; the events of a second or so
+//! are one *frame*, which is written at once and counts wholly or not at all. A frame also says how
+//! long the archive was, so what the archive has beyond that is cut off after a crash. A queued URL
+//! is in memory only as the place of its event, eight bytes; its text is read back when its turn
+//! comes. Reading the file from the beginning restores the queues.
+//!
+//! ```text
+//! journal = magic version frame*
+//! frame   = length checksum event*        8 bytes each, little-endian
+//! event   = tag number* (length bytes)?   numbers in groups of 7 bits, lowest first
+//! ```
+//!
+//! *Cost.* A URL takes its path and some five bytes, its end some six. Opening reads the whole
+//! file, some 10 million events a second. *Not for* finding a URL by name: that is what the seen
+//! set is for, which can be made again from here.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use arose::digest::digest64;
+
+use crate::error::{Context, Error};
+
+const MAGIC: &[u8; 8] = b"arosejrn";
+const VERSION: u64 = 1;
+const PREAMBLE: u64 = 16;
+const FRAME_HEAD: u64 = 16;
+
+/// A host's number, in the order in which hosts were met.
+pub(crate) type HostId = u32;
+
+/// The place of a queued URL in the journal.
+pub(crate) type Place = u64;
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event<'b> {
+    /// A host was met; hosts are numbered in this order. Its `scheme://host[:port]`.
+    Host(&'b str),
+    /// A URL was queued.
+    Url(Queued<'b>),
+    /// A URL needs no further request.
+    Done { host: HostId, place: Place },
+    /// A host asks for so many milliseconds between requests.
+    Delay { host: HostId, millis: u64 },
+    /// A host is to be left alone until then, in milliseconds since 1970.
+    NotBefore { host: HostId, millis: u64 },
+    /// A site, by the hash of its name, links to a host of another site.
+    Referrer { host: HostId, site: u64 },
+    /// So far the archive is valid: number of the file, bytes of it and of its index.
+    Archive {
+        file: u64,
+        bytes: u64,
+        index_bytes: u64,
+    },
+    /// The counters of the statistics, eight bytes each.
+    Counters(&'b [u8]),
+    /// The crawl was left in good order: nothing was in flight.
+    Closed,
+}
+
+/// A queued URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Queued<'b> {
+    /// Whose it is.
+    pub(crate) host: HostId,
+    /// Links from a seed.
+    pub(crate) depth: u32,
+    /// Orders the URLs of a host; the smallest first.
+    pub(crate) priority: u32,
+    /// Redirects that led here.
+    pub(crate) n_redirects: u8,
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Path and query.
+    pub(crate) rest: &'b str,
+}
+
+/// What a URL is expected to lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A page.
+    Page,
+    /// A list of pages.
+    Sitemap,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Where the last whole frame ends.
+    end: u64,
+    /// The next frame, its head left blank.
+    frame: Vec<u8>,
+}
+
+impl Journal {
+    /// Opens the journal and hands every event, with its place, to `apply`; makes an empty one if
+    /// there is none. What a crash left behind the last whole frame is dropped.
+    pub(crate) fn open(
+        path: &Path,
+        mut apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).context("opening", path)?;
+        let length = file.metadata().context("reading", path)?.len();
+        if length < PREAMBLE {
+            write_preamble(&file, path)?;
+        }
+        let end = replay(&file, path, &mut apply)?;
+        file.set_len(end).context("cutting", path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            end,
+            frame: vec![0; FRAME_HEAD as usize],
+        })
+    }
+
+    /// Adds an event to the next frame; returns its place.
+    pub(crate) fn push(&mut self, event: Event<'_>) -> Place {
+        let place = self.end + self.frame.len() as u64;
+        event.write(&mut self.frame);
+        place
+    }
+
+    /// Bytes that wait to be written.
+    pub(crate) fn pending(&self) -> usize {
+        self.frame.len() - FRAME_HEAD as usize
+    }
+
+    /// Writes the frame. If that fails the journal is what it was, and may be written again.
+    pub(crate) fn write(&mut self) -> Result<(), Error> {
+        if self.pending() == 0 {
+            return Ok(());
+        }
+        let (head, body) = self.frame.split_at_mut(FRAME_HEAD as usize);
+        head[..8].copy_from_slice(&(body.len() as u64).to_le_bytes());
+        head[8..].copy_from_slice(&checksum(body, self.end).to_le_bytes());
+        let written = self.file.write_all_at(&self.frame, self.end);
+        written.context("writing", &self.path)?;
+        self.end += self.frame.len() as u64;
+        self.frame.truncate(FRAME_HEAD as usize);
+        // A burst should not hold its memory for ever.
+        self.frame.shrink_to(1 << 20);
+        Ok(())
+    }
+
+    /// Returns when all that was written is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().context("writing", &self.path)
+    }
+
+    /// Reads a queued URL back; `buffer` is scratch.
+    pub(crate) fn read<'b>(
+        &self,
+        place: Place,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Queued<'b>, Error> {
+        let damaged = || Error::damaged(&self.path, "a queued URL is not where it should be");
+        if let Some(at) = place.checked_sub(self.end) {
+            let bytes = self.frame.get(at as usize..).ok_or_else(damaged)?;
+            buffer.clear();
+            buffer.extend_from_slice(&bytes[..bytes.len().min(MAX_URL_EVENT)]);
+        } else {
+            // Nearly all URLs fit the first length.
+            for length in [FIRST_READ, MAX_URL_EVENT] {
+                let length = (self.end - place).min(length as u64) as usize;
+                buffer.resize(length, 0);
+                let read = self.file.read_exact_at(buffer, place);
+                read.context("reading", &self.path)?;
+                if is_url(buffer) {
+                    break;
+                }
+            }
+        }
+        let mut reader = Reader {
+            bytes: buffer,
+            at: 0,
+        };
+        match reader.event() {
+            Some(Event::Url(queued)) => Ok(queued),
+            _ => Err(damaged()),
+        }
+    }
+}
+
+/// Hands every event of the whole frames, with its place, to `apply`; returns where they end. The
+/// file may be growing meanwhile.
+pub(crate) fn replay(
+    file: &File,
+    path: &Path,
+    mut apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    check_preamble(file, path)?;
+    let length = file.metadata().context("reading", path)?.len();
+    let mut end = PREAMBLE;
+    let mut body = Vec::new();
+    while read_frame(file, end, length, &mut body).context("reading", path)? {
+        let mut reader = Reader {
+            bytes: &body,
+            at: 0,
+        };
+        while reader.at < body.len() {
+            let place = end + FRAME_HEAD + reader.at as u64;
+            let event = reader.event();
+            let event = event.ok_or_else(|| Error::damaged(path, "an event makes no sense"))?;
+            apply(event, place)?;
+        }
+        end += FRAME_HEAD + body.len() as u64;
+    }
+    Ok(end)
+}
+
+/// Bytes that are read first to find a URL, and the most that one can take.
+const FIRST_READ: usize = 192;
+const MAX_URL_EVENT: usize = 1 << 17;
+
+fn is_url(bytes: &[u8]) -> bool {
+    matches!(Reader { bytes, at: 0 }.event(), Some(Event::Url(_)))
+}
+
+fn write_preamble(file: &File, path: &Path) -> Result<(), Error> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    file.write_all_at(&bytes, 0).context("writing", path)
+}
+
+fn check_preamble(file: &File, path: &Path) -> Result<(), Error> {
+    let mut bytes = [0; PREAMBLE as usize];
+    file.read_exact_at(&mut bytes, 0).context("reading", path)?;
+    if &bytes[..8] != MAGIC {
+        return Err(Error::damaged(path, "it is no journal of a crawl"));
+    }
+    let version = number(&bytes[8..]);
+    if version != VERSION {
+        return Err(Error::Mismatch {
+            path: path.to_owned(),
+            setting: "version",
+            found: version,
+            expected: VERSION,
+        });
+    }
+    Ok(())
+}
+
+/// Reads the frame at `start` into `body`; false if there is no whole one.
+fn read_frame(file: &File, start: u64, length: u64, body: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut head = [0; FRAME_HEAD as usize];
+    if length < start + FRAME_HEAD {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut head, start)?;
+    let n_bytes = number(&head);
+    if n_bytes == 0 || n_bytes > length - start - FRAME_HEAD {
+        return Ok(false);
+    }
+    body.resize(n_bytes as usize, 0);
+    file.read_exact_at(body, start + FRAME_HEAD)?;
+    Ok(checksum(body, start) == number(&head[8..]))
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_default())
+}
+
+/// Of a frame at its place, so that no frame counts elsewhere.
+fn checksum(body: &[u8], start: u64) -> u64 {
+    digest64(body) ^ arose::mix::mix(start)
+}
+
+impl Event<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut put = |tag: u8, numbers: &[u64], bytes: Option<&[u8]>| {
+            out.push(tag);
+            numbers.iter().for_each(|&number| push_number(out, number));
+            if let Some(bytes) = bytes {
+                push_number(out, bytes.len() as u64);
+                out.extend_from_slice(bytes);
+            }
+        };
+        match *self {
+            Event::Host(origin) => put(1, &[], Some(origin.as_bytes())),
+            Event::Url(url) => {
+                let kind = match url.kind {
+                    Kind::Page => 0,
+                    Kind::Sitemap => 1,
+                };
+                let flags = u64::from(url.n_redirects) << 1 | kind;
+                let numbers = [
+                    url.host.into(),
+                    url.depth.into(),
+                    url.priority.into(),
+                    flags,
+                ];
+                put(2, &numbers, Some(url.rest.as_bytes()));
+            }
+            Event::Done { host, place } => put(3, &[host.into(), place], None),
+            Event::Delay { host, millis } => put(4, &[host.into(), millis], None),
+            Event::NotBefore { host, millis } => put(5, &[host.into(), millis], None),
+            Event::Referrer { host, site } => put(6, &[host.into(), site], None),
+            Event::Archive {
+                file,
+                bytes,
+                index_bytes,
+            } => put(7, &[file, bytes, index_bytes], None),
+            Event::Counters(bytes) => put(8, &[], Some(bytes)),
+            Event::Closed => put(9, &[], None),
+        }
+    }
+}
+
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Reads events; nothing where the bytes are none.
+struct Reader<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Reader<'b> {
+    fn event(&mut self) -> Option<Event<'b>> {
+        let tag = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(match tag {
+            1 => Event::Host(self.text()?),
+            2 => self.url()?,
+            3 => Event::Done {
+                host: self.host()?,
+                place: self.number()?,
+            },
+            4 => Event::Delay {
+                host: self.host()?,
+                millis: self.number()?,
+            },
+            5 => Event::NotBefore {
+                host: self.host()?,
+                millis: self.number()?,
+            },
+            6 => Event::Referrer {
+                host: self.host()?,
+                site: self.number()?,
+            },
+            7 => Event::Archive {
+                file: self.number()?,
+                bytes: self.number()?,
+                index_bytes: self.number()?,
+            },
+            8 => Event::Counters(self.slice()?),
+            9 => Event::Closed,
+            _ => return None,
+        })
+    }
+
+    fn url(&mut self) -> Option<Event<'b>> {
+        let host = self.host()?;
+        let depth = self.number()?.try_into().ok()?;
+        let priority = self.number()?.try_into().ok()?;
+        let flags = self.number()?;
+        Some(Event::Url(Queued {
+            host,
+            depth,
+            priority,
+            n_redirects: (flags >> 1).try_into().ok()?,
+            kind: if flags & 1 == 0 {
+                Kind::Page
+            } else {
+                Kind::Sitemap
+            },
+            rest: self.text()?,
+        }))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn host(&mut self) -> Option<HostId> {
+        self.number()?.try_into().ok()
+    }
+
+    fn slice(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let slice = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(slice)
+    }
+
+    fn text(&mut self) -> Option<&'b str> {
+        std::str::from_utf8(self.slice()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const URL: Queued<'static> = Queued {
+        host: 300,
+        depth: 7,
+        priority: 9,
+        n_redirects: 2,
+        kind: Kind::Sitemap,
+        rest: "/a?b",
+    };
+
+    const EVENTS: [Event<'static>; 9] = [
+        Event::Host("http://h:8080"),
+        Event::Url(URL),
+        Event::Done {
+            host: 1,
+            place: u64::MAX,
+        },
+        Event::Delay {
+            host: 1,
+            millis: 1500,
+        },
+        Event::NotBefore {
+            host: 1,
+            millis: 1 << 41,
+        },
+        Event::Referrer {
+            host: 1,
+            site: u64::MAX,
+        },
+        Event::Archive {
+            file: 3,
+            bytes: 1 << 30,
+            index_bytes: 9,
+        },
+        Event::Counters(&[1, 2, 3]),
+        Event::Closed,
+    ];
+
+    /// All events as they would be written in Rust.
+    fn replay(path: &Path) -> (Journal, Vec<String>) {
+        let mut found = Vec::new();
+        let journal = Journal::open(path, |event, _| {
+            found.push(format!("{event:?}"));
+            Ok(())
+        });
+        (journal.unwrap(), found)
+    }
+
+    #[test]
+    fn events_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, found) = replay(&path);
+        assert!(found.is_empty());
+        EVENTS.iter().for_each(|&event| {
+            journal.push(event);
+        });
+        journal.write().unwrap();
+        let expected: Vec<String> = EVENTS.iter().map(|event| format!("{event:?}")).collect();
+        assert_eq!(replay(&path).1, expected);
+    }
+
+    #[test]
+    fn urls_are_read_back_before_and_after_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = replay(&path);
+        let long = format!("/{}", "x".repeat(2000));
+        let url = Queued { rest: &long, ..URL };
+        let places = [journal.push(Event::Url(URL)), journal.push(Event::Url(url))];
+        let mut buffer = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(journal.read(places[0], &mut buffer).unwrap(), URL);
+            assert_eq!(journal.read(places[1], &mut buffer).unwrap(), url);
+            assert!(journal.read(places[0] + 1, &mut buffer).is_err());
+            journal.write().unwrap();
+        }
+        let mut found = Vec::new();
+        let opened = Journal::open(&path, |event, place| {
+            if matches!(event, Event::Url(_)) {
+                found.push(place);
+            }
+            Ok(())
+        });
+        opened.unwrap();
+        assert_eq!(found, places);
+    }
+
+    /// However short a crash cuts the file, whole frames count and others do not.
+    #[test]
+    fn a_cut_journal_keeps_its_whole_frames() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = replay(&path);
+        let mut ends = vec![journal.end as usize];
+        for event in EVENTS {
+            journal.push(event);
+            journal.write().unwrap();
+            ends.push(journal.end as usize);
+        }
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..=whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let (mut journal, found) = replay(&path);
+            let n_whole = ends.iter().filter(|&&end| end <= length).count();
+            assert_eq!(found.len(), n_whole.saturating_sub(1), "{length}");
+            journal.push(Event::Closed);
+            journal.write().unwrap();
+            assert_eq!(replay(&path).1.len(), found.len() + 1);
+        }
+    }
+
+    #[test]
+    fn other_files_and_versions_are_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let open = || Journal::open(&path, |_, _| Ok(())).unwrap_err().to_string();
+        std::fs::write(&path, [7; 40]).unwrap();
+        assert!(open().contains("no journal"));
+        std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
+        assert!(open().contains("version 2, not 1"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_legal(bytes in any::<Vec<u8>>()) {
+            let mut reader = Reader { bytes: &bytes, at: 0 };
+            while reader.event().is_some() {}
+            prop_assert!(reader.at <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The parts of a crawler, one module a part.
+//!
+//! A crawler is a loop: fetch a page, take its links, approve them, drop those seen before, queue
+//! the rest. The parts here need no network and no clock, which come in as arguments:
+//!
+//! - [`url`]: the one spelling of a URL; [`fingerprint`]: sixteen bytes that stand for it.
+//! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
+//! - [`robots`]: what a site allows, with the line that decided.
+//! - [`sitemap`]: the pages a site lists itself.
+//! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
+#![forbid(unsafe_code)]
+
+pub mod address;
+mod archive;
+pub mod connect;
+mod content;
+mod crawl;
+mod error;
+mod escape;
+mod fetch;
+pub mod fingerprint;
+mod frontier;
+pub mod guard;
+mod journal;
+mod load;
+mod mark;
+mod names;
+mod page;
+pub mod resolve;
+pub mod robots;
+pub mod seen;
+pub mod settings;
+pub mod sitemap;
+pub mod stats;
+pub mod url;
+mod workers;
+
+pub use crawl::{
+    Control, Crawl, End, Priority, Seams, Seeds, Snapshot, Status, Summary, archives, crawl,
+    index_lines, is_crawl, queued_urls, status,
+};
+pub use error::Error;
+pub use settings::Settings;

@@ -1,0 +1,22 @@
+//! Byte order marks.
+
+use std::borrow::Cow;
+
+/// Takes a byte order mark off, and UTF-16 into UTF-8 where the mark says so. Half a mark of UTF-8
+/// is one that a careless editor left, and goes too.
+pub(crate) fn without_mark(text: &[u8]) -> Cow<'_, [u8]> {
+    match text {
+        [0xEF, 0xBB, 0xBF, rest @ ..] | [0xEF, 0xBB, rest @ ..] => Cow::Borrowed(rest),
+        [0xFF, 0xFE, rest @ ..] => Cow::Owned(from_utf16(rest, u16::from_le_bytes)),
+        [0xFE, 0xFF, rest @ ..] => Cow::Owned(from_utf16(rest, u16::from_be_bytes)),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
+    let units = bytes.as_chunks::<2>().0.iter().map(|&pair| unit(pair));
+    let text: String = char::decode_utf16(units)
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    text.into_bytes()
+}

@@ -1,0 +1,306 @@
+//! Reading pages: from an answer to links, a verdict on its content, and a record for the archive.
+//!
+//! Everything here needs neither network nor clock nor the frontier, and most of the time of a
+//! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
+//! input.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arose::digest::digest64;
+use arose_corpus::html::{self, Links};
+use arose_corpus::payload;
+use arose_corpus::{Limits, decode_content};
+use arose_dedup::index;
+
+use crate::archive::{Packed, Packer, Record, payload_digest};
+use crate::content::{Contents, Name, Original, Sketcher};
+use crate::fetch::{Head, Message};
+use crate::fingerprint::Fingerprint;
+use crate::guard::{Candidate, Counts, Guard};
+use crate::journal::{HostId, Kind, Place};
+use crate::settings::Settings;
+use crate::sitemap;
+use crate::url::{NormalUrl, Normalizer, Url};
+
+/// An answer to be read.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) host: HostId,
+    pub(crate) place: Place,
+    pub(crate) url: NormalUrl,
+    pub(crate) kind: Kind,
+    pub(crate) depth: u32,
+    pub(crate) n_redirects: u8,
+    pub(crate) message: Message,
+    /// When it came, in seconds since 1970.
+    pub(crate) date: i64,
+    pub(crate) address: IpAddr,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) host: HostId,
+    pub(crate) place: Place,
+    pub(crate) rest: String,
+    pub(crate) depth: u32,
+    pub(crate) n_redirects: u8,
+    pub(crate) status: u16,
+    pub(crate) is_page: bool,
+    pub(crate) original: Option<Original>,
+    /// What is wrong with the index of contents.
+    pub(crate) failure: Option<index::Error>,
+    pub(crate) links: Vec<Found>,
+    /// Links met a moment ago on the same site.
+    pub(crate) n_known: u64,
+    pub(crate) counts: Counts,
+    pub(crate) record: Packed,
+}
+
+/// An approved link.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) url: NormalUrl,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) kind: Kind,
+    pub(crate) is_redirect: bool,
+}
+
+/// What all readers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) guard: Guard,
+    pub(crate) normalizer: Normalizer,
+    pub(crate) contents: Option<Contents>,
+}
+
+/// Reads pages one after another.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    shared: Arc<Shared>,
+    packer: Packer,
+    sketcher: Sketcher,
+    html: html::Config,
+    limits: Limits,
+    /// Hashes of links met lately, each at its own place: most links of a page were on the page
+    /// before, and are spared the rest.
+    recent: Vec<u64>,
+}
+
+/// Links that are remembered, a power of two.
+const N_RECENT: usize = 1 << 17;
+
+impl Reader {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let settings = &shared.settings;
+        Self {
+            packer: Packer::new(settings.archive.level),
+            sketcher: Sketcher::new(),
+            html: html::Config {
+                links: Links::Collect,
+                ..html::Config::default()
+            },
+            limits: Limits {
+                body_bytes: settings
+                    .fetch
+                    .max_body
+                    .saturating_mul(settings.fetch.max_expansion.max(1)),
+                expansion: settings.fetch.max_expansion as u64,
+                ..Limits::default()
+            },
+            recent: vec![0; N_RECENT],
+            shared,
+        }
+    }
+
+    /// Reads an answer.
+    pub(crate) fn read(&mut self, job: Job) -> Report {
+        let shared = Arc::clone(&self.shared);
+        let message = &job.message;
+        let head = message.head();
+        let status = head.map_or(0, |head| head.status);
+        let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
+        let mut report = Report {
+            host: job.host,
+            place: job.place,
+            rest: job.url.rest().to_owned(),
+            depth: job.depth,
+            n_redirects: job.n_redirects,
+            status,
+            is_page: false,
+            original: None,
+            failure: None,
+            links: Vec::new(),
+            n_known: 0,
+            counts: Counts::default(),
+            record: Packed::default(),
+        };
+        let payload = payload_digest(message.body());
+        match status {
+            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(&job, &mut report),
+            200..=299 => self.read_page(&job, head, &payload, &mut report),
+            300..=399 => {
+                let link = Link {
+                    text: header("location"),
+                    kind: job.kind,
+                    is_redirect: true,
+                };
+                self.add_link(&job, &link, &mut report);
+            }
+            _ => {}
+        }
+        let media_type = header("content-type")
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
+        let record = Record {
+            url: job.url.as_str(),
+            date: job.date,
+            address: job.address,
+            status,
+            media_type,
+            head: message.head_bytes(),
+            body: message.body(),
+            payload: &payload,
+            cut: message.cut,
+            original: report.original.as_ref(),
+            store_duplicates: shared.settings.duplicates.store,
+        };
+        report.record = record.pack(&mut self.packer);
+        report
+    }
+
+    fn read_page(&mut self, job: &Job, head: Option<Head<'_>>, digest: &str, report: &mut Report) {
+        let shared = Arc::clone(&self.shared);
+        let header = |name: &str| head.and_then(|head| head.get(name));
+        let codings = header("content-encoding").unwrap_or_default();
+        let Ok(body) = decode_content(codings, job.message.body(), &self.limits) else {
+            return;
+        };
+        let url = job.url.as_str();
+        let page = payload::read(&body, header("content-type"), Some(url), &self.html);
+        if let Some(contents) = &shared.contents
+            && !body.is_empty()
+        {
+            let sketch = match &page {
+                Ok(page) => self.sketcher.page(page, job.url.host()),
+                Err(_) => self.sketcher.bytes(&body),
+            };
+            let date = job.date;
+            let payload = digest;
+            match contents.judge(Name { url, payload, date }, &sketch) {
+                Ok(original) => report.original = original,
+                Err(error) => report.failure = Some(error),
+            }
+        }
+        let Ok(page) = page else { return };
+        report.is_page = true;
+        let follows = report.original.is_none() || shared.settings.duplicates.follow_links;
+        let asks_not =
+            header("x-robots-tag").is_some_and(|tag| forbids_following(tag, &shared.settings));
+        if let Some(metadata) = page.metadata
+            && follows
+            && !asks_not
+            && !metadata.robots.nofollow
+        {
+            self.add_links(job, &metadata, report);
+        }
+    }
+
+    fn add_links(&mut self, job: &Job, metadata: &html::Metadata, report: &mut Report) {
+        let refresh = metadata
+            .refresh
+            .iter()
+            .filter_map(|refresh| refresh.url.as_deref());
+        let others = metadata.canonical.as_deref().into_iter().chain(refresh);
+        let follow_nofollow = self.shared.settings.scope.follow_nofollow;
+        let links = metadata.links.iter();
+        let links = links.filter(|link| follow_nofollow || !link.nofollow);
+        for text in links.map(|link| link.url.as_str()).chain(others) {
+            let link = Link {
+                text,
+                kind: Kind::Page,
+                is_redirect: false,
+            };
+            self.add_link(job, &link, report);
+        }
+    }
+
+    fn read_sitemap(&mut self, job: &Job, report: &mut Report) {
+        let sitemap = sitemap::parse(job.message.body(), sitemap::Limits::default());
+        let entries = sitemap.pages.iter().map(|entry| (entry, Kind::Page));
+        let entries = entries.chain(sitemap.sitemaps.iter().map(|entry| (entry, Kind::Sitemap)));
+        for (entry, kind) in entries {
+            let link = Link {
+                text: &entry.url,
+                kind,
+                is_redirect: false,
+            };
+            self.add_link(job, &link, report);
+        }
+    }
+
+    /// Normalises a link, asks the guard, and adds it to the report.
+    fn add_link(&mut self, job: &Job, link: &Link<'_>, report: &mut Report) {
+        let text = link.text.split('#').next().unwrap_or_default();
+        let key = digest64(text.as_bytes()) ^ digest64(job.url.origin().as_bytes()) | 1;
+        let slot = &mut self.recent[key as usize >> 1 & (N_RECENT - 1)];
+        // The depth decides with the guard, so two pages may have different answers.
+        let can_skip = !link.is_redirect && self.shared.settings.scope.max_depth == u32::MAX;
+        if *slot == key && can_skip {
+            report.n_known += 1;
+            return;
+        }
+        let url = match self.shared.normalizer.normalize_beside(text, &job.url) {
+            Some(url) => Ok(url),
+            None => {
+                let base = Url::parse(job.url.as_str()).ok();
+                self.shared.normalizer.normalize(text, base.as_ref())
+            }
+        };
+        let link_depth = job.depth.saturating_add(u32::from(!link.is_redirect));
+        let judged = url.map_err(Into::into).and_then(|url| {
+            let candidate = Candidate {
+                url: &url,
+                link_depth,
+                robots: None,
+            };
+            self.shared.guard.approve(&candidate).map(|()| url)
+        });
+        report
+            .counts
+            .add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
+        if can_skip {
+            *slot = key;
+        }
+        if let Ok(url) = judged {
+            report.links.push(Found {
+                fingerprint: Fingerprint::of(&url),
+                url,
+                kind: link.kind,
+                is_redirect: link.is_redirect,
+            });
+        }
+    }
+}
+
+/// A link as it was found.
+#[derive(Debug, Clone, Copy)]
+struct Link<'a> {
+    text: &'a str,
+    kind: Kind,
+    is_redirect: bool,
+}
+
+/// Whether an `X-Robots-Tag` for everybody or for us says not to follow links.
+fn forbids_following(tag: &str, settings: &Settings) -> bool {
+    let (name, words) = tag.split_once(':').unwrap_or(("", tag));
+    let is_for_us = name.is_empty() || name.trim().eq_ignore_ascii_case(&settings.agent.name);
+    let mut words = words.split(',').map(str::trim);
+    is_for_us
+        && words
+            .any(|word| word.eq_ignore_ascii_case("nofollow") || word.eq_ignore_ascii_case("none"))
+}

@@ -1,0 +1,113 @@
+//! Lookups of names: the seam between the crawler and the domain name system.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+
+use crate::connect::Waiting;
+
+/// Finds addresses of names.
+pub trait Resolve {
+    /// Looks a name up.
+    fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>>;
+}
+
+/// Where a name leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// At least one, in the order of preference.
+    pub addresses: Vec<IpAddr>,
+    /// How long that holds.
+    pub ttl: Duration,
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoAddress {
+    /// There is no such name, or it has no address.
+    Unknown,
+    /// Nobody could say.
+    Failed,
+}
+
+/// Lookups by name servers.
+pub struct NameServers {
+    resolver: TokioResolver,
+}
+
+impl std::fmt::Debug for NameServers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NameServers").finish_non_exhaustive()
+    }
+}
+
+impl NameServers {
+    /// Asks these servers, or those of the system if there are none.
+    ///
+    /// # Errors
+    ///
+    /// If the system's cannot be told.
+    pub fn new(servers: &[SocketAddr]) -> Result<Self, std::io::Error> {
+        let builder = if servers.is_empty() {
+            TokioResolver::builder_tokio().map_err(std::io::Error::other)?
+        } else {
+            let servers = servers.iter().map(name_server).collect();
+            let config = ResolverConfig::from_parts(None, Vec::new(), servers);
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+        };
+        let mut builder = builder;
+        set_options(builder.options_mut());
+        let resolver = builder.build().map_err(std::io::Error::other)?;
+        Ok(Self { resolver })
+    }
+}
+
+fn name_server(address: &SocketAddr) -> NameServerConfig {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    let at_port = |mut connection: ConnectionConfig| {
+        connection.port = address.port();
+        connection
+    };
+    server.connections = server.connections.drain(..).map(at_port).collect();
+    server
+}
+
+/// Answers are kept by the handler, which keeps them longer.
+fn set_options(options: &mut ResolverOpts) {
+    options.cache_size = 0;
+    options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
+    options.timeout = Duration::from_secs(3);
+    options.attempts = 1;
+    options.ndots = 0;
+}
+
+impl Resolve for NameServers {
+    fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
+        Box::pin(async move {
+            // With its final dot a name is looked up as it is and not below the system's domain.
+            let absolute = format!("{name}.");
+            let found = self.resolver.lookup_ip(absolute).await.map_err(reason)?;
+            let addresses: Vec<IpAddr> = found.iter().collect();
+            let ttl = found
+                .valid_until()
+                .saturating_duration_since(Instant::now());
+            match addresses.is_empty() {
+                true => Err(NoAddress::Unknown),
+                false => Ok(Addresses { addresses, ttl }),
+            }
+        })
+    }
+}
+
+fn reason(error: NetError) -> NoAddress {
+    match error.is_nx_domain() || error.is_no_records_found() {
+        true => NoAddress::Unknown,
+        false => NoAddress::Failed,
+    }
+}

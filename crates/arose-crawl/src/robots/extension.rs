@@ -1,0 +1,235 @@
+//! Lines beyond RFC 9309: delays, rates and visiting hours.
+
+use std::time::Duration;
+
+/// A minute of the day, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimeOfDay {
+    minute: u16,
+}
+
+impl TimeOfDay {
+    /// The time of day at so many seconds since the beginning of 1970.
+    #[must_use]
+    pub fn from_unix(seconds: u64) -> Self {
+        Self {
+            minute: (seconds / 60 % (24 * 60)) as u16,
+        }
+    }
+
+    /// Reads `hhmm` or `hh:mm`; 2400 is the end of the day.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.replacen(':', "", 1);
+        if digits.len() != 4 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let number: u16 = digits.parse().ok()?;
+        let (hour, minute) = (number / 100, number % 100);
+        let is_time = (hour < 24 && minute < 60) || number == 2400;
+        is_time.then(|| Self {
+            minute: (hour * 60 + minute).min(24 * 60 - 1),
+        })
+    }
+}
+
+/// As `hhmm`.
+impl std::fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:02}{:02}", self.minute / 60, self.minute % 60)
+    }
+}
+
+/// Hours of the day, first and last minute included; they may go past midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisitTime {
+    /// The first minute.
+    pub from: TimeOfDay,
+    /// The last minute.
+    pub to: TimeOfDay,
+}
+
+impl VisitTime {
+    /// Reads `hhmm-hhmm`; what follows white space is ignored.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (from, to) = text.split_once('-')?;
+        let to = to.split_whitespace().next()?;
+        Some(Self {
+            from: TimeOfDay::parse(from.trim())?,
+            to: TimeOfDay::parse(to)?,
+        })
+    }
+
+    /// Whether `time` lies within these hours.
+    #[must_use]
+    pub fn contains(&self, time: TimeOfDay) -> bool {
+        if self.from <= self.to {
+            self.from <= time && time <= self.to
+        } else {
+            self.from <= time || time <= self.to
+        }
+    }
+}
+
+/// As `hhmm-hhmm`.
+impl std::fmt::Display for VisitTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.from, self.to)
+    }
+}
+
+/// So many documents in so much time, perhaps only at certain hours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRate {
+    /// How many.
+    pub documents: u32,
+    /// In what time.
+    pub period: Duration,
+    /// When this holds; always if not said.
+    pub hours: Option<VisitTime>,
+    /// As it is written in the file, without the comment.
+    pub written: Box<str>,
+}
+
+impl RequestRate {
+    /// Reads `n/u` with an optional unit `s`, `m` or `h` and optional hours: `1/5`, `10/10m`,
+    /// `1/1h 0600-0845`. Nothing for anything else, and for zero documents or no time.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (documents, rest) = text.split_once('/')?;
+        let rest = rest.trim_start();
+        let (period, hours) = rest
+            .split_once(char::is_whitespace)
+            .map_or((rest, ""), |(period, hours)| (period, hours.trim()));
+        let documents = documents.trim().parse().ok().filter(|&n| n > 0)?;
+        Some(Self {
+            documents,
+            period: parse_period(period)?,
+            hours: (!hours.is_empty())
+                .then(|| VisitTime::parse(hours))
+                .flatten(),
+            written: text.trim().into(),
+        })
+    }
+
+    /// The time between two documents.
+    #[must_use]
+    pub fn per_document(&self) -> Duration {
+        self.period / self.documents.max(1)
+    }
+
+    /// Whether this is the rate at that time.
+    #[must_use]
+    pub fn applies(&self, time: TimeOfDay) -> bool {
+        self.hours.is_none_or(|hours| hours.contains(time))
+    }
+}
+
+impl std::fmt::Display for RequestRate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+fn parse_period(text: &str) -> Option<Duration> {
+    let (digits, seconds_per_unit) = match text.as_bytes().last()?.to_ascii_lowercase() {
+        b's' => (&text[..text.len() - 1], 1),
+        b'm' => (&text[..text.len() - 1], 60),
+        b'h' => (&text[..text.len() - 1], 3600),
+        _ => (text, 1),
+    };
+    let n: u64 = digits.parse().ok().filter(|&n| n > 0)?;
+    n.checked_mul(seconds_per_unit).map(Duration::from_secs)
+}
+
+/// Reads a number of seconds, perhaps with a fraction.
+pub(super) fn parse_delay(text: &str) -> Option<Duration> {
+    let number = text.split_whitespace().next()?;
+    let seconds: f64 = number.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> TimeOfDay {
+        TimeOfDay::parse(text).unwrap()
+    }
+
+    #[test]
+    fn visiting_hours_include_both_ends() {
+        let hours = VisitTime::parse("0600-0845").unwrap();
+        for (at, expected) in [
+            ("0559", false),
+            ("0600", true),
+            ("0845", true),
+            ("0846", false),
+        ] {
+            assert_eq!(hours.contains(time(at)), expected, "{at}");
+        }
+        assert_eq!(hours.to_string(), "0600-0845");
+    }
+
+    #[test]
+    fn visiting_hours_past_midnight() {
+        let hours = VisitTime::parse("2300-0159").unwrap();
+        for (at, expected) in [
+            ("2259", false),
+            ("2300", true),
+            ("0000", true),
+            ("0200", false),
+        ] {
+            assert_eq!(hours.contains(time(at)), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(TimeOfDay::from_unix(86_400 + 6 * 3600 + 59), time("06:00"));
+        assert_eq!(time("2400"), time("2359"));
+        for text in ["2460", "2401", "600", "0660", "06-0", "", "+600", "0:600x"] {
+            assert_eq!(TimeOfDay::parse(text), None, "{text}");
+        }
+        assert_eq!(
+            VisitTime::parse("0600 - 0845 UTC").map(|hours| hours.to),
+            Some(time("0845"))
+        );
+    }
+
+    #[track_caller]
+    fn check_rate(text: &str, documents: u32, seconds: u64, per_document_ms: u128) {
+        let rate = RequestRate::parse(text).unwrap();
+        assert_eq!(rate.documents, documents);
+        assert_eq!(rate.period, Duration::from_secs(seconds));
+        assert_eq!(rate.per_document().as_millis(), per_document_ms);
+    }
+
+    #[test]
+    fn rates() {
+        check_rate("1/5", 1, 5, 5000);
+        check_rate("10/10m", 10, 600, 60_000);
+        check_rate("8/1s", 8, 1, 125);
+        check_rate("1 / 2H 0600-0845", 1, 7200, 7_200_000);
+    }
+
+    #[test]
+    fn no_rates() {
+        for text in [
+            "10", "1/0", "0/5", "a/5", "1/5d", "1/", "/5", "1/-5", "1/m", "1/é",
+        ] {
+            assert_eq!(RequestRate::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn delays() {
+        assert_eq!(parse_delay("10"), Some(Duration::from_secs(10)));
+        assert_eq!(parse_delay(".5"), Some(Duration::from_millis(500)));
+        assert_eq!(parse_delay("2.5 s"), Some(Duration::from_millis(2500)));
+        for text in ["", "x", "-1", "nan", "inf", "1e30", "[5]"] {
+            assert_eq!(parse_delay(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the answer to the request for `/robots.txt` means, before a line of it is read.
+
+use std::time::Duration;
+
+use super::Robots;
+
+/// How long a file may be used before it is fetched again, unless the site is unreachable.
+pub const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// How many redirects are followed; the RFC asks for at least five.
+pub const MAX_REDIRECTS: u32 = 5;
+
+/// After being unreachable for so long, a site is treated as one without rules.
+pub const UNREACHABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What came of the request, redirects followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer<'b> {
+    /// A final status, and the body.
+    Status(u16, &'b [u8]),
+    /// More than [`MAX_REDIRECTS`] redirects.
+    TooManyRedirects,
+    /// No answer at all: no such host, no connection, a broken one, or too slow.
+    None,
+}
+
+impl Robots {
+    /// What holds after this answer, for the crawler `agent`, on a site that has been unreachable
+    /// for the given time.
+    ///
+    /// 2xx: the file. 4xx, and redirects without end: there is none, all is allowed. Anything else:
+    /// the site is unreachable and nothing is allowed, for 30 days. RFC 9309 counts 429 among the
+    /// 4xx, but a server that is asked too often has not said that it has no rules; it is treated
+    /// as unreachable, so that its Retry-After is waited for.
+    #[must_use]
+    pub fn from_answer(answer: Answer<'_>, agent: &str, unreachable_for: Duration) -> Self {
+        match answer {
+            Answer::Status(200..=299, body) => Self::parse(body, agent),
+            Answer::Status(429, _) => unreachable(unreachable_for),
+            Answer::Status(400..=499, _) | Answer::TooManyRedirects => Self::allow_all(),
+            Answer::Status(..) | Answer::None => unreachable(unreachable_for),
+        }
+    }
+}
+
+fn unreachable(so_long: Duration) -> Robots {
+    if so_long < UNREACHABLE_FOR {
+        Robots::disallow_all()
+    } else {
+        Robots::allow_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::Normalizer;
+
+    #[track_caller]
+    fn check(answer: Answer<'_>, days: u64, allowed: bool) {
+        let unreachable_for = Duration::from_secs(days * 24 * 3600);
+        let robots = Robots::from_answer(answer, "arose", unreachable_for);
+        let url = Normalizer::default().normalize("http://h/a", None).unwrap();
+        assert_eq!(robots.verdict(&url).allowed, allowed, "{answer:?} {days}");
+    }
+
+    #[test]
+    fn statuses() {
+        let body = b"User-agent: *\nDisallow: /a\n";
+        check(Answer::Status(200, body), 0, false);
+        check(Answer::Status(206, b""), 0, true);
+        for status in [400, 401, 403, 404, 410, 451, 499] {
+            check(Answer::Status(status, body), 0, true);
+        }
+        for status in [100, 304, 429, 500, 503, 599, 600, 0] {
+            check(Answer::Status(status, b""), 0, false);
+            check(Answer::Status(status, b""), 29, false);
+            check(Answer::Status(status, b""), 30, true);
+        }
+        check(Answer::TooManyRedirects, 0, true);
+        check(Answer::None, 0, false);
+        check(Answer::None, 30, true);
+    }
+}

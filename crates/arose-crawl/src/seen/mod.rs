@@ -1,0 +1,497 @@
+//! The duplicate-URI checker: was this URL met before?
+//!
+//! *Question.* Nine links in ten lead to pages that are already known. Each URL must come through
+//! exactly once, among billions, in bounded memory, and also after the process was killed.
+//!
+//! *Idea.* A hash set in memory ends with the memory; a B-tree on disk costs a random read and
+//! write per link. Instead, as in DRUM (Lee et al. 2008) and log-structured trees (O'Neil et al.
+//! 1996), keep the keys in *runs*: sorted immutable files. New keys gather in a buffer in memory
+//! and in a log; a full buffer is sorted and written as a run, merged with the newest runs while
+//! these are less than twice as large, so that there are few runs and each key is rewritten a few
+//! times. URLs are asked for in batches: a sorted batch meets the blocks of a run in order, many
+//! keys of one host in one block, since keys begin with the host. A filter per block tells most new
+//! keys without a look at the disk. The answer is exact all the same: a filter's yes is checked in
+//! the block.
+//!
+//! *Collisions.* By default the key is all that is kept, and two URLs of one fingerprint are one
+//! (see [`crate::fingerprint`] for how rarely). [`Strings::Keep`] keeps the URLs as well, and
+//! compares them when keys agree; a URL whose key is taken by another one gets a further key.
+//!
+//! *Parameters.* [`Config::buffer_keys`], and the size of batches, which the caller chooses: large
+//! ones are cheaper each, small ones answer sooner. *Cost.* On disk 16 bytes a URL (24 and the URL
+//! itself if it is kept) and as much again while runs are merged; in memory 1.5 bytes a URL and 50
+//! bytes a key of the buffer. Time per URL grows with the logarithm of their number:
+//! `examples/seen_scale.rs` takes 0.6 µs to normalise and ask for a URL among a million and 0.75 µs
+//! among 50 million, with 0.9 GB on disk.
+//!
+//! *Safety.* [`Seen::commit`] makes all answers so far survive the end of the process,
+//! [`Seen::sync`] also that of the machine. Answers that were not committed are forgotten by a
+//! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A
+//! folder is used by one process at a time.
+//!
+//! *Not for* taking URLs back: there is no removal.
+//!
+//! ```
+//! use arose_crawl::fingerprint::Fingerprint;
+//! use arose_crawl::seen::{Answer, Config, Entry, Seen};
+//! use arose_crawl::url::Normalizer;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let mut seen = Seen::open(folder.path(), Config::default())?;
+//! let url = Normalizer::default().normalize("http://abc.com/", None)?;
+//! let entry = Entry { fingerprint: Fingerprint::of(&url), url: url.as_str() };
+//! assert_eq!(seen.insert(&[entry, entry])?, [Answer::New, Answer::Known]);
+//! seen.commit()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod filter;
+mod log;
+mod manifest;
+mod merge;
+mod record;
+mod run;
+mod strings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use arose::mix::mix;
+
+use crate::error::{Context, Error};
+use crate::fingerprint::Fingerprint;
+use log::Log;
+use manifest::Manifest;
+use merge::merge;
+use record::{Record, Width};
+use run::Run;
+
+/// How the set is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// How many new keys are gathered before they are written as a run; 50 bytes of memory each.
+    pub buffer_keys: usize,
+    /// Whether URLs are kept.
+    pub strings: Strings,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            buffer_keys: 1 << 18,
+            strings: Strings::Drop,
+        }
+    }
+}
+
+/// Whether URLs are kept beside their fingerprints. A folder stays what it was made as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strings {
+    /// Fingerprints alone: two URLs that share one are taken for the same.
+    Drop,
+    /// URLs too: no two are ever confused.
+    Keep,
+}
+
+/// Whether a URL was met before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Never. This is said once for each URL.
+    New,
+    /// Yes.
+    Known,
+}
+
+/// A URL to be asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'u> {
+    /// Its fingerprint.
+    pub fingerprint: Fingerprint,
+    /// Itself, in normal form; not looked at unless [`Strings::Keep`].
+    pub url: &'u str,
+}
+
+/// The set of URLs seen, in a folder.
+#[derive(Debug)]
+pub struct Seen {
+    folder: PathBuf,
+    /// Held as long as the folder is in use.
+    _lock: File,
+    config: Config,
+    width: Width,
+    manifest: Manifest,
+    /// The oldest first.
+    runs: Vec<Run>,
+    log: Log,
+    /// Keys that are in no run, with the place of their URL.
+    buffer: HashMap<[u64; 2], u64, KeyHash>,
+    /// Those of them that are not in the log either.
+    uncommitted: Vec<Record>,
+    strings: Option<strings::Strings>,
+}
+
+impl Seen {
+    /// Opens the set in `folder`, or makes an empty one.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is in use, was made with other settings, or is damaged.
+    pub fn open(folder: &Path, config: Config) -> Result<Self, Error> {
+        fs::create_dir_all(folder).context("creating", folder)?;
+        let lock = lock(folder)?;
+        let width = match config.strings {
+            Strings::Drop => Width::Key,
+            Strings::Keep => Width::KeyAndPlace,
+        };
+        let manifest = match Manifest::read(folder, width)? {
+            Some(manifest) => manifest,
+            None => found(folder, width)?,
+        };
+        manifest.remove_others(folder)?;
+        let runs = manifest.runs.iter();
+        let runs = runs.map(|&number| Run::open(&manifest::run_path(folder, number), width));
+        let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+        let strings = match config.strings {
+            Strings::Drop => None,
+            Strings::Keep => Some(strings::Strings::open(&folder.join("strings"))?),
+        };
+        let n_string_bytes = strings.as_ref().map_or(0, strings::Strings::end);
+        let log_path = manifest.log_path(folder);
+        let (log, replay) = Log::open(&log_path, width, n_string_bytes)?;
+        let strings = match strings {
+            Some(strings) => {
+                let end = replay.strings_end.unwrap_or(manifest.strings_end);
+                Some(strings.cut(end)?)
+            }
+            None => None,
+        };
+        let mut buffer = HashMap::with_hasher(KeyHash::new());
+        buffer.extend(
+            replay
+                .records
+                .iter()
+                .map(|record| (words(record.key), record.place)),
+        );
+        Ok(Self {
+            folder: folder.to_owned(),
+            _lock: lock,
+            config,
+            width,
+            manifest,
+            runs,
+            log,
+            buffer,
+            uncommitted: Vec::new(),
+            strings,
+        })
+    }
+
+    /// How many URLs are in the set.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let in_runs: u64 = self.runs.iter().map(|run| run.n_records).sum();
+        in_runs + self.buffer.len() as u64
+    }
+
+    /// Whether no URL is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Asks for a batch of URLs and adds those that are new. The answers are in the order of the
+    /// batch; of a URL that is new and occurs twice in it, the first is `New`.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or is damaged. Then none of the answers was given, but some URLs
+    /// may have been added; the set should be dropped without a commit.
+    pub fn insert(&mut self, batch: &[Entry<'_>]) -> Result<Vec<Answer>, Error> {
+        let mut answers = vec![Answer::Known; batch.len()];
+        let mut probes: Vec<Probe> = (0..batch.len())
+            .map(|index| Probe {
+                key: batch[index].fingerprint.key(),
+                index,
+            })
+            .collect();
+        for n_tries in 1.. {
+            let mut others = Vec::new();
+            self.probe(batch, probes, &mut answers, &mut others)?;
+            if others.is_empty() {
+                break;
+            }
+            for probe in &mut others {
+                probe.key = further_key(batch[probe.index].fingerprint, n_tries);
+            }
+            probes = others;
+        }
+        Ok(answers)
+    }
+
+    /// Makes all answers given so far survive the end of this process. Writes a run when the buffer
+    /// is full, which takes a while now and then.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written. The set is what it was, and may be committed again.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        if let Some(strings) = &mut self.strings {
+            strings.write()?;
+        }
+        if !self.uncommitted.is_empty() {
+            self.log.append(&self.uncommitted, self.strings_end())?;
+            self.uncommitted.clear();
+        }
+        if self.buffer.len() >= self.config.buffer_keys.max(1) {
+            self.write_run()?;
+        }
+        Ok(())
+    }
+
+    /// Commits, and returns when all of it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Seen::commit`].
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.commit()?;
+        if let Some(strings) = &self.strings {
+            strings.sync()?;
+        }
+        self.log.sync()
+    }
+
+    /// Answers for keys; `others` are those whose key is another URL's.
+    fn probe(
+        &mut self,
+        batch: &[Entry<'_>],
+        mut probes: Vec<Probe>,
+        answers: &mut [Answer],
+        others: &mut Vec<Probe>,
+    ) -> Result<(), Error> {
+        self.take_buffered(batch, &mut probes, others)?;
+        probes.sort_unstable();
+        let mut keys: Vec<u128> = probes.iter().map(|probe| probe.key).collect();
+        keys.dedup();
+        let mut places = vec![None; keys.len()];
+        for run in self.runs.iter().rev() {
+            run.find_all(&keys, &mut places)?;
+        }
+        let same_key = probes.chunk_by(|a, b| a.key == b.key);
+        for (group, place) in same_key.zip(places) {
+            let (place, rest) = match place {
+                Some(place) => (place, group),
+                None => {
+                    answers[group[0].index] = Answer::New;
+                    (self.add(group[0].key, &batch[group[0].index]), &group[1..])
+                }
+            };
+            for &probe in rest {
+                if !self.is_same(place, &batch[probe.index])? {
+                    others.push(probe);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out the probes whose key is in the buffer: they are known, or another URL's.
+    fn take_buffered(
+        &self,
+        batch: &[Entry<'_>],
+        probes: &mut Vec<Probe>,
+        others: &mut Vec<Probe>,
+    ) -> Result<(), Error> {
+        let mut n_kept = 0;
+        for at in 0..probes.len() {
+            let probe = probes[at];
+            match self.buffer.get(&words(probe.key)) {
+                None => {
+                    probes[n_kept] = probe;
+                    n_kept += 1;
+                }
+                Some(&place) if !self.is_same(place, &batch[probe.index])? => others.push(probe),
+                Some(_) => {}
+            }
+        }
+        probes.truncate(n_kept);
+        Ok(())
+    }
+
+    fn add(&mut self, key: u128, entry: &Entry<'_>) -> u64 {
+        let strings = self.strings.as_mut();
+        let place = strings.map_or(0, |strings| strings.push(entry.url));
+        self.buffer.insert(words(key), place);
+        self.uncommitted.push(Record { key, place });
+        place
+    }
+
+    /// Whether the URL kept at `place` is this one; where none are kept, it is.
+    fn is_same(&self, place: u64, entry: &Entry<'_>) -> Result<bool, Error> {
+        match &self.strings {
+            Some(strings) => strings.is_at(place, entry.url),
+            None => Ok(true),
+        }
+    }
+
+    fn strings_end(&self) -> u64 {
+        self.strings.as_ref().map_or(0, strings::Strings::end)
+    }
+
+    /// Writes the buffer as a run, merged with the newest runs as long as they are small. The
+    /// manifest decides: before it is replaced nothing has changed, after it all has.
+    fn write_run(&mut self) -> Result<(), Error> {
+        let n_merged = self.n_runs_to_merge();
+        let first_merged = self.runs.len() - n_merged;
+        let number = self.manifest.next_number();
+        let manifest = Manifest {
+            log: number + 1,
+            runs: [&self.manifest.runs[..first_merged], &[number]].concat(),
+            strings_end: self.strings_end(),
+        };
+        if let Some(strings) = &self.strings {
+            strings.sync()?;
+        }
+        let path = manifest::run_path(&self.folder, number);
+        merge(
+            &self.runs[first_merged..],
+            self.sorted_buffer(),
+            &path,
+            self.width,
+        )?;
+        let run = Run::open(&path, self.width)?;
+        let log = Log::create(&manifest.log_path(&self.folder), self.width)?;
+        manifest.write(&self.folder, self.width)?;
+        self.runs.truncate(first_merged);
+        self.runs.push(run);
+        self.log = log;
+        self.manifest = manifest;
+        self.buffer.clear();
+        manifest::sync(&self.folder)?;
+        self.manifest.remove_others(&self.folder)
+    }
+
+    /// Runs that are less than twice as large as all that is newer.
+    fn n_runs_to_merge(&self) -> usize {
+        let mut n_newer = self.buffer.len() as u64;
+        let small = self.runs.iter().rev().take_while(|run| {
+            let is_small = run.n_records < 2 * n_newer;
+            n_newer += run.n_records;
+            is_small
+        });
+        small.count()
+    }
+
+    fn sorted_buffer(&self) -> Vec<Record> {
+        #[expect(clippy::iter_over_hash_type, reason = "sorted before it is used")]
+        fn records(buffer: &HashMap<[u64; 2], u64, KeyHash>) -> Vec<Record> {
+            let mut records = Vec::with_capacity(buffer.len());
+            for (&[host, rest], &place) in buffer {
+                let key = u128::from(host) << 64 | u128::from(rest);
+                records.push(Record { key, place });
+            }
+            records
+        }
+        let mut records = records(&self.buffer);
+        records.sort_unstable();
+        records
+    }
+}
+
+/// A key that is looked for, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Probe {
+    key: u128,
+    index: usize,
+}
+
+/// Makes an empty set.
+fn found(folder: &Path, width: Width) -> Result<Manifest, Error> {
+    let manifest = Manifest::default();
+    Log::create(&manifest.log_path(folder), width)?;
+    manifest.write(folder, width)?;
+    manifest::sync(folder)?;
+    Ok(manifest)
+}
+
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join("lock");
+    let file = File::create(&path).context("creating", &path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Locked {
+            path: folder.to_owned(),
+        }),
+        Err(fs::TryLockError::Error(error)) => Err(error).context("locking", &path),
+    }
+}
+
+/// The key of a URL whose first `n_tries` keys are taken: on the same host, elsewhere.
+fn further_key(fingerprint: Fingerprint, n_tries: u64) -> u128 {
+    let rest = mix(fingerprint.rest ^ mix(n_tries));
+    Fingerprint {
+        rest,
+        ..fingerprint
+    }
+    .key()
+}
+
+fn words(key: u128) -> [u64; 2] {
+    [(key >> 64) as u64, key as u64]
+}
+
+/// Scatters keys over a table. They are hashes already, but of a hash that everyone knows: the seed
+/// keeps a hostile site from filling one bucket.
+#[derive(Debug, Clone, Copy)]
+struct KeyHash {
+    seed: u64,
+}
+
+impl KeyHash {
+    fn new() -> Self {
+        Self {
+            seed: RandomState::new().build_hasher().finish() | 1,
+        }
+    }
+}
+
+impl BuildHasher for KeyHash {
+    type Hasher = KeyHasher;
+
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher {
+            seed: self.seed,
+            state: 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct KeyHasher {
+    seed: u64,
+    state: u64,
+}
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for word in bytes.as_chunks::<8>().0 {
+            self.write_u64(u64::from_ne_bytes(*word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.state ^ word) * u128::from(self.seed);
+        self.state = (product >> 64) as u64 ^ product as u64;
+    }
+
+    /// The length of the key, which is always two.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.state
+    }
+}

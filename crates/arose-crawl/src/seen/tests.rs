@@ -1,0 +1,211 @@
+//! The set against a set in memory, with collisions, restarts and crashes.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Small enough that a few hundred URLs make several runs.
+fn small(strings: Strings) -> Config {
+    Config {
+        buffer_keys: 50,
+        strings,
+    }
+}
+
+fn url(n: u64) -> String {
+    format!("http://h{}.org/{n}", n % 3)
+}
+
+/// With `n_hashes` different hashes a half, so that few make many collisions.
+fn entries(urls: &[String], n_hashes: u64) -> Vec<Entry<'_>> {
+    let hash = |text: &str| arose::digest::digest64(text.as_bytes()) % n_hashes;
+    let entry = |url: &'_ String| Fingerprint {
+        host: hash(&url[..12]),
+        rest: hash(&url[12..]),
+    };
+    urls.iter()
+        .map(|url| Entry {
+            fingerprint: entry(url),
+            url,
+        })
+        .collect()
+}
+
+/// Inserts batches, reopening between some, and compares with a set in memory.
+fn check(config: Config, batches: &[Vec<u64>], n_hashes: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Seen::open(folder.path(), config).unwrap();
+    let mut model = BTreeSet::new();
+    for (number, batch) in batches.iter().enumerate() {
+        let urls: Vec<String> = batch.iter().map(|&n| url(n)).collect();
+        let answers = seen.insert(&entries(&urls, n_hashes)).unwrap();
+        for (url, answer) in urls.iter().zip(answers) {
+            let is_new = model.insert(url.clone());
+            assert_eq!(answer == Answer::New, is_new, "{url}");
+        }
+        assert_eq!(seen.len(), model.len() as u64);
+        seen.commit().unwrap();
+        if number % 3 == 2 {
+            drop(seen);
+            seen = Seen::open(folder.path(), config).unwrap();
+            assert_eq!(seen.len(), model.len() as u64);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn as_a_set_in_memory(batches in prop::collection::vec(prop::collection::vec(0..900_u64, 0..120), 0..20)) {
+        check(small(Strings::Drop), &batches, u64::MAX);
+        check(small(Strings::Keep), &batches, u64::MAX);
+    }
+
+    /// Three hashes for each half: nine keys for 300 URLs, told apart by their strings.
+    #[test]
+    fn collisions_are_resolved_by_strings(batches in prop::collection::vec(prop::collection::vec(0..300_u64, 0..60), 0..10)) {
+        check(small(Strings::Keep), &batches, 3);
+    }
+}
+
+#[test]
+fn without_strings_a_collision_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
+    let urls = [url(0), url(3)];
+    let answers = seen.insert(&entries(&urls, 1)).unwrap();
+    assert_eq!(answers, [Answer::New, Answer::Known]);
+}
+
+fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> usize {
+    let urls: Vec<String> = range.map(url).collect();
+    let answers = seen.insert(&entries(&urls, u64::MAX)).unwrap();
+    answers
+        .iter()
+        .filter(|&&answer| answer == Answer::New)
+        .count()
+}
+
+#[test]
+fn what_was_not_committed_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Seen::open(folder.path(), small(Strings::Keep)).unwrap();
+    assert_eq!(insert(&mut seen, 0..10), 10);
+    seen.commit().unwrap();
+    assert_eq!(insert(&mut seen, 5..200), 190);
+    drop(seen);
+    let mut seen = Seen::open(folder.path(), small(Strings::Keep)).unwrap();
+    assert_eq!(seen.len(), 10);
+    assert_eq!(insert(&mut seen, 0..20), 10);
+}
+
+#[test]
+fn a_folder_is_used_by_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
+    let error = Seen::open(folder.path(), small(Strings::Drop)).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+    drop(seen);
+    Seen::open(folder.path(), small(Strings::Drop)).unwrap();
+}
+
+#[test]
+fn a_folder_stays_what_it_was_made_as() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Seen::open(folder.path(), small(Strings::Drop)).unwrap());
+    let error = Seen::open(folder.path(), small(Strings::Keep)).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Mismatch {
+                setting: "width",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+/// The files of a folder as they are now.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| (path.clone(), fs::read(&path).unwrap()))
+        .collect()
+}
+
+fn file_names(folder: &Path) -> BTreeSet<PathBuf> {
+    files(folder).into_iter().map(|(path, _)| path).collect()
+}
+
+/// Writing a run makes new files, then a manifest, then removes old files. A crash in between
+/// leaves files too many, with the old manifest or with the new one: both are whole sets.
+#[test]
+fn crashes_while_a_run_is_written() {
+    for strings in [Strings::Drop, Strings::Keep] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seen = Seen::open(folder.path(), small(strings)).unwrap();
+        for n in 0..4 {
+            insert(&mut seen, n * 40..(n + 1) * 40);
+            seen.commit().unwrap();
+            let before = files(folder.path());
+            insert(&mut seen, (n + 1) * 40..(n + 2) * 40);
+            seen.commit().unwrap();
+            let after = files(folder.path());
+            for (manifest, n_expected) in [(&before, (n + 1) * 40), (&after, (n + 2) * 40)] {
+                let copy = tempfile::tempdir().unwrap();
+                for (path, bytes) in after.iter().chain(&before).chain(manifest) {
+                    fs::write(copy.path().join(path.file_name().unwrap()), bytes).unwrap();
+                }
+                fs::write(copy.path().join("manifest.tmp"), "half of a").unwrap();
+                let mut again = Seen::open(copy.path(), small(strings)).unwrap();
+                // The log is shared where no run was written; then the later commit counts.
+                assert!(again.len() == n_expected || again.len() == (n + 2) * 40);
+                let n_known = again.len();
+                assert_eq!(insert(&mut again, 0..400) as u64, 400 - n_known);
+                drop(again);
+                let n_files = 4 + usize::from(strings == Strings::Keep) + 4;
+                assert!(
+                    file_names(copy.path()).len() <= n_files,
+                    "nothing is left behind"
+                );
+            }
+        }
+    }
+}
+
+/// Where nothing can be written, a commit fails, and succeeds when something can again.
+#[test]
+fn a_failed_commit_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
+    insert(&mut seen, 0..60);
+    // A folder where the run should be: it cannot be created, whoever asks.
+    let obstacle = manifest::run_path(folder.path(), seen.manifest.next_number());
+    fs::create_dir(&obstacle).unwrap();
+    let error = seen.commit().unwrap_err();
+    assert!(error.to_string().starts_with("creating"), "{error}");
+    assert_eq!(insert(&mut seen, 0..61), 1);
+    fs::remove_dir(&obstacle).unwrap();
+    seen.commit().unwrap();
+    drop(seen);
+    let mut seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
+    assert_eq!(insert(&mut seen, 0..61), 0);
+}
+
+#[test]
+fn few_runs_and_few_rewrites() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
+    for n in 0..64 {
+        insert(&mut seen, n * 50..(n + 1) * 50);
+        seen.commit().unwrap();
+        assert!(seen.runs.len() <= 6, "{}", seen.runs.len());
+    }
+    assert_eq!(seen.len(), 3200);
+}

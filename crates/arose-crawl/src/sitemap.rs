@@ -1,0 +1,447 @@
+//! Sitemaps: the pages a site lists itself.
+//!
+//! *Question.* robots.txt names files that list pages, or more such files. Which URLs are in them?
+//!
+//! *Idea.* What the bytes are decides, not what the server calls them: gzip is undone, text that
+//! begins with `<` is XML, everything else is one URL a line. In XML the names of elements count
+//! and their namespace does not, since many files get it wrong: `loc` in `url` is a page, `loc` in
+//! `sitemap` another sitemap (so is the address where `loc` is forgotten), and the `link` of an
+//! `item` or `entry` is a page too, for the protocol admits RSS and Atom. The addresses of images
+//! and videos are not taken. Damaged XML gives what was read before the damage.
+//!
+//! URLs are given as written, without white space around; they are normalised and judged like any
+//! link, relative to the sitemap.
+//!
+//! *Cost.* Linear. *Limits.* [`Limits`] on the bytes after decompression, and on entries: the
+//! protocol allows 50 MiB and 50,000. What exceeds them is not read, and the result says so.
+
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+
+use crate::mark::without_mark;
+
+/// How much of a sitemap is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes, after decompression.
+    pub max_bytes: u64,
+    /// Pages and sitemaps.
+    pub max_entries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 50 << 20,
+            max_entries: 50_000,
+        }
+    }
+}
+
+/// What a sitemap lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sitemap {
+    /// Pages.
+    pub pages: Vec<Entry>,
+    /// Further sitemaps.
+    pub sitemaps: Vec<Entry>,
+    /// Whether a limit was reached.
+    pub is_cut: bool,
+    /// Whether something could not be read: compressed data, XML, or a line that is no URL.
+    pub is_damaged: bool,
+}
+
+/// One listed URL.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// As written.
+    pub url: String,
+    /// When it was last changed, as written.
+    pub last_modified: Option<String>,
+}
+
+/// Reads a sitemap; any bytes are legal.
+///
+/// ```
+/// use arose_crawl::sitemap::{Limits, parse};
+/// let sitemap = parse(b"<urlset><url><loc> http://h/?a&amp;b </loc></url>", Limits::default());
+/// assert_eq!(sitemap.pages[0].url, "http://h/?a&b");
+/// ```
+#[must_use]
+pub fn parse(bytes: &[u8], limits: Limits) -> Sitemap {
+    let mut sitemap = Sitemap::default();
+    let mut text = Vec::new();
+    let read = if bytes.starts_with(&[0x1F, 0x8B]) {
+        read_up_to(MultiGzDecoder::new(bytes), limits, &mut text)
+    } else {
+        read_up_to(bytes, limits, &mut text)
+    };
+    sitemap.is_damaged = read.is_err();
+    if text.len() as u64 > limits.max_bytes {
+        sitemap.is_cut = true;
+        text.pop();
+    }
+    let text = without_mark(&text);
+    let text = String::from_utf8_lossy(&text);
+    if text.trim_start().starts_with('<') {
+        parse_xml(&text, limits, &mut sitemap);
+    } else {
+        parse_lines(&text, limits, &mut sitemap);
+    }
+    sitemap
+}
+
+/// Reads one byte more than the limit, to know that there is more.
+fn read_up_to(reader: impl Read, limits: Limits, out: &mut Vec<u8>) -> std::io::Result<usize> {
+    let limit = limits.max_bytes.saturating_add(1);
+    reader.take(limit).read_to_end(out)
+}
+
+impl Sitemap {
+    /// Adds an entry unless there are enough.
+    fn push(&mut self, kind: Kind, entry: Entry, limits: Limits) {
+        if self.pages.len() + self.sitemaps.len() >= limits.max_entries {
+            self.is_cut = true;
+        } else if kind == Kind::Sitemap {
+            self.sitemaps.push(entry);
+        } else {
+            self.pages.push(entry);
+        }
+    }
+}
+
+fn parse_lines(text: &str, limits: Limits, sitemap: &mut Sitemap) {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    for line in lines {
+        if is_web(line) {
+            let entry = Entry {
+                url: line.to_owned(),
+                last_modified: None,
+            };
+            sitemap.push(Kind::Page, entry, limits);
+        } else {
+            sitemap.is_damaged = true;
+        }
+        if sitemap.is_cut {
+            return;
+        }
+    }
+}
+
+fn is_web(line: &str) -> bool {
+    let has_scheme = |scheme: &str| {
+        let start = line.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    has_scheme("http://") || has_scheme("https://")
+}
+
+fn parse_xml(text: &str, limits: Limits, sitemap: &mut Sitemap) {
+    let mut reader = Reader::from_str(text);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_dangling_amp = true;
+    let mut state = State {
+        sitemap,
+        limits,
+        open: Vec::new(),
+        n_deeper: 0,
+        draft: None,
+    };
+    while !state.sitemap.is_cut {
+        match reader.read_event() {
+            Ok(Event::Start(tag)) => state.start(&tag),
+            Ok(Event::Empty(tag)) => {
+                state.start(&tag);
+                state.end();
+            }
+            Ok(Event::End(_)) => state.end(),
+            Ok(Event::Text(text)) => state.text(&text),
+            Ok(Event::CData(data)) => state.text(&data),
+            Ok(Event::GeneralRef(name)) => state.text(&reference(&name)),
+            Ok(Event::Eof) => break,
+            Ok(_) => {}
+            Err(_) => {
+                state.sitemap.is_damaged = true;
+                break;
+            }
+        }
+    }
+    state.finish_entry();
+}
+
+/// What an entity stands for; nothing if it is not one of XML's own.
+fn reference(name: &str) -> String {
+    let entity = format!("&{name};");
+    quick_xml::escape::unescape(&entity).map_or_else(|_| String::new(), |text| text.into_owned())
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Page,
+    Sitemap,
+    /// Of a feed: its address is in `link`.
+    FeedItem,
+}
+
+/// Elements that mean something here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Element {
+    Entry(Kind),
+    Url,
+    /// What may be the address where there is no other: the `guid` of a feed.
+    Fallback,
+    LastModified,
+    Other,
+}
+
+/// Where the reader is.
+struct State<'s> {
+    sitemap: &'s mut Sitemap,
+    limits: Limits,
+    /// The open elements, the innermost last; those below [`MAX_DEPTH`] are only counted.
+    open: Vec<Element>,
+    n_deeper: usize,
+    /// The entry being read.
+    draft: Option<Draft>,
+}
+
+struct Draft {
+    kind: Kind,
+    url: String,
+    last_modified: String,
+    /// Text of the entry itself or of a fallback, for those that have no `loc` or `link`.
+    text: String,
+}
+
+/// How deep elements may nest. Sitemaps need four.
+const MAX_DEPTH: usize = 64;
+
+/// How long a text may be; the rest of a longer one is dropped.
+const MAX_TEXT: usize = 8 << 10;
+
+impl State<'_> {
+    fn start(&mut self, tag: &BytesStart<'_>) {
+        if self.open.len() == MAX_DEPTH {
+            self.n_deeper += 1;
+            return;
+        }
+        let element = self.element(tag.local_name().as_ref());
+        if let Element::Entry(kind) = element {
+            // An entry that was not closed ends where the next begins.
+            self.finish_entry();
+            self.draft = Some(Draft {
+                kind,
+                url: String::new(),
+                last_modified: String::new(),
+                text: String::new(),
+            });
+        }
+        let kind = self.draft.as_ref().map(|draft| draft.kind);
+        if element == Element::Url && kind == Some(Kind::FeedItem) {
+            self.take_href(tag);
+        }
+        self.open.push(element);
+    }
+
+    /// What an element means inside the innermost open one.
+    fn element(&self, name: &str) -> Element {
+        let name = name.to_ascii_lowercase();
+        match (self.open.last(), name.as_str()) {
+            (_, "url") => Element::Entry(Kind::Page),
+            (_, "sitemap") => Element::Entry(Kind::Sitemap),
+            (_, "item" | "entry") => Element::Entry(Kind::FeedItem),
+            (Some(Element::Entry(Kind::Page | Kind::Sitemap)), "loc") => Element::Url,
+            (Some(Element::Entry(Kind::FeedItem)), "link") => Element::Url,
+            (Some(Element::Entry(Kind::FeedItem)), "guid") => Element::Fallback,
+            (Some(Element::Entry(_)), "lastmod" | "updated" | "pubdate") => Element::LastModified,
+            _ => Element::Other,
+        }
+    }
+
+    /// Atom has the address in an attribute, and several links of which one leads to the page.
+    fn take_href(&mut self, tag: &BytesStart<'_>) {
+        let attribute = |name: &str| {
+            let attribute = tag.try_get_attribute(name).ok().flatten()?;
+            let value = quick_xml::escape::unescape(&attribute.value).ok()?;
+            Some(value.into_owned())
+        };
+        let is_page = attribute("rel").is_none_or(|rel| rel == "alternate");
+        if let Some(draft) = self.draft.as_mut().filter(|draft| draft.url.is_empty())
+            && is_page
+        {
+            push_text(&mut draft.url, &attribute("href").unwrap_or_default());
+        }
+    }
+
+    fn end(&mut self) {
+        if self.n_deeper > 0 {
+            self.n_deeper -= 1;
+        } else if let Some(Element::Entry(_)) = self.open.pop() {
+            self.finish_entry();
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let Some(draft) = self.draft.as_mut().filter(|_| self.n_deeper == 0) else {
+            return;
+        };
+        match self.open.last() {
+            Some(Element::Url) => push_text(&mut draft.url, text),
+            Some(Element::LastModified) => push_text(&mut draft.last_modified, text),
+            Some(Element::Entry(_) | Element::Fallback) => push_text(&mut draft.text, text),
+            _ => {}
+        }
+    }
+
+    fn finish_entry(&mut self) {
+        let Some(draft) = self.draft.take() else {
+            return;
+        };
+        let mut url = draft.url.trim();
+        if url.is_empty() {
+            url = draft.text.trim();
+            if !is_web(url) {
+                return;
+            }
+        }
+        let last_modified = draft.last_modified.trim();
+        let entry = Entry {
+            url: url.to_owned(),
+            last_modified: (!last_modified.is_empty()).then(|| last_modified.to_owned()),
+        };
+        self.sitemap.push(draft.kind, entry, self.limits);
+    }
+}
+
+/// Appends as much of `text` as fits.
+fn push_text(out: &mut String, text: &str) {
+    let room = MAX_TEXT.saturating_sub(out.len());
+    let end = text.floor_char_boundary(room);
+    out.push_str(&text[..end]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn urls(entries: &[Entry]) -> Vec<&str> {
+        entries.iter().map(|entry| entry.url.as_str()).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, pages: &[&str], sitemaps: &[&str]) {
+        let sitemap = parse(text.as_bytes(), Limits::default());
+        assert_eq!(urls(&sitemap.pages), pages, "{text}");
+        assert_eq!(urls(&sitemap.sitemaps), sitemaps, "{text}");
+    }
+
+    #[test]
+    fn xml() {
+        let text = "<?xml version='1.0'?><s:urlset xmlns:s='wrong'><s:url><s:loc>\n http://h/1 \n\
+                    </s:loc><image:image><image:loc>http://h/i.png</image:loc></image:image>\
+                    <s:lastmod>2005-01-01</s:lastmod></s:url><url><loc><![CDATA[http://h/2?a&b]]>\
+                    </loc></url><url><loc>http://h/3?a&amp;b&#x26;c</loc></url></s:urlset>";
+        check(
+            text,
+            &["http://h/1", "http://h/2?a&b", "http://h/3?a&b&c"],
+            &[],
+        );
+        let sitemap = parse(text.as_bytes(), Limits::default());
+        assert_eq!(
+            sitemap.pages[0].last_modified.as_deref(),
+            Some("2005-01-01")
+        );
+        assert!(!sitemap.is_damaged && !sitemap.is_cut);
+    }
+
+    #[test]
+    fn indexes() {
+        let text = "<sitemapindex><sitemap><loc>http://h/a.xml</loc></sitemap>\
+                    <sitemap>\nhttp://h/b.xml?x&amp;y\n</sitemap></sitemapindex>";
+        check(text, &[], &["http://h/a.xml", "http://h/b.xml?x&y"]);
+    }
+
+    #[test]
+    fn feeds() {
+        let rss = "<rss><channel><link>http://h/</link><item><link>http://h/1</link></item>\
+                   <item><title>no link</title></item><item><guid>http://h/2</guid></item>\
+                   <item><guid>urn:3</guid></item></channel></rss>";
+        check(rss, &["http://h/1", "http://h/2"], &[]);
+        let atom = "<feed><link href='http://h/'/><entry><link rel='edit' href='http://h/e'/>\
+                    <link href='http://h/1?a&amp;b'/><link rel='alternate' href='http://h/2'/></entry></feed>";
+        check(atom, &["http://h/1?a&b"], &[]);
+    }
+
+    #[test]
+    fn lines() {
+        check(
+            "\u{FEFF}http://h/1\r\n\n  HTTPS://h/2  \nftp://h\n",
+            &["http://h/1", "HTTPS://h/2"],
+            &[],
+        );
+        assert!(
+            parse(b"<html><body>404", Limits::default())
+                .pages
+                .is_empty()
+        );
+        assert!(parse(b"not found", Limits::default()).is_damaged);
+    }
+
+    #[test]
+    fn damage_keeps_what_came_before() {
+        let text = "<urlset><url><loc>http://h/1</loc><url><loc>http://h/2?a&b=c</loc></url><url><loc>http://h/3</loc><";
+        check(text, &["http://h/1", "http://h/2?a&b=c", "http://h/3"], &[]);
+        assert!(parse(text.as_bytes(), Limits::default()).is_damaged);
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let text = "http://h/1\nhttp://h/2\nhttp://h/3";
+        let limits = |max_bytes, max_entries| Limits {
+            max_bytes,
+            max_entries,
+        };
+        let few = parse(text.as_bytes(), limits(1000, 2));
+        assert_eq!((few.pages.len(), few.is_cut), (2, true));
+        let all = parse(text.as_bytes(), limits(1000, 3));
+        assert_eq!((all.pages.len(), all.is_cut), (3, false));
+        let short = parse(text.as_bytes(), limits(11, 9));
+        assert_eq!((short.pages.len(), short.is_cut), (1, true));
+    }
+
+    /// A bomb: ten megabytes of blanks in ten kilobytes.
+    #[test]
+    fn a_small_file_cannot_become_a_large_one() {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&vec![b' '; 10 << 20]).unwrap();
+        let bomb = encoder.finish().unwrap();
+        let limits = Limits {
+            max_bytes: 1000,
+            ..Limits::default()
+        };
+        assert!(parse(&bomb, limits).is_cut);
+    }
+
+    #[test]
+    fn deep_nesting_is_linear() {
+        let text = "<url>".repeat(200_000) + "<loc>http://h/</loc>";
+        let sitemap = parse(text.as_bytes(), Limits::default());
+        assert!(sitemap.pages.len() <= 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_legal(bytes in any::<Vec<u8>>(), tags in "(<(/?(url|loc|item|sitemap|link)|[!?]?[a&]{0,3})>?|h){0,20}") {
+            let _ = parse(&bytes, Limits::default());
+            let sitemap = parse(tags.as_bytes(), Limits::default());
+            prop_assert!(sitemap.pages.len() <= tags.len());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Statistics: how many of what.
+//!
+//! Every URL that is met is counted once, so that `discovered = queued + known + rejected` holds at
+//! all times; see [`Stats::balance`]. The counters are part of the journal and go on where they
+//! were after a crash.
+
+pub use crate::fetch::Failure;
+use crate::guard::{Counts, Reason};
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// URLs met, in seeds, links, redirects and sitemaps.
+    Discovered,
+    /// Of these: new, approved and queued.
+    Queued,
+    /// Of these: met before.
+    Known,
+    /// Of these: not approved.
+    Rejected,
+    /// Requests sent.
+    Requests,
+    /// Bytes received.
+    Bytes,
+    /// Pages with text and a status of success.
+    Pages,
+    /// Pages with the same content as another one.
+    ExactDuplicates,
+    /// Pages with nearly the same content as another one.
+    NearDuplicates,
+    /// Answers that lead elsewhere.
+    Redirects,
+    /// Answers of 4xx.
+    ClientErrors,
+    /// Answers of 5xx.
+    ServerErrors,
+    /// Answers that something cut short.
+    Truncated,
+    /// Requests without an answer.
+    Failures,
+    /// URLs given up without an answer.
+    Lost,
+    /// URLs that robots.txt disallows.
+    Disallowed,
+    /// Times a site said that it is too busy.
+    Busy,
+    /// robots.txt files asked for.
+    RobotsFiles,
+    /// Hosts left for another time because of the delay they ask for.
+    DeferredHosts,
+    /// Names that lead nowhere.
+    UnknownNames,
+    /// URLs put aside because their folder gives nothing but duplicates.
+    Stale,
+    /// Seeds that are no URLs.
+    BadSeeds,
+}
+
+impl Counter {
+    /// All of them, in order.
+    pub const ALL: [Self; 22] = [
+        Self::Discovered,
+        Self::Queued,
+        Self::Known,
+        Self::Rejected,
+        Self::Requests,
+        Self::Bytes,
+        Self::Pages,
+        Self::ExactDuplicates,
+        Self::NearDuplicates,
+        Self::Redirects,
+        Self::ClientErrors,
+        Self::ServerErrors,
+        Self::Truncated,
+        Self::Failures,
+        Self::Lost,
+        Self::Disallowed,
+        Self::Busy,
+        Self::RobotsFiles,
+        Self::DeferredHosts,
+        Self::UnknownNames,
+        Self::Stale,
+        Self::BadSeeds,
+    ];
+
+    /// A name for machines.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Discovered => "discovered",
+            Self::Queued => "queued",
+            Self::Known => "known",
+            Self::Rejected => "rejected",
+            Self::Requests => "requests",
+            Self::Bytes => "bytes",
+            Self::Pages => "pages",
+            Self::ExactDuplicates => "exact_duplicates",
+            Self::NearDuplicates => "near_duplicates",
+            Self::Redirects => "redirects",
+            Self::ClientErrors => "client_errors",
+            Self::ServerErrors => "server_errors",
+            Self::Truncated => "truncated",
+            Self::Failures => "failures",
+            Self::Lost => "lost",
+            Self::Disallowed => "disallowed",
+            Self::Busy => "busy",
+            Self::RobotsFiles => "robots_files",
+            Self::DeferredHosts => "deferred_hosts",
+            Self::UnknownNames => "unknown_names",
+            Self::Stale => "stale",
+            Self::BadSeeds => "bad_seeds",
+        }
+    }
+}
+
+/// Reasons for rejection beyond those of the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The site has as many hosts as it may.
+    TooManyHosts,
+    /// Another crawler owns the host.
+    NotOurs,
+    /// Too many redirects in a row.
+    Redirects,
+}
+
+impl Refusal {
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::TooManyHosts, Self::NotOurs, Self::Redirects];
+
+    /// A code for machines.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TooManyHosts => "too-many-hosts",
+            Self::NotOurs => "not-ours",
+            Self::Redirects => "redirects",
+        }
+    }
+}
+
+const N_COUNTERS: usize = Counter::ALL.len();
+const N_REASONS: usize = Reason::ALL.len();
+const N_REFUSALS: usize = Refusal::ALL.len();
+const N_VALUES: usize = N_COUNTERS + N_REASONS + N_REFUSALS + Failure::ALL.len();
+
+/// All counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stats {
+    values: [u64; N_VALUES],
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Self {
+            values: [0; N_VALUES],
+        }
+    }
+}
+
+impl Stats {
+    /// The value of a counter.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize]
+    }
+
+    pub(crate) fn add(&mut self, counter: Counter, n: u64) {
+        self.values[counter as usize] += n;
+    }
+
+    /// How many URLs the guard rejected for a reason.
+    #[must_use]
+    pub fn rejected(&self, reason: Reason) -> u64 {
+        self.values[N_COUNTERS + reason as usize]
+    }
+
+    /// How many URLs were rejected for another reason.
+    #[must_use]
+    pub fn refused(&self, refusal: Refusal) -> u64 {
+        self.values[N_COUNTERS + N_REASONS + refusal as usize]
+    }
+
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        self.values[N_COUNTERS + N_REASONS + refusal as usize] += 1;
+        self.add(Counter::Rejected, 1);
+    }
+
+    /// How many requests failed in this way.
+    #[must_use]
+    pub fn failed(&self, failure: Failure) -> u64 {
+        self.values[N_COUNTERS + N_REASONS + N_REFUSALS + failure as usize]
+    }
+
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.values[N_COUNTERS + N_REASONS + N_REFUSALS + failure as usize] += 1;
+        self.add(Counter::Failures, 1);
+    }
+
+    /// Why URLs were rejected, with how many; the guard's reasons first.
+    pub fn rejections(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let reasons = Reason::ALL.into_iter();
+        let reasons = reasons.map(|reason| (reason.as_str(), self.rejected(reason)));
+        let refusals = Refusal::ALL.into_iter();
+        reasons.chain(refusals.map(|refusal| (refusal.as_str(), self.refused(refusal))))
+    }
+
+    /// How requests failed, with how many.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let failures = Failure::ALL.into_iter();
+        failures.map(|failure| (failure.as_str(), self.failed(failure)))
+    }
+
+    /// Adds what the guard said about links. Those it approved are counted when it is known
+    /// whether they are new.
+    pub(crate) fn judge(&mut self, counts: &Counts) {
+        self.add(Counter::Discovered, counts.total());
+        self.add(Counter::Rejected, counts.total() - counts.approved);
+        for reason in Reason::ALL {
+            self.values[N_COUNTERS + reason as usize] += counts.rejected(reason);
+        }
+    }
+
+    /// What was discovered without becoming anything: zero, but for URLs on their way.
+    #[must_use]
+    pub fn balance(&self) -> u64 {
+        let parts = [Counter::Queued, Counter::Known, Counter::Rejected];
+        let sum: u64 = parts.iter().map(|&part| self.get(part)).sum();
+        self.get(Counter::Discovered).saturating_sub(sum)
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
+    }
+
+    /// Reads counters back; those that a later version added are zero.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut stats = Self::default();
+        for (value, bytes) in stats.values.iter_mut().zip(bytes.as_chunks().0) {
+            *value = u64::from_le_bytes(*bytes);
+        }
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_in_order() {
+        for (index, counter) in Counter::ALL.into_iter().enumerate() {
+            assert_eq!(counter as usize, index);
+        }
+        let names: std::collections::BTreeSet<&str> = Counter::ALL
+            .iter()
+            .map(|counter| counter.as_str())
+            .collect();
+        assert_eq!(names.len(), Counter::ALL.len());
+    }
+
+    #[test]
+    fn counters_survive() {
+        let mut stats = Stats::default();
+        stats.add(Counter::Pages, 7);
+        stats.refuse(Refusal::NotOurs);
+        let mut counts = Counts::default();
+        counts.add(Err(Reason::Length));
+        counts.add(Ok(()));
+        stats.judge(&counts);
+        let read = Stats::from_bytes(&stats.to_bytes());
+        assert_eq!(read, stats);
+        assert_eq!(
+            (
+                read.rejected(Reason::Length),
+                read.refused(Refusal::NotOurs)
+            ),
+            (1, 1)
+        );
+        assert_eq!(Stats::from_bytes(&[1]), Stats::default());
+    }
+}

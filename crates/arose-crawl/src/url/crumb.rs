@@ -1,0 +1,103 @@
+//! Crumbs: what a server writes into links to recognise a visitor.
+//!
+//! The names are of the kind that frameworks choose, not authors of pages: a parameter called
+//! `PHPSESSID` never selects a page. Names that sometimes do, such as `sid`, `ref` or `session`,
+//! are not in the list. Case does not matter.
+
+/// Names that carry a session or a mark of a campaign and nothing else.
+const NAMES: [&str; 24] = [
+    "_ga",
+    "_gl",
+    "_hsenc",
+    "_hsmi",
+    "cfid",
+    "cftoken",
+    "dclid",
+    "fbclid",
+    "gbraid",
+    "gclid",
+    "gclsrc",
+    "igshid",
+    "jsessionid",
+    "mc_cid",
+    "mc_eid",
+    "mkt_tok",
+    "msclkid",
+    "oscsid",
+    "phpsessid",
+    "twclid",
+    "vero_id",
+    "wbraid",
+    "yclid",
+    "zenid",
+];
+
+/// Beginnings of such names.
+const PREFIXES: [&str; 3] = ["aspsessionid", "pk_campaign", "utm_"];
+
+/// Takes crumbs out of the path that `out` holds from `start` on: parameters behind a semicolon,
+/// and segments that are nothing but a session, `/(S(…))`.
+pub(super) fn drop_from_path(out: &mut Vec<u8>, start: usize) {
+    let path = out.split_off(start);
+    for (index, segment) in path.split(|&byte| byte == b'/').enumerate() {
+        if is_session(segment) {
+            continue;
+        }
+        if index > 0 {
+            out.push(b'/');
+        }
+        push_segment(segment, out);
+    }
+}
+
+/// Takes crumbs out of the query that `out` holds from `start` on.
+pub(super) fn drop_from_query(out: &mut Vec<u8>, start: usize) {
+    let query = out.split_off(start);
+    let kept = query
+        .split(|&byte| byte == b'&')
+        .filter(|parameter| !is_crumb(parameter));
+    for (index, parameter) in kept.enumerate() {
+        if index > 0 {
+            out.push(b'&');
+        }
+        out.extend_from_slice(parameter);
+    }
+}
+
+/// Appends a segment without its crumbs, unless a dot segment would be left of it.
+fn push_segment(segment: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    for (index, part) in segment.split(|&byte| byte == b';').enumerate() {
+        if index == 0 {
+            out.extend_from_slice(part);
+        } else if !is_crumb(part) {
+            out.push(b';');
+            out.extend_from_slice(part);
+        }
+    }
+    if matches!(&out[start..], b"." | b"..") {
+        out.truncate(start);
+        out.extend_from_slice(segment);
+    }
+}
+
+/// The session of a server that is told to do without cookies: `(S(…))`.
+fn is_session(segment: &[u8]) -> bool {
+    segment.starts_with(b"(S(") && segment.ends_with(b"))")
+}
+
+/// Whether `name=value` is a crumb. Without a value it may be anything.
+fn is_crumb(parameter: &[u8]) -> bool {
+    let Some(equals) = memchr::memchr(b'=', parameter) else {
+        return false;
+    };
+    let name = &parameter[..equals];
+    let is_prefix = |prefix: &&str| {
+        let start = name.get(..prefix.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    NAMES
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        || PREFIXES.iter().any(is_prefix)
+}

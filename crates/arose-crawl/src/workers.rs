@@ -1,0 +1,177 @@
+//! Threads that read pages.
+//!
+//! The thread that fetches must never be late for a host, so it reads nothing itself unless told to
+//! (`machine.threads = 0`, which tests use to have time stand still meanwhile). Jobs go into a
+//! queue of bounded length that the workers empty, reports into one that the crawl empties. While
+//! the first is full no new requests are made.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::page::{Job, Reader, Report, Shared};
+
+/// Jobs that wait for each worker.
+const QUEUE: usize = 64;
+
+/// Reads pages, here or on threads.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    place: Place,
+    /// Jobs without a report.
+    pub(crate) n_open: usize,
+    n_most: usize,
+    /// Jobs that the queue had no room for; no more than requests were in flight.
+    overflow: VecDeque<Job>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Here(Box<Reader>, VecDeque<Report>),
+    Threads {
+        jobs: SyncSender<Job>,
+        reports: mpsc::Receiver<Report>,
+        threads: Vec<JoinHandle<()>>,
+    },
+}
+
+impl Workers {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        let n_threads = shared.settings.machine.threads;
+        let place = match n_threads {
+            0 => Place::Here(Box::new(Reader::new(Arc::clone(shared))), VecDeque::new()),
+            _ => threads(shared, n_threads),
+        };
+        Self {
+            place,
+            n_open: 0,
+            n_most: QUEUE * n_threads.max(1),
+            overflow: VecDeque::new(),
+        }
+    }
+
+    /// Hands over a job.
+    pub(crate) fn submit(&mut self, job: Job) -> Result<(), Error> {
+        self.n_open += 1;
+        match &mut self.place {
+            Place::Here(reader, reports) => {
+                reports.push_back(reader.read(job));
+                Ok(())
+            }
+            Place::Threads { .. } => {
+                self.overflow.push_back(job);
+                self.push_overflow()
+            }
+        }
+    }
+
+    fn push_overflow(&mut self) -> Result<(), Error> {
+        let Place::Threads { jobs, threads, .. } = &self.place else {
+            return Ok(());
+        };
+        if threads.iter().any(JoinHandle::is_finished) {
+            return Err(Error::Worker);
+        }
+        while let Some(job) = self.overflow.pop_front() {
+            match jobs.try_send(job) {
+                Ok(()) => {}
+                Err(TrySendError::Full(job)) => {
+                    self.overflow.push_front(job);
+                    break;
+                }
+                Err(TrySendError::Disconnected(_)) => return Err(Error::Worker),
+            }
+        }
+        Ok(())
+    }
+
+    /// A report that is there.
+    pub(crate) fn try_next(&mut self) -> Result<Option<Report>, Error> {
+        let report = match &mut self.place {
+            Place::Here(_, reports) => reports.pop_front(),
+            Place::Threads { reports, .. } => reports.try_recv().ok(),
+        };
+        if report.is_some() {
+            self.n_open -= 1;
+        }
+        self.push_overflow()?;
+        Ok(report)
+    }
+
+    /// Waits for a report; for ever if none is due.
+    pub(crate) async fn next(&mut self) -> Option<Report> {
+        let report = match &mut self.place {
+            Place::Here(_, reports) => reports.pop_front(),
+            Place::Threads { reports, .. } => reports.recv().await,
+        };
+        match report {
+            Some(report) => {
+                self.n_open -= 1;
+                Some(report)
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// How full the queue is.
+    pub(crate) fn backlog(&self) -> f64 {
+        self.n_open as f64 / self.n_most as f64
+    }
+}
+
+fn threads(shared: &Arc<Shared>, n_threads: usize) -> Place {
+    let (jobs, queue) = sync_channel(QUEUE * n_threads);
+    let (sender, reports) = mpsc::channel(QUEUE * n_threads);
+    let queue = Arc::new(Mutex::new(queue));
+    let start = |_| {
+        let (queue, sender) = (Arc::clone(&queue), sender.clone());
+        let mut reader = Reader::new(Arc::clone(shared));
+        std::thread::spawn(move || {
+            while let Some(job) = next_job(&queue) {
+                if sender.blocking_send(reader.read(job)).is_err() {
+                    return;
+                }
+            }
+        })
+    };
+    Place::Threads {
+        threads: (0..n_threads).map(start).collect(),
+        jobs,
+        reports,
+    }
+}
+
+/// The lock is held while waiting: another worker that wants a job can do nothing else either.
+fn next_job(queue: &Mutex<Receiver<Job>>) -> Option<Job> {
+    queue
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .recv()
+        .ok()
+}
+
+impl Drop for Workers {
+    /// Waits for the threads, which end when there are no more jobs.
+    fn drop(&mut self) {
+        let nothing = Place::Threads {
+            jobs: sync_channel(1).0,
+            reports: mpsc::channel(1).1,
+            threads: Vec::new(),
+        };
+        if let Place::Threads {
+            jobs,
+            reports,
+            threads,
+        } = std::mem::replace(&mut self.place, nothing)
+        {
+            drop((jobs, reports));
+            for thread in threads {
+                let _ = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The crate from outside, on the collections beside the repository.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a skipped test says so, figures are shown"
+)]
+
+mod crash;
+mod faults;
+mod killed;
+mod robots;
+mod shared;
+mod sitemaps;
+mod tls;
+mod urls;
+mod web;

@@ -1,0 +1,549 @@
+//! Ratings: what people say of sampled pairs of a run, kept for good, and in tables.
+//!
+//! *Question.* How precise is a run on this very corpus, by level of similarity, on one site and
+//! between sites, and do the raters agree?
+//!
+//! *Idea.* Raters sort sampled pairs into [`Verdict`]s. Every verdict is a line of `ratings.jsonl`
+//! in the run's folder, with the scores of the pair at that time; a line is appended and written
+//! through to the disk before the rater sees the next pair, and none is ever changed. What was said
+//! last of a pair by a rater counts, and a rater can take it back with another line. A pair that
+//! several people have rated counts once, with the verdict of most of them; a tie is undecided.
+//! [`Tables`] are those of Henzinger 2006: shares of the verdicts by B-sim and C-sim, on one site
+//! and between sites, with Wilson's intervals, and Cohen's kappa between raters.
+//!
+//! *Error.* Samples are drawn level by level, so that shares within a level estimate that level;
+//! [`Tables::precision`] weighs levels by how many pairs the run has found in each.
+//!
+//! *Damage.* A last line that was torn by a crash is passed over, and the next one starts a line of
+//! its own. Any other line that makes no sense is an error that names it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use arose::judgement::{C_SIM_BINS, Tally, Verdict, kappa};
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+
+/// The longest name of a rater, in characters.
+pub const MAX_RATER: usize = 40;
+
+/// How the sites of two documents relate, as far as their addresses tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sites {
+    /// One site.
+    Same,
+    /// Two sites.
+    Different,
+    /// A document has no address.
+    Unknown,
+}
+
+/// One line: what a rater said of a pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rating {
+    /// Seconds since 1970.
+    pub time: u64,
+    /// Who said it.
+    pub rater: String,
+    /// The ordinal of the first document.
+    pub a: u64,
+    /// The ordinal of the second.
+    pub b: u64,
+    /// The name of the first document.
+    pub id_a: String,
+    /// The name of the second.
+    pub id_b: String,
+    /// The pair's Jaccard coefficient.
+    pub jaccard: Option<f64>,
+    /// Features in common.
+    pub b_sim: Option<u32>,
+    /// Simhash bits in agreement.
+    pub c_sim: Option<u32>,
+    /// Whether the documents are of one site.
+    pub sites: Sites,
+    /// What was said; none takes back what was said before.
+    #[serde(with = "verdict_name")]
+    pub verdict: Option<Verdict>,
+}
+
+/// Verdicts by their names in files.
+mod verdict_name {
+    use arose::judgement::Verdict;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(
+        verdict: &Option<Verdict>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        verdict.map(Verdict::as_str).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Verdict>, D::Error> {
+        let name: Option<String> = Option::deserialize(deserializer)?;
+        name.map(|name| name.parse())
+            .transpose()
+            .map_err(D::Error::custom)
+    }
+}
+
+/// The ratings of a run: all that were given, and a file that holds them.
+#[derive(Debug)]
+pub struct Ratings {
+    path: PathBuf,
+    /// Guards the file as well: a line is appended to both or to neither.
+    lines: Mutex<Vec<Rating>>,
+}
+
+impl Ratings {
+    /// Reads the file, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or a line that was written whole makes no sense.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_owned(),
+            lines: Mutex::new(read(path)?),
+        })
+    }
+
+    /// All lines so far.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Rating> {
+        self.lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Appends a line; when this returns it is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written; the rating is then not taken.
+    pub fn append(&self, rating: Rating) -> Result<(), Error> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = serde_json::to_string(&rating).expect("a rating is plain data");
+        append_line(&self.path, &line).map_err(Error::io("write", &self.path))?;
+        lines.push(rating);
+        Ok(())
+    }
+}
+
+/// Appends a line to a file and sees that it reaches the disk.
+fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)?;
+    let n_bytes = file.metadata()?.len();
+    // A line that was torn by a crash ends here, so that this one is whole.
+    let start = if n_bytes > 0 && last_byte(&mut file, n_bytes)? != b'\n' {
+        "\n"
+    } else {
+        ""
+    };
+    file.write_all(format!("{start}{line}\n").as_bytes())?;
+    file.sync_data()
+}
+
+fn last_byte(file: &mut File, n_bytes: u64) -> std::io::Result<u8> {
+    use std::io::{Seek, SeekFrom};
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(n_bytes - 1))?;
+    file.read_exact(&mut byte)?;
+    Ok(byte[0])
+}
+
+/// The lines of a file; none if there is no such file.
+fn read(path: &Path) -> Result<Vec<Rating>, Error> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("read", path)(error)),
+    };
+    let mut ratings = Vec::new();
+    let mut torn: Option<(u64, String)> = None;
+    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(line) {
+            Ok(rating) => ratings.push(rating),
+            // Torn lines are the beginning of one, so what is missing is its end.
+            Err(error) if error.is_eof() => {}
+            Err(error) => torn = torn.or(Some((number, error.to_string()))),
+        }
+    }
+    match torn {
+        None => Ok(ratings),
+        Some((line, flaw)) => Err(Error::Line {
+            path: path.to_owned(),
+            line,
+            flaw: format!("not a rating: {flaw}; correct or remove the line"),
+        }),
+    }
+}
+
+/// The two documents of a pair.
+pub type PairKey = (u64, u64);
+
+/// What each rater says of each pair by now.
+#[must_use]
+pub fn current(lines: &[Rating]) -> BTreeMap<PairKey, BTreeMap<&str, &Rating>> {
+    let mut pairs: BTreeMap<PairKey, BTreeMap<&str, &Rating>> = BTreeMap::new();
+    for line in lines {
+        let raters = pairs.entry((line.a, line.b)).or_default();
+        match line.verdict {
+            Some(_) => raters.insert(&line.rater, line),
+            None => raters.remove(&*line.rater),
+        };
+    }
+    pairs.retain(|_, raters| !raters.is_empty());
+    pairs
+}
+
+/// The verdict of most; undecided if there is no most.
+fn verdict_of_most(ratings: &BTreeMap<&str, &Rating>) -> Option<Verdict> {
+    let tally: Tally = ratings
+        .values()
+        .filter_map(|rating| rating.verdict)
+        .collect();
+    let most = Verdict::ALL
+        .into_iter()
+        .map(|verdict| tally.count(verdict))
+        .max()?;
+    let mut winners = Verdict::ALL
+        .into_iter()
+        .filter(|&verdict| tally.count(verdict) == most);
+    match (winners.next(), winners.next()) {
+        (Some(winner), None) => Some(winner),
+        (Some(_), Some(_)) => Some(Verdict::Undecided),
+        _ => None,
+    }
+}
+
+/// A level of similarity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// So many features in common.
+    B(u32),
+    /// Fewer bits in agreement than the first of the published bins.
+    CBelow,
+    /// One of the published bins of bits in agreement.
+    C(usize),
+    /// Not computed.
+    Unknown,
+}
+
+impl Level {
+    /// The level of a number of common features.
+    #[must_use]
+    pub fn of_b(b_sim: Option<u32>) -> Self {
+        b_sim.map_or(Self::Unknown, Self::B)
+    }
+
+    /// The level of a number of agreeing bits.
+    #[must_use]
+    pub fn of_c(c_sim: Option<u32>) -> Self {
+        let Some(c_sim) = c_sim else {
+            return Self::Unknown;
+        };
+        let bin = C_SIM_BINS.iter().position(|bin| bin.contains(&c_sim));
+        bin.map_or(Self::CBelow, Self::C)
+    }
+
+    /// For a table.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::B(b_sim) => b_sim.to_string(),
+            Self::CBelow => format!("below {}", C_SIM_BINS[0].start()),
+            Self::C(bin) => {
+                let bin = &C_SIM_BINS[bin];
+                format!("{}-{}", bin.start(), bin.end())
+            }
+            Self::Unknown => "not computed".to_owned(),
+        }
+    }
+}
+
+/// Pairs that a run has found at each level.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Population {
+    /// By common features.
+    pub by_b: BTreeMap<Level, u64>,
+    /// By agreeing bits.
+    pub by_c: BTreeMap<Level, u64>,
+}
+
+impl Population {
+    /// Counts a pair.
+    pub fn add(&mut self, b_sim: Option<u32>, c_sim: Option<u32>) {
+        *self.by_b.entry(Level::of_b(b_sim)).or_default() += 1;
+        *self.by_c.entry(Level::of_c(c_sim)).or_default() += 1;
+    }
+
+    /// Counts the pairs of a run.
+    ///
+    /// # Errors
+    ///
+    /// If `pairs.parquet` in the folder cannot be read.
+    pub fn of_run(folder: &Path) -> Result<Self, crate::results::Error> {
+        let mut population = Self::default();
+        crate::results::pairs::for_each(&folder.join("pairs.parquet"), |pair| {
+            population.add(pair.b_sim, pair.c_sim);
+            Ok(())
+        })?;
+        Ok(population)
+    }
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What the pairs have in common.
+    pub name: String,
+    /// How many pairs the run has found there, if that is known.
+    pub n_found: Option<u64>,
+    /// What was said of those rated.
+    pub tally: Tally,
+}
+
+/// How far two raters agree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agreement {
+    /// The two.
+    pub raters: (String, String),
+    /// Pairs that both have rated.
+    pub n_pairs: u64,
+    /// Pairs of which both say the same.
+    pub n_agreed: u64,
+    /// Cohen's kappa; none if chance would agree as well.
+    pub kappa: Option<f64>,
+}
+
+/// All that ratings tell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tables {
+    /// All pairs rated.
+    pub all: Tally,
+    /// By common features.
+    pub by_b: Vec<Row>,
+    /// By agreeing bits.
+    pub by_c: Vec<Row>,
+    /// By site: same, different, unknown.
+    pub by_sites: Vec<Row>,
+    /// How many pairs each rater has rated, and how.
+    pub raters: Vec<(String, Tally)>,
+    /// Every two raters with pairs in common.
+    pub agreements: Vec<Agreement>,
+}
+
+impl Tables {
+    /// Puts ratings into tables.
+    #[must_use]
+    pub fn new(lines: &[Rating], population: &Population) -> Self {
+        let pairs = current(lines);
+        let judged: Vec<(&Rating, Verdict)> = pairs
+            .values()
+            .filter_map(|raters| Some((*raters.values().next()?, verdict_of_most(raters)?)))
+            .collect();
+        let of_b = |rating: &Rating| Level::of_b(rating.b_sim);
+        let of_c = |rating: &Rating| Level::of_c(rating.c_sim);
+        let by_sites = [Sites::Same, Sites::Different, Sites::Unknown].map(|sites| Row {
+            name: match sites {
+                Sites::Same => "same site",
+                Sites::Different => "different sites",
+                Sites::Unknown => "site unknown",
+            }
+            .to_owned(),
+            n_found: None,
+            tally: tally(&judged, |rating| rating.sites == sites),
+        });
+        let by_sites = by_sites
+            .into_iter()
+            .filter(|row| row.tally.total() > 0 || row.name != "site unknown");
+        let (raters, agreements) = raters(&pairs);
+        Self {
+            all: tally(&judged, |_| true),
+            by_b: rows(&judged, &population.by_b, of_b),
+            by_c: rows(&judged, &population.by_c, of_c),
+            by_sites: by_sites.collect(),
+            raters,
+            agreements,
+        }
+    }
+
+    /// The share of correct pairs among all that the run has found: the shares of the levels by
+    /// B-sim, each weighed by its size. None until every level with pairs has one that was rated.
+    #[must_use]
+    pub fn precision(&self) -> Option<f64> {
+        let levels = self
+            .by_b
+            .iter()
+            .filter(|row| row.n_found.is_some_and(|n| n > 0));
+        let mut shares = Vec::new();
+        for row in levels {
+            shares.push((row.n_found? as f64, row.tally.precision()?));
+        }
+        arose::judgement::weighted_mean(shares)
+    }
+}
+
+fn tally(judged: &[(&Rating, Verdict)], belongs: impl Fn(&Rating) -> bool) -> Tally {
+    let own = judged.iter().filter(|(rating, _)| belongs(rating));
+    own.map(|(_, verdict)| *verdict).collect()
+}
+
+fn rows(
+    judged: &[(&Rating, Verdict)],
+    population: &BTreeMap<Level, u64>,
+    level_of: impl Fn(&Rating) -> Level,
+) -> Vec<Row> {
+    let rated = judged.iter().map(|(rating, _)| level_of(rating));
+    let levels: BTreeSet<Level> = population.keys().copied().chain(rated).collect();
+    let rows = levels.into_iter().map(|level| Row {
+        name: level.name(),
+        n_found: population.get(&level).copied(),
+        tally: tally(judged, |rating| level_of(rating) == level),
+    });
+    rows.collect()
+}
+
+type Raters = (Vec<(String, Tally)>, Vec<Agreement>);
+
+fn raters(pairs: &BTreeMap<PairKey, BTreeMap<&str, &Rating>>) -> Raters {
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut both: BTreeMap<(&str, &str), Vec<(Verdict, Verdict)>> = BTreeMap::new();
+    for raters in pairs.values() {
+        let said: Vec<(&str, Verdict)> = raters
+            .iter()
+            .filter_map(|(&rater, rating)| Some((rater, rating.verdict?)))
+            .collect();
+        for (i, &(rater, verdict)) in said.iter().enumerate() {
+            tallies.entry(rater).or_default().extend([verdict]);
+            for &(other, other_verdict) in &said[i + 1..] {
+                both.entry((rater, other))
+                    .or_default()
+                    .push((verdict, other_verdict));
+            }
+        }
+    }
+    let agreements = both
+        .into_iter()
+        .map(|((rater, other), verdicts)| Agreement {
+            raters: (rater.to_owned(), other.to_owned()),
+            n_pairs: verdicts.len() as u64,
+            n_agreed: verdicts.iter().filter(|(one, other)| one == other).count() as u64,
+            kappa: kappa(&verdicts),
+        });
+    let tallies = tallies
+        .into_iter()
+        .map(|(rater, tally)| (rater.to_owned(), tally));
+    (tallies.collect(), agreements.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Correct, Incorrect, Undecided};
+
+    fn rating(rater: &str, a: u64, verdict: Option<Verdict>) -> Rating {
+        Rating {
+            time: 1,
+            rater: rater.to_owned(),
+            a,
+            b: a + 1,
+            id_a: "a".to_owned(),
+            id_b: "b".to_owned(),
+            jaccard: Some(0.9),
+            b_sim: Some((a % 7) as u32),
+            c_sim: Some(370 + a as u32),
+            sites: if a.is_multiple_of(2) {
+                Sites::Same
+            } else {
+                Sites::Different
+            },
+            verdict,
+        }
+    }
+
+    #[test]
+    fn lines_survive_and_torn_ones_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ratings.jsonl");
+        let ratings = Ratings::open(&path).unwrap();
+        ratings.append(rating("x", 0, Some(Correct))).unwrap();
+        ratings.append(rating("x", 0, None)).unwrap();
+        let written = std::fs::read(&path).unwrap();
+        // Cut anywhere, the lines before the cut are read, and the next one is whole.
+        for cut in 0..written.len() {
+            std::fs::write(&path, &written[..cut]).unwrap();
+            let ratings = Ratings::open(&path).unwrap();
+            let n_whole = ratings.lines().len();
+            ratings.append(rating("y", 3, Some(Undecided))).unwrap();
+            let again = Ratings::open(&path).unwrap().lines();
+            assert_eq!(again.len(), n_whole + 1, "{cut}");
+            assert_eq!(again, ratings.lines());
+        }
+        std::fs::write(&path, "{\"time\": 1}\n").unwrap();
+        let error = Ratings::open(&path).unwrap_err().to_string();
+        assert!(error.contains("ratings.jsonl:1: not a rating"), "{error}");
+    }
+
+    #[test]
+    fn the_last_word_counts_and_most_decide() {
+        let lines = [
+            rating("x", 0, Some(Incorrect)),
+            rating("x", 0, Some(Correct)),
+            rating("y", 0, Some(Correct)),
+            rating("z", 0, Some(Incorrect)),
+            rating("x", 1, Some(Correct)),
+            rating("y", 1, Some(Incorrect)),
+            rating("x", 2, Some(Correct)),
+            rating("x", 2, None),
+        ];
+        let tables = Tables::new(&lines, &Population::default());
+        let expected = Tally {
+            correct: 1,
+            incorrect: 0,
+            undecided: 1,
+        };
+        assert_eq!(tables.all, expected);
+        assert_eq!(tables.by_sites[0].tally.correct, 1);
+        assert_eq!(tables.by_sites[1].tally.undecided, 1);
+        assert_eq!(tables.raters[0].1.total(), 2);
+        let xy = &tables.agreements[0];
+        assert_eq!((&*xy.raters.0, &*xy.raters.1), ("x", "y"));
+        assert_eq!((xy.n_pairs, xy.n_agreed), (2, 1));
+    }
+
+    #[test]
+    fn levels_and_their_weights() {
+        let mut population = Population::default();
+        (0..300).for_each(|_| population.add(Some(2), Some(371)));
+        (0..100).for_each(|_| population.add(Some(3), Some(384)));
+        let lines = [
+            rating("x", 2, Some(Correct)),
+            rating("x", 9, Some(Incorrect)),
+            rating("x", 3, Some(Correct)),
+        ];
+        let tables = Tables::new(&lines, &population);
+        let names: Vec<&str> = tables.by_b.iter().map(|row| &*row.name).collect();
+        assert_eq!(names, ["2", "3"]);
+        let names: Vec<&str> = tables.by_c.iter().map(|row| &*row.name).collect();
+        assert_eq!(names, ["below 372", "372-374", "378-380", "381-384"]);
+        // Half of three quarters and all of a quarter.
+        assert_eq!(tables.precision(), Some(0.625));
+        assert_eq!(Tables::new(&lines[..2], &population).precision(), None);
+    }
+}

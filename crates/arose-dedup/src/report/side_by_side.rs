@@ -1,0 +1,127 @@
+//! Two texts in two columns, with what differs marked.
+
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+use arose::token::Tokenizer;
+
+use super::diff::{Bounds, Change, Diff, Hunk, Pieces};
+use super::html::{Count, Text, clip, counted};
+
+/// Pieces shown at each end of one long change.
+const MAX_RUN: usize = 60;
+
+/// Characters shown of one run of text, whatever its pieces.
+const MAX_CHARS: usize = 4000;
+
+/// Pieces shown of texts that are equal.
+const N_OPENING: usize = 60;
+
+/// The rows of a table of two columns, one for each text.
+///
+/// # Errors
+///
+/// None: memory can be written to.
+pub fn rows(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer, bounds: Bounds) -> fmt::Result {
+    let is_same_text = a == b;
+    let (a, b) = (Pieces::new(a, tokenizer), Pieces::new(b, tokenizer));
+    let diff = Diff::new(&a, &b, bounds);
+    if diff.hunks.is_empty() {
+        let n = N_OPENING.min(a.len());
+        f.write_str("<tr>")?;
+        cell(f, &a, 0..n, &[])?;
+        cell(f, &b, 0..n, &[])?;
+        f.write_str("</tr>")?;
+        let how = match is_same_text {
+            true => "the two texts are identical",
+            false => "they differ only in case, punctuation or white space",
+        };
+        let n = counted(a.len() as u64, "token is", "tokens are");
+        return gap(f, &format!("All {n} equal: {how}."));
+    }
+    for hunk in &diff.hunks {
+        hidden(f, hunk.n_hidden)?;
+        show(f, hunk, &a, &b)?;
+    }
+    hidden(f, diff.n_hidden_after)?;
+    match diff.n_left {
+        [0, 0] => Ok(()),
+        [a, b] => {
+            let (a, b) = (Count(a as u64), Count(b as u64));
+            gap(
+                f,
+                &format!(
+                    "There are more differences; the remaining {a} and {b} tokens are not shown."
+                ),
+            )
+        }
+    }
+}
+
+fn hidden(f: &mut String, n: usize) -> fmt::Result {
+    match n {
+        0 => Ok(()),
+        n => gap(f, &counted(n as u64, "equal token", "equal tokens")),
+    }
+}
+
+fn gap(f: &mut String, what: &str) -> fmt::Result {
+    write!(f, "<tr><td class=\"gap\" colspan=\"2\">{what}</td></tr>")
+}
+
+fn show(f: &mut String, hunk: &Hunk, a: &Pieces<'_>, b: &Pieces<'_>) -> fmt::Result {
+    let side = |of: fn(&Change) -> &Range<usize>| -> Vec<Range<usize>> {
+        hunk.changes
+            .iter()
+            .map(|change| of(change).clone())
+            .collect()
+    };
+    f.write_str("<tr>")?;
+    cell(f, a, hunk.a.clone(), &side(|change| &change.a))?;
+    cell(f, b, hunk.b.clone(), &side(|change| &change.b))?;
+    f.write_str("</tr>")
+}
+
+/// One text's part of a hunk, with what only this text has marked.
+fn cell(
+    f: &mut String,
+    pieces: &Pieces<'_>,
+    shown: Range<usize>,
+    marked: &[Range<usize>],
+) -> fmt::Result {
+    f.write_str("<td><bdi>")?;
+    let mut at = shown.start;
+    for mark in marked {
+        run(f, pieces, at..mark.start)?;
+        if !mark.is_empty() {
+            marked_run(f, pieces, mark.clone())?;
+        }
+        at = mark.end;
+    }
+    run(f, pieces, at..shown.end)?;
+    f.write_str("</bdi></td>")
+}
+
+/// Marks the text of some pieces but for the blanks after it.
+fn marked_run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
+    let text = pieces.text(range.clone());
+    let blanks = &text[text.trim_end().len()..];
+    let mut marked = String::new();
+    run(&mut marked, pieces, range)?;
+    let marked = marked.strip_suffix(blanks).unwrap_or(&marked);
+    write!(f, "<mark>{marked}</mark>{}", Text(&clip(blanks, 2)))
+}
+
+/// The text of some pieces, shortened if there are very many.
+fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
+    if range.len() <= 2 * MAX_RUN {
+        let text = clip(pieces.text(range), MAX_CHARS);
+        return write!(f, "{}", Text(&text));
+    }
+    let head = range.start..range.start + MAX_RUN;
+    let tail = range.end - MAX_RUN..range.end;
+    let n = Count((range.len() - 2 * MAX_RUN) as u64);
+    run(f, pieces, head)?;
+    write!(f, "<span class=\"gap\"> [{n} tokens more] </span>")?;
+    run(f, pieces, tail)
+}

@@ -1,0 +1,180 @@
+//! Rows of `documents.parquet`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arose::site::{SiteKind, site};
+use arose_corpus::Position;
+use arrow_array::Array;
+
+use super::Error;
+use super::table::{Batch, scan, select};
+
+/// Names longer than any legal host are cut, so that tables of them have a size.
+const MAX_NAME_BYTES: usize = 255;
+
+const COLUMNS: [&str; 12] = [
+    "doc",
+    "id",
+    "url",
+    "source",
+    "position",
+    "digest",
+    "n_tokens",
+    "cluster",
+    "kept",
+    "kept_doc",
+    "rule",
+    "similarity",
+];
+
+/// A document as the table describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detail {
+    /// The input's own name for it, else its file and position.
+    pub id: String,
+    /// Its address.
+    pub url: Option<String>,
+    /// The file it was read from.
+    pub source: String,
+    /// Where in that file.
+    pub position: Option<Position>,
+    /// Of its tokens, in hexadecimal.
+    pub digest: String,
+    /// How many tokens it has.
+    pub n_tokens: u32,
+    /// The smallest ordinal of its connected component.
+    pub cluster: u64,
+    /// Whether it stays.
+    pub kept: bool,
+    /// The document it was dropped for.
+    pub kept_doc: Option<u64>,
+    /// The rule it was dropped by.
+    pub rule: Option<String>,
+    /// How similar it is to the document it was dropped for.
+    pub similarity: Option<f64>,
+}
+
+/// The rows of these documents, which must ascend, of the table at `path`.
+///
+/// # Errors
+///
+/// If the table cannot be read.
+pub fn details(path: &Path, docs: &[u64]) -> Result<BTreeMap<u64, Detail>, Error> {
+    let mut found = BTreeMap::new();
+    select(path, &COLUMNS, docs, |batch| {
+        for i in 0..batch.n_rows() {
+            found.insert(batch.u64s("doc")?.value(i), detail(batch, i)?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Calls `each` with every row in order.
+///
+/// # Errors
+///
+/// If the table cannot be read, or `each` says so.
+pub fn for_each<E: From<Error>>(
+    path: &Path,
+    mut each: impl FnMut(u64, Detail) -> Result<(), E>,
+) -> Result<(), E> {
+    scan(path, &COLUMNS, |batch| {
+        for i in 0..batch.n_rows() {
+            each(batch.u64s("doc")?.value(i), detail(batch, i)?)?;
+        }
+        Ok(())
+    })
+}
+
+/// Calls `each` with the source of every document in order.
+///
+/// # Errors
+///
+/// If the table cannot be read.
+pub fn for_each_source(path: &Path, mut each: impl FnMut(&str)) -> Result<(), Error> {
+    scan(path, &["source"], |batch| {
+        let sources = batch.strings("source")?;
+        (0..batch.n_rows()).for_each(|row| each(sources.value(row)));
+        Ok(())
+    })
+}
+
+/// Calls `each` with ordinal and cluster of every document in order.
+///
+/// # Errors
+///
+/// If the table cannot be read.
+pub fn for_each_cluster(path: &Path, mut each: impl FnMut(u64, u64)) -> Result<(), Error> {
+    scan(path, &["doc", "cluster"], |batch| {
+        let (docs, clusters) = (batch.u64s("doc")?, batch.u64s("cluster")?);
+        (0..batch.n_rows()).for_each(|row| each(docs.value(row), clusters.value(row)));
+        Ok(())
+    })
+}
+
+fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
+    let text = |name: &str| -> Result<Option<String>, Error> {
+        let strings = batch.strings(name)?;
+        Ok(strings.is_valid(i).then(|| strings.value(i).to_owned()))
+    };
+    let (kept_docs, similarities) = (batch.u64s("kept_doc")?, batch.f64s("similarity")?);
+    Ok(Detail {
+        id: text("id")?.unwrap_or_default(),
+        url: text("url")?,
+        source: text("source")?.unwrap_or_default(),
+        position: text("position")?.as_deref().and_then(Position::parse),
+        digest: text("digest")?.unwrap_or_default(),
+        n_tokens: batch.u32s("n_tokens")?.value(i),
+        cluster: batch.u64s("cluster")?.value(i),
+        kept: batch.bools("kept")?.value(i),
+        kept_doc: kept_docs.is_valid(i).then(|| kept_docs.value(i)),
+        rule: text("rule")?,
+        similarity: similarities.is_valid(i).then(|| similarities.value(i)),
+    })
+}
+
+/// The site of an address; none if it names no host.
+pub fn site_of(url: &str) -> Option<String> {
+    let host = host_of(url)?;
+    let mut site = site(host, SiteKind::Registrable).into_owned();
+    if site.len() > MAX_NAME_BYTES {
+        site.truncate(site.floor_char_boundary(MAX_NAME_BYTES));
+    }
+    (!site.is_empty()).then_some(site)
+}
+
+/// The host, perhaps with a port, between `//` and the path.
+pub fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("//")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: Option<&str>) {
+        assert_eq!(site_of(url).as_deref(), expected, "{url}");
+    }
+
+    #[test]
+    fn sites_of_addresses() {
+        check("https://www.example.co.uk/a?b#c", Some("example.co.uk"));
+        check("http://user:pass@Example.com:8080", Some("example.com"));
+        check("//example.org?x", Some("example.org"));
+        check("http://[::1]:80/", Some("[::1]"));
+        check("https://evil.com\\@good.com/", Some("evil.com"));
+        check("http:///path", None);
+        check("mailto:a@example.com", None);
+        check("", None);
+        check(
+            &format!("http://{}/", "é".repeat(500)),
+            Some(&"é".repeat(127)),
+        );
+    }
+}

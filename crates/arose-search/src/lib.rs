@@ -1,0 +1,47 @@
+//! Full-text search over documents, with near duplicates collapsed into one result.
+//!
+//! A [`Folder`] is the output of `arose dedup`, or a folder of web archives. [`update()`] makes or
+//! renews its index; [`Index::search`] answers a [`Query`]: exact counts, and the best [`Hit`]s,
+//! each of which stands for all documents of its cluster that match.
+//!
+//! ```no_run
+//! use arose_search::{Config, Folder, Index, Progress, Query, Request, update};
+//! use std::path::Path;
+//!
+//! let folder = Folder::open(Path::new("out"))?;
+//! update(&folder, &Config::default(), &Progress::default())?;
+//! let index = Index::open(&folder)?;
+//! let query: Query = "\"a rose\" -thorn site:example.org".parse()?;
+//! let results = index.search(&query, &Request::default())?;
+//! println!("{} documents in {} results", results.n_documents, results.n_results);
+//! for hit in results.hits {
+//!     println!("{:?} and {} near duplicates", hit.url, hit.n_alike);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The index itself is tantivy's: an inverted index with positions in immutable segments, BM25, and
+//! columns for what is collected by. What is here is the rest: which documents, in which words
+//! (those of [`arose::token`]), asked how ([`Query`]), and what counts as one result
+//! ([`Collapse`]).
+#![forbid(unsafe_code)]
+
+mod collapse;
+mod compile;
+mod error;
+mod folder;
+mod index;
+mod query;
+mod schema;
+mod snippet;
+mod texts;
+mod update;
+mod words;
+
+pub use collapse::{Collapse, Order};
+pub use error::Error;
+pub use folder::{Folder, Kind};
+pub use index::{Hit, Index, MAX_RESULTS, Request, Results};
+pub use query::{MAX_BYTES, MAX_DEPTH, MAX_WORDS, Part, Query, QueryError};
+pub use snippet::{Fragment, snippet};
+pub use update::{Config, Progress, Updated, remove, update};

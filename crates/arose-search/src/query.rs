@@ -1,0 +1,494 @@
+//! The query language.
+//!
+//! | query | finds documents |
+//! |---|---|
+//! | `red rose` | with both words |
+//! | `red OR rose` | with one of them |
+//! | `rose -thorn`, `rose NOT thorn` | with the one and without the other |
+//! | `"red rose"` | with the words one after the other |
+//! | `(red OR white) rose` | as with brackets anywhere |
+//! | `site:example.org` | of a host or a domain and all below it |
+//! | `lang:en` | in a language, as the document states it |
+//! | `title:rose`, `title:"red rose"` | with the words in the title |
+//! | `url:roses` | with the word in the address |
+//!
+//! Words are those of [`arose::token`]: case and punctuation do not count, and a word like
+//! `foo-bar` is the phrase of its parts. `AND` may be written between words and binds more tightly
+//! than `OR`. A query has a [size](MAX_BYTES), and brackets a [depth](MAX_DEPTH), so that none is
+//! too much work.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::str::{CharIndices, FromStr};
+
+use crate::words::words;
+
+/// The longest query, in bytes.
+pub const MAX_BYTES: usize = 4096;
+
+/// The most words in a query.
+pub const MAX_WORDS: usize = 256;
+
+/// How deep brackets and negations may be nested.
+pub const MAX_DEPTH: usize = 32;
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// These words one after the other in a part of the document; a single one is a word.
+    Words(Part, Vec<String>),
+    /// Of this host, or of this domain.
+    Site(String),
+    /// In this language, `en` or `en-gb`.
+    Language(String),
+    /// What all of these find; everything if there are none.
+    All(Vec<Query>),
+    /// What one of these finds; nothing if there are none.
+    Any(Vec<Query>),
+    /// What this does not find.
+    Not(Box<Query>),
+}
+
+/// A part of a document that holds words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The title and the text.
+    Text,
+    /// The title.
+    Title,
+    /// The address.
+    Url,
+}
+
+impl Query {
+    /// Documents in which the words of `text` follow each other; nothing if it has none.
+    ///
+    /// ```
+    /// use arose_search::Query;
+    /// assert_eq!(Query::phrase("Red Rose"), "\"red rose\"".parse().unwrap());
+    /// ```
+    #[must_use]
+    pub fn phrase(text: &str) -> Self {
+        Self::in_part(Part::Text, text)
+    }
+
+    fn in_part(part: Part, text: &str) -> Self {
+        match words(text) {
+            words if words.is_empty() => Self::Any(Vec::new()),
+            words => Self::Words(part, words),
+        }
+    }
+
+    /// Documents that hold all words of `text`, anywhere; nothing if it has none.
+    #[must_use]
+    pub fn words(text: &str) -> Self {
+        let mut words: Vec<Query> = words(text)
+            .into_iter()
+            .map(|word| Self::Words(Part::Text, vec![word]))
+            .collect();
+        match words.len() {
+            0 => Self::Any(words),
+            1 => words.remove(0),
+            _ => Self::All(words),
+        }
+    }
+
+    /// The runs of words in texts and titles that make a document match: what to mark in it.
+    pub(crate) fn marks(&self) -> Vec<(Part, &[String])> {
+        let mut marks = Vec::new();
+        self.add_marks(&mut marks);
+        marks
+    }
+
+    fn add_marks<'a>(&'a self, marks: &mut Vec<(Part, &'a [String])>) {
+        match self {
+            Self::Words(part @ (Part::Text | Part::Title), words) => marks.push((*part, words)),
+            Self::All(parts) | Self::Any(parts) => {
+                parts.iter().for_each(|part| part.add_marks(marks));
+            }
+            Self::Words(Part::Url, _) | Self::Site(_) | Self::Language(_) | Self::Not(_) => {}
+        }
+    }
+}
+
+/// What is wrong with a query, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryError {
+    /// Characters before the fault.
+    pub at: usize,
+    /// The fault.
+    pub what: String,
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, at character {} of the query",
+            self.what,
+            self.at + 1
+        )
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+impl FromStr for Query {
+    type Err = QueryError;
+
+    fn from_str(text: &str) -> Result<Self, QueryError> {
+        if text.len() > MAX_BYTES {
+            let what = format!(
+                "a query may have {MAX_BYTES} bytes, and this one has {}",
+                text.len()
+            );
+            return Err(QueryError { at: 0, what });
+        }
+        let mut parser = Parser {
+            tokens: tokens(text)?.into_iter().peekable(),
+            n_words: 0,
+            end: text.chars().count(),
+        };
+        let query = parser.either(0)?;
+        match parser.tokens.next() {
+            None => Ok(query),
+            Some((at, _)) => Err(fault(at, "a bracket is closed that was not opened")),
+        }
+    }
+}
+
+fn fault(at: usize, what: impl Into<String>) -> QueryError {
+    let what = what.into();
+    QueryError { at, what }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Open,
+    Close,
+    Or,
+    And,
+    Not,
+    /// A word, or what stood in quotes, and the field before it.
+    Word(Option<Field>, String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Site,
+    Language,
+    Part(Part),
+}
+
+impl Field {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "site" => Self::Site,
+            "lang" | "language" => Self::Language,
+            "title" => Self::Part(Part::Title),
+            "url" => Self::Part(Part::Url),
+            "text" => Self::Part(Part::Text),
+            _ => return None,
+        })
+    }
+}
+
+/// Cuts a query; each token with the number of characters before it.
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>, QueryError> {
+    let mut tokens = Vec::new();
+    let mut chars = Characters::new(text);
+    while let Some((at, c)) = chars.peek() {
+        let token = match c {
+            '(' => chars.take(Token::Open),
+            ')' => chars.take(Token::Close),
+            '"' => Token::Word(None, chars.quoted(at)?),
+            '-' if chars.begins_word() => chars.take(Token::Not),
+            c if c.is_whitespace() || c.is_control() => {
+                chars.next();
+                continue;
+            }
+            _ => chars.word(at)?,
+        };
+        // Signs between words say nothing.
+        if matches!(&token, Token::Word(None, text) if c != '"' && words(text).is_empty()) {
+            continue;
+        }
+        tokens.push((at, token));
+    }
+    Ok(tokens)
+}
+
+struct Characters<'a> {
+    text: &'a str,
+    chars: Peekable<std::iter::Enumerate<CharIndices<'a>>>,
+}
+
+impl<'a> Characters<'a> {
+    fn new(text: &'a str) -> Self {
+        let chars = text.char_indices().enumerate().peekable();
+        Self { text, chars }
+    }
+
+    fn peek(&mut self) -> Option<(usize, char)> {
+        self.chars.peek().map(|&(at, (_, c))| (at, c))
+    }
+
+    fn next(&mut self) -> Option<char> {
+        self.chars.next().map(|(_, (_, c))| c)
+    }
+
+    fn take(&mut self, token: Token) -> Token {
+        self.next();
+        token
+    }
+
+    /// Whether the next character stands at the beginning of something.
+    fn begins_word(&mut self) -> bool {
+        let Some(&(_, (byte, c))) = self.chars.peek() else {
+            return false;
+        };
+        let after = self.text[byte + c.len_utf8()..].chars().next();
+        after.is_some_and(|next| !next.is_whitespace() && next != '-')
+    }
+
+    /// What is between the quote at `at` and the next one.
+    fn quoted(&mut self, at: usize) -> Result<String, QueryError> {
+        self.next();
+        let mut text = String::new();
+        while let Some(c) = self.next() {
+            match c {
+                '"' => return Ok(text),
+                c => text.push(c),
+            }
+        }
+        Err(fault(at, "a quote is opened and not closed"))
+    }
+
+    /// A word, an operator, or a field with what it is to hold.
+    fn word(&mut self, at: usize) -> Result<Token, QueryError> {
+        let mut word = String::new();
+        while let Some((_, c)) = self.peek() {
+            if c.is_whitespace() || matches!(c, '(' | ')' | '"') {
+                break;
+            }
+            word.push(c);
+            self.next();
+        }
+        let named = word.split_once(':').and_then(|(name, value)| {
+            let field = Field::named(&name.to_ascii_lowercase())?;
+            Some((field, value.to_owned()))
+        });
+        Ok(match named {
+            Some((field, value)) if !value.is_empty() => Token::Word(Some(field), value),
+            Some((field, _)) => match self.peek() {
+                Some((at, '"')) => Token::Word(Some(field), self.quoted(at)?),
+                _ => return Err(fault(at, format!("nothing follows `{word}`"))),
+            },
+            None => match &word[..] {
+                "OR" => Token::Or,
+                "AND" => Token::And,
+                "NOT" => Token::Not,
+                _ => Token::Word(None, word),
+            },
+        })
+    }
+}
+
+struct Parser {
+    tokens: Peekable<std::vec::IntoIter<(usize, Token)>>,
+    n_words: usize,
+    end: usize,
+}
+
+impl Parser {
+    fn peek(&mut self) -> Option<&Token> {
+        self.tokens.peek().map(|(_, token)| token)
+    }
+
+    fn either(&mut self, depth: usize) -> Result<Query, QueryError> {
+        let mut choices = vec![self.both(depth)?];
+        while self.peek() == Some(&Token::Or) {
+            self.tokens.next();
+            choices.push(self.both(depth)?);
+        }
+        Ok(one_or(choices, Query::Any))
+    }
+
+    fn both(&mut self, depth: usize) -> Result<Query, QueryError> {
+        let mut parts = vec![self.single(depth)?];
+        loop {
+            match self.peek() {
+                None | Some(Token::Or | Token::Close) => break,
+                Some(Token::And) => {
+                    self.tokens.next();
+                }
+                Some(_) => {}
+            }
+            parts.push(self.single(depth)?);
+        }
+        Ok(one_or(parts, Query::All))
+    }
+
+    fn single(&mut self, depth: usize) -> Result<Query, QueryError> {
+        let Some((at, token)) = self.tokens.next() else {
+            return Err(fault(self.end, "a word is missing"));
+        };
+        if depth > MAX_DEPTH {
+            return Err(fault(
+                at,
+                format!("brackets are nested deeper than {MAX_DEPTH}"),
+            ));
+        }
+        match token {
+            Token::Not => Ok(Query::Not(Box::new(self.single(depth + 1)?))),
+            Token::Open => {
+                let query = self.either(depth + 1)?;
+                match self.tokens.next() {
+                    Some((_, Token::Close)) => Ok(query),
+                    _ => Err(fault(at, "a bracket is opened and not closed")),
+                }
+            }
+            Token::Close => Err(fault(at, "a bracket is closed where a word is missing")),
+            Token::Or | Token::And => Err(fault(at, "a word is missing before AND or OR")),
+            Token::Word(field, text) => self.leaf(at, field, &text),
+        }
+    }
+
+    fn leaf(&mut self, at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
+        let query = match field {
+            Some(Field::Site) => Query::Site(text.trim().trim_matches('.').to_lowercase()),
+            Some(Field::Language) => Query::Language(text.trim().to_lowercase()),
+            Some(Field::Part(part)) => Query::in_part(part, text),
+            None => Query::in_part(Part::Text, text),
+        };
+        self.n_words += match &query {
+            Query::Words(_, words) => words.len(),
+            Query::Any(_) => return Err(fault(at, "there is no letter or digit to look for")),
+            _ => 1,
+        };
+        match self.n_words > MAX_WORDS {
+            true => Err(fault(at, format!("a query may have {MAX_WORDS} words"))),
+            false => Ok(query),
+        }
+    }
+}
+
+fn one_or(mut parts: Vec<Query>, many: impl FnOnce(Vec<Query>) -> Query) -> Query {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => many(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn word(text: &str) -> Query {
+        Query::Words(Part::Text, vec![text.to_owned()])
+    }
+
+    fn phrase(part: Part, words: &[&str]) -> Query {
+        Query::Words(part, words.iter().map(|&word| word.to_owned()).collect())
+    }
+
+    fn not(query: Query) -> Query {
+        Query::Not(Box::new(query))
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: Query) {
+        assert_eq!(text.parse(), Ok(expected), "{text}");
+    }
+
+    #[test]
+    fn words_and_operators() {
+        use Query::{All, Any};
+        let [a, b, c] = ["a", "b", "c"].map(word);
+        check("A", a.clone());
+        check(" a\tb ", All(vec![a.clone(), b.clone()]));
+        check("a AND b", All(vec![a.clone(), b.clone()]));
+        let tight = All(vec![b.clone(), c.clone()]);
+        check("a OR b c", Any(vec![a.clone(), tight.clone()]));
+        check(
+            "a (b OR c)",
+            All(vec![a.clone(), Any(vec![b.clone(), c.clone()])]),
+        );
+        check("a -b", All(vec![a.clone(), not(b.clone())]));
+        check("NOT a", not(a.clone()));
+        check("-(b c)", not(tight));
+        check("a or b", All(vec![a.clone(), word("or"), b.clone()]));
+        check("a - b", All(vec![a.clone(), b.clone()]));
+        check("a & (b)", All(vec![a, b]));
+    }
+
+    #[test]
+    fn phrases_and_fields() {
+        check("\"Red, rose\"", phrase(Part::Text, &["red", "rose"]));
+        check("foo-bar", phrase(Part::Text, &["foo", "bar"]));
+        check("東京", phrase(Part::Text, &["東", "京"]));
+        check("title:\"a b\"", phrase(Part::Title, &["a", "b"]));
+        check("url:a/b", phrase(Part::Url, &["a", "b"]));
+        check("site:.Example.ORG.", Query::Site("example.org".to_owned()));
+        check("LANG:EN", Query::Language("en".to_owned()));
+        check("http://x", phrase(Part::Text, &["http", "x"]));
+    }
+
+    #[track_caller]
+    fn check_fault(text: &str, expected: &str) {
+        let fault = text.parse::<Query>().unwrap_err();
+        assert_eq!(fault.to_string(), expected, "{text}");
+    }
+
+    #[test]
+    fn faults_are_named_with_their_place() {
+        check_fault("", "a word is missing, at character 1 of the query");
+        check_fault(
+            "é \"b",
+            "a quote is opened and not closed, at character 3 of the query",
+        );
+        check_fault(
+            "(a",
+            "a bracket is opened and not closed, at character 1 of the query",
+        );
+        check_fault(
+            "a)",
+            "a bracket is closed that was not opened, at character 2 of the query",
+        );
+        check_fault("a OR", "a word is missing, at character 5 of the query");
+        check_fault(
+            "OR a",
+            "a word is missing before AND or OR, at character 1 of the query",
+        );
+        check_fault(
+            "()",
+            "a bracket is closed where a word is missing, at character 2 of the query",
+        );
+        check_fault(
+            "a site:",
+            "nothing follows `site:`, at character 3 of the query",
+        );
+        check_fault("?!", "a word is missing, at character 3 of the query");
+        check_fault(
+            "a \"?\"",
+            "there is no letter or digit to look for, at character 3 of the query",
+        );
+        let long = "a ".repeat(50_000);
+        check_fault(
+            &long,
+            "a query may have 4096 bytes, and this one has 100000, at character 1 of the query",
+        );
+        assert!("(".repeat(4000).parse::<Query>().is_err());
+        assert!("-".repeat(4000).parse::<Query>().is_err());
+        assert!("NOT ".repeat(1000).parse::<Query>().is_err());
+        assert!("a ".repeat(300).parse::<Query>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_query_or_a_fault(text in "[a-c()\" :\\-ORAND\u{0}é東]{0,40}") {
+            let _ = text.parse::<Query>();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The documents of a run, read again from where they came from, beside the rows about them.
+//!
+//! Rows and documents come in the same order, but sources may have gone or changed since: then some
+//! rows have no document, and some documents no row. Both sides are cut into *runs*, stretches of
+//! one source with ascending positions, and matched like two sorted lists, by run and position.
+
+use std::path::PathBuf;
+
+use arose_corpus::{Document, Documents, Item, Position, read};
+
+use crate::Error;
+use crate::folder::Folder;
+
+/// Stretches of rows that come from one reading of one source.
+#[derive(Debug, Default)]
+pub(crate) struct Runs(pub(crate) Vec<Run>);
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Run {
+    source: String,
+    last: Position,
+    /// Whether it has rows that are to be added.
+    pub(crate) is_wanted: bool,
+}
+
+impl Runs {
+    /// The number of the run that a row belongs to, which is the last one or a new one.
+    pub(crate) fn follow(&mut self, source: &str, position: Option<Position>) -> usize {
+        let position = position.unwrap_or_default();
+        match self.0.last_mut() {
+            Some(run) if run.source == source && run.last < position => run.last = position,
+            _ => self.0.push(Run {
+                source: source.to_owned(),
+                last: position,
+                is_wanted: false,
+            }),
+        }
+        self.0.len() - 1
+    }
+}
+
+/// The documents of the wanted runs, in order.
+pub(crate) struct Texts {
+    items: Option<Documents<Item>>,
+    /// The runs that are read: their numbers and sources.
+    runs: Vec<(usize, PathBuf)>,
+    /// Which of them the last document was of, and where.
+    at: Option<(usize, Position)>,
+    /// A document that was read and not yet asked for, and its run.
+    next: Option<(usize, Box<Document>)>,
+}
+
+impl Texts {
+    /// Begins to read those sources that are wanted and still there.
+    pub(crate) fn start(folder: &Folder, runs: &Runs) -> Result<Self, Error> {
+        let wanted = runs.0.iter().enumerate().filter(|(_, run)| run.is_wanted);
+        let runs: Vec<(usize, PathBuf)> = wanted
+            .map(|(number, run)| (number, PathBuf::from(&run.source)))
+            .filter(|(_, file)| file.is_file())
+            .collect();
+        let files: Vec<PathBuf> = runs.iter().map(|(_, file)| file.clone()).collect();
+        let items = match files.is_empty() {
+            true => None,
+            false => Some(read(&files, folder.reading())?),
+        };
+        Ok(Self {
+            items,
+            runs,
+            at: None,
+            next: None,
+        })
+    }
+
+    /// The document at a position of a run, if it is still there. Both must ascend.
+    pub(crate) fn find(&mut self, run: usize, position: Position) -> Option<Box<Document>> {
+        loop {
+            if self.next.is_none() {
+                self.next = self.advance();
+            }
+            let (next_run, document) = self.next.as_ref()?;
+            match (*next_run, document.position).cmp(&(run, position)) {
+                std::cmp::Ordering::Less => self.next = None,
+                std::cmp::Ordering::Equal => return self.next.take().map(|(_, found)| found),
+                std::cmp::Ordering::Greater => return None,
+            }
+        }
+    }
+
+    /// The next document that belongs to a run, with the number of that run.
+    fn advance(&mut self) -> Option<(usize, Box<Document>)> {
+        loop {
+            let Item::Document(document) = self.items.as_mut()?.next()? else {
+                continue;
+            };
+            let is_of = |run: usize| {
+                let source = self.runs.get(run).map(|(_, file)| file.as_path());
+                source == Some(&*document.source)
+            };
+            let run = match self.at {
+                Some((run, last)) if is_of(run) && last < document.position => Some(run),
+                Some((run, _)) => (run + 1..self.runs.len()).find(|&run| is_of(run)),
+                None => (0..self.runs.len()).find(|&run| is_of(run)),
+            };
+            if let Some(run) = run {
+                self.at = Some((run, document.position));
+                return Some((self.runs[run].0, document));
+            }
+        }
+    }
+}

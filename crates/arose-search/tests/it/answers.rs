@@ -1,0 +1,233 @@
+//! Every answer beside the one that brute force gives.
+
+use arose::mix::SplitMix;
+use arose_search::{Collapse, Index, Order, Part, Query, Request};
+
+use crate::oracle::{Expected, Oracle};
+use crate::support::{Page, dedup, indexed, write_pages};
+
+const WORDS: [&str; 12] = [
+    "rose", "red", "thorn", "garden", "a", "the", "東京", "été", "x-ray", "of", "Rome", "bloom",
+];
+
+const SITES: [&str; 3] = ["www.roses.org", "roses.org", "shop.example.co.uk"];
+
+/// Short pages, so that the index knows their lengths exactly; a third of them are copies.
+fn pages(seed: u64, n: usize) -> Vec<Page> {
+    let mut random = SplitMix::new(seed);
+    let mut pages: Vec<Page> = Vec::new();
+    for number in 0..n {
+        let mut text = |n: u64| {
+            let words: Vec<&str> = (0..n)
+                .map(|_| WORDS[random.below(WORDS.len() as u64) as usize])
+                .collect();
+            words.join(" ")
+        };
+        let mut page = Page {
+            title: Some(text(2)),
+            text: text(20),
+            ..Page::default()
+        };
+        if number > 3 && random.below(3) == 0 {
+            let original = random.below(number as u64) as usize;
+            page.text = pages[original].text.to_uppercase();
+        }
+        let site = SITES[random.below(3) as usize];
+        page.url = format!(
+            "https://{site}/{}/{number}",
+            WORDS[random.below(5) as usize]
+        );
+        page.language = ["en", "de"]
+            .get(random.below(3) as usize)
+            .map(|&name| name.to_owned());
+        page.time = (random.below(4) > 0).then(|| random.below(50) as i64);
+        pages.push(page);
+    }
+    pages
+}
+
+fn queries() -> Vec<Query> {
+    let texts = [
+        "rose",
+        "ROSE garden",
+        "rose OR thorn",
+        "rose -thorn",
+        "NOT rose",
+        "-rose -thorn",
+        "\"red rose\"",
+        "\"red rose\" OR \"rose red\"",
+        "(rose OR red) (garden OR bloom) -rome",
+        "rose OR NOT thorn",
+        "東京",
+        "ÉTÉ",
+        "x-ray",
+        "title:rose",
+        "title:\"rose red\"",
+        "url:garden",
+        "site:roses.org rose",
+        "site:www.roses.org",
+        "site:uk",
+        "site:es.org",
+        "lang:en rose",
+        "lang:fr",
+        "missing",
+        "rose missing",
+        "rose OR missing",
+    ];
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn found(index: &Index, query: &Query, request: &Request) -> (u64, u64, Vec<Expected>) {
+    let results = index.search(query, request).unwrap();
+    let hits = results.hits.iter().map(|hit| Expected {
+        doc: hit.doc,
+        n_alike: hit.n_alike,
+    });
+    (results.n_documents, results.n_results, hits.collect())
+}
+
+/// Counts, order, representatives and numbers of near duplicates, page by page.
+#[test]
+fn answers_equal_brute_force() {
+    for seed in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+        let pages = pages(seed, 80);
+        write_pages(&input, &pages);
+        dedup(&input, &out);
+        let (index, oracle) = (indexed(&out), Oracle::new(&out, &pages));
+        for query in queries() {
+            check(&index, &oracle, &query);
+        }
+    }
+}
+
+fn check(index: &Index, oracle: &Oracle, query: &Query) {
+    let n_documents = oracle.matching(query).len() as u64;
+    assert_eq!(index.count(query).unwrap(), n_documents, "{query:?}");
+    for collapse in [Collapse::ByCluster, Collapse::Nothing] {
+        let expected = oracle.results(query, collapse, |doc| oracle.time(doc));
+        let request = Request {
+            order: Order::Newest,
+            limit: 7,
+            collapse,
+            ..Request::default()
+        };
+        for offset in [0, 7, 1000] {
+            let request = Request { offset, ..request };
+            let page: Vec<Expected> = expected.iter().skip(offset).take(7).cloned().collect();
+            let n_results = expected.len() as u64;
+            assert_eq!(
+                found(index, query, &request),
+                (n_documents, n_results, page),
+                "{query:?} {request:?}"
+            );
+        }
+        check_scores(index, oracle, query, collapse);
+    }
+}
+
+/// Scores are those of BM25 to four digits, and results are in their order.
+fn check_scores(index: &Index, oracle: &Oracle, query: &Query, collapse: Collapse) {
+    let request = Request {
+        limit: 1000,
+        collapse,
+        ..Request::default()
+    };
+    let results = index.search(query, &request).unwrap();
+    let scores: Vec<f32> = results.hits.iter().map(|hit| hit.score.unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{query:?} {scores:?}");
+    let mut shown: Vec<(u64, u64)> = results
+        .hits
+        .iter()
+        .map(|hit| (hit.doc, hit.n_alike))
+        .collect();
+    // Scores that are equal but for rounding may change places.
+    let scored = |doc: usize| (oracle.score(doc, query) * 1e4).round();
+    let expected = oracle.results(query, collapse, scored);
+    let mut expected: Vec<(u64, u64)> = expected
+        .iter()
+        .map(|result| (result.doc, result.n_alike))
+        .collect();
+    shown.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(shown, expected, "{query:?}");
+    for hit in &results.hits {
+        let score = oracle.score(hit.doc as usize, query);
+        let difference = (score - f64::from(hit.score.unwrap())).abs();
+        assert!(difference < 1e-3, "{query:?} {hit:?} {score}");
+    }
+}
+
+/// The members of a cluster that match, and no others.
+#[test]
+fn a_result_can_be_expanded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let pages = pages(9, 200);
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let query = Query::words("rose");
+    let results = index
+        .search(
+            &query,
+            &Request {
+                limit: 1000,
+                ..Request::default()
+            },
+        )
+        .unwrap();
+    let alike = results.hits.iter().filter(|hit| hit.n_alike > 0);
+    let mut n_expanded = 0;
+    for hit in alike {
+        let request = Request {
+            limit: 100,
+            collapse: Collapse::Nothing,
+            cluster: Some(hit.cluster),
+            ..Request::default()
+        };
+        let members = index.search(&query, &request).unwrap();
+        assert_eq!(members.n_documents, hit.n_alike + 1);
+        assert!(
+            members
+                .hits
+                .iter()
+                .all(|member| member.cluster == hit.cluster)
+        );
+        n_expanded += 1;
+    }
+    assert!(n_expanded > 3, "the pages hold too few copies");
+}
+
+#[test]
+fn hits_say_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let page = Page {
+        url: "https://roses.org/a".to_owned(),
+        title: Some("On roses".to_owned()),
+        text: "A rose is <b>a rose</b>".to_owned(),
+        language: Some("en".to_owned()),
+        time: Some(7),
+    };
+    write_pages(&input, &[page]);
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let results = index
+        .search(&Query::phrase("is"), &Request::default())
+        .unwrap();
+    let hit = &results.hits[0];
+    assert_eq!(hit.url.as_deref(), Some("https://roses.org/a"));
+    assert_eq!(hit.title.as_deref(), Some("On roses"));
+    assert_eq!((hit.language.as_deref(), hit.time), (Some("en"), Some(7)));
+    let shown: Vec<&str> = hit.snippet.iter().map(|fragment| &*fragment.text).collect();
+    assert_eq!(shown, ["A rose ", "is", " <b>a rose</b>"]);
+    assert_eq!(
+        index.text(hit.doc).unwrap().as_deref(),
+        Some("A rose is <b>a rose</b>")
+    );
+    assert_eq!(index.text(99).unwrap(), None);
+    let in_title = Query::Words(Part::Title, vec!["roses".to_owned()]);
+    assert_eq!(index.count(&in_title).unwrap(), 1);
+}

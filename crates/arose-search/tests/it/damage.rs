@@ -1,0 +1,161 @@
+//! Folders that are not what they should be.
+
+use std::fs;
+use std::path::Path;
+
+use arose_search::{Error, Folder, Index, MAX_RESULTS, Query, Request, remove};
+
+use crate::support::{Page, dedup, indexed, updated, write_pages};
+
+fn pages() -> Vec<Page> {
+    (0..40)
+        .map(|i| Page {
+            url: format!("https://x.org/{i}"),
+            text: format!("page {i} is about roses and not about thorns"),
+            ..Page::default()
+        })
+        .collect()
+}
+
+fn run(folder: &Path) -> std::path::PathBuf {
+    let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
+    write_pages(&input, &pages());
+    dedup(&input, &out);
+    out
+}
+
+#[test]
+fn another_kind_of_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes.txt"), "nothing").unwrap();
+    let error = Folder::open(folder.path()).unwrap_err();
+    assert!(matches!(error, Error::OtherKind { .. }));
+    assert!(error.to_string().contains("neither a run"), "{error}");
+    assert!(Folder::open(&folder.path().join("missing")).is_err());
+    fs::write(folder.path().join("documents.parquet"), "nonsense").unwrap();
+    fs::write(folder.path().join("summary.json"), "{}").unwrap();
+    assert!(matches!(
+        Folder::open(folder.path()),
+        Err(Error::Results(_))
+    ));
+}
+
+#[test]
+fn a_source_that_has_gone_is_found_by_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = run(folder.path());
+    fs::remove_file(folder.path().join("pages.jsonl")).unwrap();
+    let updated = updated(&out).unwrap();
+    assert_eq!((updated.n_documents, updated.n_without_text), (40, 40));
+    let index = indexed(&out);
+    assert_eq!(index.count(&Query::words("roses")).unwrap(), 0);
+    assert_eq!(index.count(&"url:7".parse().unwrap()).unwrap(), 1);
+}
+
+#[test]
+fn a_source_that_has_changed_gives_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = run(folder.path());
+    write_pages(&folder.path().join("pages.jsonl"), &pages()[..10]);
+    assert_eq!(updated(&out).unwrap().n_without_text, 30);
+}
+
+/// Every file of an index, cut, emptied, overwritten or gone: an answer or an error, never a panic
+/// that gets through.
+#[test]
+fn a_damaged_index_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = run(folder.path());
+    let opened = Folder::open(&out).unwrap();
+    updated(&out).unwrap();
+    let files: Vec<_> = fs::read_dir(opened.index_path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| !path.to_string_lossy().ends_with(".lock"))
+        .collect();
+    assert!(files.len() > 5);
+    let mut n_errors = 0;
+    for file in &files {
+        let bytes = fs::read(file).unwrap();
+        let mut flipped = bytes.clone();
+        flipped.iter_mut().step_by(7).for_each(|byte| *byte ^= 0x55);
+        for damage in [Vec::new(), bytes[..bytes.len() / 2].to_vec(), flipped] {
+            fs::write(file, damage).unwrap();
+            n_errors += usize::from(ask(&opened).is_err());
+        }
+        fs::write(file, bytes).unwrap();
+    }
+    assert!(
+        n_errors > 2 * files.len(),
+        "only {n_errors} faults were noticed"
+    );
+    ask(&opened).unwrap();
+    remove(&opened).unwrap();
+    assert!(matches!(Index::open(&opened), Err(Error::NoIndex { .. })));
+}
+
+fn ask(folder: &Folder) -> Result<(), Error> {
+    let index = Index::open(folder)?;
+    index.verify()?;
+    index.search(
+        &"\"about roses\" page".parse().unwrap(),
+        &Request::default(),
+    )?;
+    Ok(())
+}
+
+#[test]
+fn no_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    fs::write(&input, "").unwrap();
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let results = index
+        .search(&Query::words("roses"), &Request::default())
+        .unwrap();
+    assert_eq!((results.n_documents, results.n_results), (0, 0));
+}
+
+#[test]
+fn pages_that_nobody_turns_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = indexed(&run(folder.path()));
+    for offset in [MAX_RESULTS, usize::MAX] {
+        let request = Request {
+            offset,
+            ..Request::default()
+        };
+        let result = index.search(&Query::words("roses"), &request);
+        assert!(matches!(result, Err(Error::TooFar { .. })));
+    }
+}
+
+/// A text of one line of five million letters without a blank, and one with blanks.
+#[test]
+fn a_huge_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let text = |text: String| Page {
+        url: "https://x.org/".to_owned(),
+        text,
+        ..Page::default()
+    };
+    write_pages(
+        &input,
+        &[text("x".repeat(5_000_000)), text("ab ".repeat(1_700_000))],
+    );
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let results = index
+        .search(&Query::words("ab"), &Request::default())
+        .unwrap();
+    assert_eq!(results.n_documents, 1);
+    let shown: usize = results.hits[0]
+        .snippet
+        .iter()
+        .map(|fragment| fragment.text.len())
+        .sum();
+    assert!(shown < 1000);
+    assert_eq!(index.count(&Query::words(&"x".repeat(200))).unwrap(), 1);
+}

@@ -1,0 +1,9 @@
+//! Whole folders: indexed, asked, changed, damaged.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod answers;
+mod damage;
+mod oracle;
+mod support;
+mod updates;

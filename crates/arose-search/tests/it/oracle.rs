@@ -1,0 +1,187 @@
+//! What a search must find, by looking at every document.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arose::token::Tokenizer;
+use arose_dedup::results::{Detail, documents};
+use arose_search::{Collapse, Part, Query};
+
+use crate::support::Page;
+
+/// All documents of a run with what the run says of them.
+pub(crate) struct Oracle {
+    pages: Vec<Page>,
+    details: Vec<Detail>,
+    /// The words of title and text.
+    titles: Vec<Vec<String>>,
+    texts: Vec<Vec<String>>,
+    /// The words of the address.
+    urls: Vec<Vec<String>>,
+}
+
+/// One result as it should be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Expected {
+    pub(crate) doc: u64,
+    pub(crate) n_alike: u64,
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    Tokenizer::default().for_each(text, |word| words.push(word.to_owned()));
+    words
+}
+
+fn n_runs(words: &[String], phrase: &[String]) -> usize {
+    words
+        .windows(phrase.len())
+        .filter(|window| *window == phrase)
+        .count()
+}
+
+impl Oracle {
+    pub(crate) fn new(out: &Path, pages: &[Page]) -> Self {
+        let mut details = Vec::new();
+        documents::for_each(&out.join("documents.parquet"), |_, detail| {
+            details.push(detail);
+            Ok::<_, arose_dedup::results::Error>(())
+        })
+        .unwrap();
+        let title = |page: &Page| words(page.title.as_deref().unwrap_or_default());
+        Self {
+            titles: pages.iter().map(title).collect(),
+            texts: pages.iter().map(|page| words(&page.text)).collect(),
+            urls: pages.iter().map(|page| words(&page.url)).collect(),
+            pages: pages.to_vec(),
+            details,
+        }
+    }
+
+    fn title(&self, doc: usize) -> &[String] {
+        &self.titles[doc]
+    }
+
+    fn n_in_body(&self, doc: usize, phrase: &[String]) -> usize {
+        n_runs(self.title(doc), phrase) + n_runs(&self.texts[doc], phrase)
+    }
+
+    pub(crate) fn matches(&self, doc: usize, query: &Query) -> bool {
+        let page = &self.pages[doc];
+        match query {
+            Query::Words(Part::Text, phrase) => self.n_in_body(doc, phrase) > 0,
+            Query::Words(Part::Title, phrase) => n_runs(self.title(doc), phrase) > 0,
+            Query::Words(Part::Url, phrase) => n_runs(&self.urls[doc], phrase) > 0,
+            Query::Site(site) => {
+                let host = page
+                    .url
+                    .split("//")
+                    .nth(1)
+                    .unwrap()
+                    .split('/')
+                    .next()
+                    .unwrap();
+                host == site || host.ends_with(&format!(".{site}"))
+            }
+            Query::Language(language) => page.language.as_ref() == Some(language),
+            Query::All(parts) => parts.iter().all(|part| self.matches(doc, part)),
+            Query::Any(parts) => parts.iter().any(|part| self.matches(doc, part)),
+            Query::Not(inner) => !self.matches(doc, inner),
+        }
+    }
+
+    pub(crate) fn matching(&self, query: &Query) -> Vec<usize> {
+        let docs = 0..self.pages.len();
+        docs.filter(|&doc| self.matches(doc, query)).collect()
+    }
+
+    /// BM25 with k1 = 1.2 and b = 0.75 over title and text, and over the title once more.
+    pub(crate) fn score(&self, doc: usize, query: &Query) -> f64 {
+        match query {
+            Query::Words(Part::Text, phrase) => {
+                let both = |doc: usize| [self.title(doc), &self.texts[doc]];
+                let title = |doc: usize| [self.title(doc), &[]];
+                self.bm25(doc, phrase, both) + self.bm25(doc, phrase, title)
+            }
+            Query::Words(Part::Title, phrase) => {
+                self.bm25(doc, phrase, |doc| [self.title(doc), &[]])
+            }
+            Query::Words(Part::Url, phrase) => self.bm25(doc, phrase, |doc| [&self.urls[doc], &[]]),
+            Query::All(parts) | Query::Any(parts) => {
+                let parts = parts.iter();
+                parts.map(|part| self.score(doc, part)).sum()
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn bm25<'a>(
+        &'a self,
+        doc: usize,
+        phrase: &[String],
+        text: impl Fn(usize) -> [&'a [String]; 2],
+    ) -> f64 {
+        let n_docs = self.pages.len() as f64;
+        let length = |doc: usize| text(doc).iter().map(|words| words.len()).sum::<usize>() as f64;
+        let frequency = |doc: usize, phrase: &[String]| {
+            text(doc)
+                .iter()
+                .map(|words| n_runs(words, phrase))
+                .sum::<usize>() as f64
+        };
+        let idf = |word: &String| {
+            let word = std::slice::from_ref(word);
+            let n = (0..self.pages.len())
+                .filter(|&doc| frequency(doc, word) > 0.0)
+                .count() as f64;
+            (1.0 + (n_docs - n + 0.5) / (n + 0.5)).ln()
+        };
+        let mean = (0..self.pages.len()).map(length).sum::<f64>() / n_docs;
+        let count = frequency(doc, phrase);
+        let norm = 1.2 * (0.25 + 0.75 * length(doc) / mean);
+        phrase.iter().map(idf).sum::<f64>() * 2.2 * count / (count + norm)
+    }
+
+    /// The results in order, where greater keys are better.
+    pub(crate) fn results<K: PartialOrd>(
+        &self,
+        query: &Query,
+        collapse: Collapse,
+        key: impl Fn(usize) -> K,
+    ) -> Vec<Expected> {
+        let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for doc in self.matching(query) {
+            let group = match collapse {
+                Collapse::ByCluster => self.details[doc].cluster,
+                Collapse::Nothing => doc as u64,
+            };
+            groups.entry(group).or_default().push(doc);
+        }
+        let rank = |&doc: &usize| (self.details[doc].kept, key(doc), Reverse(doc));
+        let mut shown: Vec<(usize, u64)> = groups
+            .into_values()
+            .map(|docs| {
+                let best = docs
+                    .iter()
+                    .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap());
+                (*best.unwrap(), docs.len() as u64 - 1)
+            })
+            .collect();
+        shown.sort_by(|(a, _), (b, _)| {
+            let ranks = [(key(*a), Reverse(*a)), (key(*b), Reverse(*b))];
+            ranks[1].partial_cmp(&ranks[0]).unwrap()
+        });
+        let shown = shown.into_iter();
+        shown
+            .map(|(doc, n_alike)| Expected {
+                doc: doc as u64,
+                n_alike,
+            })
+            .collect()
+    }
+
+    pub(crate) fn time(&self, doc: usize) -> Option<i64> {
+        self.pages[doc].time
+    }
+}

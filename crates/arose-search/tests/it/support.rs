@@ -1,0 +1,86 @@
+//! Runs and archives made for a test.
+
+use std::fs;
+use std::path::Path;
+
+use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
+use arose_search::{Config, Error, Folder, Index, Progress, Updated, update};
+use serde_json::json;
+
+/// A document as the test knows it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Page {
+    pub(crate) url: String,
+    pub(crate) title: Option<String>,
+    pub(crate) text: String,
+    pub(crate) language: Option<String>,
+    pub(crate) time: Option<i64>,
+}
+
+/// Writes pages as JSON lines.
+pub(crate) fn write_pages(path: &Path, pages: &[Page]) {
+    let lines: String = pages
+        .iter()
+        .map(|page| {
+            let line = json!({
+                "url": page.url, "title": page.title, "text": page.text,
+                "language": page.language, "timestamp": page.time,
+            });
+            format!("{line}\n")
+        })
+        .collect();
+    fs::write(path, lines).unwrap();
+}
+
+/// Deduplicates a file into `out`.
+pub(crate) fn dedup(input: &Path, out: &Path) {
+    let config = DedupConfig::default();
+    let inputs = [input.to_owned()];
+    arose_dedup::run(
+        &inputs,
+        &config,
+        out,
+        Start::Anew,
+        &DedupProgress::default(),
+    )
+    .unwrap();
+}
+
+/// Brings the index of a folder up to date.
+pub(crate) fn updated(out: &Path) -> Result<Updated, Error> {
+    let folder = Folder::open(out)?;
+    update(&folder, &Config::default(), &Progress::default())
+}
+
+/// The index of a folder, up to date.
+pub(crate) fn indexed(out: &Path) -> Index {
+    updated(out).unwrap();
+    Index::open(&Folder::open(out).unwrap()).unwrap()
+}
+
+/// Writes an archive with one HTML page for each address and body.
+pub(crate) fn write_archive(path: &Path, pages: &[(&str, &str)]) {
+    let mut file = fs::File::create(path).unwrap();
+    for (url, body) in pages {
+        let body = format!("<title>{body}</title><p>{body}</p>");
+        let http = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        archive_record(&mut file, url, http.as_bytes());
+    }
+}
+
+fn archive_record(file: &mut fs::File, url: &str, http: &[u8]) {
+    use std::io::Write as _;
+    write!(
+        file,
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\n\
+         WARC-Date: 2026-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n\
+         Content-Length: {}\r\n\r\n",
+        http.len()
+    )
+    .unwrap();
+    file.write_all(http).unwrap();
+    file.write_all(b"\r\n\r\n").unwrap();
+}

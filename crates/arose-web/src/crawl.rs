@@ -1,0 +1,217 @@
+//! The page of a crawl, running or done: what `statistics.jsonl` in its folder tells.
+//!
+//! The crawler appends a line every few seconds: an object with `seconds` since the start, its
+//! counters by name, the numbers of hosts and of URLs in the queue, and perhaps the answers by
+//! status and the slowest hosts. Whatever a line lacks is not shown; a line that is torn or makes
+//! no sense is passed over.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use arose_dedup::report::html::{Count, bytes, seconds};
+use askama::Template;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::Refusal;
+use crate::html::{Markup, name, render};
+use crate::line_plot::line_plot;
+use crate::site::{Shared, work};
+
+/// The file that a crawl writes.
+pub(crate) const FILE: &str = "statistics.jsonl";
+
+/// How much of the end of the file is read, in bytes.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Samples held; of more, every second one is left out again and again.
+const MAX_SAMPLES: usize = 2000;
+
+/// Hosts and states listed.
+const MAX_ROWS: usize = 12;
+
+/// One line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sample {
+    /// Since the crawl began.
+    pub(crate) seconds: f64,
+    /// Answers by status.
+    pub(crate) statuses: BTreeMap<String, u64>,
+    /// Hosts and the milliseconds that an answer of theirs takes.
+    pub(crate) slowest: Vec<(String, f64)>,
+    /// Whether this is the last line.
+    pub(crate) is_done: bool,
+    /// Every counter.
+    #[serde(flatten)]
+    pub(crate) counters: BTreeMap<String, Value>,
+}
+
+impl Sample {
+    fn counter(&self, name: &str) -> Option<f64> {
+        self.counters.get(name)?.as_f64()
+    }
+}
+
+/// The samples of a crawl, oldest first; none if the folder holds none.
+pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
+    let file = File::open(folder.join(FILE)).map_err(|_| {
+        Refusal::not_found(
+            "This folder holds no statistics of a crawl. `arose crawl SEED -o DIR` writes them \
+             while it runs.",
+        )
+    })?;
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut step = 1;
+    for (number, line) in BufReader::new(file.take(MAX_BYTES))
+        .split(b'\n')
+        .enumerate()
+    {
+        let Ok(line) = line else { break };
+        let Ok(sample) = serde_json::from_slice::<Sample>(&line) else {
+            continue;
+        };
+        // The last one is always there.
+        match number % step {
+            0 => samples.push(sample),
+            _ => samples.splice(samples.len() - 1.., [sample]).for_each(drop),
+        }
+        if samples.len() > MAX_SAMPLES {
+            step *= 2;
+            let mut n = 0;
+            samples.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+        }
+    }
+    match samples.is_empty() {
+        true => Err(Refusal::not_found(
+            "The crawl has written no statistics yet; look again soon.",
+        )),
+        false => Ok(samples),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "crawl.html")]
+struct Page {
+    is_done: bool,
+    since: String,
+    figures: Vec<(&'static str, String)>,
+    plots: Vec<Markup>,
+    counters: Vec<(String, Count)>,
+    statuses: Vec<(Markup, Count)>,
+    slowest: Vec<(Markup, String)>,
+}
+
+pub(crate) async fn page(State(site): State<Shared>) -> Result<Response, Refusal> {
+    let page = work(&site, |site| {
+        Ok(render(&page_of(&samples(&site.folder.path)?)))
+    })
+    .await?;
+    Ok(Html(page).into_response())
+}
+
+fn page_of(samples: &[Sample]) -> Page {
+    let last = samples.last().cloned().unwrap_or_default();
+    let count = |name: &str| last.counter(name).map(|n| Count(n as u64).to_string());
+    let dropped = last.counter("exact_duplicates").unwrap_or(0.0)
+        + last.counter("near_duplicates").unwrap_or(0.0);
+    let rate = last.counter("pages").unwrap_or(0.0) / last.seconds.max(1e-3);
+    let figures = [
+        ("pages", count("pages")),
+        ("pages a second", Some(format!("{rate:.1}"))),
+        ("in the queue", count("queue")),
+        ("hosts", count("hosts")),
+        (
+            "duplicates dropped",
+            Some(Count(dropped as u64).to_string()),
+        ),
+        ("received", last.counter("bytes").map(|n| bytes(n as u64))),
+    ];
+    let figures = figures
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let curve = |name: &str| -> Vec<(f64, f64)> {
+        let values = samples
+            .iter()
+            .filter_map(|s| Some((s.seconds, s.counter(name)?)));
+        values.collect()
+    };
+    let plots = [
+        ("Pages a second", rates(&curve("pages"))),
+        ("URLs in the queue", curve("queue")),
+        ("Hosts", curve("hosts")),
+        (
+            "Duplicates dropped",
+            sums(&curve("exact_duplicates"), &curve("near_duplicates")),
+        ),
+    ];
+    let plots = plots.into_iter().filter(|(_, points)| !points.is_empty());
+    let counters = last
+        .counters
+        .iter()
+        .filter_map(|(name, value)| Some((name.replace('_', " "), Count(value.as_f64()? as u64))));
+    let mut slowest = last.slowest.clone();
+    slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Page {
+        is_done: last.is_done,
+        since: seconds(last.seconds),
+        figures: figures.collect(),
+        plots: plots
+            .map(|(title, points)| line_plot(title, &points))
+            .collect(),
+        counters: counters.collect(),
+        statuses: last
+            .statuses
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(status, &n)| (name(status), Count(n)))
+            .collect(),
+        slowest: slowest
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(host, ms)| (name(host), seconds(ms / 1000.0)))
+            .collect(),
+    }
+}
+
+/// How much a counter grows in a second, from sample to sample.
+fn rates(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let steps = points.windows(2).filter(|two| two[1].0 > two[0].0);
+    steps
+        .map(|two| {
+            let rate = (two[1].1 - two[0].1) / (two[1].0 - two[0].0);
+            (two[1].0, rate.max(0.0))
+        })
+        .collect()
+}
+
+fn sums(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    a.iter().zip(b).map(|(a, b)| (a.0, a.1 + b.1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torn_and_senseless_lines_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(samples(folder.path()).is_err());
+        let line = |i: usize| format!("{{\"seconds\": {i}, \"pages\": {}}}\n", 10 * i);
+        let mut text: String = (0..5000).map(line).collect();
+        text.push_str("nonsense\n[]\n{\"seconds\": 5000, \"pages\": 7, \"statu");
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        let samples = samples(folder.path()).unwrap();
+        assert!(samples.len() <= MAX_SAMPLES + 1);
+        assert_eq!(samples.last().unwrap().seconds, 4999.0);
+        assert!(samples.is_sorted_by(|a, b| a.seconds < b.seconds));
+        assert_eq!(rates(&[(0.0, 0.0), (2.0, 10.0), (2.0, 11.0)]), [(2.0, 5.0)]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The pages that `arose serve` shows: search, clusters, pairs, rating, crawls.
+//!
+//! Everything is rendered here, on the server, and works without scripts; the one small script adds
+//! keys for rating and renews live figures. Nothing is loaded from anywhere else, so the pages work
+//! offline. The same answers are given as JSON under `/api/`, described by `/api/openapi.json`.
+//!
+//! *Safety.* Pages hold foreign text. It is escaped without exception, and a content security
+//! policy forbids the browser to run, load or send anything but our own files. The server listens
+//! on loopback unless a token is asked for ([`Config::token`]); requests whose `Host` is not the
+//! server's own are refused, so that no web site can reach it through a name of its own, and
+//! ratings are taken from our own pages only. Requests have a size and a time. No request names a
+//! file: documents are named by number, and what is read for them is what the run's tables name.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod api;
+mod catalog;
+mod clusters;
+mod crawl;
+mod error;
+mod guard;
+mod html;
+mod line_plot;
+mod pair;
+mod rate;
+mod sample;
+mod search;
+mod site;
+
+use std::net::SocketAddr;
+
+use arose_search::{Folder, Index};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+
+pub use error::Error;
+use site::{Shared, Site};
+
+/// The largest body of a request, in bytes.
+const MAX_BODY: usize = 64 << 10;
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// What a visitor must know; needed on any address but loopback.
+    pub token: Option<String>,
+    /// What the pairs to be rated are drawn with.
+    pub seed: u64,
+    /// Pairs to be rated of each level of similarity.
+    pub n_per_stratum: usize,
+}
+
+/// Serves a folder until the process is told to stop; `ready` is called with the address.
+///
+/// # Errors
+///
+/// If the folder's results cannot be read, the address cannot be used, or another address than
+/// loopback is asked for without a token.
+pub fn serve(
+    folder: Folder,
+    index: Index,
+    config: &Config,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), Error> {
+    if !config.address.ip().is_loopback() && config.token.is_none() {
+        return Err(Error::NeedsToken {
+            address: config.address.ip(),
+        });
+    }
+    let site = Site::open(folder, index, config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)?;
+    runtime.block_on(async {
+        let unusable = |source| Error::Listen {
+            address: config.address,
+            source,
+        };
+        let listener = TcpListener::bind(config.address).await.map_err(unusable)?;
+        let address = listener.local_addr().map_err(unusable)?;
+        ready(address);
+        let served = axum::serve(listener, router(site)).with_graceful_shutdown(stop_signal());
+        served.await.map_err(Error::Runtime)
+    })
+}
+
+async fn stop_signal() {
+    // Without a handler the process ends at once, which is safe as well.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn router(site: Shared) -> Router {
+    let pages = Router::new()
+        .route("/", get(search::page))
+        .route("/clusters", get(clusters::list))
+        .route("/cluster/{cluster}", get(clusters::one))
+        .route("/pair", get(pair::page))
+        .route("/rate", get(rate::page).post(rate::take))
+        .route("/rate/undo", post(rate::undo))
+        .route("/ratings", get(rate::tables))
+        .route("/crawl", get(crawl::page))
+        .route("/api/search", get(api::search))
+        .route("/api/clusters", get(api::clusters))
+        .route("/api/cluster/{cluster}", get(api::cluster))
+        .route("/api/pair", get(api::pair))
+        .route("/api/document/{doc}", get(api::document))
+        .route("/api/ratings", get(api::ratings))
+        .route("/api/crawl", get(api::crawl))
+        .route("/api/openapi.json", get(api::description))
+        .route("/assets/{name}", get(html::asset))
+        .fallback(answer::not_found);
+    pages
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(axum::middleware::from_fn_with_state(
+            site.clone(),
+            guard::guard,
+        ))
+        .with_state(site)
+}

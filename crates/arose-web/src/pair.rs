@@ -1,0 +1,252 @@
+//! The page of a pair: two documents side by side.
+
+use std::fmt::Write as _;
+
+use arose::compare::{Comparison, Profiler};
+use arose::token::Tokenizer;
+use arose_dedup::report::diff::Bounds;
+use arose_dedup::report::html::{Count, bytes};
+use arose_dedup::report::side_by_side::rows;
+use arose_dedup::results::documents::site_of;
+use arose_dedup::results::{Detail, Pair, Text, details, pairs, texts};
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::response::{Html, IntoResponse, Response};
+use serde::Deserialize;
+
+use crate::answer::Refusal;
+use crate::clusters::{rule_in_words, similarity};
+use crate::html::{Markup, address, name, render, shown};
+use crate::site::{Run, Shared, work};
+
+/// Bytes shown of a whole text.
+const MAX_SHOWN: usize = 256 << 10;
+
+/// The two documents that are asked for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ask {
+    pub(crate) a: String,
+    pub(crate) b: String,
+}
+
+/// Two documents and all that is known about them.
+pub(crate) struct Two {
+    pub(crate) docs: [u64; 2],
+    pub(crate) details: [Detail; 2],
+    pub(crate) texts: [Text; 2],
+    /// What the run says of them, if it lists them.
+    pub(crate) pair: Option<Pair>,
+}
+
+impl Two {
+    /// Looks two documents up.
+    pub(crate) fn find(run: &Run, a: &str, b: &str) -> Result<Self, Refusal> {
+        let number = |text: &str| {
+            text.trim().parse::<u64>().map_err(|_| {
+                Refusal::bad_request(
+                    "A pair is named by the numbers of two documents: /pair?a=1&b=2.",
+                )
+            })
+        };
+        Self::of(run, number(a)?, number(b)?)
+    }
+
+    pub(crate) fn of(run: &Run, a: u64, b: u64) -> Result<Self, Refusal> {
+        let docs = [a.min(b), a.max(b)];
+        let mut asked = docs.to_vec();
+        asked.dedup();
+        let found = details(&run.documents, &asked)?;
+        let [Some(first), Some(second)] = docs.map(|doc| found.get(&doc).cloned()) else {
+            return Err(Refusal::not_found(format!(
+                "The run has {} documents, numbered from 0.",
+                Count(run.summary.counts.read)
+            )));
+        };
+        let read = texts(&found, run.summary.case(), &run.summary.reading());
+        let texts = docs.map(|doc| {
+            let text = read.get(&doc).cloned();
+            text.unwrap_or(Err("Its place in the source is not known."))
+        });
+        let pair = match docs[0] == docs[1] {
+            true => None,
+            false => pairs::find(&run.pairs, docs[0], docs[1])?,
+        };
+        Ok(Self {
+            docs,
+            details: [first, second],
+            texts,
+            pair,
+        })
+    }
+
+    /// All measures, computed anew from the texts.
+    pub(crate) fn compare(&self, run: &Run) -> Option<Comparison> {
+        let [Ok(a), Ok(b)] = &self.texts else {
+            return None;
+        };
+        let profiler = Profiler::new(run.summary.shingle_length());
+        Some(profiler.compare(&profiler.profile(a), &profiler.profile(b)))
+    }
+
+    /// The rows of a table with the differences.
+    pub(crate) fn differences(&self, run: &Run) -> Markup {
+        let mut table = String::new();
+        match &self.texts {
+            [Ok(a), Ok(b)] => {
+                let case = run.summary.case();
+                rows(&mut table, a, b, Tokenizer { case }, Bounds::PAGE)
+                    .expect("memory can be written to");
+            }
+            both => {
+                table.push_str("<tr>");
+                for text in both {
+                    let what = match text {
+                        Ok(_) => "This text could be read again, the other could not.",
+                        Err(why) => why,
+                    };
+                    write!(table, "<td class=\"gap\">{what}</td>")
+                        .expect("memory can be written to");
+                }
+                table.push_str("</tr>");
+            }
+        }
+        Markup(table)
+    }
+
+    /// How the sites of the two relate.
+    pub(crate) fn sites(&self) -> &'static str {
+        let [a, b] = [&self.details[0], &self.details[1]]
+            .map(|detail| detail.url.as_deref().and_then(site_of));
+        match (a, b) {
+            (Some(a), Some(b)) if a == b => "same site",
+            (Some(_), Some(_)) => "different sites",
+            _ => "site unknown",
+        }
+    }
+}
+
+/// A document as the head of a column.
+pub(crate) struct Side {
+    pub(crate) doc: u64,
+    pub(crate) name: Markup,
+    pub(crate) address: Markup,
+    pub(crate) n_tokens: Count,
+    pub(crate) kept: bool,
+    pub(crate) source: Markup,
+    pub(crate) text: Markup,
+    pub(crate) size: String,
+    pub(crate) is_cut: bool,
+}
+
+impl Side {
+    pub(crate) fn new(two: &Two, side: usize) -> Self {
+        let detail = &two.details[side];
+        let text = two.texts[side].as_deref().unwrap_or_default();
+        let end = text.floor_char_boundary(MAX_SHOWN);
+        Self {
+            doc: two.docs[side],
+            name: name(&detail.id),
+            address: detail.url.as_deref().map(address).unwrap_or_default(),
+            n_tokens: Count(detail.n_tokens.into()),
+            kept: detail.kept,
+            source: name(&detail.source),
+            text: shown(&text[..end]),
+            size: bytes(text.len() as u64),
+            is_cut: end < text.len(),
+        }
+    }
+}
+
+/// A measure, as the run recorded it and as it is now.
+struct Score {
+    name: &'static str,
+    recorded: String,
+    recomputed: String,
+    note: String,
+}
+
+#[derive(Template)]
+#[template(path = "pair.html")]
+struct Page {
+    sides: [Side; 2],
+    cluster: u64,
+    verdict: &'static str,
+    sites: &'static str,
+    scores: Vec<Score>,
+    differences: Markup,
+}
+
+pub(crate) async fn page(
+    State(site): State<Shared>,
+    Query(ask): Query<Ask>,
+) -> Result<Response, Refusal> {
+    let page = work(&site, move |site| {
+        let run = site.run()?;
+        let two = Two::find(run, &ask.a, &ask.b)?;
+        Ok(render(&page_of(run, &two)))
+    })
+    .await?;
+    Ok(Html(page).into_response())
+}
+
+fn page_of(run: &Run, two: &Two) -> Page {
+    Page {
+        sides: [Side::new(two, 0), Side::new(two, 1)],
+        cluster: two.details[0].cluster,
+        verdict: match &two.pair {
+            Some(pair) => rule_in_words(Some(&pair.rule)),
+            None if two.details[0].digest == two.details[1].digest => "equal content",
+            None => "the run does not list this pair",
+        },
+        sites: two.sites(),
+        scores: scores(two, two.compare(run).as_ref(), run),
+        differences: two.differences(run),
+    }
+}
+
+fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
+    let pair = two.pair.as_ref();
+    let whole = |n: Option<u32>, of: u32| n.map_or("–".to_owned(), |n| format!("{n} of {of}"));
+    let w = run.summary.shingle_length();
+    let shingles = now.map_or(String::new(), |now| {
+        let (common, union) = (Count(now.n_common as u64), Count(now.n_union as u64));
+        format!("{common} of {union} distinct shingles of {w} tokens in both")
+    });
+    vec![
+        Score {
+            name: "Resemblance",
+            recorded: similarity(pair.and_then(|pair| pair.jaccard)),
+            recomputed: similarity(now.and_then(|now| now.resemblance)),
+            note: shingles,
+        },
+        Score {
+            name: "First contained in second",
+            recorded: "–".to_owned(),
+            recomputed: similarity(now.and_then(|now| now.containment[0])),
+            note: String::new(),
+        },
+        Score {
+            name: "Second contained in first",
+            recorded: "–".to_owned(),
+            recomputed: similarity(now.and_then(|now| now.containment[1])),
+            note: String::new(),
+        },
+        Score {
+            name: "B-sim",
+            recorded: whole(pair.and_then(|pair| pair.b_sim), 6),
+            recomputed: whole(now.map(|now| now.b_sim), 6),
+            note: "super-shingles that agree".to_owned(),
+        },
+        Score {
+            name: "C-sim",
+            recorded: whole(pair.and_then(|pair| pair.c_sim), 384),
+            recomputed: whole(now.and_then(|now| now.c_sim), 384),
+            note: now
+                .and_then(|now| now.cosine_estimate)
+                .map_or(String::new(), |cosine| {
+                    format!("simhash bits that agree; a cosine of about {cosine:.3}")
+                }),
+        },
+    ]
+}

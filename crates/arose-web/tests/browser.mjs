@@ -1,0 +1,142 @@
+// Visits every page with a real browser, as a person would: with mouse, keyboard and reload.
+//
+// node browser.mjs ADDRESS FOLDER [SCREENSHOTS]
+// AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser.
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import assert from "node:assert/strict";
+
+const [address, folder, screenshots] = process.argv.slice(2);
+const { chromium } = createRequire(import.meta.url)(process.env.AROSE_PLAYWRIGHT);
+const browser = await chromium.launch({
+  executablePath: process.env.AROSE_CHROMIUM || "/usr/bin/chromium",
+  headless: true,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+// Nothing may be said in the console, and nobody else may be asked.
+const complaints = [];
+function listen(page) {
+  page.on("console", (message) => complaints.push(`console: ${message.text()} at ${page.url()}`));
+  page.on("pageerror", (error) => complaints.push(`error: ${error} at ${page.url()}`));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(address)) complaints.push(`request to ${request.url()}`);
+  });
+}
+
+const statistics = `${folder}/statistics.jsonl`;
+const sample = (i, more = {}) => JSON.stringify({
+  seconds: i, pages: 900 * i, queue: 40000 - 300 * i, hosts: 20 * i, bytes: 9e6 * i,
+  exact_duplicates: 90 * i, near_duplicates: 40 * i, requests: 1000 * i,
+  statuses: { 200: 850 * i, 301: 40 * i, 404: 9 * i, 503: i },
+  slowest: [["slow.example.org", 4200], ["b.example.net", 1800]], ...more,
+}) + "\n";
+
+const page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
+page.setDefaultTimeout(60000);
+listen(page);
+try {
+  // Search, expand, open a pair.
+  await page.goto(address + "/");
+  await page.fill("#q", "rose");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".results");
+  assert.match(await page.textContent(".count"), /17 documents in 4 results/);
+  await page.click("text=and 11 near duplicates");
+  await page.waitForSelector(".members");
+  assert.ok(page.url().includes("expand="));
+  await page.click(".members li a:has-text('compare')");
+  await page.waitForSelector(".diff mark");
+  assert.match(await page.textContent("h1"), /Two documents/);
+  await page.click("summary");
+  await page.waitForSelector(".text >> visible=true");
+
+  // Clusters, by similarity, and one of them.
+  await page.goto(address + "/clusters");
+  await page.selectOption("select[name=sort]", "lowest");
+  await page.click("button:has-text('Show')");
+  await page.waitForURL(/sort=lowest/);
+  await page.click("tbody a");
+  await page.waitForSelector(".members-table");
+
+  // Rate ten pairs by keyboard, take one back, give it again.
+  await page.goto(address + "/rate");
+  await page.keyboard.type("Anna");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#verdict");
+  await page.waitForLoadState("load");
+  const before = await rated();
+  for (const [i, key] of [..."cciucciccu"].entries()) await press(key, i + 1);
+  await press("z", 9);
+  await press("u", 10);
+  await page.reload();
+  assert.equal(await page.evaluate(() => document.querySelector("progress")?.value), 10);
+  assert.equal(await rated(), before + 10);
+
+  // A table that is open changes when another rates.
+  await page.goto(address + "/ratings");
+  assert.match(await page.textContent("h1"), /10 pairs rated/);
+  const other = await browser.newPage();
+  listen(other);
+  await other.goto(address + "/rate?rater=Bob", { waitUntil: "load" });
+  await other.keyboard.press("c");
+  await other.waitForFunction(() => document.querySelector("progress")?.value === 1);
+  await other.close();
+  await page.waitForSelector("text=Agreement");
+
+  // A crawl that goes on.
+  writeFileSync(statistics, [0, 1, 2, 3].map((i) => sample(i)).join(""));
+  await page.goto(address + "/crawl");
+  assert.match(await page.textContent(".figures"), /2,700/);
+  appendFileSync(statistics, sample(4));
+  await page.waitForFunction(() => document.querySelector(".figures").textContent.includes("3,600"));
+  appendFileSync(statistics, sample(60, { is_done: true }));
+  await page.waitForSelector("text=A crawl of 60 s");
+
+  // Without scripts the same pages work, rating included.
+  const plain = await browser.newContext({ javaScriptEnabled: false });
+  const still = await plain.newPage();
+  listen(still);
+  await still.goto(address + "/rate?rater=Carl");
+  await still.click("button[value=correct]");
+  await still.waitForSelector("text=1 of ");
+  await plain.close();
+  if (screenshots) await photograph();
+} finally {
+  await browser.close();
+}
+assert.deepEqual(complaints, []);
+console.log("all pages visited, nothing to complain about");
+
+// Presses a key and waits for the page on which so many pairs are rated, its script included.
+async function press(key, n) {
+  await page.keyboard.press(key);
+  await page.waitForFunction((n) => document.querySelector("progress")?.value === n, n);
+  await page.waitForLoadState("load");
+}
+
+async function rated() {
+  const answer = await (await fetch(address + "/api/ratings")).json();
+  return answer.all.pairs;
+}
+
+async function photograph() {
+  mkdirSync(screenshots, { recursive: true });
+  const pages = { start: "/", search: "/?q=rose&expand=0", fault: "/?q=%22rose", clusters: "/clusters", cluster: "/cluster/0",
+    pair: "/pair?a=0&b=1", begin: "/rate", rate: "/rate?rater=Anna", ratings: "/ratings", crawl: "/crawl", missing: "/nothing" };
+  const looks = { wide: { width: 1200, height: 800 }, narrow: { width: 375, height: 700 } };
+  for (const [look, viewport] of Object.entries(looks)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const context = await browser.newContext({ viewport, colorScheme });
+      const photographer = await context.newPage();
+      for (const [name, path] of Object.entries(pages)) {
+        await photographer.goto(address + path);
+        const width = await photographer.evaluate(() => document.documentElement.scrollWidth);
+        if (width > viewport.width) complaints.push(`${path} is ${width} wide at ${viewport.width}`);
+        await photographer.screenshot({ path: `${screenshots}/${name}-${look}-${colorScheme}.png`, fullPage: true });
+      }
+      await context.close();
+    }
+  }
+}

@@ -1,0 +1,243 @@
+//! Every page, with what it must show.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::server::{Answer, Server, pages, start};
+
+#[track_caller]
+fn check(answer: &Answer, expected: &[&str]) {
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    for text in expected {
+        assert!(answer.body.contains(text), "no {text} in {}", answer.body);
+    }
+}
+
+#[test]
+fn search_collapses_expands_and_turns_pages() {
+    let server = start(&pages(), None);
+    check(&server.get("/"), &["Search 17 documents", "How to ask"]);
+    let found = server.get("/?q=rose");
+    check(
+        &found,
+        &[
+            "17 documents in 4 results",
+            "and 11 near duplicates",
+            "<mark>rose</mark>",
+        ],
+    );
+    let expanded = server.get("/?q=rose&expand=0");
+    check(&expanded, &["the whole cluster", "/pair?a=0&amp;b=1"]);
+    check(
+        &server.get("/?q=rose&all=1"),
+        &["17 documents<", "page 1 of 2", "rel=\"next\""],
+    );
+    check(
+        &server.get("/?q=rose&all=1&page=2"),
+        &["page 2 of 2", "value=\"11\""],
+    );
+    check(
+        &server.get("/?q=nothing"),
+        &["0 documents", "Nothing matches"],
+    );
+    check(&server.get("/?q=rose&page=999"), &["17 documents"]);
+}
+
+#[test]
+fn queries_that_make_no_sense_are_explained() {
+    let server = start(&pages(), None);
+    for (query, text) in [
+        (
+            "%22rose",
+            "a quote is opened and not closed, at character 1",
+        ),
+        ("(rose", "a bracket is opened and not closed"),
+        ("%00%01", "a word is missing"),
+    ] {
+        let answer = server.get(&format!("/?q={query}"));
+        assert_eq!(answer.status, 400);
+        assert!(answer.body.contains(text), "{query}: {}", answer.body);
+    }
+    let long = server.get(&format!("/?q={}", "rose+".repeat(1000)));
+    assert_eq!(long.status, 400);
+    assert!(
+        long.body.contains("a query may have 4096 bytes"),
+        "{}",
+        long.body
+    );
+    let longer = server.get(&format!("/?q={}", "a".repeat(40_000)));
+    assert_eq!(longer.status, 414);
+    assert!(longer.body.contains("The address is too long"));
+}
+
+#[test]
+fn clusters_by_size_site_and_similarity() {
+    let server = start(&pages(), None);
+    let all = server.get("/clusters");
+    check(
+        &all,
+        &[
+            "2 clusters of duplicates",
+            "/cluster/0",
+            "/cluster/12",
+            "and others",
+        ],
+    );
+    let places = |body: &str| {
+        [
+            body.find("/cluster/0").unwrap(),
+            body.find("/cluster/12").unwrap(),
+        ]
+    };
+    let [large, small] = places(&all.body);
+    assert!(large < small);
+    check(
+        &server.get("/clusters?mixed=1"),
+        &["1 cluster<", "/cluster/12"],
+    );
+    check(
+        &server.get("/clusters?min=5"),
+        &["1 cluster<", "/cluster/0"],
+    );
+    check(
+        &server.get("/clusters?site=nowhere"),
+        &["No cluster is like that"],
+    );
+    check(
+        &server.get("/clusters?sort=lowest&page=x&min=y"),
+        &["2 clusters<"],
+    );
+    let one = server.get("/cluster/0");
+    check(
+        &one,
+        &[
+            "A cluster of 12 documents",
+            "1 document is kept",
+            "shingles in common",
+            "compare",
+        ],
+    );
+    assert_eq!(server.get("/cluster/1").status, 404);
+    assert_eq!(server.get("/cluster/-1").status, 404);
+    assert_eq!(server.get("/cluster/99999999999999999999").status, 404);
+}
+
+#[test]
+fn pairs_show_differences_and_scores() {
+    let server = start(&pages(), None);
+    let pair = server.get("/pair?a=1&b=0");
+    check(
+        &pair,
+        &[
+            "<mark>0</mark>",
+            "<mark>1</mark>",
+            "Resemblance",
+            "B-sim",
+            "same site",
+            "Both texts in full",
+        ],
+    );
+    check(&server.get("/pair?a=12&b=13"), &["different sites"]);
+    check(
+        &server.get("/pair?a=0&b=15"),
+        &["the run does not list this pair"],
+    );
+    check(
+        &server.get("/pair?a=3&b=3"),
+        &["the two texts are identical"],
+    );
+    assert_eq!(server.get("/pair?a=0&b=17").status, 404);
+    assert_eq!(server.get("/pair").status, 400);
+    fs::remove_file(server.folder.path().join("pages.jsonl")).unwrap();
+    check(
+        &server.get("/pair?a=0&b=1"),
+        &["Its source is no longer there."],
+    );
+}
+
+/// No markup of a page gets through, and no address but the web's becomes a link.
+#[test]
+fn hostile_text_is_shown() {
+    let server = start(&pages(), None);
+    for path in ["/?q=hostile", "/pair?a=16&b=0", "/clusters", "/cluster/0"] {
+        let body = server.get(path).body;
+        assert!(
+            !body.contains("<script>") && !body.contains("<img"),
+            "{path}"
+        );
+        assert!(!body.contains("href=\"javascript"), "{path}");
+    }
+    check(
+        &server.get("/?q=hostile"),
+        &["&lt;script&gt;", "<i>U+202E</i>"],
+    );
+    let echo = server
+        .get("/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
+        .body;
+    assert!(!echo.contains("<script>alert"), "{echo}");
+}
+
+#[test]
+fn a_crawl_is_drawn_while_it_grows() {
+    let server = start(&pages(), None);
+    assert_eq!(server.get("/crawl").status, 404);
+    let line = |i: u64| {
+        json!({ "seconds": i, "pages": 100 * i, "queue": 50, "hosts": i,
+        "exact_duplicates": i, "near_duplicates": i, "bytes": 1000 * i,
+        "statuses": { "200": 90 * i, "404": i }, "slowest": [["<slow>.example", 2500.0]] })
+    };
+    let mut text: String = (0..10).map(|i| format!("{}\n", line(i))).collect();
+    let file = server.out.join("statistics.jsonl");
+    fs::write(&file, &text).unwrap();
+    check(
+        &server.get("/crawl"),
+        &[
+            "running for 9.0 s",
+            "Pages a second",
+            "data-live",
+            "&lt;slow&gt;.example",
+        ],
+    );
+    let mut last = line(10);
+    last["is_done"] = json!(true);
+    text.push_str(&format!("{last}\n"));
+    fs::write(&file, text).unwrap();
+    let done = server.get("/crawl");
+    check(&done, &["A crawl of 10 s", "1,000"]);
+    assert!(!done.body.contains("data-live"));
+    assert_eq!(
+        server.json("/api/crawl")["samples"]
+            .as_array()
+            .unwrap()
+            .len(),
+        11
+    );
+}
+
+fn large(seed: usize) -> String {
+    let word = |i: usize| match i % 50 {
+        0 => format!("changed{seed} "),
+        _ => format!("w{} ", i * 31 % 9973),
+    };
+    (0..8000).map(word).collect()
+}
+
+/// Two long documents with many differences, and a line of five million letters without a blank.
+#[test]
+fn large_documents() {
+    let lines = [
+        json!({ "url": "https://x.org/1", "text": large(1) }),
+        json!({ "url": "https://x.org/2", "text": large(2) }),
+        json!({ "url": "https://x.org/3", "text": "x".repeat(5_000_000) }),
+    ];
+    let server: Server = start(&lines, None);
+    check(
+        &server.get("/pair?a=0&b=1"),
+        &["Resemblance", "<mark>changed1</mark>"],
+    );
+    check(
+        &server.get("/pair?a=1&b=2"),
+        &["the rest of 5.0 MB is not shown"],
+    );
+}

@@ -1,0 +1,116 @@
+//! Rating by hand: what is said is kept, and comes back in tables.
+
+use std::fs;
+
+use crate::server::{Answer, Server, pages, serve_folder, start};
+
+/// The value of a hidden field.
+fn field<'a>(page: &'a Answer, name: &str) -> &'a str {
+    let mark = format!("name=\"{name}\" value=\"");
+    page.body
+        .split_once(&mark)
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap()
+}
+
+fn rate(server: &Server, rater: &str, verdict: &str) {
+    let page = server.get(&format!("/rate?rater={rater}"));
+    assert_eq!(page.status, 200);
+    let (a, b) = (field(&page, "a"), field(&page, "b"));
+    let form = format!("rater={rater}&by=b&a={a}&b={b}&verdict={verdict}");
+    let answer = server.post("/rate", &form);
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    assert!(
+        answer.head.contains(&format!("/rate?rater={rater}&by=b")),
+        "{}",
+        answer.head
+    );
+}
+
+#[test]
+fn ratings_are_kept_and_counted() {
+    let server = start(&pages(), None);
+    let welcome = server.get("/rate").body;
+    assert!(welcome.contains("Your name") && welcome.contains("scores are not shown"));
+    for verdict in ["correct", "correct", "incorrect", "undecided"] {
+        rate(&server, "anna", verdict);
+    }
+    rate(&server, "bob", "correct");
+    let tables = server.json("/api/ratings");
+    assert_eq!(tables["all"]["pairs"], 4);
+    assert_eq!(tables["all"]["correct"]["pairs"], 2);
+    assert_eq!(tables["agreement"][0]["agreed"], 1);
+    let page = server.get("/ratings").body;
+    assert!(
+        page.contains("4 pairs rated") && page.contains("Agreement"),
+        "{page}"
+    );
+    // The page of rating tells no score.
+    let next = server.get("/rate?rater=anna").body;
+    assert!(next.contains("4 of "), "{next}");
+    assert!(!next.contains("B-sim") && !next.contains("Resemblance"));
+    // Another server over the same folder finds them again.
+    let again = Server {
+        address: serve_folder(&server.out, None),
+        out: server.out.clone(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    assert_eq!(again.json("/api/ratings"), tables);
+}
+
+#[test]
+fn the_last_rating_can_be_taken_back() {
+    let server = start(&pages(), None);
+    rate(&server, "anna", "correct");
+    rate(&server, "anna", "incorrect");
+    let answer = server.post("/rate/undo", "rater=anna&by=b");
+    assert_eq!(answer.status, 303);
+    assert_eq!(server.json("/api/ratings")["all"]["pairs"], 1);
+    let lines = fs::read_to_string(server.out.join("ratings.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3, "nothing is ever removed: {lines}");
+    server.post("/rate/undo", "rater=anna&by=b");
+    let last = server.post("/rate/undo", "rater=anna&by=b");
+    assert_eq!(last.status, 303);
+    assert_eq!(server.json("/api/ratings")["all"]["pairs"], 0);
+}
+
+#[test]
+fn only_what_was_drawn_is_rated() {
+    let server = start(&pages(), None);
+    for form in [
+        "rater=x&by=b&a=0&b=15&verdict=correct",
+        "rater=+&by=b&a=0&b=1&verdict=correct",
+    ] {
+        assert_eq!(server.post("/rate", form).status, 400, "{form}");
+    }
+    assert!(!server.out.join("ratings.jsonl").exists());
+}
+
+#[test]
+fn all_pairs_come_to_an_end() {
+    let server = start(&pages(), None);
+    let page = server.get("/rate?rater=x&by=c");
+    let total: usize = page
+        .body
+        .split_once("max=\"")
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    for _ in 0..total {
+        let page = server.get("/rate?rater=x&by=c");
+        let form = format!(
+            "rater=x&by=c&a={}&b={}&verdict=correct",
+            field(&page, "a"),
+            field(&page, "b")
+        );
+        assert_eq!(server.post("/rate", &form).status, 303);
+    }
+    assert!(server.get("/rate?rater=x&by=c").body.contains("Thank you"));
+}

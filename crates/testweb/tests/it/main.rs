@@ -1,0 +1,10 @@
+//! The web as a client sees it: over the wire.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod client;
+mod command;
+mod crawl;
+mod faults;
+mod names;
+mod wire;
