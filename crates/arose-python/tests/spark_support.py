@@ -2,29 +2,15 @@
 
 import os
 import signal
-import sys
 
+import arose.spark
 from arose.cluster import work
 
 
-def session(master="local-cluster[2,1,1024]", **settings):
+def session():
     """A session with two executors of one core and a gigabyte each, as processes of their own."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("arose-test")
-    defaults = {
-        "spark.ui.enabled": "false",
-        "spark.executor.memory": "640m",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.python.worker.faulthandler.enabled": "true",
-        "spark.log.level": "ERROR",
-    }
-    for name, value in {**defaults, **settings}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    loopback = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return arose.spark.session("local-cluster[2,1,1024]", **loopback)
 
 
 def executor_of_this_worker():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -51,7 +52,8 @@ def check(lines, out, **options):
 
 
 @pytest.mark.parametrize(
-    ("policy", "partitions", "cap"), [("jaccard", 3, 10_000), ("site", 5, 6)]
+    ("policy", "partitions", "cap"),
+    [("jaccard", 3, 10_000), ("b", 2, 10_000), ("c", 1, 10_000), ("combined", 4, 5), ("site", 5, 6)],
 )
 def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partitions, cap):
     out = os.fspath(tmp_path / "out")
@@ -61,10 +63,14 @@ def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partiti
 
 @pytest.mark.parametrize(
     "steps",
-    [["keys", "live", "verify"], ["runs", "groups", "large"], ["candidates", "fetch", "stars"]],
+    [
+        ["read", "runs", "groups", "large", "stars"],
+        ["keys", "candidates", "verify", "attach", "documents"],
+        ["live", "fetch", "small", "decide", "list"],
+    ],
 )
 def test_executors_may_die_in_any_stage(spark, lines, tmp_path, steps):
-    """Map stage, every reduce that carries much, and a round of components."""
+    """In the map stages, in every reduce, and in a round of components."""
     out = os.fspath(tmp_path / "out")
     runner = spark_support.killing(steps, os.fspath(tmp_path))
     dedup(spark, [lines], out, partitions=3, input_bytes=20_000, runner=runner)
@@ -142,14 +148,23 @@ def test_an_executor_with_another_wheel_is_refused(spark, lines, tmp_path, monke
     from arose import _arose
 
     monkeypatch.setattr(_arose, "__version__", "9.9.9")
-    with pytest.raises(Exception, match="the driver runs arose 9.9.9 and this executor"):
+    with pytest.raises(arose.AroseError, match="the driver runs arose 9.9.9 and this executor"):
         dedup(spark, [lines], os.fspath(tmp_path / "out"), partitions=2)
 
 
-def test_the_command_line(lines, tmp_path):
-    out = os.fspath(tmp_path / "out")
+def test_a_driver_that_was_killed_is_started_again(lines, tmp_path):
+    out = tmp_path / "out"
     command = [sys.executable, "-m", "arose.spark", lines, "-o", out, "--master", "local[2]"]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert "dropped_near" in run.stdout
-    check(lines, out)
+    command += ["--partitions", "2", "--policy", "combined"]
+    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for line in first.stderr:
+        if line == "arose: verify\n":
+            os.killpg(first.pid, signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    assert not (out / "summary.json").exists()
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr[-2000:]
+    stages = [line for line in again.stderr.splitlines() if line.startswith("arose: ")]
+    assert stages[0] == "arose: verify"
+    assert "dropped_near" in again.stdout
+    check(lines, os.fspath(out), policy="combined")

@@ -70,13 +70,30 @@ class Stages(Protocol):
 
 
 def work(batches: Iterator[Any], step: str, options: str, context: str, rows: bool) -> Iterator[Any]:
-    """Runs a step over batches of messages; gives batches of messages, or of rows."""
+    """Runs a step over batches of messages; gives batches of messages, or of rows.
+
+    The steps `read` and `read-bytes` take parts of the input instead, and give chunks.
+    """
+    if step.startswith("read"):
+        yield from _read(batches, options, json.loads(context))
+        return
     worker = _arose.Worker(step, options, context)
     for batch in batches:
         for table in worker.push(batch)[rows]:
             yield pa.record_batch(table)
     for table in worker.finish()[rows]:
         yield pa.record_batch(table)
+
+
+def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iterator[Any]:
+    version, numbers = context["version"], context.get("numbers")
+    for batch in batches:
+        for one, other in zip(*(column.to_pylist() for column in batch.columns)):
+            if numbers is None:
+                chunks = _arose.read_part(one, other, options, version)
+            else:
+                chunks = _arose.read_bytes(numbers[one], one, other, options, version)
+            yield from (pa.record_batch(chunk) for chunk in chunks)
 
 
 def merge_notes(notes: list[str]) -> dict[str, Any]:

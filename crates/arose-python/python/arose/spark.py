@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import posixpath
+import re
 import shutil
 import sys
 import time
@@ -43,31 +45,46 @@ ROWS = {
         "rule string, verified string"
     ),
 }
-#: Messages are large: few of them make a batch, and few rows of them a page.
+#: Messages are large and few: few of them make a batch, few rows of them a page, and compiling code
+#: for every plan would cost more than all rows together.
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "spark.sql.parquet.compression.codec": "uncompressed",
+}
+#: For JVMs on this machine. They move bytes for some minutes: time spent on optimising their code
+#: does not come back, and heap beyond this is not used.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+HERE = {
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+    "spark.executor.memory": "640m",
+    "spark.log.level": "ERROR",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 Runner = Callable[[Iterator[Any], str, str, str, bool], Iterator[Any]]
 
 
 class SparkEngine:
-    """Runs steps in `mapInArrow` and keeps tables of messages as Parquet below `folder`."""
+    """Runs steps in `mapInArrow` and keeps tables of messages as Parquet, a folder for each kind."""
 
     def __init__(
         self,
         spark: SparkSession,
-        folder: str,
-        output: str,
+        files: LocalFiles | SparkFiles,
         options: dict[str, Any],
         n_partitions: int,
         runner: Runner = work,
     ) -> None:
         self.spark = spark
-        self.folder = folder
-        self.output = output
+        self.files = files
         self.options = json.dumps(options)
         self.n_partitions = n_partitions
         self.runner = runner
@@ -76,36 +93,18 @@ class SparkEngine:
 
     def read(self, parts: list[str]) -> None:
         """Reads parts of the input that executors can see."""
-        options, version = self.options, _arose.__version__
-
-        def read_parts(batches: Iterator[Any]) -> Iterator[Any]:
-            import pyarrow
-
-            for batch in batches:
-                for row in batch.to_pylist():
-                    chunks = _arose.read_part(row["number"], row["part"], options, version)
-                    yield from (pyarrow.record_batch(chunk) for chunk in chunks)
-
         rows = self.spark.createDataFrame(list(enumerate(parts)), "number long, part string")
         rows = rows.repartition(max(1, min(len(parts), 4 * self.n_partitions)), "number")
-        self._write(rows.mapInArrow(read_parts, CHUNKS), "read")
+        context = json.dumps({"version": _arose.__version__})
+        self._write(self._run(rows, "read", context, CHUNKS, False), "read", [])
 
     def read_remote(self, addresses: list[str]) -> None:
-        """Reads files that Spark brings."""
-        options, version = self.options, _arose.__version__
-        files = self.spark.read.format("binaryFile").load(addresses)
+        """Reads files that Spark brings, in the order of their addresses."""
+        files = self.spark.read.format("binaryFile").load(addresses).select("path", "content")
         paths = sorted(row.path for row in files.select("path").collect())
         numbers = {path: number for number, path in enumerate(paths)}
-
-        def read_files(batches: Iterator[Any]) -> Iterator[Any]:
-            import pyarrow
-
-            for batch in batches:
-                for path, content in zip(*(column.to_pylist() for column in batch.columns)):
-                    chunks = _arose.read_bytes(numbers[path], path, content, options, version)
-                    yield from (pyarrow.record_batch(chunk) for chunk in chunks)
-
-        self._write(files.select("path", "content").mapInArrow(read_files, CHUNKS), "read")
+        context = json.dumps({"version": _arose.__version__, "numbers": numbers})
+        self._write(self._run(files, "read-bytes", context, CHUNKS, False), "read", [])
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> DataFrame:
         from pyspark.sql import functions as f
@@ -121,7 +120,8 @@ class SparkEngine:
 
     def stored(self, name: str, *kinds: int) -> DataFrame:
         table = self._load(name)
-        return table.where(table.kind.isin(*kinds))
+        table = table.where(table.kind.isin(*kinds))
+        return table.select("part", "kind", "seq", "bytes", "more")
 
     def map(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
         return self._run(_union(tables), step, context, MESSAGES, False)
@@ -130,25 +130,28 @@ class SparkEngine:
         return self._run(self._shuffled(tables), step, context, MESSAGES, False)
 
     def store(self, name: str, table: DataFrame) -> None:
-        self._write(table, name)
+        self._write(table, name, ["kind"])
 
     def store_rows(self, name: str, steps: list[tuple[str, list[DataFrame], str, str]]) -> None:
         rows = []
         for how, tables, step, context in steps:
             table = _union(tables) if how == "map" else self._shuffled(tables)
             rows.append(self._run(table, step, context, ROWS[name], True))
-        path = f"{self.output}/{name}.parquet"
+        path = self.files.path(f"../{name}.parquet")
         _union(rows).write.mode("overwrite").option("compression", "zstd").parquet(path)
 
     def notes(self, name: str) -> list[str]:
-        table = self._load(name)
-        column = table.note if name == "read" else table.bytes.cast("string")
-        is_note = table.note.isNotNull() if name == "read" else table.kind == NOTE
-        return [row[0] for row in table.where(is_note).select(column).collect()]
+        if name == "read":
+            return [note for (note,) in self.files.rows(name, ["note"], CHUNKS) if note]
+        notes = self.files.rows(f"{name}/kind={NOTE}", ["bytes"], "bytes binary")
+        return [bytes(note).decode() for (note,) in notes]
 
     def shards(self) -> list[tuple[int, int, int]]:
-        table = self._load("read").groupBy("part").sum("n_docs", "n_tokens")
-        return [tuple(row) for row in table.collect()]
+        shards: dict[int, tuple[int, int]] = {}
+        for part, n_docs, n_tokens in self.files.rows("read", ["part", "n_docs", "n_tokens"], CHUNKS):
+            docs_before, tokens_before = shards.get(part, (0, 0))
+            shards[part] = docs_before + n_docs, tokens_before + n_tokens
+        return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
 
     def _run(
         self, table: DataFrame, step: str, context: str, schema: str, rows: bool
@@ -166,9 +169,9 @@ class SparkEngine:
 
     def _load(self, name: str) -> DataFrame:
         schema = CHUNKS if name == "read" else MESSAGES
-        return self.spark.read.schema(schema).parquet(f"{self.folder}/{name}")
+        return self.spark.read.schema(schema).parquet(self.files.path(name))
 
-    def _write(self, table: DataFrame, name: str) -> None:
+    def _write(self, table: DataFrame, name: str, split_by: list[str]) -> None:
         # Bytes have no order worth keeping and no value twice.
         options = {
             "parquet.enable.dictionary": "false",
@@ -176,7 +179,8 @@ class SparkEngine:
             "parquet.page.size.row.check.min": "1",
             "parquet.page.size.row.check.max": "16",
         }
-        table.write.mode("overwrite").options(**options).parquet(f"{self.folder}/{name}")
+        writer = table.write.mode("overwrite").options(**options).partitionBy(*split_by)
+        writer.parquet(self.files.path(name))
 
 
 def _union(tables: list[DataFrame]) -> DataFrame:
@@ -187,10 +191,32 @@ def _union(tables: list[DataFrame]) -> DataFrame:
 
 
 class LocalFiles:
-    """Small files in a folder of this machine."""
+    """A folder that this machine sees: what is small is read without Spark."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
+
+    def path(self, name: str) -> str:
+        return os.path.normpath(self.folder / name)
+
+    def rows(self, name: str, columns: list[str], schema: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of these columns in a stored table; none if there is no such table."""
+        for table in self._tables(name, columns):
+            yield from zip(*(column.to_pylist() for column in table.columns))
+
+    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
+        """How often each value of a column occurs."""
+        counts: dict[Any, int] = {}
+        for table in self._tables(name, [column]):
+            for found in table[column].value_counts().to_pylist():
+                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+        return counts
+
+    def _tables(self, name: str, columns: list[str]) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        for file in sorted(Path(self.path(name)).glob("*.parquet")):
+            yield pq.ParquetFile(file).read(columns)
 
     def read(self, name: str) -> str | None:
         try:
@@ -209,11 +235,28 @@ class LocalFiles:
 
 
 class SparkFiles:
-    """Small files wherever Spark writes."""
+    """A folder wherever Spark writes."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self.spark = spark
         self.folder = folder
+
+    def path(self, name: str) -> str:
+        scheme, rest = self.folder.split("://", 1)
+        return f"{scheme}://{posixpath.normpath(posixpath.join(rest, name))}"
+
+    def rows(self, name: str, columns: list[str], schema: str) -> Iterator[tuple[Any, ...]]:
+        from pyspark.errors import AnalysisException
+
+        try:
+            table = self.spark.read.schema(schema).parquet(self.path(name))
+            yield from (tuple(row) for row in table.select(*columns).collect())
+        except AnalysisException:
+            return
+
+    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
+        table = self.spark.read.schema(schema).parquet(self.path(name))
+        return {row[0]: row[1] for row in table.groupBy(column).count().collect()}
 
     def read(self, name: str) -> str | None:
         from pyspark.errors import AnalysisException
@@ -269,12 +312,10 @@ class Stages:
 
     def done(self, name: str) -> dict[str, Any] | None:
         text = self.files.read(f"{name}.json")
-        if text is None:
+        stage = json.loads(text) if text is not None else None
+        if stage is None or stage["run"] != self.run:
             self._begin = time.monotonic()
             print(f"arose: {name}", file=sys.stderr, flush=True)
-            return None
-        stage = json.loads(text)
-        if stage["run"] != self.run:
             return None
         self.seconds[name] = stage["seconds"]
         return stage["note"]
@@ -304,7 +345,31 @@ def dedup(
     twice the cores that Spark speaks of); the rows do not depend on it. `damaged` says whether
     damaged input is skipped, counted and told, or refused.
     """
-    settings = _options(options)
+    from pyspark.errors import PySparkException
+
+    try:
+        return _dedup(
+            spark, inputs, output, partitions, damaged, force, input_bytes, runner, _options(options)
+        )
+    except PySparkException as error:
+        # What a step says is what there is to know; Spark says much more.
+        said = re.search(r"^arose\.\w+Error: (.*)$", str(error), re.MULTILINE)
+        if said is None:
+            raise
+        raise _arose.AroseError(said[1]) from error
+
+
+def _dedup(
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    partitions: int | None,
+    damaged: str,
+    force: bool,
+    input_bytes: int,
+    runner: Runner,
+    settings: dict[str, Any],
+) -> dict[str, Any]:
     is_remote = any("://" in path for path in inputs)
     if is_remote and not all("://" in path for path in inputs):
         raise _arose.SettingError("give either addresses or paths, not both")
@@ -322,7 +387,7 @@ def dedup(
     files = SparkFiles(spark, folder) if "://" in output else LocalFiles(folder)
     stages = Stages(files, run_settings, force)
     n_partitions = partitions or 2 * _cores(spark)
-    engine = SparkEngine(spark, folder, output, settings, n_partitions, runner)
+    engine = SparkEngine(spark, files, settings, n_partitions, runner)
     read = stages.done("read")
     if read is None:
         engine.read_remote(inputs) if is_remote else engine.read(parts)
@@ -337,9 +402,8 @@ def dedup(
         raise _arose.InputError(f"{read['damaged']} damaged records in the input: {first}")
     plan = Plan(engine, stages, settings)
     found = plan.run()
-    summary = _summary(run_settings, read, found, plan, stages, _counts(engine))
-    out_files = SparkFiles(spark, output) if "://" in output else LocalFiles(output)
-    out_files.write("summary.json", json.dumps(summary, indent=2))
+    summary = _summary(run_settings, read, found, plan, stages, _counts(files))
+    files.write("../summary.json", json.dumps(summary, indent=2))
     return summary
 
 
@@ -363,19 +427,16 @@ def _sources(parts: list[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _counts(engine: SparkEngine) -> dict[str, int]:
-    """What became of the documents, from the table itself."""
-    read = engine.spark.read
-    documents = read.schema(ROWS["documents"]).parquet(f"{engine.output}/documents.parquet")
-    by_rule = {row[0]: row[1] for row in documents.groupBy("rule").count().collect()}
-    pairs = read.schema(ROWS["pairs"]).parquet(f"{engine.output}/pairs.parquet")
+def _counts(files: LocalFiles | SparkFiles) -> dict[str, int]:
+    """What became of the documents, from the tables themselves."""
+    by_rule = files.count("../documents.parquet", "rule", ROWS["documents"])
     kept, exact = by_rule.pop(None, 0), by_rule.pop("exact", 0)
     return {
         "kept": kept,
         "dropped_exact": exact,
         "dropped_near": sum(by_rule.values()),
         "dropped_known": 0,
-        "pairs": pairs.count(),
+        "pairs": sum(files.count("../pairs.parquet", "rule", ROWS["pairs"]).values()),
     }
 
 
@@ -463,23 +524,40 @@ def arguments() -> argparse.ArgumentParser:
     add("--damaged", default="skip", choices=["skip", "refuse"], help="what to do about damage")
     add("--force", action="store_true", help="begins anew")
     add("--master", metavar="URL", help="where Spark runs, if spark-submit does not say")
+    add("--conf", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="of Spark")
     add("--remote", metavar="URL", help="a Spark Connect server, such as Sail (experimental)")
     return parser
 
 
-def main(argv: list[str] | None = None) -> int:
-    given = vars(arguments().parse_args(argv))
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got `{text}`")
+    return name, value
+
+
+def session(master: str | None = None, **settings: str) -> SparkSession:
+    """A Spark session; on this machine (`local...`) one whose processes are small."""
     from pyspark.sql import SparkSession
 
     # Workers on this machine run this interpreter, unless Spark was told of another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("arose")
-    master, remote = given.pop("master"), given.pop("remote")
-    if remote:
-        builder = builder.remote(remote)
-    elif master:
+    if master is not None:
         builder = builder.master(master)
-    spark = builder.getOrCreate()
+        if master.startswith("local"):
+            settings = {**HERE, **settings}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def main(argv: list[str] | None = None) -> int:
+    given = vars(arguments().parse_args(argv))
+    settings = dict(given.pop("conf"))
+    if remote := given.pop("remote"):
+        settings["spark.remote"] = remote
+    spark = session(given.pop("master"), **settings)
     try:
         summary = dedup(spark, given.pop("inputs"), given.pop("output"), **given)
     except _arose.AroseError as error:
