@@ -3,13 +3,14 @@
 import json
 import os
 
+import pyarrow as pa
 import pytest
 
 import arose
 from arose import _arose
-from arose.cluster import Plan, merge_notes
+from arose.cluster import ORDER, Plan, in_order, merge_notes, put_in_order
 from arose.spark import _options
-from local_engine import LocalEngine, Memory
+from local_engine import MESSAGES, LocalEngine, Memory
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -144,3 +145,20 @@ def test_torn_messages_are_errors(lines):
     for step, kind in [("runs", 3), ("groups", 7), ("verify", 9), ("stars", 12), ("decide", 2)]:
         with pytest.raises(arose.AroseError, match="a record is torn"):
             engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, plan.context())
+
+
+def test_messages_out_of_order_are_refused_or_sorted():
+    messages = [(2, 1, 0), (1, 3, 5), (1, 3, 4), (-1, -1, 0), (1, 2, 9)]
+    rows = [dict(zip(ORDER, message), bytes=b"x", more=None) for message in messages]
+
+    def batches(rows):
+        return iter(pa.Table.from_pylist(rows, MESSAGES).to_batches(2))
+
+    def order(batches):
+        return [tuple(row[name] for name in ORDER) for b in batches for row in b.to_pylist()]
+
+    with pytest.raises(arose.AroseError, match="did not keep the order of a partition"):
+        list(in_order(batches(rows)))
+    assert order(put_in_order(batches(rows))) == sorted(messages)
+    assert order(in_order(put_in_order(batches(rows)))) == sorted(messages)
+    assert list(put_in_order(iter([]))) == []

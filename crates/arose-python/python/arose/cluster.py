@@ -19,6 +19,8 @@ from . import _arose
 NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT, CARD, JUDGE, EDGE = range(-1, 12)
 LINK, SINGLE, LISTED, TAKEN, LABEL, VERDICT = range(12, 18)
 
+#: What the messages of a partition are sorted by.
+ORDER = ["part", "kind", "seq"]
 #: Bytes that the messages of one part should have, about.
 PART_BYTES = 48 << 20
 #: Bytes of input in a part, about.
@@ -83,6 +85,27 @@ def work(batches: Iterator[Any], step: str, options: str, context: str, rows: bo
             yield pa.record_batch(table)
     for table in worker.finish()[rows]:
         yield pa.record_batch(table)
+
+
+def in_order(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches as they come; if messages are out of order, an error."""
+    last = (-1 << 63, 0, 0)
+    for batch in batches:
+        for message in zip(*(batch.column(name).to_pylist() for name in ORDER)):
+            if message < last:
+                raise _arose.AroseError(
+                    "the engine did not keep the order of a partition; with --gather workers sort"
+                )
+            last = message
+        yield batch
+
+
+def put_in_order(batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches sorted, which takes as much memory as they do."""
+    batches = list(batches)
+    if batches:
+        table = pa.Table.from_batches(batches)
+        yield from table.sort_by([(name, "ascending") for name in ORDER]).to_batches(8)
 
 
 def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iterator[Any]:

@@ -12,6 +12,7 @@ docs/cluster.md says more.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import posixpath
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _arose, _reading
-from .cluster import INPUT_BYTES, NOTE, Plan, merge_notes, work
+from .cluster import INPUT_BYTES, NOTE, ORDER, Plan, in_order, merge_notes, put_in_order, work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +71,7 @@ HERE = {
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 Runner = Callable[[Iterator[Any], str, str, str, bool], Iterator[Any]]
+Order = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 class SparkEngine:
@@ -82,12 +84,14 @@ class SparkEngine:
         options: dict[str, Any],
         n_partitions: int,
         runner: Runner = work,
+        order: Order = in_order,
     ) -> None:
         self.spark = spark
         self.files = files
         self.options = json.dumps(options)
         self.n_partitions = n_partitions
         self.runner = runner
+        self.order = order
         for name, value in SETTINGS.items():
             spark.conf.set(name, value)
 
@@ -96,7 +100,7 @@ class SparkEngine:
         rows = self.spark.createDataFrame(list(enumerate(parts)), "number long, part string")
         rows = rows.repartition(max(1, min(len(parts), 4 * self.n_partitions)), "number")
         context = json.dumps({"version": _arose.__version__})
-        self._write(self._run(rows, "read", context, CHUNKS, False), "read", [])
+        self._write(self._run(rows, "read", context, CHUNKS), "read", [])
 
     def read_remote(self, addresses: list[str]) -> None:
         """Reads files that Spark brings, in the order of their addresses."""
@@ -104,7 +108,7 @@ class SparkEngine:
         paths = sorted(row.path for row in files.select("path").collect())
         numbers = {path: number for number, path in enumerate(paths)}
         context = json.dumps({"version": _arose.__version__, "numbers": numbers})
-        self._write(self._run(files, "read-bytes", context, CHUNKS, False), "read", [])
+        self._write(self._run(files, "read-bytes", context, CHUNKS), "read", [])
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> DataFrame:
         from pyspark.sql import functions as f
@@ -124,10 +128,10 @@ class SparkEngine:
         return table.select("part", "kind", "seq", "bytes", "more")
 
     def map(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
-        return self._run(_union(tables), step, context, MESSAGES, False)
+        return self._run(_union(tables), step, context, MESSAGES)
 
     def reduce(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
-        return self._run(self._shuffled(tables), step, context, MESSAGES, False)
+        return self._run_shuffled(tables, step, context, MESSAGES)
 
     def store(self, name: str, table: DataFrame) -> None:
         self._write(table, name, ["kind"])
@@ -135,8 +139,10 @@ class SparkEngine:
     def store_rows(self, name: str, steps: list[tuple[str, list[DataFrame], str, str]]) -> None:
         rows = []
         for how, tables, step, context in steps:
-            table = _union(tables) if how == "map" else self._shuffled(tables)
-            rows.append(self._run(table, step, context, ROWS[name], True))
+            if how == "map":
+                rows.append(self._run(_union(tables), step, context, ROWS[name]))
+            else:
+                rows.append(self._run_shuffled(tables, step, context, ROWS[name]))
         path = self.files.path(f"../{name}.parquet")
         _union(rows).write.mode("overwrite").option("compression", "zstd").parquet(path)
 
@@ -153,19 +159,26 @@ class SparkEngine:
             shards[part] = docs_before + n_docs, tokens_before + n_tokens
         return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
 
-    def _run(
-        self, table: DataFrame, step: str, context: str, schema: str, rows: bool
-    ) -> DataFrame:
-        runner, options = self.runner, self.options
+    def _run(self, table: DataFrame, step: str, context: str, schema: str) -> DataFrame:
+        runner, options, has_rows = self.runner, self.options, schema in ROWS.values()
 
         def run_step(batches: Iterator[Any]) -> Iterator[Any]:
-            return runner(batches, step, options, context, rows)
+            return runner(batches, step, options, context, has_rows)
 
         return table.mapInArrow(run_step, schema)
 
-    def _shuffled(self, tables: list[DataFrame]) -> DataFrame:
+    def _run_shuffled(
+        self, tables: list[DataFrame], step: str, context: str, schema: str
+    ) -> DataFrame:
+        runner, options, order = self.runner, self.options, self.order
+        has_rows = schema in ROWS.values()
         table = _union(tables).repartition(self.n_partitions, "part")
-        return table.sortWithinPartitions("part", "kind", "seq")
+        table = table.sortWithinPartitions(*ORDER)
+
+        def run_step(batches: Iterator[Any]) -> Iterator[Any]:
+            return runner(order(batches), step, options, context, has_rows)
+
+        return table.mapInArrow(run_step, schema)
 
     def _load(self, name: str) -> DataFrame:
         schema = CHUNKS if name == "read" else MESSAGES
@@ -335,6 +348,7 @@ def dedup(
     partitions: int | None = None,
     damaged: str = "skip",
     force: bool = False,
+    gather: bool = False,
     input_bytes: int = INPUT_BYTES,
     runner: Runner = work,
     **options: Any,
@@ -343,13 +357,16 @@ def dedup(
 
     Options are those of `arose.dedup`. `partitions` is the number of shuffle partitions (default:
     twice the cores that Spark speaks of); the rows do not depend on it. `damaged` says whether
-    damaged input is skipped, counted and told, or refused.
+    damaged input is skipped, counted and told, or refused. With `gather` the messages of a partition
+    are sorted by the worker, for engines that do not keep an order they were asked for; Spark does.
     """
     from pyspark.errors import PySparkException
 
     try:
+        order = put_in_order if gather else in_order
+        engine_of = functools.partial(SparkEngine, spark, runner=runner, order=order)
         return _dedup(
-            spark, inputs, output, partitions, damaged, force, input_bytes, runner, _options(options)
+            spark, inputs, output, partitions, damaged, force, input_bytes, engine_of, _options(options)
         )
     except PySparkException as error:
         # What a step says is what there is to know; Spark says much more.
@@ -367,7 +384,7 @@ def _dedup(
     damaged: str,
     force: bool,
     input_bytes: int,
-    runner: Runner,
+    engine_of: Callable[..., SparkEngine],
     settings: dict[str, Any],
 ) -> dict[str, Any]:
     is_remote = any("://" in path for path in inputs)
@@ -387,7 +404,7 @@ def _dedup(
     files = SparkFiles(spark, folder) if "://" in output else LocalFiles(folder)
     stages = Stages(files, run_settings, force)
     n_partitions = partitions or 2 * _cores(spark)
-    engine = SparkEngine(spark, files, settings, n_partitions, runner)
+    engine = engine_of(files, settings, n_partitions)
     read = stages.done("read")
     if read is None:
         engine.read_remote(inputs) if is_remote else engine.read(parts)
@@ -523,6 +540,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--partitions", type=int, metavar="N", help="shuffle partitions; rows do not depend on it")
     add("--damaged", default="skip", choices=["skip", "refuse"], help="what to do about damage")
     add("--force", action="store_true", help="begins anew")
+    add("--gather", action="store_true", help="sort in the workers, for engines that do not (Sail)")
     add("--master", metavar="URL", help="where Spark runs, if spark-submit does not say")
     add("--conf", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="of Spark")
     add("--remote", metavar="URL", help="a Spark Connect server, such as Sail (experimental)")
