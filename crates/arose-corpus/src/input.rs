@@ -40,6 +40,7 @@ pub(crate) struct Inputs {
 
 enum Pending {
     Path(PathBuf),
+    File(PathBuf, Origin),
     Pipe(Arc<Path>, Box<dyn Read + Send>),
     Skipped(Item),
 }
@@ -64,6 +65,15 @@ impl Inputs {
             pending,
             walk: None,
         })
+    }
+
+    /// Files that are known to be there.
+    pub(crate) fn of_files(files: impl Iterator<Item = (PathBuf, Origin)>) -> Self {
+        let files = files.map(|(path, origin)| Pending::File(path, origin));
+        Self {
+            pending: files.collect(),
+            walk: None,
+        }
     }
 
     /// A single input from anywhere.
@@ -118,6 +128,7 @@ impl Iterator for Inputs {
             match self.pending.pop_front()? {
                 Pending::Skipped(item) => return Some(Input::Skipped(item)),
                 Pending::Pipe(name, reader) => return Some(Input::Pipe(name, reader)),
+                Pending::File(path, origin) => return Some(Input::File(path.into(), origin)),
                 Pending::Path(path) if path.is_dir() => {
                     let walk = WalkDir::new(path).follow_links(true).sort_by_file_name();
                     self.walk = Some(walk.into_iter());

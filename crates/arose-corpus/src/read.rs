@@ -84,7 +84,7 @@ enum Message<T> {
 }
 
 impl<T: Send + 'static> Documents<T> {
-    fn start(
+    pub(crate) fn start(
         inputs: Inputs,
         config: Config,
         work: impl Fn(Item) -> T + Send + Sync + 'static,

@@ -93,6 +93,22 @@ pub enum Error {
     /// The report could not be made.
     #[error("cannot make the report")]
     Report(#[from] crate::report::Error),
+    /// A message between steps is not what a step has written.
+    #[error("cannot take a message: {detail}")]
+    Message {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Driver and executor do not run the same program.
+    #[error(
+        "the driver runs arose {driver} and this executor {here}; install the same wheel on all"
+    )]
+    OtherVersion {
+        /// Of the driver.
+        driver: String,
+        /// Of this library.
+        here: String,
+    },
     /// The caller asked to stop.
     #[error("stopped; the same command goes on from here")]
     Stopped,

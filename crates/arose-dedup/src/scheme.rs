@@ -42,6 +42,11 @@ pub(crate) trait Tables: Sync {
     /// How close two sketches are; more is closer.
     fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
 
+    /// The site of a document, where the policy looks at it; zero if not known.
+    fn site(&self, _: &Self::Sketch) -> u64 {
+        0
+    }
+
     /// Whether two documents have the same key in a table.
     fn meet_in(&self, table: u32, a: &Self::Sketch, b: &Self::Sketch) -> bool {
         self.key(table, a) == self.key(table, b)
@@ -194,7 +199,7 @@ impl Rules {
     /// What the sketches say of two documents.
     pub(crate) fn evidence(&self, a: &Vectors, b: &Vectors) -> Evidence {
         Evidence {
-            site: site_relation(a, b),
+            site: site_relation([a.site, b.site]),
             b_sim: b_sim(&a.features, &b.features) as u32,
             c_sim: Fingerprint(a.simhash).c_sim(&Fingerprint(b.simhash)),
             jaccard: None,
@@ -220,11 +225,11 @@ impl Rules {
     }
 }
 
-/// How the sites of two documents relate.
-pub(crate) fn site_relation(a: &Vectors, b: &Vectors) -> SiteRelation {
-    match (a.site, b.site) {
-        (0, _) | (_, 0) => SiteRelation::Unknown,
-        (a, b) if a == b => SiteRelation::Same,
+/// How the sites of two documents, zero if unknown, relate.
+pub(crate) fn site_relation(sites: [u64; 2]) -> SiteRelation {
+    match sites {
+        [0, _] | [_, 0] => SiteRelation::Unknown,
+        [a, b] if a == b => SiteRelation::Same,
         _ => SiteRelation::Different,
     }
 }
@@ -269,6 +274,10 @@ impl Tables for Rules {
             .iter()
             .flat_map(|pieces| pieces.keys(&fingerprint));
         mix(keys.nth(table - self.subsets.len()).unwrap_or(0))
+    }
+
+    fn site(&self, sketch: &Vectors) -> u64 {
+        sketch.site
     }
 
     fn accepts(&self, a: &Vectors, b: &Vectors) -> bool {

@@ -16,7 +16,7 @@
 //! file if they do not fit.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -373,50 +373,112 @@ impl<T: Tables> Search<'_, T> {
     }
 
     fn expand_run(&self, table: u32, run: &Run<T::Sketch>, result: &mut RunPairs) {
-        for (j, b) in run.sketches.iter().enumerate() {
-            for (i, a) in run.sketches[..j].iter().enumerate() {
-                if self.tables.accepts(a, b) && self.meets_first_in(table, a, b) {
-                    result.pairs.push(pair(run, i, j));
-                }
-            }
-        }
+        let is_new = |a: &T::Sketch, b: &T::Sketch| self.meets_first_in(table, a, b);
+        let pairs = alike(self.tables, &run.sketches, is_new);
+        let pairs = pairs.into_iter().map(|(i, j)| pair(run, i, j));
+        result.pairs.extend(pairs);
         let n = run.docs.len() as u64;
         result.n_tested += n * (n - 1) / 2;
     }
 
     /// Compares each member with leaders and neighbours.
     fn expand_long(&self, table: u32, run: &Run<T::Sketch>, result: &mut RunPairs) {
-        let sketches = &run.sketches;
-        let mut leaders: Vec<usize> = Vec::new();
-        for (j, b) in sketches.iter().enumerate() {
-            let accepted = |i: &usize| self.tables.accepts(&sketches[*i], b);
-            let followed: Vec<usize> = leaders.iter().copied().filter(accepted).collect();
-            let neighbours = j.saturating_sub(N_NEIGHBOURS)..j;
-            let strangers = neighbours.filter(|i| !leaders.contains(i));
-            let mut others: Vec<usize> = strangers.filter(accepted).collect();
-            others.sort_by_key(|&i| Reverse(self.tables.closeness(&sketches[i], b)));
-            others.truncate(N_TIES);
-            result.n_tested += (leaders.len() + N_NEIGHBOURS) as u64;
-            let ties = followed.iter().take(N_TIES).chain(&others);
-            let new = ties.filter(|i| self.meets_first_in(table, &sketches[**i], b));
-            result.pairs.extend(new.map(|&i| pair(run, i, j)));
-            if followed.is_empty() && leaders.len() < N_LEADERS {
-                leaders.push(j);
-            }
+        let is_new = |a: &T::Sketch, b: &T::Sketch| self.meets_first_in(table, a, b);
+        let mut members = LongRun::default();
+        for (&b, &sketch) in run.docs.iter().zip(&run.sketches) {
+            let ties = members.push(self.tables, b, sketch, is_new);
+            let ties = ties.into_iter().map(|a| PairKey { a, b });
+            result.pairs.extend(ties);
         }
+        result.n_tested += members.n_tested;
     }
 
     /// Whether no earlier table has tested this pair in a run that was expanded.
     fn meets_first_in(&self, table: u32, a: &T::Sketch, b: &T::Sketch) -> bool {
-        let mut earlier = (0..table).filter(|&table| self.tables.meet_in(table, a, b));
-        earlier.all(|table| {
-            !self.long.is_empty() && self.long.contains(&(table, self.tables.key(table, a)))
-        })
+        meets_first_in(self.tables, &self.long, table, a, b)
     }
 }
 
+/// The places of the members of a run that are candidates of each other, the earlier one first.
+pub(crate) fn alike<T: Tables>(
+    tables: &T,
+    sketches: &[T::Sketch],
+    is_new: impl Fn(&T::Sketch, &T::Sketch) -> bool,
+) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    for (j, b) in sketches.iter().enumerate() {
+        for (i, a) in sketches[..j].iter().enumerate() {
+            if tables.accepts(a, b) && is_new(a, b) {
+                pairs.push((i, j));
+            }
+        }
+    }
+    pairs
+}
+
+/// What the members of a long run are compared with: enough to take them one by one.
+pub(crate) struct LongRun<S> {
+    leaders: Vec<(Ordinal, S)>,
+    /// The last members, oldest first.
+    neighbours: VecDeque<(Ordinal, S)>,
+    pub(crate) n_tested: u64,
+}
+
+impl<S> Default for LongRun<S> {
+    fn default() -> Self {
+        Self {
+            leaders: Vec::new(),
+            neighbours: VecDeque::new(),
+            n_tested: 0,
+        }
+    }
+}
+
+impl<S: Copy> LongRun<S> {
+    /// Takes the next member, by ordinal, and gives the earlier ones that it is a candidate of.
+    pub(crate) fn push<T: Tables<Sketch = S>>(
+        &mut self,
+        tables: &T,
+        doc: Ordinal,
+        sketch: S,
+        is_new: impl Fn(&S, &S) -> bool,
+    ) -> Vec<Ordinal> {
+        let accepted = |(_, other): &&(Ordinal, S)| tables.accepts(other, &sketch);
+        let followed: Vec<(Ordinal, S)> = self.leaders.iter().filter(accepted).copied().collect();
+        let is_leader = |doc: Ordinal| self.leaders.iter().any(|(leader, _)| *leader == doc);
+        let strangers = self.neighbours.iter().filter(|(doc, _)| !is_leader(*doc));
+        let mut others: Vec<(Ordinal, S)> = strangers.filter(accepted).copied().collect();
+        others.sort_by_key(|(_, other)| Reverse(tables.closeness(other, &sketch)));
+        others.truncate(N_TIES);
+        self.n_tested += (self.leaders.len() + N_NEIGHBOURS) as u64;
+        let ties = followed.iter().take(N_TIES).chain(&others);
+        let new = ties.filter(|(_, other)| is_new(other, &sketch));
+        let new: Vec<Ordinal> = new.map(|(doc, _)| *doc).collect();
+        if followed.is_empty() && self.leaders.len() < N_LEADERS {
+            self.leaders.push((doc, sketch));
+        }
+        if self.neighbours.len() == N_NEIGHBOURS {
+            self.neighbours.pop_front();
+        }
+        self.neighbours.push_back((doc, sketch));
+        new
+    }
+}
+
+/// Whether two documents that meet in `table` meet in no earlier one, long runs aside.
+pub(crate) fn meets_first_in<T: Tables>(
+    tables: &T,
+    long: &BTreeSet<(u32, u64)>,
+    table: u32,
+    a: &T::Sketch,
+    b: &T::Sketch,
+) -> bool {
+    let mut earlier = (0..table).filter(|&table| tables.meet_in(table, a, b));
+    earlier.all(|table| !long.is_empty() && long.contains(&(table, tables.key(table, a))))
+}
+
 impl Candidates {
-    fn note_long_run(&mut self, n: u64) {
+    pub(crate) fn note_long_run(&mut self, n: u64) {
         let compared = (N_LEADERS + N_NEIGHBOURS) as u64;
         self.long_runs += 1;
         self.longest_run = self.longest_run.max(n);

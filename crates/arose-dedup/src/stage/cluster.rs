@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Scan, Writer};
 use crate::config::{Config, Keep};
 use crate::record::{Accepted, Copied, DocRecord, NOT_FETCHED, Ordinal};
-use crate::sorter::Sorter;
+use crate::sorter::{Sorted, Sorter};
 use crate::stage::exact::COPIES;
 use crate::stage::known::{KNOWN, Known};
 use crate::stage::read::DOCS;
@@ -116,13 +116,13 @@ fn components(stages: &Stages<'_>, n_docs: usize, folder: &Path) -> Result<Clust
 /// A pair from its better to its lesser document, in the order in which stars are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Link {
-    rank: Rank,
-    other: Ordinal,
-    centre: Ordinal,
+pub(crate) struct Link {
+    pub(crate) rank: Rank,
+    pub(crate) other: Ordinal,
+    pub(crate) centre: Ordinal,
     /// Bits of the coefficient.
-    jaccard: u64,
-    rule: u64,
+    pub(crate) jaccard: u64,
+    pub(crate) rule: u64,
 }
 
 /// A document that was taken.
@@ -153,18 +153,15 @@ fn stars(
     let mut links = links.finish()?;
     let mut is_taken = taken_by_index(stages, n_docs)?;
     let mut taken = Sorter::new(&folder.join("taken"), config.part(8));
-    while let Some(link) = links.next()? {
-        let is_free = !is_taken[link.other as usize];
-        if is_free && !is_taken[link.centre as usize] {
-            is_taken[link.other as usize] = true;
-            taken.push(Taken {
-                doc: link.other,
-                centre: link.centre,
-                jaccard: link.jaccard,
-                rule: link.rule,
-            })?;
-        }
-    }
+    let index = |doc: Ordinal| doc as usize;
+    take_stars(&mut links, &mut is_taken, index, |link| {
+        taken.push(Taken {
+            doc: link.other,
+            centre: link.centre,
+            jaccard: link.jaccard,
+            rule: link.rule,
+        })
+    })?;
     drop(links);
     write_stars(&mut taken.finish()?, n_docs, folder)
 }
@@ -181,11 +178,26 @@ fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Vec<bool>, Error
     Ok(is_taken)
 }
 
-fn write_stars(
-    taken: &mut crate::sorter::Sorted<Taken>,
-    n_docs: usize,
-    folder: &Path,
+/// Goes through links from better to lesser documents and tells of each that is taken.
+///
+/// `index` gives each document a place of its own in `is_taken`.
+pub(crate) fn take_stars(
+    links: &mut Sorted<Link>,
+    is_taken: &mut [bool],
+    index: impl Fn(Ordinal) -> usize,
+    mut take: impl FnMut(&Link) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    while let Some(link) = links.next()? {
+        let [other, centre] = [link.other, link.centre].map(&index);
+        if !is_taken[other] && !is_taken[centre] {
+            is_taken[other] = true;
+            take(&link)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_stars(taken: &mut Sorted<Taken>, n_docs: usize, folder: &Path) -> Result<(), Error> {
     let mut out = Writer::create(&folder.join(STARS))?;
     let mut next = taken.next()?;
     for doc in 0..n_docs as Ordinal {
@@ -212,11 +224,11 @@ fn write_stars(
 /// How much a document deserves to stay; the least value does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Rank {
-    major: u64,
-    middle: u64,
-    minor: u64,
-    doc: u64,
+pub(crate) struct Rank {
+    pub(crate) major: u64,
+    pub(crate) middle: u64,
+    pub(crate) minor: u64,
+    pub(crate) doc: u64,
 }
 
 /// The ranks of all contents.
@@ -269,13 +281,19 @@ impl Ranks {
     }
 
     fn link(&self, pair: &Accepted) -> Link {
-        let (a, b) = (self.of(pair.a), self.of(pair.b));
+        Link::new(pair, [self.of(pair.a), self.of(pair.b)])
+    }
+}
+
+impl Link {
+    /// A pair whose contents have these ranks.
+    pub(crate) fn new(pair: &Accepted, [a, b]: [Rank; 2]) -> Self {
         let (rank, centre, other) = if a < b {
             (a, pair.a, pair.b)
         } else {
             (b, pair.b, pair.a)
         };
-        Link {
+        Self {
             rank,
             other,
             centre,
@@ -285,7 +303,7 @@ impl Ranks {
     }
 }
 
-fn rank(keep: Keep, doc: &DocRecord, n_copies: u64, ordinal: u64) -> Rank {
+pub(crate) fn rank(keep: Keep, doc: &DocRecord, n_copies: u64, ordinal: u64) -> Rank {
     let known = doc.fetched != NOT_FETCHED;
     let newest_first = if known {
         !ordered(doc.fetched)

@@ -6,6 +6,7 @@
 //! which costs three times the processor time of writing them, and an input that changes in the
 //! meantime cannot spoil a verdict.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -105,24 +106,34 @@ pub(crate) fn run(
 }
 
 /// A document, ready to be written.
-struct DocRow {
-    record: DocRecord,
+pub(crate) struct DocRow {
+    pub(crate) record: DocRecord,
     id: Option<String>,
-    url: Option<String>,
-    source: Arc<Path>,
+    pub(crate) url: Option<String>,
+    pub(crate) source: Arc<Path>,
     position: Position,
-    tokens: Vec<u64>,
-    samples: Samples,
-    vectors: Vectors,
+    pub(crate) tokens: Vec<u64>,
+    pub(crate) samples: Samples,
+    pub(crate) vectors: Vectors,
 }
 
-enum Row {
+impl DocRow {
+    /// The input's own name for it, else its file and position.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        match &self.id {
+            Some(id) => id.into(),
+            None => format!("{}#{}", self.source.display(), self.position).into(),
+        }
+    }
+}
+
+pub(crate) enum Row {
     Document(Box<DocRow>),
     Skipped(Warning),
 }
 
 /// Makes rows on the worker threads.
-struct Maker {
+pub(crate) struct Maker {
     config: Config,
     tokenizer: Tokenizer,
     spaced: Shingler,
@@ -145,7 +156,7 @@ thread_local! {
 const N_FEATURE_SAMPLES: usize = Features::SIX_BY_FOURTEEN.t();
 
 impl Maker {
-    fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         let n_samples = match config.policy.criterion {
             Criterion::Jaccard(_) => N_SAMPLES,
             _ => N_FEATURE_SAMPLES,
@@ -161,7 +172,7 @@ impl Maker {
         }
     }
 
-    fn row(&self, item: Item) -> Row {
+    pub(crate) fn row(&self, item: Item) -> Row {
         match item {
             Item::Document(document) => Row::Document(Box::new(self.doc_row(*document))),
             Item::Skipped(warning) => Row::Skipped(warning),
@@ -347,14 +358,7 @@ impl Columns {
     /// Two lengths, then the bytes of id and address; an address that is missing has length
     /// `u32::MAX`.
     fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
-        let place;
-        let id = match &row.id {
-            Some(id) => id,
-            None => {
-                place = format!("{}#{}", row.source.display(), row.position);
-                &place
-            }
-        };
+        let id = row.name();
         let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
         self.names.extend(&(id.len() as u32).to_le_bytes())?;
         self.names.extend(&n_url.to_le_bytes())?;

@@ -5,7 +5,7 @@
 //! pairs. That may be far more than anyone wants (a million copies of one page are half a trillion
 //! pairs), so products above a limit are listed from first to first only, and copies beyond it from
 //! the first to each, which still ties all of them together. The limit is the largest power of two
-//! with which about [`PAIRS_PER_DOC`] pairs a document are listed, so it does not bind for most
+//! with which about 64 pairs a document are listed ([`Products`]), so it does not bind for most
 //! corpora.
 //!
 //! Under the site policy contents are judged by the sites of their first documents. Copies on other
@@ -35,6 +35,7 @@ use crate::column::{Column, Scan};
 use crate::config::{Config, Verify};
 use crate::lookup::Chosen;
 use crate::names::{Ids, Name, NameScan};
+use crate::products::Products;
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
@@ -42,13 +43,11 @@ use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
-use crate::stage::read::{DOCS, Read, Source, VECTORS};
+use crate::stage::read::{DOCS, Read, VECTORS};
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
 
-/// Pairs to list for each document, on average, before copies are no longer multiplied.
-pub(crate) const PAIRS_PER_DOC: u64 = 64;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// What was written.
@@ -131,7 +130,8 @@ pub(crate) fn write_documents(
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(_) => rows.dropped_near += 1,
         }
-        batch.push(doc, names.next()?, &record, &read.sources, label, &verdict);
+        let source = &read.sources[record.source as usize].path;
+        batch.push(doc, &names.next()?, &record, source, label, &verdict);
         if batch.doc_len() == BATCH_ROWS {
             table.write(batch.finish())?;
             progress.advance(BATCH_ROWS as u64)?;
@@ -142,7 +142,7 @@ pub(crate) fn write_documents(
     Ok(rows)
 }
 
-fn document_schema() -> Schema {
+pub(crate) fn document_schema() -> Schema {
     Schema::new(vec![
         Field::new("doc", DataType::UInt64, false),
         Field::new("id", DataType::Utf8, false),
@@ -161,7 +161,7 @@ fn document_schema() -> Schema {
 }
 
 #[derive(Default)]
-struct DocumentRows {
+pub(crate) struct DocumentRows {
     doc: UInt64Builder,
     id: StringBuilder,
     url: StringBuilder,
@@ -183,12 +183,12 @@ impl DocumentRows {
         self.doc.len()
     }
 
-    fn push(
+    pub(crate) fn push(
         &mut self,
         doc: Ordinal,
-        name: Name,
+        name: &Name,
         record: &DocRecord,
-        sources: &[Source],
+        source: &Path,
         label: Ordinal,
         verdict: &Verdict,
     ) {
@@ -198,9 +198,8 @@ impl DocumentRows {
             inner: record.inner,
         };
         self.doc.append_value(doc.into());
-        self.id.append_value(name.id);
-        self.url.append_option(name.url);
-        let source = &sources[record.source as usize].path;
+        self.id.append_value(&name.id);
+        self.url.append_option(name.url.as_deref());
         self.source.append_value(source.display().to_string());
         self.position.append_value(position.to_string());
         self.digest.append_value(Digest(digest).to_string());
@@ -213,7 +212,7 @@ impl DocumentRows {
         self.known_as.append_option(verdict.known_as.as_deref());
     }
 
-    fn finish(&mut self) -> Vec<ArrayRef> {
+    pub(crate) fn finish(&mut self) -> Vec<ArrayRef> {
         vec![
             Arc::new(self.doc.finish()),
             Arc::new(self.id.finish()),
@@ -235,9 +234,9 @@ impl DocumentRows {
 /// A pair to be listed, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Listed {
-    a: Ordinal,
-    b: Ordinal,
+pub(crate) struct Listed {
+    pub(crate) a: Ordinal,
+    pub(crate) b: Ordinal,
     /// Bits of the coefficient.
     jaccard: u64,
     b_sim: u16,
@@ -269,7 +268,9 @@ pub(crate) fn write_pairs(
     let mut table = Table::create(path, pair_schema())?;
     let mut batch = PairRows::default();
     while let Some(pair) = listed.next()? {
-        batch.push(&pair, &ids, config)?;
+        ids.with(pair.a, |a| {
+            ids.with(pair.b, |b| batch.push(&pair, [a, b], config.verify))
+        })??;
         rows.pairs += 1;
         if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
             table.write(batch.finish())?;
@@ -328,29 +329,16 @@ impl Classes {
 
     /// The largest product of copies that is listed in full.
     fn limit(&self, stages: &Stages<'_>, n_docs: u64) -> Result<u64, Error> {
-        let mut by_magnitude = [0_u64; 64];
-        let mut count = |product: u64| {
-            let bucket = &mut by_magnitude[product.ilog2() as usize];
-            *bucket = bucket.saturating_add(product);
-        };
+        let mut products = Products::default();
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let n = class.len() as u64 + 1;
-            count(n * (n - 1) / 2);
+            products.count(n * (n - 1) / 2);
         }
         let mut pairs = Scan::<Accepted>::open(&stages.verify.join(PAIRS))?;
         while let Some(pair) = pairs.next()? {
-            count(self.size(pair.a) * self.size(pair.b));
+            products.count(self.size(pair.a) * self.size(pair.b));
         }
-        let budget = PAIRS_PER_DOC * n_docs + (1 << 20);
-        let mut total = 0_u64;
-        for (magnitude, n_pairs) in by_magnitude.into_iter().enumerate() {
-            total = total.saturating_add(n_pairs);
-            // Products of one are the pairs themselves, which are always listed.
-            if total > budget && magnitude > 0 {
-                return Ok((1 << magnitude) - 1);
-            }
-        }
-        Ok(u64::MAX)
+        Ok(products.limit(n_docs))
     }
 
     /// Lists the pairs of equal content. Those of documents without tokens carry no scores.
@@ -365,15 +353,7 @@ impl Classes {
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let first = class[0].first;
             let is_empty = docs.get(first)?.flags & EMPTY != 0;
-            let score = |score| if is_empty { NO_SCORE } else { score };
-            let exact = Accepted {
-                a: 0,
-                b: 0,
-                jaccard: if is_empty { f64::NAN } else { 1.0 },
-                b_sim: score(6),
-                c_sim: score(384),
-                rule: rule_index(Rule::Exact),
-            };
+            let exact = exact_scores(is_empty);
             let n = class.len() as u64 + 1;
             if n * (n - 1) / 2 > limit {
                 rows.pairs_not_listed += n * (n - 1) / 2 - class.len() as u64;
@@ -423,6 +403,19 @@ impl Classes {
     }
 }
 
+/// The scores of two documents of equal content, which have none without tokens.
+pub(crate) fn exact_scores(is_empty: bool) -> Accepted {
+    let score = |score| if is_empty { NO_SCORE } else { score };
+    Accepted {
+        a: 0,
+        b: 0,
+        jaccard: if is_empty { f64::NAN } else { 1.0 },
+        b_sim: score(6),
+        c_sim: score(384),
+        rule: rule_index(Rule::Exact),
+    }
+}
+
 /// Judges pairs of copies by their own sites.
 struct Sites {
     policy: Policy,
@@ -432,8 +425,7 @@ struct Sites {
 impl Sites {
     /// None if sites do not matter.
     fn open(stages: &Stages<'_>, config: &Config) -> Result<Option<Self>, Error> {
-        let is_site = matches!(config.policy.criterion, Criterion::Site { .. });
-        if !is_site || config.verify == Verify::None {
+        if !has_site_rule(config) {
             return Ok(None);
         }
         Ok(Some(Self {
@@ -443,19 +435,30 @@ impl Sites {
     }
 
     fn rule(&self, a: Ordinal, b: Ordinal, scores: &Accepted) -> Result<Option<u32>, Error> {
-        let evidence = Evidence {
-            site: site_relation(&self.vectors.get(a)?, &self.vectors.get(b)?),
-            b_sim: scores.b_sim.into(),
-            c_sim: scores.c_sim.into(),
-            jaccard: None,
-            same_content: false,
-            either_short: false,
-        };
-        Ok(decide(&self.policy, &evidence).map(rule_index))
+        let sites = [self.vectors.get(a)?.site, self.vectors.get(b)?.site];
+        Ok(site_rule(&self.policy, sites, scores))
     }
 }
 
-fn listed(a: Ordinal, b: Ordinal, scores: &Accepted) -> Listed {
+/// Whether copies are judged by their own sites.
+pub(crate) fn has_site_rule(config: &Config) -> bool {
+    matches!(config.policy.criterion, Criterion::Site { .. }) && config.verify != Verify::None
+}
+
+/// The rule under which documents of these sites are alike, given the scores of their contents.
+pub(crate) fn site_rule(policy: &Policy, sites: [u64; 2], scores: &Accepted) -> Option<u32> {
+    let evidence = Evidence {
+        site: site_relation(sites),
+        b_sim: scores.b_sim.into(),
+        c_sim: scores.c_sim.into(),
+        jaccard: None,
+        same_content: false,
+        either_short: false,
+    };
+    decide(policy, &evidence).map(rule_index)
+}
+
+pub(crate) fn listed(a: Ordinal, b: Ordinal, scores: &Accepted) -> Listed {
     Listed {
         a: a.min(b),
         b: a.max(b),
@@ -466,7 +469,7 @@ fn listed(a: Ordinal, b: Ordinal, scores: &Accepted) -> Listed {
     }
 }
 
-fn pair_schema() -> Schema {
+pub(crate) fn pair_schema() -> Schema {
     Schema::new(vec![
         Field::new("a", DataType::UInt64, false),
         Field::new("b", DataType::UInt64, false),
@@ -481,7 +484,7 @@ fn pair_schema() -> Schema {
 }
 
 #[derive(Default)]
-struct PairRows {
+pub(crate) struct PairRows {
     a: UInt64Builder,
     b: UInt64Builder,
     id_a: StringBuilder,
@@ -494,29 +497,28 @@ struct PairRows {
 }
 
 impl PairRows {
-    fn push(&mut self, pair: &Listed, ids: &Ids, config: &Config) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, pair: &Listed, ids: [&str; 2], verify: Verify) {
         let score = |score: u16| (score != NO_SCORE).then_some(u32::from(score));
         let jaccard = f64::from_bits(pair.jaccard);
         let rule = Rule::ALL[pair.rule as usize];
         // Equal content needs no other check.
         let verified = match rule {
             Rule::Exact => "text",
-            _ => config.verify.as_str(),
+            _ => verify.as_str(),
         };
         self.a.append_value(pair.a.into());
         self.b.append_value(pair.b.into());
-        ids.with(pair.a, |id| self.id_a.append_value(id))?;
-        ids.with(pair.b, |id| self.id_b.append_value(id))?;
+        self.id_a.append_value(ids[0]);
+        self.id_b.append_value(ids[1]);
         self.jaccard
             .append_option((!jaccard.is_nan()).then_some(jaccard));
         self.b_sim.append_option(score(pair.b_sim));
         self.c_sim.append_option(score(pair.c_sim));
         self.rule.append_value(rule.as_str());
         self.verified.append_value(verified);
-        Ok(())
     }
 
-    fn finish(&mut self) -> Vec<ArrayRef> {
+    pub(crate) fn finish(&mut self) -> Vec<ArrayRef> {
         vec![
             Arc::new(self.a.finish()),
             Arc::new(self.b.finish()),

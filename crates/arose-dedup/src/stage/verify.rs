@@ -13,12 +13,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use arose::DocId;
 use arose::cluster::Components;
 use arose::mix::mix;
-use arose::rule::{Criterion, Evidence, Rule, SiteRelation, decide};
 use arose::shingle::Shingler;
 use arose::simhash::Fingerprint384;
-use arose::{DocId, feature::b_sim};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -26,13 +25,11 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
 use crate::lookup::{Chosen, Lookup};
-use crate::record::{
-    Accepted, DocRecord, NO_SCORE, Ordinal, PairKey, Samples, UNSPACED, Vectors, rule_index,
-};
-use crate::scheme::{Bands, Rules};
+use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Samples, UNSPACED, Vectors};
+use crate::score::Scorer;
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::CANDIDATES;
-use crate::stage::read::{self, DOCS, SAMPLES, TOKENS, VECTORS};
+use crate::stage::read::{DOCS, SAMPLES, TOKENS, VECTORS};
 use crate::{Error, Progress};
 
 /// Accepted pairs, component by component.
@@ -85,7 +82,7 @@ pub(crate) fn run(
             out.extend(&accepted)?;
             found.estimated_pairs += accepted
                 .iter()
-                .map(|pair| judge.inverse_chance(pair))
+                .map(|pair| judge.scorer.inverse_chance(pair))
                 .sum::<f64>();
             progress.advance(batch.len() as u64)?;
         }
@@ -222,25 +219,17 @@ struct Judge<'a> {
     tokens: Column<u64>,
     vectors: Lookup<Vectors>,
     samples: Option<Lookup<Samples>>,
-    bands: Option<Bands>,
-    rules: Rules,
-    /// Whether the first stage had no use for simhashes.
-    is_without_simhash: bool,
+    scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
 }
 
 impl<'a> Judge<'a> {
     fn open(read: &Path, chosen: &Arc<Chosen>, config: &'a Config) -> Result<Self, Error> {
-        let bands = match config.policy.criterion {
-            Criterion::Jaccard(threshold) => Some(Bands::new(config, threshold)?),
-            _ => None,
-        };
-        let samples = match (&bands, config.verify) {
-            (Some(_), Verify::Sketch) => {
-                Some(Lookup::open(&read.join(SAMPLES), chosen, config.part(8))?)
-            }
-            _ => None,
+        let scorer = Scorer::new(config)?;
+        let samples = match scorer.needs_samples() {
+            true => Some(Lookup::open(&read.join(SAMPLES), chosen, config.part(8))?),
+            false => None,
         };
         Ok(Self {
             config,
@@ -248,9 +237,7 @@ impl<'a> Judge<'a> {
             tokens: Column::open(&read.join(TOKENS), 0)?,
             vectors: Lookup::open(&read.join(VECTORS), chosen, config.part(4))?,
             samples,
-            bands,
-            rules: Rules::new(config)?,
-            is_without_simhash: !read::has_simhash(config),
+            scorer,
             spaced: Shingler::new(config.shingle.w),
             unspaced: Shingler::new(config.shingle.unspaced_w),
         })
@@ -315,6 +302,7 @@ impl<'a> Judge<'a> {
             room.push_doc();
             // Most documents here are in a pair that will be accepted.
             let simhash = self
+                .scorer
                 .is_without_simhash
                 .then(|| Fingerprint384::of(&room.tokens));
             room.simhashes.push(simhash.flatten());
@@ -330,81 +318,33 @@ impl<'a> Judge<'a> {
         room: &Room,
     ) -> Result<Option<Accepted>, Error> {
         let vectors = [self.vectors.get(pair.a)?, self.vectors.get(pair.b)?];
-        let mut evidence = self.rules.evidence(&vectors[0], &vectors[1]);
-        evidence.jaccard = Some(jaccard);
-        let Some(rule) = decide(&self.config.policy, &evidence) else {
-            return Ok(None);
-        };
-        let c_sim = match places.map(|place| room.simhashes[place]) {
-            [Some(a), Some(b)] => a.c_sim(&b),
-            _ => evidence.c_sim,
-        };
-        Ok(Some(Accepted {
+        let simhashes = places.map(|place| room.simhashes[place]);
+        let pair = PairKey {
             a: pair.a,
             b: pair.b,
-            jaccard,
-            b_sim: evidence.b_sim as u16,
-            c_sim: c_sim as u16,
-            rule: rule_index(rule),
-        }))
+        };
+        Ok(self.scorer.by_text(pair, &vectors, jaccard, simhashes))
     }
 
     fn judge_sketches(&self, pair: &Placed) -> Result<Option<Accepted>, Error> {
-        let (a, b) = (self.vectors.get(pair.a)?, self.vectors.get(pair.b)?);
-        let mut evidence = self.rules.evidence(&a, &b);
-        if let Some(samples) = &self.samples {
-            evidence.jaccard = Some(Bands::estimate(
-                &samples.get(pair.a)?,
-                &samples.get(pair.b)?,
-            ));
-        }
-        let rule = match self.config.verify {
-            Verify::None => Some(self.unverified_rule(&evidence)),
-            _ => decide(&self.config.policy, &evidence),
+        let vectors = [self.vectors.get(pair.a)?, self.vectors.get(pair.b)?];
+        let samples = match &self.samples {
+            Some(samples) => Some([samples.get(pair.a)?, samples.get(pair.b)?]),
+            None => None,
         };
-        Ok(rule.map(|rule| Accepted {
+        let pair = PairKey {
             a: pair.a,
             b: pair.b,
-            jaccard: evidence.jaccard.unwrap_or(f64::NAN),
-            b_sim: b_sim(&a.features, &b.features) as u16,
-            c_sim: if self.is_without_simhash {
-                NO_SCORE
-            } else {
-                evidence.c_sim as u16
-            },
-            rule: rule_index(rule),
-        }))
-    }
-
-    /// The rule that a candidate would have to pass.
-    fn unverified_rule(&self, evidence: &Evidence) -> Rule {
-        match self.config.policy.criterion {
-            Criterion::Jaccard(_) => Rule::Jaccard,
-            Criterion::B { .. } => Rule::B,
-            Criterion::C { .. } => Rule::C,
-            Criterion::Combined(_) => Rule::Combined,
-            Criterion::Site { .. } => match evidence.site {
-                SiteRelation::Same => Rule::SiteSame,
-                SiteRelation::Different => Rule::SiteCross,
-                SiteRelation::Unknown => Rule::Combined,
-            },
-        }
-    }
-
-    /// How many pairs like this one there are for each that is found.
-    fn inverse_chance(&self, pair: &Accepted) -> f64 {
-        match &self.bands {
-            Some(bands) if pair.jaccard.is_finite() => 1.0 / bands.probability(pair.jaccard),
-            _ => 1.0,
-        }
+        };
+        Ok(self.scorer.by_sketch(pair, &vectors, samples.as_ref()))
     }
 }
 
 /// The documents of one component as sets of shingle numbers, and memory to be used again.
 #[derive(Default)]
-struct Room {
+pub(crate) struct Room {
     tokens: Vec<u64>,
-    shingles: Vec<u64>,
+    pub(crate) shingles: Vec<u64>,
     simhashes: Vec<Option<Fingerprint384>>,
     numbers: Numbers,
     /// The sets, one after the other: intervals, ascending within each set.
@@ -421,7 +361,7 @@ struct Set {
 }
 
 impl Room {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.simhashes.clear();
         self.intervals.clear();
         self.sets.clear();
@@ -430,7 +370,7 @@ impl Room {
     }
 
     /// Takes `shingles` as those of the next document.
-    fn push_doc(&mut self) {
+    pub(crate) fn push_doc(&mut self) {
         let doc = self.sets.len() as u32 + 1;
         let first = self.intervals.len();
         let mut current = 0..0;
@@ -461,7 +401,7 @@ impl Room {
         });
     }
 
-    fn jaccard(&self, places: [usize; 2]) -> f64 {
+    pub(crate) fn jaccard(&self, places: [usize; 2]) -> f64 {
         let [a, b] = places.map(|place| &self.sets[place]);
         let common = n_common(
             &self.intervals[a.intervals.clone()],

@@ -1,0 +1,138 @@
+"""`python -m arose.spark` beside `arose.dedup`: the same rows, and what each costs.
+
+    python3 bench/spark/run.py --python P/bin/python A.jsonl B.jsonl
+
+The interpreter has the wheel, pyspark and pyarrow. Each corpus is deduplicated by the wheel on this
+machine and by Spark with two executors of one core; rows are compared before anything is told.
+Processor time is that of the command and all it started, JVMs included. Memory is the largest sum
+over an executor and its Python workers, where a shared page counts in parts, looked at every second.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+sys.path.append(os.fspath(Path(__file__).parent.parent / "neardup"))
+import measure
+
+LOCAL = "import arose, sys; arose.dedup(sys.argv[1], sys.argv[2], memory=2 << 30)"
+COMPARE = """
+import sys, pyarrow.parquet as pq
+one, other = sys.argv[1:]
+for name, keys in [("documents", ["doc"]), ("pairs", ["a", "b"])]:
+    local = pq.read_table(f"{one}/{name}.parquet")
+    order = [(key, "ascending") for key in keys]
+    there = pq.read_table(f"{other}/{name}.parquet").sort_by(order)
+    assert there.cast(local.schema).equals(local.sort_by(order)), f"{name} differ"
+    print(name, local.num_rows, "rows are the same")
+"""
+
+
+def processes():
+    """Parent and command line of every process."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    parent = int(file.read().rsplit(")", 1)[1].split()[1])
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    found[int(entry)] = parent, file.read()
+            except OSError:
+                continue  # it has ended
+    return found
+
+
+def own_bytes(pid):
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0
+
+
+class Executors(threading.Thread):
+    """Looks at the memory of executors until it is told to stop."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.is_over = threading.Event()
+        self.largest = {"jvm": 0, "python": 0, "both": 0}
+
+    def run(self):
+        while not self.is_over.wait(1):
+            found = processes()
+            children = {}
+            for pid, (parent, _) in found.items():
+                children.setdefault(parent, []).append(pid)
+            for pid, (_, command) in found.items():
+                if b"CoarseGrainedExecutorBackend" in command and b"java" in command.split(b"\0")[0]:
+                    self.look(pid, children)
+
+    def look(self, pid, children):
+        below, todo = 0, list(children.get(pid, []))
+        while todo:
+            child = todo.pop()
+            below += own_bytes(child)
+            todo += children.get(child, [])
+        jvm = own_bytes(pid)
+        for name, n in {"jvm": jvm, "python": below, "both": jvm + below}.items():
+            self.largest[name] = max(self.largest[name], n)
+
+
+def cost(command, log, seconds):
+    executors = Executors()
+    executors.start()
+    spent = measure.run(command, log, dict(os.environ), seconds)
+    executors.is_over.set()
+    executors.join()
+    if spent.code != 0:
+        raise SystemExit(Path(log).read_text(errors="replace")[-4000:])
+    return spent, executors.largest
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("corpora", nargs="+", metavar="CORPUS")
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--master", default="local-cluster[2,1,1024]")
+    parser.add_argument("--partitions", default="8")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--folder", help="where the work is done; temporary unless told")
+    parser.add_argument("--local", action="store_true", help="only the local run")
+    parser.add_argument("--timeout", type=float, default=1800)
+    options = parser.parse_args()
+    measure.adopt_orphans()
+    print(f"{measure.machine()}; load {measure.load()}\n", flush=True)
+    print("| corpus | where | CPU s | wall s | executor MiB: JVM, Python, both | stages, s |")
+    print("|---|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for corpus in options.corpora:
+            one_corpus(corpus, Path(folder), options)
+
+
+def one_corpus(corpus, folder, options):
+    name = f"{Path(corpus).parent.name}/{Path(corpus).name}"
+    local, out = folder / "local", folder / "spark"
+    command = [options.python, "-c", LOCAL, corpus, local]
+    spent, _ = cost(command, folder / "local.log", options.timeout)
+    print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | |", flush=True)
+    if not options.local:
+        command = [options.python, "-m", "arose.spark", corpus, "-o", out]
+        command += ["--master", options.master, "--partitions", options.partitions]
+        command += [word for setting in options.conf for word in ("--conf", setting)]
+        spent, largest = cost(command, folder / "spark.log", options.timeout)
+        summary = json.loads((out / "summary.json").read_text())
+        stages = ", ".join(f"{s['name']} {s['seconds']:.1f}" for s in summary["stages"])
+        sizes = ", ".join(f"{n / 2**20:.0f}" for n in largest.values())
+        print(f"| {name} | Spark | {spent.cpu:.1f} | {spent.wall:.1f} | {sizes} | {stages} |", flush=True)
+        subprocess.run([options.python, "-c", COMPARE, local, out], check=True, stdout=sys.stderr)
+    subprocess.run(["rm", "-rf", local, out], check=True)
+
+
+main()

@@ -1,0 +1,233 @@
+//! A corpus in parts, for readers on many machines.
+//!
+//! [`parts`] cuts what the user names into parts in input order: a range of lines of a large plain
+//! file of JSON lines, one other large file, or a number of small files. [`read_part`] reads one of
+//! them. The items of all parts, one after the other, are those of [`read`](crate::read).
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::document::{Item, Warning};
+use crate::error::Error;
+use crate::input::{Input, Inputs, Origin};
+use crate::keep::is_plain_json_lines;
+use crate::read::Documents;
+
+/// Small files in a part.
+const MAX_FILES: usize = 4096;
+
+/// What one reader is to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Files in order.
+    pub files: Vec<PartFile>,
+    /// The lines of its only file that start in this range; all if none is given.
+    pub range: Option<Range<u64>>,
+}
+
+/// A file of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether a folder held it: then it is passed by if neither name nor content tell its format.
+    pub is_found: bool,
+}
+
+/// Cuts everything `inputs` stand for into parts of about `n_bytes`, and tells what was passed by.
+///
+/// # Errors
+///
+/// If an input that was named does not exist.
+pub fn parts(
+    inputs: &[PathBuf],
+    n_bytes: u64,
+    config: &Config,
+) -> Result<(Vec<Part>, Vec<Warning>), Error> {
+    let n_bytes = n_bytes.max(1);
+    let mut cutter = Cutter {
+        n_bytes,
+        parts: Vec::new(),
+        small: Vec::new(),
+        small_bytes: 0,
+    };
+    let mut skipped = Vec::new();
+    for input in Inputs::new(inputs)? {
+        match input {
+            Input::File(path, origin) => cutter.push(&path, origin, config),
+            Input::Skipped(Item::Skipped(warning)) => skipped.push(warning),
+            Input::Skipped(Item::Document(_)) | Input::Pipe(..) => {}
+        }
+    }
+    cutter.end_small();
+    Ok((cutter.parts, skipped))
+}
+
+struct Cutter {
+    n_bytes: u64,
+    parts: Vec<Part>,
+    /// Files for the next part.
+    small: Vec<PartFile>,
+    small_bytes: u64,
+}
+
+impl Cutter {
+    fn push(&mut self, path: &Path, origin: Origin, config: &Config) {
+        let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let file = PartFile {
+            path: path.to_owned(),
+            is_found: origin == Origin::Folder,
+        };
+        if length <= self.n_bytes {
+            self.small.push(file);
+            self.small_bytes += length;
+            if self.small_bytes >= self.n_bytes || self.small.len() == MAX_FILES {
+                self.end_small();
+            }
+            return;
+        }
+        self.end_small();
+        if is_named_json_lines(path) && is_plain_json_lines(path, config) {
+            let starts = (0..length).step_by(usize::try_from(self.n_bytes).unwrap_or(usize::MAX));
+            for start in starts {
+                self.parts.push(Part {
+                    files: vec![file.clone()],
+                    range: Some(start..(start + self.n_bytes).min(length)),
+                });
+            }
+        } else {
+            self.parts.push(Part {
+                files: vec![file],
+                range: None,
+            });
+        }
+    }
+
+    fn end_small(&mut self) {
+        self.small_bytes = 0;
+        if !self.small.is_empty() {
+            self.parts.push(Part {
+                files: std::mem::take(&mut self.small),
+                range: None,
+            });
+        }
+    }
+}
+
+/// Whether any part of the file is known by its name to hold JSON lines.
+fn is_named_json_lines(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extension == "jsonl" || extension == "ndjson"
+}
+
+/// Reads a part, with `work` applied to every item on the worker threads.
+///
+/// # Errors
+///
+/// If a range of lines cannot be read.
+pub fn read_part<T: Send + 'static>(
+    part: &Part,
+    config: Config,
+    work: impl Fn(Item) -> T + Send + Sync + 'static,
+) -> Result<Documents<T>, Error> {
+    let (Some(range), [file]) = (&part.range, &part.files[..]) else {
+        let files = part.files.iter().map(|file| {
+            let origin = match file.is_found {
+                true => Origin::Folder,
+                false => Origin::Named,
+            };
+            (file.path.clone(), origin)
+        });
+        return Ok(Documents::start(Inputs::of_files(files), config, work));
+    };
+    let (start, reader) = lines(&file.path, range).map_err(|source| Error::Io {
+        what: "cannot read",
+        path: file.path.clone(),
+        source,
+    })?;
+    let inputs = Inputs::from_reader(&file.path, Box::new(reader));
+    Ok(Documents::start(inputs, config, move |item| {
+        work(moved(item, start))
+    }))
+}
+
+/// Where the first line that starts in `range` starts, and a reader of all that do.
+fn lines(path: &Path, range: &Range<u64>) -> io::Result<(u64, impl Read + Send + use<>)> {
+    let mut file = File::open(path)?;
+    let start = line_start(&mut file, range.start)?;
+    let end = line_start(&mut file, range.end)?;
+    file.seek(SeekFrom::Start(start))?;
+    Ok((start, file.take(end.saturating_sub(start))))
+}
+
+/// The first byte at or after `at` that starts a line.
+fn line_start(file: &mut File, at: u64) -> io::Result<u64> {
+    if at == 0 {
+        return Ok(0);
+    }
+    file.seek(SeekFrom::Start(at - 1))?;
+    let mut reader = BufReader::new(&mut *file);
+    let skipped = reader.skip_until(b'\n')?;
+    Ok(at - 1 + skipped as u64)
+}
+
+/// An item whose places are counted from `start` on.
+fn moved(mut item: Item, start: u64) -> Item {
+    match &mut item {
+        Item::Document(document) => {
+            document.position.offset += start;
+            for warning in &mut document.warnings {
+                warning.position.offset += start;
+            }
+        }
+        Item::Skipped(warning) => warning.position.offset += start,
+    }
+    item
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lines = String::new();
+        for i in 0..200 {
+            match i % 7 {
+                3 => writeln!(lines, "not an object {i}"),
+                5 => writeln!(lines),
+                n => writeln!(lines, "{{\"text\": \"{}\"}}", "word ".repeat(n * i)),
+            }
+            .unwrap();
+        }
+        let path = folder.path();
+        std::fs::write(path.join("b.jsonl"), lines.trim_end()).unwrap();
+        for name in ["a.txt", "c.html", "d.unknown", "e.md"] {
+            std::fs::write(path.join(name), format!("the text of {name}")).unwrap();
+        }
+        folder
+    }
+
+    /// Parts of any size hold what the whole does.
+    #[test]
+    fn parts_are_the_whole() {
+        let folder = folder();
+        let inputs = [folder.path().to_owned(), folder.path().join("d.unknown")];
+        let whole: Vec<Item> = crate::read(&inputs, Config::default()).unwrap().collect();
+        assert!(whole.len() > 150);
+        for n_bytes in [1, 100, 5_000, 1 << 30] {
+            let config = Config::default();
+            let (parts, skipped) = parts(&inputs, n_bytes, &config).unwrap();
+            assert!(skipped.is_empty());
+            assert_eq!(parts.len() > 3, n_bytes < 10_000, "{n_bytes}");
+            let items = parts
+                .iter()
+                .flat_map(|part| read_part(part, config.clone(), |item| item).unwrap());
+            assert_eq!(items.collect::<Vec<_>>(), whole, "{n_bytes}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The job in pieces for a cluster: pure steps over messages, and a shuffle between them.
+//!
+//! The question: how does the same job run on many machines, with the same rows, when any of them
+//! may die? The idea: an engine such as Spark moves [`Message`]s to the parts they are addressed to
+//! and runs a lost part again; a [`Step`] turns the messages of one part into others and keeps
+//! nothing. What a step gives depends on the messages of its part alone, not on how parts are spread
+//! over machines, so any number of partitions and any loss give the same rows.
+//!
+//! Messages are few and large. A step addresses thousands of records to a part in one message, so
+//! that the engine moves bytes and never looks at a record: a row per key would cost more than all
+//! algorithms together. A part's messages come by kind and then by sequence number.
+//!
+//! | step | gets, by part | gives |
+//! |---|---|---|
+//! | `read` | a part of the input | shards: documents, sketches, tokens |
+//! | `keys` | documents and sketches of a shard | `ENTRY` per table and `CONTENT`, by key |
+//! | `runs` | entries and contents with one hash | `LIVE`: who meets somebody, by shard; `CLASS`: equal contents, by shard of the first |
+//! | `live` | sketches and `LIVE` of a shard | `MEMBER`: key and sketch, by key |
+//! | `candidates` | members with one hash | `PAIR`, by the later document |
+//! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs, by group |
+//! | `fetch` | documents, tokens, classes and `WANT` of a shard | `CARD`: a document, by group |
+//! | `verify` | cards and pairs of groups | `LINK`, by document; `SINGLE` and `LISTED`: rows to be |
+//! | `edges` | links and classes | `EDGE`, by node |
+//! | `large`, `small` | edges of nodes | `EDGE`: one round of components |
+//! | `attach` | edges that are labels by now, links | `LINK`, by component |
+//! | `stars` | links of components | `TAKEN`, by shard |
+//! | `decide` | classes and `TAKEN` of a shard | `VERDICT`, by shard |
+//! | `labels` | edges | `LABEL`, by shard |
+//! | `documents` | documents, labels and verdicts of a shard | rows |
+//! | `expand`, `list` | classes and listed pairs of a shard | listed pairs by the other shard; rows |
+//! | `copies` | classes | rows |
+//!
+//! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
+//! Vassilvitskii 2014) until no edge changes.
+//!
+//! *Memory.* A step holds one part at a time. Parts are sized by the driver; what cannot be cut, the
+//! documents under one very common key, is taken one by one.
+
+mod candidates;
+mod components;
+mod document;
+mod groups;
+mod read;
+mod runs;
+mod stars;
+mod tables;
+mod verify;
+mod wire;
+
+use arrow_array::RecordBatch;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Error;
+use crate::config::Config;
+use crate::record::Ordinal;
+
+pub use read::{Chunk, read_bytes, read_part};
+pub use wire::{Message, Sink};
+
+/// What a message is; those of a part come in this order.
+pub mod kind {
+    /// Counters and findings for the driver, as JSON.
+    pub const NOTE: i32 = -1;
+    /// Documents of a shard, and vectors or sketches.
+    pub const DOCS: i32 = 0;
+    /// Tokens of a shard.
+    pub const TOKENS: i32 = 1;
+    /// Documents of equal content.
+    pub const CLASS: i32 = 2;
+    /// Keys of documents.
+    pub const ENTRY: i32 = 3;
+    /// Contents of documents.
+    pub const CONTENT: i32 = 4;
+    /// Documents that meet somebody.
+    pub const LIVE: i32 = 5;
+    /// The same with their sketches.
+    pub const MEMBER: i32 = 6;
+    /// Candidates.
+    pub const PAIR: i32 = 7;
+    /// Documents to be fetched.
+    pub const WANT: i32 = 8;
+    /// Documents that were fetched.
+    pub const CARD: i32 = 9;
+    /// Candidates to be judged.
+    pub const JUDGE: i32 = 10;
+    /// Edges between nodes.
+    pub const EDGE: i32 = 11;
+    /// Accepted pairs on their way to stars.
+    pub const LINK: i32 = 12;
+    /// Accepted pairs that are one row.
+    pub const SINGLE: i32 = 13;
+    /// Accepted pairs that stand for those of copies.
+    pub const LISTED: i32 = 14;
+    /// Documents that a better one took.
+    pub const TAKEN: i32 = 15;
+    /// The smallest document of a component.
+    pub const LABEL: i32 = 16;
+    /// What happens to a document.
+    pub const VERDICT: i32 = 17;
+}
+
+/// What every step of a run is told.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Context {
+    /// The version of the driver; steps of another are refused.
+    pub version: String,
+    /// Shards in input order: their part, and the ordinal of their first document.
+    pub shards: Vec<(i64, Ordinal)>,
+    /// Documents in all shards.
+    pub n_docs: u64,
+    /// Parts that messages are addressed to, other than shards.
+    pub n_parts: u32,
+    /// Tables and keys of long runs.
+    pub long: Vec<(u32, u64)>,
+    /// Documents that may be judged together.
+    pub group_docs: usize,
+    /// The largest product of copies that is listed in full.
+    pub limit: u64,
+}
+
+impl Context {
+    /// The part of the shard that a document is in.
+    pub(crate) fn shard_of(&self, doc: Ordinal) -> i64 {
+        let after = self.shards.partition_point(|(_, start)| *start <= doc);
+        self.shards[after.saturating_sub(1)].0
+    }
+
+    /// The ordinal of the first document of a shard.
+    pub(crate) fn start_of(&self, part: i64) -> Result<Ordinal, Error> {
+        let at = self.shards.binary_search_by_key(&part, |(part, _)| *part);
+        let at = at.map_err(|_| Error::Message {
+            detail: format!("no shard has the number {part}"),
+        })?;
+        Ok(self.shards[at].1)
+    }
+
+    /// The part for what has this hash.
+    pub(crate) fn part_of(&self, hash: u64) -> i64 {
+        (hash % u64::from(self.n_parts.max(1))) as i64
+    }
+}
+
+/// Turns the messages of parts into others.
+pub(crate) trait Step: Send {
+    /// Takes a message of the current part.
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error>;
+
+    /// The current part has no more messages.
+    fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error>;
+}
+
+/// A step at work on the parts that one task of an engine has.
+pub struct Worker {
+    step: Box<dyn Step>,
+    part: Option<i64>,
+    sink: Sink,
+}
+
+impl Worker {
+    /// A worker for the step of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such step, or the driver is of another version.
+    pub fn new(name: &str, config: &Config, context: Context) -> Result<Self, Error> {
+        check_version(&context.version)?;
+        Ok(Self {
+            step: step(name, config, context)?,
+            part: None,
+            sink: Sink::default(),
+        })
+    }
+
+    /// Takes the next message; those of a part must come together, by kind and sequence number.
+    ///
+    /// # Errors
+    ///
+    /// If the message is not what a step has written.
+    pub fn push(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        if message.kind == kind::NOTE {
+            self.sink.forward(message);
+            return Ok(());
+        }
+        if self.part != Some(message.part) {
+            self.end_part()?;
+            self.part = Some(message.part);
+        }
+        self.step.take(message, &mut self.sink)
+    }
+
+    /// Ends the last part.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.end_part()?;
+        self.sink.finish();
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> Result<(), Error> {
+        match self.part.take() {
+            Some(part) => self.step.end(part, &mut self.sink),
+            None => Ok(()),
+        }
+    }
+
+    /// What the step has given since the last call.
+    pub fn take_messages(&mut self) -> Vec<Message<'static>> {
+        self.sink.take_messages()
+    }
+
+    /// The rows that the step has given since the last call.
+    pub fn take_rows(&mut self) -> Vec<RecordBatch> {
+        self.sink.take_rows()
+    }
+}
+
+fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, Error> {
+    Ok(match name {
+        "keys" => runs::keys(config, context)?,
+        "runs" => Box::new(runs::Runs::new(config, context)),
+        "live" => candidates::live(config, context),
+        "candidates" => candidates::candidates(config, context)?,
+        "groups" => Box::new(groups::Groups::new(context)),
+        "fetch" => Box::new(verify::Fetch::new(config, context)),
+        "verify" => Box::new(verify::Verify::new(config, context)?),
+        "edges" => Box::new(components::Edges::new(context)),
+        "large" => Box::new(components::LargeStar::new(context)),
+        "small" => Box::new(components::SmallStar::new(context)),
+        "labels" => Box::new(components::Labels::new(context)),
+        "attach" => Box::new(stars::Attach::new(context)),
+        "stars" => Box::new(stars::Stars::new(context)),
+        "decide" => Box::new(stars::Decide::new(context)),
+        "documents" => Box::new(tables::Documents::new(context)),
+        "expand" => Box::new(tables::Expand::new(context)),
+        "copies" => Box::new(tables::Copies::new(config, context)),
+        "list" => Box::new(tables::List::new(config, context)),
+        _ => {
+            return Err(Error::Message {
+                detail: format!("there is no step `{name}`"),
+            });
+        }
+    })
+}
+
+/// Refuses to work with a driver of another version.
+///
+/// # Errors
+///
+/// If `driver` is not the version of this library.
+pub fn check_version(driver: &str) -> Result<(), Error> {
+    let here = env!("CARGO_PKG_VERSION");
+    if driver == here {
+        return Ok(());
+    }
+    Err(Error::OtherVersion {
+        driver: driver.to_owned(),
+        here: here.to_owned(),
+    })
+}
+
+/// The largest product of copies that is listed in full, given the products by magnitude that the
+/// notes of `runs` and `verify` tell.
+#[must_use]
+pub fn limit(products: &[u64], n_docs: u64) -> u64 {
+    let mut by_magnitude = crate::products::Products::default();
+    for (bucket, n) in by_magnitude.0.iter_mut().zip(products) {
+        *bucket = *n;
+    }
+    by_magnitude.limit(n_docs)
+}
+
+/// The settings that shape the result, by name.
+#[must_use]
+pub fn settings(config: &Config) -> Value {
+    config.settings()
+}
+
+/// The names and types of the rows that `documents` and `list` give.
+#[must_use]
+pub fn schemas() -> [arrow_schema::Schema; 2] {
+    [
+        crate::stage::tables::document_schema(),
+        crate::stage::tables::pair_schema(),
+    ]
+}

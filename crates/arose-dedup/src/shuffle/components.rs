@@ -1,0 +1,198 @@
+//! Components by rounds of large and small stars.
+//!
+//! In a *large star* every node ties its larger neighbours to the smallest node it knows, in a
+//! *small star* its smaller ones and itself. Neither changes what is connected, and after a number
+//! of rounds that grows with the logarithm of the nodes every component is a star around its
+//! smallest node, which no round changes any more.
+
+use arose::mix::mix;
+use bytemuck::{Pod, Zeroable};
+use serde_json::json;
+
+use super::document::Class;
+use super::wire::{Message, Sink};
+use super::{Context, Step, kind};
+use crate::Error;
+use crate::record::Ordinal;
+use crate::stage::cluster::Link;
+
+/// A node and a neighbour of it, in the part of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Edge {
+    pub(super) node: Ordinal,
+    pub(super) other: Ordinal,
+}
+
+fn push_edge(context: &Context, node: Ordinal, other: Ordinal, out: &mut Sink) {
+    let part = context.part_of(mix(node.into()));
+    let edge = Edge { node, other };
+    out.push(kind::EDGE, part, node.into(), &[bytemuck::bytes_of(&edge)]);
+}
+
+fn push_both(context: &Context, a: Ordinal, b: Ordinal, out: &mut Sink) {
+    push_edge(context, a, b, out);
+    push_edge(context, b, a, out);
+}
+
+/// The step that makes edges of pairs and classes.
+pub(super) struct Edges(Context);
+
+impl Edges {
+    pub(super) fn new(context: Context) -> Self {
+        Self(context)
+    }
+}
+
+impl Step for Edges {
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
+        if message.kind == kind::LINK {
+            for link in message.records::<Link>()? {
+                push_both(&self.0, link.centre, link.other, out);
+            }
+            return Ok(());
+        }
+        for class in Class::all(message)? {
+            for copy in &class.members[1..] {
+                push_both(&self.0, class.first(), copy.doc, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Edges of the current part, each once, by node.
+#[derive(Default)]
+pub(super) struct Nodes(Vec<Edge>);
+
+impl Nodes {
+    pub(super) fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        self.0.extend(message.records::<Edge>()?);
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self) -> Vec<Edge> {
+        let mut edges = std::mem::take(&mut self.0);
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+}
+
+/// The first half of a round.
+pub(super) struct LargeStar {
+    context: Context,
+    nodes: Nodes,
+}
+
+impl LargeStar {
+    pub(super) fn new(context: Context) -> Self {
+        Self {
+            context,
+            nodes: Nodes::default(),
+        }
+    }
+}
+
+impl Step for LargeStar {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        self.nodes.take(message)
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let mut n_unsettled = 0;
+        for edges in self.nodes.end().chunk_by(|a, b| a.node == b.node) {
+            let node = edges[0].node;
+            let n_smaller = edges.partition_point(|edge| edge.other < node);
+            let larger = &edges[n_smaller..];
+            let least = edges[0].other.min(node);
+            for edge in larger {
+                push_edge(&self.context, edge.other, least, out);
+            }
+            // In a star a node is the centre, or a leaf of it.
+            let is_settled = n_smaller == 0 || (n_smaller == 1 && larger.is_empty());
+            n_unsettled += u64::from(!is_settled);
+        }
+        out.note(&json!({ "unsettled": n_unsettled }));
+        Ok(())
+    }
+}
+
+/// The second half of a round.
+pub(super) struct SmallStar {
+    context: Context,
+    nodes: Nodes,
+}
+
+impl SmallStar {
+    pub(super) fn new(context: Context) -> Self {
+        Self {
+            context,
+            nodes: Nodes::default(),
+        }
+    }
+}
+
+impl Step for SmallStar {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        self.nodes.take(message)
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        // All neighbours are smaller: they come from a large star.
+        for edges in self.nodes.end().chunk_by(|a, b| a.node == b.node) {
+            let least = edges[0].other;
+            for edge in &edges[1..] {
+                push_both(&self.context, edge.other, least, out);
+            }
+            push_both(&self.context, edges[0].node, least, out);
+        }
+        Ok(())
+    }
+}
+
+/// The component of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Label {
+    pub(super) doc: Ordinal,
+    pub(super) label: Ordinal,
+}
+
+/// The step that makes labels of stars.
+pub(super) struct Labels(Context);
+
+impl Labels {
+    pub(super) fn new(context: Context) -> Self {
+        Self(context)
+    }
+}
+
+impl Step for Labels {
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
+        for Edge { node, other } in message.records::<Edge>()? {
+            if other < node {
+                let label = Label {
+                    doc: node,
+                    label: other,
+                };
+                let part = self.0.shard_of(node);
+                out.push(
+                    kind::LABEL,
+                    part,
+                    node.into(),
+                    &[bytemuck::bytes_of(&label)],
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
+        Ok(())
+    }
+}

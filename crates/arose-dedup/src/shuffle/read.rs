@@ -1,0 +1,227 @@
+//! A part of the input into chunks of shards.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arose::rule::Criterion;
+use arose_corpus::{Item, Part};
+use serde_json::json;
+
+use super::document::Docs;
+use crate::Error;
+use crate::config::Config;
+use crate::record::{EMPTY, SHORT};
+use crate::stage::read::{DocRow, Maker, Row};
+
+/// Documents in a shard, at most: what a step that looks sketches up holds at a time.
+const SHARD_DOCS: usize = 1 << 16;
+/// Tokens in a shard, about.
+const SHARD_TOKENS: usize = 1 << 22;
+/// Tokens in a chunk, about: no row of the engine's should be much larger.
+const CHUNK_TOKENS: usize = 1 << 19;
+const CHUNK_DOCS: usize = 1 << 13;
+/// Shards of one part of the input.
+const MAX_SHARDS: i64 = 1 << 20;
+/// Warnings that are kept word for word.
+const MAX_WARNINGS: usize = 20;
+
+/// Some documents of a shard, as columns of bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Chunk {
+    /// The shard: a part of the messages to come.
+    pub part: i64,
+    /// The place of its first document in the shard.
+    pub seq: i64,
+    /// Documents in it.
+    pub n_docs: u32,
+    /// Tokens in them.
+    pub n_tokens: u64,
+    /// Records and names.
+    pub docs: Vec<u8>,
+    /// What keys are made of.
+    pub sketches: Vec<u8>,
+    /// Features, simhashes and sites, where sketches are something else.
+    pub vectors: Vec<u8>,
+    /// Tokens.
+    pub tokens: Vec<u8>,
+    /// Counters and warnings, in the last chunk of a part.
+    pub note: Option<String>,
+}
+
+/// Reads part `number` of the input and hands out its chunks.
+///
+/// # Errors
+///
+/// If `give` returns one, or the part cannot be opened. Bad documents are counted in the note.
+pub fn read_part(
+    number: i64,
+    part: &Part,
+    config: &Config,
+    give: impl FnMut(Chunk) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let maker = Maker::new(config);
+    let rows = arose_corpus::read_part(part, config.corpus.clone(), move |item| maker.row(item))?;
+    Cutter::new(number, config, give).run(rows)
+}
+
+/// Reads a file whose bytes an engine has brought.
+///
+/// # Errors
+///
+/// As [`read_part`].
+pub fn read_bytes(
+    number: i64,
+    name: &Path,
+    bytes: Vec<u8>,
+    config: &Config,
+    give: impl FnMut(Chunk) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let maker = Maker::new(config);
+    let reader = std::io::Cursor::new(bytes);
+    let items = arose_corpus::read_from(name, reader, config.corpus.clone());
+    Cutter::new(number, config, give).run(items.map(|item: Item| maker.row(item)))
+}
+
+struct Cutter<F> {
+    number: i64,
+    is_jaccard: bool,
+    /// The shard being filled, and what is in it already.
+    shard: i64,
+    n_docs: usize,
+    n_tokens: usize,
+    chunk: Chunk,
+    docs: Docs,
+    sources: BTreeMap<PathBuf, u32>,
+    last: Option<Arc<Path>>,
+    found: Found,
+    give: F,
+}
+
+#[derive(Default)]
+struct Found {
+    n_docs: u64,
+    n_tokens: u64,
+    n_empty: u64,
+    n_short: u64,
+    text_bytes: u64,
+    skipped: BTreeMap<&'static str, u64>,
+    n_damaged: u64,
+    warnings: Vec<String>,
+}
+
+impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
+    fn new(number: i64, config: &Config, give: F) -> Self {
+        Self {
+            number,
+            is_jaccard: matches!(config.policy.criterion, Criterion::Jaccard(_)),
+            shard: 0,
+            n_docs: 0,
+            n_tokens: 0,
+            chunk: Chunk::default(),
+            docs: Docs::default(),
+            sources: BTreeMap::new(),
+            last: None,
+            found: Found::default(),
+            give,
+        }
+    }
+
+    fn run(mut self, rows: impl Iterator<Item = Row>) -> Result<(), Error> {
+        for row in rows {
+            match row {
+                Row::Document(row) => self.push(&row)?,
+                Row::Skipped(warning) => {
+                    let found = &mut self.found;
+                    *found.skipped.entry(warning.reason.name()).or_default() += 1;
+                    if warning.reason.is_damage() {
+                        found.n_damaged += 1;
+                        if found.warnings.len() < MAX_WARNINGS {
+                            found.warnings.push(warning.to_string());
+                        }
+                    }
+                }
+            }
+        }
+        let found = &self.found;
+        let note = json!({
+            "docs": found.n_docs,
+            "tokens": found.n_tokens,
+            "empty": found.n_empty,
+            "short": found.n_short,
+            "text_bytes": found.text_bytes,
+            "skipped": found.skipped,
+            "damaged": found.n_damaged,
+            "warnings": found.warnings,
+        });
+        self.chunk.note = Some(note.to_string());
+        self.end_chunk()
+    }
+
+    fn push(&mut self, row: &DocRow) -> Result<(), Error> {
+        let source = self.source(&row.source);
+        self.docs
+            .push(source, &row.record, &row.name(), row.url.as_deref());
+        let chunk = &mut self.chunk;
+        if self.is_jaccard {
+            chunk
+                .sketches
+                .extend_from_slice(bytemuck::bytes_of(&row.samples));
+            chunk
+                .vectors
+                .extend_from_slice(bytemuck::bytes_of(&row.vectors));
+        } else {
+            chunk
+                .sketches
+                .extend_from_slice(bytemuck::bytes_of(&row.vectors));
+        }
+        chunk
+            .tokens
+            .extend_from_slice(bytemuck::cast_slice(&row.tokens));
+        chunk.n_docs += 1;
+        chunk.n_tokens += row.tokens.len() as u64;
+        let found = &mut self.found;
+        found.n_docs += 1;
+        found.n_tokens += row.tokens.len() as u64;
+        found.text_bytes += u64::from(row.record.n_bytes);
+        found.n_empty += u64::from(row.record.flags & EMPTY != 0);
+        found.n_short += u64::from(row.record.flags & (SHORT | EMPTY) == SHORT);
+        let is_full =
+            chunk.n_docs as usize >= CHUNK_DOCS || chunk.n_tokens as usize >= CHUNK_TOKENS;
+        match is_full {
+            true => self.end_chunk(),
+            false => Ok(()),
+        }
+    }
+
+    /// The number of a source in the chunk.
+    fn source(&mut self, path: &Arc<Path>) -> u32 {
+        let is_last = self.last.as_ref().is_some_and(|last| last == path);
+        if is_last && let Some(last) = self.docs.records.last() {
+            return last.source;
+        }
+        self.last = Some(Arc::clone(path));
+        let next = self.docs.sources.len() as u32;
+        let number = *self.sources.entry(path.to_path_buf()).or_insert(next);
+        if number == next {
+            self.docs.sources.push(path.to_path_buf());
+        }
+        number
+    }
+
+    fn end_chunk(&mut self) -> Result<(), Error> {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        let docs = std::mem::take(&mut self.docs);
+        self.sources.clear();
+        chunk.docs = docs.to_bytes();
+        chunk.part = self.number * MAX_SHARDS + self.shard;
+        chunk.seq = self.n_docs as i64;
+        self.n_docs += chunk.n_docs as usize;
+        self.n_tokens += chunk.n_tokens as usize;
+        if self.n_docs + CHUNK_DOCS > SHARD_DOCS || self.n_tokens >= SHARD_TOKENS {
+            self.shard += 1;
+            (self.n_docs, self.n_tokens) = (0, 0);
+        }
+        (self.give)(chunk)
+    }
+}

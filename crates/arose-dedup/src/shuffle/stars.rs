@@ -1,0 +1,223 @@
+//! What is dropped for what.
+
+use std::collections::BTreeMap;
+
+use arose::mix::mix;
+use arose::rule::Rule;
+use bytemuck::{Pod, Zeroable};
+use serde_json::json;
+
+use super::components::{Edge, Nodes};
+use super::document::Class;
+use super::wire::{Message, Sink};
+use super::{Context, Step, kind};
+use crate::Error;
+use crate::record::{Ordinal, rule_index};
+use crate::sorter::Sorter;
+use crate::stage::cluster::{Link, take_stars};
+
+/// The step that sends the pairs of a component to one part.
+pub(super) struct Attach {
+    context: Context,
+    nodes: Nodes,
+    links: Vec<Link>,
+}
+
+impl Attach {
+    pub(super) fn new(context: Context) -> Self {
+        Self {
+            context,
+            nodes: Nodes::default(),
+            links: Vec::new(),
+        }
+    }
+}
+
+impl Step for Attach {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        match message.kind {
+            kind::EDGE => self.nodes.take(message)?,
+            _ => self.links.extend(message.records::<Link>()?),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let edges = self.nodes.end();
+        for link in std::mem::take(&mut self.links) {
+            let doc = link.centre.min(link.other);
+            let at = edges.partition_point(|edge| edge.node < doc);
+            let label = match edges.get(at) {
+                Some(edge) if edge.node == doc => edge.other.min(doc),
+                _ => doc,
+            };
+            let part = self.context.part_of(mix(label.into()));
+            out.push(kind::LINK, part, label.into(), &[bytemuck::bytes_of(&link)]);
+        }
+        let sizes = edges.chunk_by(|a, b| a.node == b.node);
+        let sizes = sizes.map(|edges: &[Edge]| match edges[0].other > edges[0].node {
+            true => edges.len() as u64 + 1,
+            false => 0,
+        });
+        let sizes: Vec<u64> = sizes.filter(|size| *size > 0).collect();
+        out.note(&json!({
+            "clusters": sizes.len(),
+            "members": sizes.iter().sum::<u64>(),
+            "max_cluster": sizes.iter().max().unwrap_or(&0),
+        }));
+        Ok(())
+    }
+}
+
+/// The first document of a content that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Taken {
+    doc: Ordinal,
+    kept_doc: Ordinal,
+    /// Bits of the coefficient.
+    jaccard: u64,
+    rule: u64,
+}
+
+/// Bytes of links that are held before they go to a file.
+const LINK_BYTES: u64 = 128 << 20;
+
+/// The step that takes documents.
+pub(super) struct Stars {
+    context: Context,
+    links: Option<(tempfile::TempDir, Sorter<Link>)>,
+    docs: Vec<Ordinal>,
+}
+
+impl Stars {
+    pub(super) fn new(context: Context) -> Self {
+        Self {
+            context,
+            links: None,
+            docs: Vec::new(),
+        }
+    }
+
+    fn sorter(&mut self) -> Result<&mut Sorter<Link>, Error> {
+        if self.links.is_none() {
+            let folder = tempfile::tempdir();
+            let folder = folder.map_err(Error::io("create", &std::env::temp_dir()))?;
+            let sorter = Sorter::new(&folder.path().join("links"), LINK_BYTES);
+            self.links = Some((folder, sorter));
+        }
+        let (_, sorter) = self.links.as_mut().expect("just set");
+        Ok(sorter)
+    }
+}
+
+impl Step for Stars {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        for link in message.records::<Link>()? {
+            self.sorter()?.push(link)?;
+            self.docs.extend([link.centre, link.other]);
+        }
+        self.docs.sort_unstable();
+        self.docs.dedup();
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let Some((_folder, sorter)) = self.links.take() else {
+            return Ok(());
+        };
+        let docs = std::mem::take(&mut self.docs);
+        let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
+        let mut is_taken = vec![false; docs.len()];
+        take_stars(&mut sorter.finish()?, &mut is_taken, index, |link| {
+            let taken = Taken {
+                doc: link.other,
+                kept_doc: link.rank.doc as Ordinal,
+                jaccard: link.jaccard,
+                rule: link.rule,
+            };
+            let part = self.context.shard_of(taken.doc);
+            let seq = taken.doc.into();
+            out.push(kind::TAKEN, part, seq, &[bytemuck::bytes_of(&taken)]);
+            Ok(())
+        })
+    }
+}
+
+/// What happens to a document that does not stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Dropped {
+    pub(super) doc: Ordinal,
+    pub(super) kept_doc: Ordinal,
+    /// Bits of the similarity; not a number if unknown.
+    pub(super) similarity: u64,
+    pub(super) rule: u64,
+}
+
+/// The step that decides for all documents of a content.
+pub(super) struct Decide {
+    context: Context,
+    classes: BTreeMap<Ordinal, Class>,
+    taken: Vec<Taken>,
+}
+
+impl Decide {
+    pub(super) fn new(context: Context) -> Self {
+        Self {
+            context,
+            classes: BTreeMap::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    fn push(&self, dropped: &Dropped, out: &mut Sink) {
+        let part = self.context.shard_of(dropped.doc);
+        let seq = dropped.doc.into();
+        out.push(kind::VERDICT, part, seq, &[bytemuck::bytes_of(dropped)]);
+    }
+}
+
+impl Step for Decide {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        match message.kind {
+            kind::CLASS => {
+                let classes = Class::all(message)?.into_iter();
+                self.classes
+                    .extend(classes.map(|class| (class.first(), class)));
+            }
+            _ => self.taken.extend(message.records::<Taken>()?),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let mut classes = std::mem::take(&mut self.classes);
+        for taken in std::mem::take(&mut self.taken) {
+            let class = classes.remove(&taken.doc);
+            let copies = class.iter().flat_map(|class| &class.members[1..]);
+            for doc in std::iter::once(taken.doc).chain(copies.map(|copy| copy.doc)) {
+                let dropped = Dropped {
+                    doc,
+                    kept_doc: taken.kept_doc,
+                    similarity: taken.jaccard,
+                    rule: taken.rule,
+                };
+                self.push(&dropped, out);
+            }
+        }
+        for class in classes.values() {
+            let kept_doc = class.best.doc as Ordinal;
+            for member in class.members.iter().filter(|member| member.doc != kept_doc) {
+                let dropped = Dropped {
+                    doc: member.doc,
+                    kept_doc,
+                    similarity: 1.0_f64.to_bits(),
+                    rule: rule_index(Rule::Exact).into(),
+                };
+                self.push(&dropped, out);
+            }
+        }
+        Ok(())
+    }
+}

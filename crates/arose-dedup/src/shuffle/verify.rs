@@ -1,0 +1,333 @@
+//! The documents of a group brought together, and its candidates judged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arose::mix::mix;
+use arose::shingle::Shingler;
+use arose::simhash::Fingerprint384;
+use bytemuck::{Pod, Zeroable};
+use serde_json::json;
+
+use super::document::{Class, Docs};
+use super::groups::{Judge, Want};
+use super::runs::by_magnitude;
+use super::tables::ListedPair;
+use super::wire::{Cursor, Message, Sink, records, torn};
+use super::{Context, Step, kind};
+use crate::Error;
+use crate::config::{Config, Verify as By};
+use crate::products::Products;
+use crate::record::{Accepted, Ordinal, PairKey, Samples, UNSPACED, Vectors};
+use crate::score::Scorer;
+use crate::stage::cluster::{Link, Rank, rank};
+use crate::stage::verify::Room;
+
+/// A document on its way to a group; its id, tokens and samples follow.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct CardHead {
+    doc: Ordinal,
+    flags: u32,
+    n_tokens: u32,
+    n_id: u32,
+    n_samples: u32,
+    /// Documents of its content.
+    size: u32,
+    /// Of the best of them.
+    rank: Rank,
+    vectors: Vectors,
+}
+
+/// The step that fetches documents.
+pub(super) struct Fetch {
+    config: Config,
+    context: Context,
+    docs: Vec<Docs>,
+    vectors: Vec<Vectors>,
+    tokens: Vec<u64>,
+    samples: Vec<u8>,
+    classes: BTreeMap<Ordinal, (Rank, u32)>,
+    wants: Vec<Want>,
+}
+
+impl Fetch {
+    pub(super) fn new(config: &Config, context: Context) -> Self {
+        Self {
+            config: config.clone(),
+            context,
+            docs: Vec::new(),
+            vectors: Vec::new(),
+            tokens: Vec::new(),
+            samples: Vec::new(),
+            classes: BTreeMap::new(),
+            wants: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.docs.clear();
+        self.vectors.clear();
+        self.tokens.clear();
+        self.samples.clear();
+        self.classes.clear();
+        self.wants.clear();
+    }
+
+    fn push_cards(&mut self, start: Ordinal, out: &mut Sink) -> Result<(), Error> {
+        self.wants
+            .sort_unstable_by_key(|want| (want.doc, want.part));
+        self.wants.dedup();
+        let mut wants = &self.wants[..];
+        let (mut doc, mut tokens_at) = (start, 0);
+        for docs in &self.docs {
+            for record in &docs.records {
+                let n_own = wants.partition_point(|want| want.doc <= u64::from(doc));
+                let (own, rest) = wants.split_at(n_own);
+                wants = rest;
+                let n_tokens = record.n_tokens as usize;
+                if !own.is_empty() {
+                    let tokens = match self.tokens.is_empty() {
+                        true => &[][..],
+                        false => self
+                            .tokens
+                            .get(tokens_at..tokens_at + n_tokens)
+                            .ok_or_else(torn)?,
+                    };
+                    let at = (doc - start) as usize;
+                    let n_samples = size_of::<Samples>();
+                    let samples = self.samples.get(at * n_samples..(at + 1) * n_samples);
+                    let samples = samples.unwrap_or_default();
+                    let alone = || (rank(self.config.keep, record, 1, doc.into()), 1);
+                    let (rank, size) = self.classes.get(&doc).copied().unwrap_or_else(alone);
+                    let id = docs.name(record)?.id;
+                    let head = CardHead {
+                        doc,
+                        flags: record.flags,
+                        n_tokens: tokens.len() as u32,
+                        n_id: id.len() as u32,
+                        n_samples: samples.len() as u32,
+                        size,
+                        rank,
+                        vectors: *self.vectors.get(at).ok_or_else(torn)?,
+                    };
+                    let head = bytemuck::bytes_of(&head);
+                    let pieces = [head, id.as_bytes(), bytemuck::cast_slice(tokens), samples];
+                    for want in own {
+                        out.push(kind::CARD, want.part, doc.into(), &pieces);
+                    }
+                }
+                tokens_at += n_tokens;
+                doc += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Step for Fetch {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        match message.kind {
+            kind::DOCS => {
+                self.docs.push(Docs::of(message)?);
+                let vectors = message.more.as_deref().unwrap_or_default();
+                self.vectors.extend(records::<Vectors>(vectors)?);
+            }
+            kind::TOKENS => {
+                if self.config.verify == By::Text {
+                    self.tokens.extend(message.records::<u64>()?);
+                }
+                self.samples
+                    .extend_from_slice(message.more.as_deref().unwrap_or_default());
+            }
+            kind::CLASS => {
+                for class in Class::all(message)? {
+                    let size = class.members.len() as u32;
+                    self.classes.insert(class.first(), (class.best, size));
+                }
+            }
+            _ => self.wants.extend(message.records::<Want>()?),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
+        if !self.wants.is_empty() {
+            let start = self.context.start_of(part)?;
+            self.push_cards(start, out)?;
+        }
+        self.clear();
+        Ok(())
+    }
+}
+
+/// A document that was fetched.
+struct Card {
+    head: CardHead,
+    id: String,
+    tokens: Vec<u64>,
+    samples: Option<Samples>,
+}
+
+/// The step that judges candidates.
+pub(super) struct Verify {
+    by: By,
+    context: Context,
+    scorer: Scorer,
+    spaced: Shingler,
+    unspaced: Shingler,
+    cards: BTreeMap<Ordinal, Arc<Card>>,
+    pairs: Vec<Judge>,
+    room: Room,
+}
+
+impl Verify {
+    pub(super) fn new(config: &Config, context: Context) -> Result<Self, Error> {
+        Ok(Self {
+            by: config.verify,
+            context,
+            scorer: Scorer::new(config)?,
+            spaced: Shingler::new(config.shingle.w),
+            unspaced: Shingler::new(config.shingle.unspaced_w),
+            cards: BTreeMap::new(),
+            pairs: Vec::new(),
+            room: Room::default(),
+        })
+    }
+
+    fn card(&self, doc: Ordinal) -> Result<Arc<Card>, Error> {
+        let card = self.cards.get(&doc).ok_or_else(|| Error::Message {
+            detail: format!("document {doc} is missing from its group"),
+        })?;
+        Ok(Arc::clone(card))
+    }
+
+    /// The members of a group, by ordinal, with their shingles in the room.
+    fn load(&mut self, group: &[Judge]) -> Result<Vec<Member>, Error> {
+        let mut docs: Vec<Ordinal> = group
+            .iter()
+            .flat_map(|judge| [judge.pair.a, judge.pair.b])
+            .collect();
+        docs.sort_unstable();
+        docs.dedup();
+        self.room.clear();
+        let mut members = Vec::with_capacity(docs.len());
+        for doc in docs {
+            let card = self.card(doc)?;
+            let mut simhash = None;
+            if self.by == By::Text {
+                let shingler = match card.head.flags & UNSPACED {
+                    0 => &self.spaced,
+                    _ => &self.unspaced,
+                };
+                self.room.shingles.clear();
+                shingler.shingles_into(&card.tokens, &mut self.room.shingles);
+                self.room.push_doc();
+                let is_without = self.scorer.is_without_simhash;
+                simhash = is_without
+                    .then(|| Fingerprint384::of(&card.tokens))
+                    .flatten();
+            }
+            members.push(Member { card, simhash });
+        }
+        Ok(members)
+    }
+
+    fn judge(&self, pair: PairKey, members: &[Member]) -> Result<Option<Accepted>, Error> {
+        let place = |doc| members.binary_search_by_key(&doc, |member| member.card.head.doc);
+        let places = [place(pair.a), place(pair.b)].map(|at| at.unwrap_or(0));
+        let both = places.map(|at| &members[at]);
+        let vectors = both.map(|member| member.card.head.vectors);
+        Ok(match self.by {
+            By::Text => {
+                let jaccard = self.room.jaccard(places);
+                let simhashes = both.map(|member| member.simhash);
+                self.scorer.by_text(pair, &vectors, jaccard, simhashes)
+            }
+            By::Sketch | By::None => {
+                let samples = match both.map(|member| member.card.samples) {
+                    [Some(a), Some(b)] => Some([a, b]),
+                    _ => None,
+                };
+                self.scorer.by_sketch(pair, &vectors, samples.as_ref())
+            }
+        })
+    }
+
+    fn push_accepted(&self, accepted: &Accepted, out: &mut Sink) -> Result<u64, Error> {
+        let cards = [self.card(accepted.a)?, self.card(accepted.b)?];
+        let ranks = [cards[0].head.rank, cards[1].head.rank];
+        let link = Link::new(accepted, ranks);
+        let a = u64::from(accepted.a);
+        let part = self.context.part_of(mix(a));
+        out.push(kind::LINK, part, a as i64, &[bytemuck::bytes_of(&link)]);
+        let pair = ListedPair::new(
+            accepted,
+            [cards[0].head.size, cards[1].head.size],
+            [cards[0].head.vectors.site, cards[1].head.vectors.site],
+        );
+        let ids = [cards[0].id.as_str(), cards[1].id.as_str()];
+        let listed_as = match pair.product() {
+            1 => kind::SINGLE,
+            _ => kind::LISTED,
+        };
+        pair.push(listed_as, self.context.shard_of(accepted.a), ids, out);
+        Ok(pair.product())
+    }
+}
+
+struct Member {
+    card: Arc<Card>,
+    simhash: Option<Fingerprint384>,
+}
+
+impl Step for Verify {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        if message.kind == kind::JUDGE {
+            self.pairs.extend(message.records::<Judge>()?);
+            return Ok(());
+        }
+        let mut cursor = Cursor(&message.bytes);
+        while !cursor.is_empty() {
+            let head: CardHead = cursor.record()?;
+            let card = Card {
+                head,
+                id: cursor.text(head.n_id as usize)?,
+                tokens: cursor.records(head.n_tokens as usize)?,
+                samples: match head.n_samples {
+                    0 => None,
+                    _ => Some(cursor.record()?),
+                },
+            };
+            self.cards.insert(head.doc, Arc::new(card));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let mut pairs = std::mem::take(&mut self.pairs);
+        pairs.sort_unstable();
+        let (mut products, mut firsts) = (Products::default(), [0_u64; 64]);
+        let (mut n_pairs, mut estimated) = (0_u64, 0.0);
+        for group in pairs.chunk_by(|one, next| one.group == next.group) {
+            let members = self.load(group)?;
+            for judge in group {
+                if let Some(accepted) = self.judge(judge.pair, &members)? {
+                    let product = self.push_accepted(&accepted, out)?;
+                    products.count(product);
+                    firsts[product.ilog2() as usize] += 1;
+                    n_pairs += 1;
+                    estimated += self.scorer.inverse_chance(&accepted);
+                }
+            }
+        }
+        self.cards.clear();
+        out.note(&json!({
+            "accepted": n_pairs,
+            "estimated_pairs": estimated,
+            "products": by_magnitude(&products.0),
+            "firsts": by_magnitude(&firsts),
+        }));
+        Ok(())
+    }
+}

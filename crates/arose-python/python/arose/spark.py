@@ -1,0 +1,593 @@
+"""`arose dedup` on Apache Spark: the same tables, row for row, for any number of executors.
+
+    python -m arose.spark INPUT... -o OUT
+    spark-submit --py-files ... -m arose.spark INPUT... -o OUT
+
+Inputs are files, folders and patterns that every executor can see, or addresses that Spark reads
+(`s3a://bucket/crawl/*.warc.gz`, `hdfs://...`). The folder OUT then holds documents.parquet,
+pairs.parquet and summary.json. A driver that is started again skips the stages that are done.
+docs/cluster.md says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import posixpath
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _arose, _reading
+from .cluster import INPUT_BYTES, NOTE, ORDER, Plan, in_order, merge_notes, put_in_order, work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MESSAGES = "part long, kind int, seq long, bytes binary, more binary"
+CHUNKS = (
+    "part long, seq long, n_docs long, n_tokens long, "
+    "docs binary, sketches binary, vectors binary, tokens binary, note string"
+)
+ROWS = {
+    "documents": (
+        "doc long, id string, url string, source string, position string, digest string, "
+        "n_tokens long, cluster long, kept boolean, kept_doc long, rule string, similarity double, "
+        "known_as string"
+    ),
+    "pairs": (
+        "a long, b long, id_a string, id_b string, jaccard double, b_sim long, c_sim long, "
+        "rule string, verified string"
+    ),
+}
+#: Messages are large and few: few of them make a batch, few rows of them a page, and compiling code
+#: for every plan would cost more than all rows together.
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    "spark.sql.parquet.columnarReaderBatchSize": "16",
+    "spark.sql.parquet.compression.codec": "uncompressed",
+}
+#: For JVMs on this machine. They move bytes for some minutes: time spent on optimising their code
+#: does not come back, and heap beyond this is not used.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+HERE = {
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+    "spark.executor.memory": "640m",
+    "spark.log.level": "ERROR",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+}
+Runner = Callable[[Iterator[Any], str, str, str, bool], Iterator[Any]]
+Order = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+class SparkEngine:
+    """Runs steps in `mapInArrow` and keeps tables of messages as Parquet, a folder for each kind."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: LocalFiles | SparkFiles,
+        options: dict[str, Any],
+        n_partitions: int,
+        runner: Runner = work,
+        order: Order = in_order,
+    ) -> None:
+        self.spark = spark
+        self.files = files
+        self.options = json.dumps(options)
+        self.n_partitions = n_partitions
+        self.runner = runner
+        self.order = order
+        for name, value in SETTINGS.items():
+            spark.conf.set(name, value)
+
+    def read(self, parts: list[str]) -> None:
+        """Reads parts of the input that executors can see."""
+        rows = self.spark.createDataFrame(list(enumerate(parts)), "number long, part string")
+        rows = rows.repartition(max(1, min(len(parts), 4 * self.n_partitions)), "number")
+        context = json.dumps({"version": _arose.__version__})
+        self._write(self._run(rows, "read", context, CHUNKS), "read", [])
+
+    def read_remote(self, addresses: list[str]) -> None:
+        """Reads files that Spark brings, in the order of their addresses."""
+        files = self.spark.read.format("binaryFile").load(addresses).select("path", "content")
+        paths = sorted(row.path for row in files.select("path").collect())
+        numbers = {path: number for number, path in enumerate(paths)}
+        context = json.dumps({"version": _arose.__version__, "numbers": numbers})
+        self._write(self._run(files, "read-bytes", context, CHUNKS), "read", [])
+
+    def chunks(self, kind: int, bytes: str, more: str | None = None) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        extra = f.col(more) if more else f.lit(None).cast("binary")
+        return self._load("read").select(
+            "part",
+            f.lit(kind).cast("int").alias("kind"),
+            "seq",
+            f.col(bytes).alias("bytes"),
+            extra.alias("more"),
+        )
+
+    def stored(self, name: str, *kinds: int) -> DataFrame:
+        table = self._load(name)
+        table = table.where(table.kind.isin(*kinds))
+        return table.select("part", "kind", "seq", "bytes", "more")
+
+    def map(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
+        return self._run(_union(tables), step, context, MESSAGES)
+
+    def reduce(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
+        return self._run_shuffled(tables, step, context, MESSAGES)
+
+    def store(self, name: str, table: DataFrame) -> None:
+        self._write(table, name, ["kind"])
+
+    def store_rows(self, name: str, steps: list[tuple[str, list[DataFrame], str, str]]) -> None:
+        rows = []
+        for how, tables, step, context in steps:
+            if how == "map":
+                rows.append(self._run(_union(tables), step, context, ROWS[name]))
+            else:
+                rows.append(self._run_shuffled(tables, step, context, ROWS[name]))
+        path = self.files.path(f"../{name}.parquet")
+        _union(rows).write.mode("overwrite").option("compression", "zstd").parquet(path)
+
+    def notes(self, name: str) -> list[str]:
+        if name == "read":
+            return [note for (note,) in self.files.rows(name, ["note"], CHUNKS) if note]
+        notes = self.files.rows(f"{name}/kind={NOTE}", ["bytes"], "bytes binary")
+        return [bytes(note).decode() for (note,) in notes]
+
+    def shards(self) -> list[tuple[int, int, int]]:
+        shards: dict[int, tuple[int, int]] = {}
+        for part, n_docs, n_tokens in self.files.rows("read", ["part", "n_docs", "n_tokens"], CHUNKS):
+            docs_before, tokens_before = shards.get(part, (0, 0))
+            shards[part] = docs_before + n_docs, tokens_before + n_tokens
+        return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
+
+    def _run(self, table: DataFrame, step: str, context: str, schema: str) -> DataFrame:
+        runner, options, has_rows = self.runner, self.options, schema in ROWS.values()
+
+        def run_step(batches: Iterator[Any]) -> Iterator[Any]:
+            return runner(batches, step, options, context, has_rows)
+
+        return table.mapInArrow(run_step, schema)
+
+    def _run_shuffled(
+        self, tables: list[DataFrame], step: str, context: str, schema: str
+    ) -> DataFrame:
+        runner, options, order = self.runner, self.options, self.order
+        has_rows = schema in ROWS.values()
+        table = _union(tables).repartition(self.n_partitions, "part")
+        table = table.sortWithinPartitions(*ORDER)
+
+        def run_step(batches: Iterator[Any]) -> Iterator[Any]:
+            return runner(order(batches), step, options, context, has_rows)
+
+        return table.mapInArrow(run_step, schema)
+
+    def _load(self, name: str) -> DataFrame:
+        schema = CHUNKS if name == "read" else MESSAGES
+        return self.spark.read.schema(schema).parquet(self.files.path(name))
+
+    def _write(self, table: DataFrame, name: str, split_by: list[str]) -> None:
+        # Bytes have no order worth keeping and no value twice.
+        options = {
+            "parquet.enable.dictionary": "false",
+            "parquet.block.size": str(16 << 20),
+            "parquet.page.size.row.check.min": "1",
+            "parquet.page.size.row.check.max": "16",
+        }
+        writer = table.write.mode("overwrite").options(**options).partitionBy(*split_by)
+        writer.parquet(self.files.path(name))
+
+
+def _union(tables: list[DataFrame]) -> DataFrame:
+    first, *others = tables
+    for other in others:
+        first = first.unionAll(other)
+    return first
+
+
+class LocalFiles:
+    """A folder that this machine sees: what is small is read without Spark."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def path(self, name: str) -> str:
+        return os.path.normpath(self.folder / name)
+
+    def rows(self, name: str, columns: list[str], schema: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of these columns in a stored table; none if there is no such table."""
+        for table in self._tables(name, columns):
+            yield from zip(*(column.to_pylist() for column in table.columns))
+
+    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
+        """How often each value of a column occurs."""
+        counts: dict[Any, int] = {}
+        for table in self._tables(name, [column]):
+            for found in table[column].value_counts().to_pylist():
+                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+        return counts
+
+    def _tables(self, name: str, columns: list[str]) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        for file in sorted(Path(self.path(name)).glob("*.parquet")):
+            yield pq.ParquetFile(file).read(columns)
+
+    def read(self, name: str) -> str | None:
+        try:
+            return (self.folder / name).read_text()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, text: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = self.folder / f"{name}.part"
+        partial.write_text(text)
+        partial.replace(self.folder / name)
+
+    def clear(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class SparkFiles:
+    """A folder wherever Spark writes."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self.spark = spark
+        self.folder = folder
+
+    def path(self, name: str) -> str:
+        scheme, rest = self.folder.split("://", 1)
+        return f"{scheme}://{posixpath.normpath(posixpath.join(rest, name))}"
+
+    def rows(self, name: str, columns: list[str], schema: str) -> Iterator[tuple[Any, ...]]:
+        from pyspark.errors import AnalysisException
+
+        try:
+            table = self.spark.read.schema(schema).parquet(self.path(name))
+            yield from (tuple(row) for row in table.select(*columns).collect())
+        except AnalysisException:
+            return
+
+    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
+        table = self.spark.read.schema(schema).parquet(self.path(name))
+        return {row[0]: row[1] for row in table.groupBy(column).count().collect()}
+
+    def read(self, name: str) -> str | None:
+        from pyspark.errors import AnalysisException
+
+        try:
+            rows = self.spark.read.text(f"{self.folder}/{name}", wholetext=True).collect()
+        except AnalysisException:
+            return None
+        return rows[0][0] if rows else None
+
+    def write(self, name: str, text: str) -> None:
+        rows = self.spark.createDataFrame([(json.dumps(json.loads(text)),)], "value string")
+        rows.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
+
+    def clear(self) -> None:
+        """Nothing is removed: stages are written over, and those of other settings are not read."""
+        self.write("settings.json", "{}")
+
+
+class Stages:
+    """Which stages are done, under the settings they were done with."""
+
+    def __init__(self, files: LocalFiles | SparkFiles, settings: dict[str, Any], force: bool) -> None:
+        self.files = files
+        there = files.read("settings.json")
+        if force and there is not None:
+            files.clear()
+            there = None
+        self.run = ""
+        if there is not None and json.loads(there):
+            self._compare(json.loads(there), settings)
+            self.run = json.loads(there)["run"]
+        else:
+            self.run = str(time.time_ns())
+            files.write("settings.json", json.dumps({**settings, "run": self.run}))
+        self.seconds: dict[str, float] = {}
+        self._begin = time.monotonic()
+
+    def _compare(self, there: dict[str, Any], here: dict[str, Any]) -> None:
+        here = json.loads(json.dumps(here))
+        for name in here:
+            if there.get(name) == here[name]:
+                continue
+            if name == "sources":
+                changed = [s[0] for s in here[name] if s not in there.get(name, [])] or ["an input"]
+                raise _arose.InputError(
+                    f"`{changed[0]}` has changed since it was read; start anew with --force"
+                )
+            raise _arose.AroseError(
+                f"the output holds a run with another {name}: {json.dumps(there.get(name))} there, "
+                f"{json.dumps(here[name])} here; choose another folder, or replace it with --force"
+            )
+
+    def done(self, name: str) -> dict[str, Any] | None:
+        text = self.files.read(f"{name}.json")
+        stage = json.loads(text) if text is not None else None
+        if stage is None or stage["run"] != self.run:
+            self._begin = time.monotonic()
+            print(f"arose: {name}", file=sys.stderr, flush=True)
+            return None
+        self.seconds[name] = stage["seconds"]
+        return stage["note"]
+
+    def finish(self, name: str, note: dict[str, Any]) -> None:
+        seconds = round(time.monotonic() - self._begin, 3)
+        self.seconds[name] = seconds
+        stage = {"run": self.run, "seconds": seconds, "note": note}
+        self.files.write(f"{name}.json", json.dumps(stage))
+
+
+def dedup(
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    *,
+    partitions: int | None = None,
+    damaged: str = "skip",
+    force: bool = False,
+    gather: bool = False,
+    input_bytes: int = INPUT_BYTES,
+    runner: Runner = work,
+    **options: Any,
+) -> dict[str, Any]:
+    """Runs the job on a session and returns the summary that is also in OUT/summary.json.
+
+    Options are those of `arose.dedup`. `partitions` is the number of shuffle partitions (default:
+    twice the cores that Spark speaks of); the rows do not depend on it. `damaged` says whether
+    damaged input is skipped, counted and told, or refused. With `gather` the messages of a partition
+    are sorted by the worker, for engines that do not keep an order they were asked for; Spark does.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        order = put_in_order if gather else in_order
+        engine_of = functools.partial(SparkEngine, spark, runner=runner, order=order)
+        return _dedup(
+            spark, inputs, output, partitions, damaged, force, input_bytes, engine_of, _options(options)
+        )
+    except PySparkException as error:
+        # What a step says is what there is to know; Spark says much more.
+        said = re.search(r"^arose\.\w+Error: (.*)$", str(error), re.MULTILINE)
+        if said is None:
+            raise
+        raise _arose.AroseError(said[1]) from error
+
+
+def _dedup(
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    partitions: int | None,
+    damaged: str,
+    force: bool,
+    input_bytes: int,
+    engine_of: Callable[..., SparkEngine],
+    settings: dict[str, Any],
+) -> dict[str, Any]:
+    is_remote = any("://" in path for path in inputs)
+    if is_remote and not all("://" in path for path in inputs):
+        raise _arose.SettingError("give either addresses or paths, not both")
+    shape = json.loads(_arose.settings(json.dumps(settings)))
+    parts, passed = ([], []) if is_remote else _arose.cut_input(
+        inputs, input_bytes, json.dumps(settings)
+    )
+    run_settings = {
+        "version": _arose.__version__,
+        "inputs": inputs,
+        "settings": shape,
+        "sources": _sources(parts),
+    }
+    folder = f"{output}/.arose-spark"
+    files = SparkFiles(spark, folder) if "://" in output else LocalFiles(folder)
+    stages = Stages(files, run_settings, force)
+    n_partitions = partitions or 2 * _cores(spark)
+    engine = engine_of(files, settings, n_partitions)
+    read = stages.done("read")
+    if read is None:
+        engine.read_remote(inputs) if is_remote else engine.read(parts)
+        read = merge_notes(engine.notes("read"))
+        for reason, warning in passed:
+            skipped = read.setdefault("skipped", {})
+            skipped[reason] = skipped.get(reason, 0) + 1
+            read.setdefault("warnings", []).append(warning)
+        stages.finish("read", read)
+    if damaged == "refuse" and read.get("damaged", 0):
+        first = "; ".join(sorted(read["warnings"])[:3])
+        raise _arose.InputError(f"{read['damaged']} damaged records in the input: {first}")
+    plan = Plan(engine, stages, settings)
+    found = plan.run()
+    summary = _summary(run_settings, read, found, plan, stages, _counts(files))
+    files.write("../summary.json", json.dumps(summary, indent=2))
+    return summary
+
+
+def _cores(spark: SparkSession) -> int:
+    """What the session says of its size; two where it does not."""
+    cores = spark.conf.get("spark.cores.max", None) or spark.conf.get("spark.executor.cores", None)
+    instances = spark.conf.get("spark.executor.instances", None)
+    return max(2, int(cores or 1) * int(instances or 1))
+
+
+def _sources(parts: list[str]) -> list[tuple[str, int, int]]:
+    """Files with size and time, by which a change is seen."""
+    paths = {path for part in parts for path, _ in json.loads(part)["files"]}
+    found = []
+    for path in sorted(paths):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        found.append([path, status.st_size, status.st_mtime_ns])
+    return found
+
+
+def _counts(files: LocalFiles | SparkFiles) -> dict[str, int]:
+    """What became of the documents, from the tables themselves."""
+    by_rule = files.count("../documents.parquet", "rule", ROWS["documents"])
+    kept, exact = by_rule.pop(None, 0), by_rule.pop("exact", 0)
+    return {
+        "kept": kept,
+        "dropped_exact": exact,
+        "dropped_near": sum(by_rule.values()),
+        "dropped_known": 0,
+        "pairs": sum(files.count("../pairs.parquet", "rule", ROWS["pairs"]).values()),
+    }
+
+
+def _summary(
+    settings: dict[str, Any],
+    read: dict[str, Any],
+    found: dict[str, Any],
+    plan: Plan,
+    stages: Stages,
+    counts: dict[str, int],
+) -> dict[str, Any]:
+    runs, verify, stars = found["runs"], found["verify"], found["stars"]
+    skipped = read.get("skipped", {})
+    accepted = verify.get("accepted", 0)
+    estimated = round(accepted / max(1.0, verify["estimated_pairs"]), 6) if accepted else None
+    return {
+        "version": settings["version"],
+        "inputs": settings["inputs"],
+        "settings": settings["settings"],
+        "counts": {
+            "read": plan.n_docs,
+            **counts,
+            "empty": read.get("empty", 0),
+            "short": read.get("short", 0),
+            "skipped": {"total": sum(skipped.values()), "by_reason": skipped},
+            "tokens": read.get("tokens", 0),
+            "text_bytes": read.get("text_bytes", 0),
+            "tested": found["candidates"].get("tested", 0),
+            "candidates": found["groups"].get("candidates", 0),
+            "pairs_not_listed": found["pairs"]["not_listed"],
+            "clusters": stars.get("clusters", 0),
+            "clustered_documents": stars.get("members", 0),
+            "largest_cluster": stars.get("max_cluster", 0),
+        },
+        "recall": {"estimated": estimated},
+        "cap": {
+            "runs": runs.get("long_runs", 0),
+            "documents": runs.get("long_members", 0),
+            "longest": runs.get("max_longest_run", 0),
+            "pairs_not_compared": runs.get("untested", 0),
+        },
+        "warnings": sorted(read.get("warnings", []))[:20],
+        "stages": [{"name": name, "seconds": s} for name, s in stages.seconds.items()],
+    }
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options in the shape that the compiled part takes, defaults filled in."""
+    names = ["mode", "text_field", "id_field", "url_field", "success"]
+    defaults = {"mode": "henzinger", "success": False}
+    reading = {name: options.pop(name, defaults.get(name, ())) for name in names}
+    settings = {"policy": "jaccard", "verify": "text", **options}
+    # One thread: Spark runs a task for every core.
+    return {**settings, "reading": _reading(**reading, threads=1)}
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line, with the names of `arose dedup`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m arose.spark",
+        description="Finds exact and near duplicates on Apache Spark: the tables of `arose dedup`.",
+        epilog="Example: python -m arose.spark 'crawl/*.warc.gz' -o out --master 'local[4]'",
+    )
+    add = parser.add_argument
+    add("inputs", nargs="+", metavar="INPUT", help="files, folders, patterns, or s3a:// addresses")
+    add("-o", "--output", required=True, metavar="OUT", help="the folder or address to write to")
+    add("--policy", default="jaccard", choices=["jaccard", "b", "c", "combined", "site"])
+    add("--threshold", type=float, default=0.8, metavar="J")
+    add("-w", "--w", type=int, metavar="N", help="tokens per shingle")
+    add("--cjk-w", type=int, metavar="N")
+    add("--recall", type=float, default=0.995, metavar="SHARE")
+    add("--verify", default="text", choices=["text", "sketch", "none"])
+    add("--keep", default="first", choices=["first", "longest", "newest", "copies", "priority"])
+    add("--priority-field", metavar="NAME")
+    add("--short", default="exact", choices=["exact", "any"])
+    add("--site", default="registrable", choices=["registrable", "henzinger"])
+    add("--cap", type=int, default=10_000, metavar="N")
+    add("--seed", type=int, default=1, metavar="N")
+    add("--mode", default="henzinger", choices=["henzinger", "content", "plain"])
+    add("--text-field", action="append", default=[], metavar="NAME")
+    add("--id-field", action="append", default=[], metavar="NAME")
+    add("--url-field", action="append", default=[], metavar="NAME")
+    add("--success", action="store_true", help="only responses of status 200 to 299")
+    add("--partitions", type=int, metavar="N", help="shuffle partitions; rows do not depend on it")
+    add("--damaged", default="skip", choices=["skip", "refuse"], help="what to do about damage")
+    add("--force", action="store_true", help="begins anew")
+    add("--gather", action="store_true", help="sort in the workers, for engines that do not (Sail)")
+    add("--master", metavar="URL", help="where Spark runs, if spark-submit does not say")
+    add("--conf", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="of Spark")
+    add("--remote", metavar="URL", help="a Spark Connect server, such as Sail (experimental)")
+    return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got `{text}`")
+    return name, value
+
+
+def session(master: str | None = None, **settings: str) -> SparkSession:
+    """A Spark session; on this machine (`local...`) one whose processes are small."""
+    from pyspark.sql import SparkSession
+
+    # Workers on this machine run this interpreter, unless Spark was told of another one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("arose")
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            settings = {**HERE, **settings}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def main(argv: list[str] | None = None) -> int:
+    given = vars(arguments().parse_args(argv))
+    settings = dict(given.pop("conf"))
+    if remote := given.pop("remote"):
+        settings["spark.remote"] = remote
+    spark = session(given.pop("master"), **settings)
+    try:
+        summary = dedup(spark, given.pop("inputs"), given.pop("output"), **given)
+    except _arose.AroseError as error:
+        print(f"arose: {error}", file=sys.stderr)
+        return 2
+    finally:
+        spark.stop()
+    counts = summary["counts"]
+    for name in ["read", "kept", "dropped_exact", "dropped_near", "pairs", "clusters"]:
+        print(f"{name:<15} {counts[name]:>12}")
+    return 0 if counts["read"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

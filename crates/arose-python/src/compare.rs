@@ -1,0 +1,134 @@
+//! Two texts by every measure.
+
+use std::num::NonZeroUsize;
+
+use arose::compare::{Profile, Profiler};
+use arose::rule::{Policy, Rule, ShortPolicy, SiteRelation};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::error;
+use crate::options::{self, DEFAULT_THRESHOLD, PolicyName};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    w: NonZeroUsize,
+    policy: PolicyName,
+    threshold: Option<f64>,
+    site: Option<Site>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Site {
+    Same,
+    Different,
+}
+
+/// How two texts compare; measures that no text can answer for are None.
+#[pyclass(frozen, get_all, module = "arose")]
+pub(crate) struct Comparison {
+    /// Tokens of each text.
+    n_tokens: (usize, usize),
+    /// Distinct shingles of each text.
+    n_shingles: (usize, usize),
+    /// Distinct shingles in both.
+    n_common: usize,
+    /// What the shingle sets share over what they hold together, exactly.
+    resemblance: Option<f64>,
+    /// The share of each shingle set that the other holds too, exactly.
+    containment: (Option<f64>, Option<f64>),
+    /// The resemblance as 84 samples estimate it.
+    estimate: Option<f64>,
+    /// Super-shingles that agree, of 6.
+    b_sim: u32,
+    /// Simhash bits that agree, of 384.
+    c_sim: Option<u32>,
+    /// The cosine of the token counts that these bits imply.
+    cosine_estimate: Option<f64>,
+    /// Whether the token sequences are equal.
+    same_content: bool,
+    /// Whether either text is too short for near duplicates.
+    short: bool,
+    /// The rule that makes the texts duplicates.
+    rule: Option<&'static str>,
+}
+
+#[pymethods]
+impl Comparison {
+    /// Whether the texts are duplicates under the policy.
+    #[getter]
+    fn is_duplicate(&self) -> bool {
+        self.rule.is_some()
+    }
+
+    fn __repr__(&self) -> String {
+        let number = |value: Option<f64>| value.map_or("None".to_owned(), |v| format!("{v:.4}"));
+        let rule = self
+            .rule
+            .map_or("None".to_owned(), |rule| format!("'{rule}'"));
+        format!(
+            "Comparison(resemblance={}, b_sim={}, c_sim={}, rule={rule})",
+            number(self.resemblance),
+            self.b_sim,
+            self.c_sim
+                .map_or("None".to_owned(), |bits| bits.to_string()),
+        )
+    }
+}
+
+#[pyfunction]
+pub(crate) fn compare(py: Python<'_>, a: &str, b: &str, options: &str) -> PyResult<Comparison> {
+    let options: Options = options::parse(options)?;
+    let is_jaccard = options.policy == PolicyName::Jaccard;
+    if !is_jaccard && options.threshold.is_some() {
+        return Err(error::SettingError::new_err(
+            "threshold is for the policy jaccard only",
+        ));
+    }
+    if options.policy != PolicyName::Site && options.site.is_some() {
+        return Err(error::SettingError::new_err(
+            "site is for the policy site only",
+        ));
+    }
+    let threshold = options.threshold.unwrap_or(DEFAULT_THRESHOLD);
+    let policy = Policy {
+        criterion: options::criterion(options.policy, threshold).map_err(error::setting)?,
+        short: ShortPolicy::ExactOnly,
+    };
+    let site = match options.site {
+        Some(Site::Same) => SiteRelation::Same,
+        Some(Site::Different) => SiteRelation::Different,
+        None => SiteRelation::Unknown,
+    };
+    Ok(py.detach(|| {
+        let profiler = Profiler::new(options.w);
+        let [a, b] = [a, b].map(|text| profiler.profile(text));
+        comparison(&profiler, &a, &b, &policy, site)
+    }))
+}
+
+fn comparison(
+    profiler: &Profiler,
+    a: &Profile,
+    b: &Profile,
+    policy: &Policy,
+    site: SiteRelation,
+) -> Comparison {
+    let found = profiler.compare(a, b);
+    Comparison {
+        n_tokens: (a.n_tokens, b.n_tokens),
+        n_shingles: (a.shingles.len(), b.shingles.len()),
+        n_common: found.n_common,
+        resemblance: found.resemblance,
+        containment: found.containment.into(),
+        estimate: found.resemblance_estimate,
+        b_sim: found.b_sim,
+        c_sim: found.c_sim,
+        cosine_estimate: found.cosine_estimate,
+        same_content: found.same_content,
+        short: found.either_short,
+        rule: found.rule(policy, site).map(Rule::as_str),
+    }
+}

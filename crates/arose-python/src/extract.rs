@@ -1,0 +1,71 @@
+//! Text, links and metadata of a web page.
+
+use arose_corpus::html::{self, Links};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use url::Url;
+
+use crate::error;
+use crate::options::{self, ModeName};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    mode: ModeName,
+    url: Option<String>,
+}
+
+/// What a page says.
+#[pyclass(frozen, get_all, module = "arose")]
+pub(crate) struct Page {
+    /// Words one blank apart, blocks one line apart.
+    text: String,
+    /// The first title.
+    title: Option<String>,
+    /// The language the page states.
+    language: Option<String>,
+    /// The address the page calls its own.
+    canonical: Option<String>,
+    /// Addresses of links in order; absolute if the address of the page was given.
+    links: Vec<String>,
+    /// What was cut or could not be understood.
+    warnings: Vec<String>,
+}
+
+#[pymethods]
+impl Page {
+    fn __repr__(&self) -> String {
+        let title = self.title.as_deref().unwrap_or_default();
+        format!("Page({title:?}, {} bytes of text)", self.text.len())
+    }
+}
+
+#[pyfunction]
+pub(crate) fn extract(py: Python<'_>, html: &str, options: &str) -> PyResult<Page> {
+    let options: Options = options::parse(options)?;
+    let url = options.url.as_deref().map(Url::parse).transpose();
+    let url = url.map_err(|cause| {
+        let url = options.url.as_deref().unwrap_or_default();
+        error::SettingError::new_err(format!("url `{url}`: {cause}"))
+    })?;
+    let config = html::Config {
+        mode: options.mode.into(),
+        links: Links::Collect,
+        ..html::Config::default()
+    };
+    Ok(py.detach(|| page(html::extract(html, url.as_ref(), &config))))
+}
+
+fn page(found: html::Extracted) -> Page {
+    let metadata = found.metadata;
+    let links = metadata.links.into_iter().map(|link| link.url);
+    let warnings = found.warnings.iter().map(ToString::to_string);
+    Page {
+        text: found.text,
+        title: metadata.title,
+        language: metadata.lang,
+        canonical: metadata.canonical,
+        links: links.collect(),
+        warnings: warnings.collect(),
+    }
+}

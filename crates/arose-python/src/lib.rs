@@ -1,0 +1,55 @@
+//! The wheel: what `arose`, `arose-corpus` and `arose-dedup` do, for Python.
+//!
+//! Nothing is computed here. Texts come in as Python strings or as any Arrow string array, tables
+//! as any Arrow table, and results go out as Arrow tables, without a copy in either direction (the
+//! Arrow PyCapsule interface, so pyarrow, polars, pandas and others all do). The interpreter lock is
+//! released while Rust works, Ctrl-C stops it, and errors keep their words.
+//!
+//! The module is `arose._arose`; the package around it (`python/arose`) has the signatures and
+//! their documentation.
+#![forbid(unsafe_code)]
+
+mod compare;
+mod dedup;
+mod error;
+mod extract;
+mod index;
+mod options;
+mod read;
+mod sketcher;
+mod step;
+mod table;
+mod text;
+mod watch;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("AroseError", py.get_type::<error::AroseError>())?;
+    module.add("SettingError", py.get_type::<error::SettingError>())?;
+    module.add("InputError", py.get_type::<error::InputError>())?;
+    module.add_class::<compare::Comparison>()?;
+    module.add_class::<extract::Page>()?;
+    module.add_class::<index::Index>()?;
+    module.add_class::<index::Match>()?;
+    module.add_class::<read::Reader>()?;
+    module.add_class::<sketcher::Sketcher>()?;
+    module.add_class::<step::Chunks>()?;
+    module.add_class::<step::Worker>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(compare::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(extract::extract, module)?)?;
+    module.add_function(wrap_pyfunction!(read::read, module)?)?;
+    module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
+    module.add_function(wrap_pyfunction!(dedup::table_to_parquet, module)?)?;
+    module.add_function(wrap_pyfunction!(dedup::promise, module)?)?;
+    module.add_function(wrap_pyfunction!(step::cut_input, module)?)?;
+    module.add_function(wrap_pyfunction!(step::listing_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(step::read_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(step::read_part, module)?)?;
+    module.add_function(wrap_pyfunction!(step::settings, module)?)?;
+    Ok(())
+}

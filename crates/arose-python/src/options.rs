@@ -1,0 +1,266 @@
+//! Settings as Python passes them: one JSON object, unknown names refused.
+//!
+//! Names and values are those of the command line, so that a run can be told to one and resumed by
+//! the other, and so that a driver on Spark can hand them to its executors as text.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use arose::Threshold;
+use arose::rule::{Criterion, Policy, ShortPolicy};
+use arose::shingle::{self, ShingleLength};
+use arose::site::SiteKind;
+use arose_corpus::Statuses;
+use arose_corpus::html::Mode;
+use arose_dedup::{Against, Config, Keep, Update, Verify};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::error;
+
+/// How documents are read.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Reading {
+    mode: ModeName,
+    text_field: Vec<String>,
+    id_field: Vec<String>,
+    url_field: Vec<String>,
+    success: bool,
+    threads: Option<NonZeroUsize>,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            mode: ModeName::Henzinger,
+            text_field: Vec::new(),
+            id_field: Vec::new(),
+            url_field: Vec::new(),
+            success: false,
+            threads: None,
+        }
+    }
+}
+
+/// What makes duplicates and which of them stays.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Options {
+    policy: PolicyName,
+    threshold: f64,
+    w: Option<NonZeroUsize>,
+    cjk_w: Option<NonZeroUsize>,
+    recall: f64,
+    verify: VerifyName,
+    keep: KeepName,
+    priority_field: Option<String>,
+    short: ShortName,
+    site: SiteName,
+    cap: NonZeroUsize,
+    seed: u64,
+    memory: Option<u64>,
+    against: Option<PathBuf>,
+    update_index: bool,
+    reading: Reading,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let config = Config::default();
+        Self {
+            policy: PolicyName::Jaccard,
+            threshold: DEFAULT_THRESHOLD,
+            w: None,
+            cjk_w: None,
+            recall: config.recall.get(),
+            verify: VerifyName::Text,
+            keep: KeepName::First,
+            priority_field: None,
+            short: ShortName::Exact,
+            site: SiteName::Registrable,
+            cap: config.cap,
+            seed: config.seed,
+            memory: None,
+            against: None,
+            update_index: false,
+            reading: Reading::default(),
+        }
+    }
+}
+
+/// The least Jaccard coefficient of duplicates, if nothing else is said.
+pub(crate) const DEFAULT_THRESHOLD: f64 = 0.8;
+/// The largest document that is read, in bytes.
+const MAX_DOCUMENT: usize = 1 << 30;
+const MIN_MEMORY: u64 = 64 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PolicyName {
+    Jaccard,
+    B,
+    C,
+    Combined,
+    Site,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ModeName {
+    Henzinger,
+    Content,
+    Plain,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum VerifyName {
+    Text,
+    Sketch,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KeepName {
+    First,
+    Longest,
+    Newest,
+    Copies,
+    Priority,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ShortName {
+    Exact,
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SiteName {
+    Registrable,
+    Henzinger,
+}
+
+/// Reads settings of type `T` from JSON.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| {
+        // Where in the text it stands means nothing to someone who wrote none.
+        let words = error.to_string();
+        let words = words.split(" at line ").next().unwrap_or_default();
+        error::SettingError::new_err(words.to_owned())
+    })
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::Henzinger => Self::Henzinger,
+            ModeName::Content => Self::Content,
+            ModeName::Plain => Self::Plain,
+        }
+    }
+}
+
+impl Reading {
+    pub(crate) fn config(&self) -> arose_corpus::Config {
+        let mut config = arose_corpus::Config::default();
+        config.html.mode = self.mode.into();
+        config.statuses = match self.success {
+            true => Statuses::Success,
+            false => Statuses::Any,
+        };
+        config.threads = self.threads.unwrap_or(config.threads);
+        let fields = &mut config.fields;
+        fields.text.splice(..0, self.text_field.iter().cloned());
+        fields.id.splice(..0, self.id_field.iter().cloned());
+        fields.url.splice(..0, self.url_field.iter().cloned());
+        config
+    }
+}
+
+/// What a policy asks of two documents.
+pub(crate) fn criterion(policy: PolicyName, threshold: f64) -> Result<Criterion, arose::Error> {
+    Ok(match policy {
+        PolicyName::Jaccard => Criterion::Jaccard(Threshold::new(threshold)?),
+        PolicyName::B => Criterion::PUBLISHED_B,
+        PolicyName::C => Criterion::PUBLISHED_C,
+        PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
+        PolicyName::Site => Criterion::SITE,
+    })
+}
+
+/// Tokens per shingle, where a policy decides.
+pub(crate) fn default_w(policy: PolicyName) -> NonZeroUsize {
+    match policy {
+        PolicyName::Jaccard => Config::default().shingle.w,
+        _ => shingle::DEFAULT_W,
+    }
+}
+
+impl Options {
+    pub(crate) fn config(&self) -> PyResult<Config> {
+        if self.keep == KeepName::Priority && self.priority_field.is_none() {
+            return Err(error::SettingError::new_err(
+                "keep=\"priority\" needs priority_field, the column with the number",
+            ));
+        }
+        let mut corpus = self.reading.config();
+        corpus.fields.priority = self.priority_field.iter().cloned().collect();
+        corpus.limits.line_bytes = MAX_DOCUMENT;
+        corpus.limits.record_bytes = MAX_DOCUMENT;
+        corpus.limits.body_bytes = MAX_DOCUMENT;
+        let w = self.w.unwrap_or_else(|| default_w(self.policy));
+        Ok(Config {
+            policy: Policy {
+                criterion: criterion(self.policy, self.threshold).map_err(error::setting)?,
+                short: match self.short {
+                    ShortName::Exact => ShortPolicy::ExactOnly,
+                    ShortName::Any => ShortPolicy::LikeAny,
+                },
+            },
+            shingle: ShingleLength {
+                w,
+                unspaced_w: self.cjk_w.unwrap_or(w),
+            },
+            recall: Threshold::new(self.recall).map_err(error::setting)?,
+            verify: match self.verify {
+                VerifyName::Text => Verify::Text,
+                VerifyName::Sketch => Verify::Sketch,
+                VerifyName::None => Verify::None,
+            },
+            keep: match self.keep {
+                KeepName::First => Keep::First,
+                KeepName::Longest => Keep::Longest,
+                KeepName::Newest => Keep::Newest,
+                KeepName::Copies => Keep::Copies,
+                KeepName::Priority => Keep::Priority,
+            },
+            cap: self.cap,
+            site: match self.site {
+                SiteName::Registrable => SiteKind::Registrable,
+                SiteName::Henzinger => SiteKind::Henzinger,
+            },
+            seed: self.seed,
+            memory: self.memory.unwrap_or_else(half_of_memory).max(MIN_MEMORY),
+            against: self.against.as_ref().map(|index| Against {
+                index: index.clone(),
+                update: match self.update_index {
+                    true => Update::Add,
+                    false => Update::Leave,
+                },
+            }),
+            corpus,
+        })
+    }
+}
+
+fn half_of_memory() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = info.lines().find(|line| line.starts_with("MemTotal:"));
+    let kib = total.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.map_or(4 << 30, |kib| kib * 512)
+}

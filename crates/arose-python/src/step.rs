@@ -1,0 +1,313 @@
+//! The steps of the job for engines such as Spark: batches of messages in, batches out.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use arose_corpus::{Part, PartFile};
+use arose_dedup::shuffle::{self, Chunk, Context, Message};
+use arose_dedup::{Config, Error};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pyo3::prelude::*;
+use pyo3_arrow::input::AnyRecordBatch;
+use serde::{Deserialize, Serialize};
+
+use crate::error;
+use crate::options::{self, Options};
+use crate::table::Table;
+
+static MESSAGES: LazyLock<SchemaRef> = LazyLock::new(|| {
+    Arc::new(Schema::new(vec![
+        Field::new("part", DataType::Int64, false),
+        Field::new("kind", DataType::Int32, false),
+        Field::new("seq", DataType::Int64, false),
+        Field::new("bytes", DataType::Binary, false),
+        Field::new("more", DataType::Binary, true),
+    ]))
+});
+
+static CHUNKS: LazyLock<SchemaRef> = LazyLock::new(|| {
+    let bytes = |name: &str| Field::new(name, DataType::Binary, false);
+    Arc::new(Schema::new(vec![
+        Field::new("part", DataType::Int64, false),
+        Field::new("seq", DataType::Int64, false),
+        Field::new("n_docs", DataType::Int64, false),
+        Field::new("n_tokens", DataType::Int64, false),
+        bytes("docs"),
+        bytes("sketches"),
+        bytes("vectors"),
+        bytes("tokens"),
+        Field::new("note", DataType::Utf8, true),
+    ]))
+});
+
+/// A step at work; see `arose_dedup::shuffle`.
+#[pyclass(frozen, module = "arose")]
+pub(crate) struct Worker {
+    worker: Mutex<shuffle::Worker>,
+}
+
+#[pymethods]
+impl Worker {
+    #[new]
+    fn new(step: &str, options: &str, context: &str) -> PyResult<Self> {
+        let config = options::parse::<Options>(options)?.config()?;
+        let context: Context = options::parse(context)?;
+        let worker = shuffle::Worker::new(step, &config, context).map_err(error::run)?;
+        Ok(Self {
+            worker: Mutex::new(worker),
+        })
+    }
+
+    /// Takes a batch of messages; what the step gives so far, messages and rows.
+    fn push(&self, py: Python<'_>, batch: AnyRecordBatch) -> PyResult<(Vec<Table>, Vec<Table>)> {
+        let reader = batch.into_reader()?;
+        py.detach(|| {
+            let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+            for batch in reader {
+                push(&mut worker, &batch.map_err(error::arrow)?).map_err(error::run)?;
+            }
+            Ok(taken(&mut worker))
+        })
+    }
+
+    /// There are no more messages.
+    fn finish(&self, py: Python<'_>) -> PyResult<(Vec<Table>, Vec<Table>)> {
+        py.detach(|| {
+            let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+            worker.finish().map_err(error::run)?;
+            Ok(taken(&mut worker))
+        })
+    }
+}
+
+fn push(worker: &mut shuffle::Worker, batch: &RecordBatch) -> Result<(), Error> {
+    let parts = batch.column(0).as_primitive::<Int64Type>();
+    let kinds = batch.column(1).as_primitive::<Int32Type>();
+    let seqs = batch.column(2).as_primitive::<Int64Type>();
+    let bytes = batch.column(3).as_binary::<i32>();
+    let more = batch.column(4).as_binary::<i32>();
+    for row in 0..batch.num_rows() {
+        worker.push(&Message {
+            part: parts.value(row),
+            kind: kinds.value(row),
+            seq: seqs.value(row),
+            bytes: bytes.value(row).into(),
+            more: more.is_valid(row).then(|| more.value(row).into()),
+        })?;
+    }
+    Ok(())
+}
+
+fn taken(worker: &mut shuffle::Worker) -> (Vec<Table>, Vec<Table>) {
+    let messages = worker.take_messages();
+    // A batch a few messages long, so that no buffer becomes too large for its offsets.
+    let messages = messages.chunks(64).map(batch_of).map(Table::of).collect();
+    let rows = worker.take_rows().into_iter();
+    (
+        messages,
+        rows.map(|rows| Table::of(signed(&rows))).collect(),
+    )
+}
+
+fn batch_of(messages: &[Message<'static>]) -> RecordBatch {
+    let each = || messages.iter();
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(each().map(|message| message.part).collect::<Int64Array>()),
+        Arc::new(each().map(|message| message.kind).collect::<Int32Array>()),
+        Arc::new(each().map(|message| message.seq).collect::<Int64Array>()),
+        Arc::new(BinaryArray::from_iter_values(
+            each().map(|message| &*message.bytes),
+        )),
+        Arc::new(
+            each()
+                .map(|message| message.more.as_deref())
+                .collect::<BinaryArray>(),
+        ),
+    ];
+    RecordBatch::try_new(Arc::clone(&MESSAGES), columns).expect("columns are those of the schema")
+}
+
+/// A batch without unsigned numbers, which Spark does not have.
+fn signed(batch: &RecordBatch) -> RecordBatch {
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(signed_column).collect();
+    let schema = batch.schema();
+    let fields = schema.fields().iter().zip(&columns);
+    let fields = fields.map(|(field, column)| {
+        Field::new(
+            field.name(),
+            column.data_type().clone(),
+            field.is_nullable(),
+        )
+    });
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), columns).expect("as many columns as before")
+}
+
+fn signed_column(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::UInt64 => {
+            let column = column.as_primitive::<UInt64Type>();
+            Arc::new(column.unary::<_, Int64Type>(|value| value as i64))
+        }
+        DataType::UInt32 => {
+            let column = column.as_primitive::<UInt32Type>();
+            Arc::new(column.unary::<_, Int64Type>(i64::from))
+        }
+        _ => Arc::clone(column),
+    }
+}
+
+/// A part of the input as text, for the engine to carry.
+#[derive(Serialize, Deserialize)]
+struct PartText {
+    files: Vec<(PathBuf, bool)>,
+    range: Option<(u64, u64)>,
+}
+
+impl From<&Part> for PartText {
+    fn from(part: &Part) -> Self {
+        let files = part.files.iter();
+        Self {
+            files: files
+                .map(|file| (file.path.clone(), file.is_found))
+                .collect(),
+            range: part.range.as_ref().map(|range| (range.start, range.end)),
+        }
+    }
+}
+
+impl From<PartText> for Part {
+    fn from(text: PartText) -> Self {
+        let files = text.files.into_iter();
+        Self {
+            files: files
+                .map(|(path, is_found)| PartFile { path, is_found })
+                .collect(),
+            range: text.range.map(|(start, end)| start..end),
+        }
+    }
+}
+
+/// Parts as texts; reasons and warnings of what was passed by.
+type CutInput = (Vec<String>, Vec<(String, String)>);
+
+/// Cuts inputs into parts: their texts, and what was passed by.
+#[pyfunction]
+pub(crate) fn cut_input(
+    py: Python<'_>,
+    inputs: Vec<PathBuf>,
+    n_bytes: u64,
+    options: &str,
+) -> PyResult<CutInput> {
+    let config = options::parse::<Options>(options)?.config()?;
+    let cut = py.detach(|| arose_corpus::parts(&inputs, n_bytes, &config.corpus));
+    let (parts, skipped) = cut.map_err(error::input)?;
+    let text = |part| serde_json::to_string(&PartText::from(part));
+    let parts: Result<Vec<String>, _> = parts.iter().map(text).collect();
+    let skipped = skipped.iter();
+    let skipped = skipped.map(|warning| (warning.reason.name().to_owned(), warning.to_string()));
+    Ok((parts.map_err(error::input)?, skipped.collect()))
+}
+
+/// Chunks of documents, made on another thread.
+#[pyclass(frozen, module = "arose")]
+pub(crate) struct Chunks {
+    receiver: Mutex<Receiver<Result<Chunk, Error>>>,
+}
+
+/// Reads a part that [`cut_input`] made.
+#[pyfunction]
+pub(crate) fn read_part(number: i64, part: &str, options: &str, version: &str) -> PyResult<Chunks> {
+    let part: Part = options::parse::<PartText>(part)?.into();
+    start(options, version, move |config, give| {
+        shuffle::read_part(number, &part, config, give)
+    })
+}
+
+/// Reads a file whose bytes the engine has brought.
+#[pyfunction]
+pub(crate) fn read_bytes(
+    number: i64,
+    name: PathBuf,
+    bytes: Vec<u8>,
+    options: &str,
+    version: &str,
+) -> PyResult<Chunks> {
+    start(options, version, move |config, give| {
+        shuffle::read_bytes(number, &name, bytes, config, give)
+    })
+}
+
+/// Runs `work` on a thread that waits when it is two chunks ahead.
+fn start(
+    options: &str,
+    version: &str,
+    work: impl FnOnce(&Config, &mut dyn FnMut(Chunk) -> Result<(), Error>) -> Result<(), Error>
+    + Send
+    + 'static,
+) -> PyResult<Chunks> {
+    shuffle::check_version(version).map_err(error::run)?;
+    let config = options::parse::<Options>(options)?.config()?;
+    let (sender, receiver) = sync_channel(2);
+    std::thread::spawn(move || {
+        let mut give = |chunk| sender.send(Ok(chunk)).map_err(|_| Error::Stopped);
+        if let Err(error) = work(&config, &mut give) {
+            // Nobody listens if that is why it stopped.
+            let _ = sender.send(Err(error));
+        }
+    });
+    Ok(Chunks {
+        receiver: Mutex::new(receiver),
+    })
+}
+
+#[pymethods]
+impl Chunks {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let next = py.detach(|| {
+            let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+            receiver.recv().ok()
+        });
+        let chunk = next.transpose().map_err(error::run)?;
+        Ok(chunk.map(|chunk| Table::of(chunk_batch(&chunk))))
+    }
+}
+
+fn chunk_batch(chunk: &Chunk) -> RecordBatch {
+    let number = |n: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
+    let bytes = |bytes: &[u8]| -> ArrayRef { Arc::new(BinaryArray::from_iter_values([bytes])) };
+    let columns = vec![
+        number(chunk.part),
+        number(chunk.seq),
+        number(chunk.n_docs.into()),
+        number(chunk.n_tokens as i64),
+        bytes(&chunk.docs),
+        bytes(&chunk.sketches),
+        bytes(&chunk.vectors),
+        bytes(&chunk.tokens),
+        Arc::new(StringArray::from(vec![chunk.note.as_deref()])),
+    ];
+    RecordBatch::try_new(Arc::clone(&CHUNKS), columns).expect("columns are those of the schema")
+}
+
+/// The largest product of copies that is listed in full.
+#[pyfunction]
+pub(crate) fn listing_limit(products: Vec<u64>, n_docs: u64) -> u64 {
+    shuffle::limit(&products, n_docs)
+}
+
+/// The settings of a run by name, and the tables it will look for candidates in, as JSON.
+#[pyfunction]
+pub(crate) fn settings(options: &str) -> PyResult<String> {
+    let config = options::parse::<Options>(options)?.config()?;
+    arose_dedup::promise(&config).map_err(error::run)?;
+    Ok(shuffle::settings(&config).to_string())
+}

@@ -1,0 +1,123 @@
+//! Tables on their way to Python.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use pyo3_arrow::error::PyArrowResult;
+use pyo3_arrow::ffi::{
+    ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
+};
+
+/// A table that every Arrow library takes as it is: `pyarrow.table(t)`, `polars.DataFrame(t)`.
+#[pyclass(frozen, module = "arose")]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches }
+    }
+
+    pub(crate) fn of(batch: RecordBatch) -> Self {
+        Self::new(batch.schema(), vec![batch])
+    }
+}
+
+/// A record batch as the struct that travels between libraries.
+pub(crate) fn as_struct(batch: RecordBatch) -> ArrayRef {
+    Arc::new(StructArray::from(batch))
+}
+
+pub(crate) fn struct_field(schema: &Schema) -> FieldRef {
+    Arc::new(Field::new_struct("", schema.fields().clone(), false))
+}
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyArrowResult<Bound<'py, PyCapsule>> {
+        let batches = self.batches.clone().into_iter();
+        let arrays = batches.map(|batch| Ok::<_, ArrowError>(as_struct(batch)));
+        let reader = ArrayIterator::new(arrays.collect::<Vec<_>>(), struct_field(&self.schema));
+        to_stream_pycapsule(py, Box::new(reader), requested_schema)
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyArrowResult<Bound<'py, PyTuple>> {
+        let batch = match &self.batches[..] {
+            [batch] => batch.clone(),
+            batches => concat_batches(&self.schema, batches)?,
+        };
+        let array = as_struct(batch);
+        to_array_pycapsules(py, struct_field(&self.schema), &array, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyArrowResult<Bound<'py, PyCapsule>> {
+        to_schema_pycapsule(py, self.schema.as_ref())
+    }
+
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn __repr__(&self) -> String {
+        let names = self.column_names().join(", ");
+        format!("<arose.Table of {} rows: {names}>", self.__len__())
+    }
+
+    /// The names of its columns.
+    #[getter]
+    fn column_names(&self) -> Vec<&str> {
+        let fields = self.schema.fields().iter();
+        fields.map(|field| field.name().as_str()).collect()
+    }
+
+    /// The number of rows.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.__len__()
+    }
+
+    /// The same as a `pyarrow.Table`.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    /// The same as a `pandas.DataFrame`.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::to_pyarrow(slf)?.call_method0("to_pandas")
+    }
+
+    /// The same as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+}
+
+/// A column of a result, for those who make one.
+pub(crate) fn column(name: &str, array: impl Array + 'static) -> (Field, ArrayRef) {
+    let is_nullable = array.nulls().is_some();
+    let field = Field::new(name, array.data_type().clone(), is_nullable);
+    (field, Arc::new(array))
+}
+
+/// A table of columns of equal length.
+pub(crate) fn of_columns(columns: Vec<(Field, ArrayRef)>) -> Result<Table, ArrowError> {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
+    Ok(Table::of(batch))
+}

@@ -1,0 +1,164 @@
+"""The stages give the rows of the local run, however messages are spread."""
+
+import json
+import os
+
+import pyarrow as pa
+import pytest
+
+import arose
+from arose import _arose
+from arose.cluster import ORDER, Plan, in_order, merge_notes, put_in_order
+from arose.spark import _options
+from local_engine import MESSAGES, LocalEngine, Memory
+
+WORDS = [f"word{i}" for i in range(400)]
+
+
+def corpus(path, n=240):
+    """Chains, cliques, exact copies, templates, short and empty texts, several sites."""
+    import random
+
+    rng = random.Random(5)
+    base = [[rng.choice(WORDS) for _ in range(90)] for _ in range(n // 8)]
+    template = [rng.choice(WORDS) for _ in range(150)]
+    with open(path, "w") as out:
+        for i in range(n):
+            words = list(base[rng.randrange(len(base))])
+            kind = i % 6
+            if kind == 1:
+                words[rng.randrange(90)] = f"changed{i}"
+            elif kind == 2:
+                at = rng.randrange(60)
+                words[at : at + rng.randrange(12)] = [f"other{i}"]
+            elif kind == 3:
+                words = template + [f"page{i}", f"of{i}"]
+            elif kind == 4 and i % 5 == 0:
+                words = words[: rng.randrange(4)]
+            elif kind == 5:
+                words = [rng.choice(WORDS) for _ in range(rng.randrange(200))]
+            document = {
+                "id": f"d{i}",
+                "text": " ".join(words),
+                "url": f"http://site{i % 9}.example/{i}",
+                "date": 1_000_000 + (i * 7919) % 1000,
+                "score": (i * 31) % 17,
+            }
+            if i % 10 == 0:
+                del document["url"]
+            if i % 11 == 0:
+                del document["id"], document["date"]
+            out.write(json.dumps(document) + "\n")
+        out.write("not an object\n")
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cluster") / "corpus.jsonl"
+    corpus(path)
+    return os.fspath(path)
+
+
+def run(lines, n_partitions, shuffle_seed, input_bytes, **given):
+    options = _options(dict(given))
+    engine = LocalEngine(options, n_partitions, shuffle_seed)
+    parts, _ = _arose.cut_input([lines], input_bytes, json.dumps(options))
+    engine.read(parts)
+    found = Plan(engine, Memory(), options).run()
+    return engine, found
+
+
+def by_doc(rows):
+    return sorted(rows, key=lambda row: row["doc"])
+
+
+def by_pair(rows):
+    return sorted(rows, key=lambda row: (row["a"], row["b"]))
+
+
+def check(lines, **options):
+    local = arose.dedup(lines, **options)
+    documents = local.documents.to_pyarrow().to_pylist()
+    pairs = local.pairs.to_pyarrow().to_pylist()
+    assert len(pairs) > 20
+    for n_partitions, shuffle_seed, input_bytes in [(1, 0, 1 << 30), (3, 1, 9_000), (7, 2, 40_000)]:
+        engine, found = run(lines, n_partitions, shuffle_seed, input_bytes, **options)
+        assert by_doc(engine.rows["documents"]) == documents, (n_partitions, options)
+        assert by_pair(engine.rows["pairs"]) == pairs, (n_partitions, options)
+        counts, cap = local.summary["counts"], local.summary["cap"]
+        assert found["groups"]["candidates"] == counts["candidates"]
+        assert found["candidates"]["tested"] == counts["tested"]
+        assert found["stars"]["clusters"] == counts["clusters"]
+        assert found["stars"]["max_cluster"] == counts["largest_cluster"]
+        assert found["pairs"]["not_listed"] == counts["pairs_not_listed"]
+        assert found["runs"]["long_runs"] == cap["runs"]
+        assert found["runs"]["untested"] == cap["pairs_not_compared"]
+        read = merge_notes(engine.notes("read"))
+        assert read["docs"] == counts["read"] and read["damaged"] == 1
+
+
+@pytest.mark.parametrize("policy", ["jaccard", "b", "c", "combined", "site"])
+@pytest.mark.parametrize("cap", [10_000, 5])
+def test_every_policy(lines, policy, cap):
+    check(lines, policy=policy, cap=cap)
+
+
+@pytest.mark.parametrize("keep", ["longest", "newest", "copies", "priority"])
+def test_every_keeper(lines, keep):
+    field = {"priority_field": "score"} if keep == "priority" else {}
+    check(lines, keep=keep, **field)
+
+
+@pytest.mark.parametrize("verify", ["sketch", "none"])
+@pytest.mark.parametrize("policy", ["jaccard", "combined", "site"])
+def test_every_verification(lines, verify, policy):
+    check(lines, verify=verify, policy=policy)
+
+
+def test_other_settings(lines):
+    check(lines, threshold=0.5, w=2, short="any", seed=7)
+    check(lines, threshold=0.6, cap=3, cjk_w=3)
+
+
+def test_stages_that_are_done_are_not_done_again(lines):
+    options = _options({})
+    engine, memory = LocalEngine(options, 2, 0), Memory()
+    engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
+    found = Plan(engine, memory, options).run()
+    engine.reduce = engine.map = None
+    assert Plan(engine, memory, options).run() == found
+
+
+def test_another_version_is_refused():
+    context = json.dumps({"version": "0.0.9"})
+    with pytest.raises(arose.AroseError, match="the driver runs arose 0.0.9 and this executor"):
+        _arose.Worker("runs", "{}", context)
+    with pytest.raises(arose.AroseError, match="install the same wheel"):
+        _arose.read_part(0, '{"files": [], "range": null}', "{}", "0.0.9")
+
+
+def test_torn_messages_are_errors(lines):
+    options = _options({})
+    engine = LocalEngine(options, 1, 0)
+    engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
+    plan = Plan(engine, Memory(), options)
+    for step, kind in [("runs", 3), ("groups", 7), ("verify", 9), ("stars", 12), ("decide", 2)]:
+        with pytest.raises(arose.AroseError, match="a record is torn"):
+            engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, plan.context())
+
+
+def test_messages_out_of_order_are_refused_or_sorted():
+    messages = [(2, 1, 0), (1, 3, 5), (1, 3, 4), (-1, -1, 0), (1, 2, 9)]
+    rows = [dict(zip(ORDER, message), bytes=b"x", more=None) for message in messages]
+
+    def batches(rows):
+        return iter(pa.Table.from_pylist(rows, MESSAGES).to_batches(2))
+
+    def order(batches):
+        return [tuple(row[name] for name in ORDER) for b in batches for row in b.to_pylist()]
+
+    with pytest.raises(arose.AroseError, match="did not keep the order of a partition"):
+        list(in_order(batches(rows)))
+    assert order(put_in_order(batches(rows))) == sorted(messages)
+    assert order(in_order(put_in_order(batches(rows)))) == sorted(messages)
+    assert list(put_in_order(iter([]))) == []

@@ -1,0 +1,170 @@
+"""The job on Spark, with two executors, beside the local run; and with executors lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark import cloudpickle
+
+import arose
+import spark_support
+from arose.spark import dedup
+from test_cluster import corpus
+
+
+cloudpickle.register_pickle_by_value(spark_support)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    session = spark_support.session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spark") / "corpus.jsonl"
+    corpus(path, 400)
+    return os.fspath(path)
+
+
+def rows(folder, name, keys):
+    table = pq.read_table(os.path.join(folder, f"{name}.parquet")).to_pylist()
+    return sorted(table, key=lambda row: tuple(row[key] for key in keys))
+
+
+def check(lines, out, **options):
+    """The tables in `out` are those of the local run."""
+    local = arose.dedup(lines, **options)
+    assert rows(out, "documents", ["doc"]) == local.documents.to_pyarrow().to_pylist()
+    assert rows(out, "pairs", ["a", "b"]) == local.pairs.to_pyarrow().to_pylist()
+    summary = json.load(open(os.path.join(out, "summary.json")))
+    for name, count in local.summary["counts"].items():
+        assert summary["counts"][name] == count, name
+    assert summary["settings"] == local.summary["settings"]
+    assert summary["cap"] == local.summary["cap"]
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("policy", "partitions", "cap"),
+    [("jaccard", 3, 10_000), ("b", 2, 10_000), ("c", 1, 10_000), ("combined", 4, 5), ("site", 5, 6)],
+)
+def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partitions, cap):
+    out = os.fspath(tmp_path / "out")
+    dedup(spark, [lines], out, policy=policy, partitions=partitions, cap=cap, input_bytes=20_000)
+    check(lines, out, policy=policy, cap=cap)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["read", "runs", "groups", "large", "stars"],
+        ["keys", "candidates", "verify", "attach", "documents"],
+        ["live", "fetch", "small", "decide", "list"],
+    ],
+)
+def test_executors_may_die_in_any_stage(spark, lines, tmp_path, steps):
+    """In the map stages, in every reduce, and in a round of components."""
+    out = os.fspath(tmp_path / "out")
+    runner = spark_support.killing(steps, os.fspath(tmp_path))
+    dedup(spark, [lines], out, partitions=3, input_bytes=20_000, runner=runner)
+    assert all((tmp_path / f"killed-{step}").exists() for step in steps)
+    check(lines, out)
+
+
+def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monkeypatch):
+    out = os.fspath(tmp_path / "out")
+    stages = []
+
+    class Died(Exception):
+        pass
+
+    from arose.spark import Stages
+
+    finish = Stages.finish
+
+    def dying(self, name, note):
+        finish(self, name, note)
+        stages.append(name)
+        raise Died(name)
+
+    monkeypatch.setattr(Stages, "finish", dying)
+    while True:
+        try:
+            dedup(spark, [lines], out, partitions=2)
+            break
+        except Died:
+            assert len(stages) < 20
+    assert len(stages) == len(set(stages)) >= 9
+    check(lines, out)
+
+
+def test_other_settings_and_changed_inputs_are_refused(spark, lines, tmp_path):
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text(open(lines).read())
+    out = os.fspath(tmp_path / "out")
+    dedup(spark, [os.fspath(copy)], out, partitions=2)
+    with pytest.raises(arose.AroseError, match="a run with another settings"):
+        dedup(spark, [os.fspath(copy)], out, partitions=2, threshold=0.9)
+    with open(copy, "a") as file:
+        file.write('{"text": "one more"}\n')
+    with pytest.raises(arose.InputError, match="has changed since it was read"):
+        dedup(spark, [os.fspath(copy)], out, partitions=2)
+    dedup(spark, [os.fspath(copy)], out, partitions=2, force=True)
+    check(os.fspath(copy), out)
+
+
+def test_damage_is_skipped_or_refused(spark, lines, tmp_path):
+    import gzip
+
+    packed = gzip.compress(open(lines, "rb").read())
+    bad = tmp_path / "bad.jsonl.gz"
+    bad.write_bytes(packed[: len(packed) // 2])
+    out = os.fspath(tmp_path / "out")
+    summary = dedup(spark, [lines, os.fspath(bad)], out, partitions=2)
+    assert any("bad.jsonl.gz" in warning for warning in summary["warnings"])
+    check([lines, os.fspath(bad)], out)
+    with pytest.raises(arose.InputError, match="bad.jsonl.gz"):
+        dedup(spark, [os.fspath(bad)], out + "2", partitions=2, damaged="refuse")
+
+
+def test_files_that_spark_brings(spark, lines, tmp_path):
+    """Addresses take the way of s3a."""
+    out = f"file://{tmp_path}/out"
+    dedup(spark, [f"file://{lines}"], out, partitions=2)
+    local = arose.dedup(lines).documents.to_pyarrow()
+    there = rows(os.fspath(tmp_path / "out"), "documents", ["doc"])
+    assert [row["kept_doc"] for row in there] == local["kept_doc"].to_pylist()
+    assert [row["position"] for row in there] == local["position"].to_pylist()
+
+
+def test_an_executor_with_another_wheel_is_refused(spark, lines, tmp_path, monkeypatch):
+    from arose import _arose
+
+    monkeypatch.setattr(_arose, "__version__", "9.9.9")
+    with pytest.raises(arose.AroseError, match="the driver runs arose 9.9.9 and this executor"):
+        dedup(spark, [lines], os.fspath(tmp_path / "out"), partitions=2)
+
+
+def test_a_driver_that_was_killed_is_started_again(lines, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "arose.spark", lines, "-o", out, "--master", "local[2]"]
+    command += ["--partitions", "2", "--policy", "combined"]
+    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for line in first.stderr:
+        if line == "arose: verify\n":
+            os.killpg(first.pid, signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    assert not (out / "summary.json").exists()
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr[-2000:]
+    stages = [line for line in again.stderr.splitlines() if line.startswith("arose: ")]
+    assert stages[0] == "arose: verify"
+    assert "dropped_near" in again.stdout
+    check(lines, os.fspath(out), policy="combined")
