@@ -58,6 +58,25 @@ fn serve(folder: &Path) -> (Child, String) {
     (child, address.unwrap())
 }
 
+/// Opens the crawl in a real browser, where there is one, and comes back when it has changed there;
+/// see `tests/watch.mjs`.
+fn watch(address: &str) -> Option<Child> {
+    let Ok(module) = std::env::var("AROSE_PLAYWRIGHT") else {
+        eprintln!("SKIPPED: no browser; `.ci/run` installs one and sets AROSE_PLAYWRIGHT");
+        return None;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/watch.mjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(format!("http://{address}"));
+    command.env("AROSE_PLAYWRIGHT", module);
+    let mut browser = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(browser.stdout.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "changed\n");
+    Some(browser)
+}
+
 /// The last sample that the page's JSON has.
 fn last_sample(address: &str) -> Value {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -76,7 +95,8 @@ fn last_sample(address: &str) -> Value {
 #[test]
 fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     let config = Config {
-        pages: PageCount::Fixed(25),
+        // More than it gets to: it is stopped as soon as it was watched.
+        pages: PageCount::Fixed(400),
         median_bytes: 1000,
         ..Config::plain(8)
     };
@@ -105,7 +125,15 @@ fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     );
     assert!(number(&sample["statuses"], "200") > 0, "{sample}");
     assert!(sample["slowest"][0][1].as_f64().unwrap() > 0.0, "{sample}");
+    let browser = watch(&address);
+    let stopped = Command::new("kill")
+        .args(["-INT", &crawl.id().to_string()])
+        .status();
+    assert!(stopped.unwrap().success());
     let output = crawl.wait_with_output().unwrap();
+    if let Some(mut browser) = browser {
+        assert!(browser.wait().unwrap().success());
+    }
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let sample = last_sample(&address);
     assert_eq!(sample["is_done"], true, "{sample}");

@@ -24,7 +24,7 @@ pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
     for (place, (name, figure)) in engines.iter().enumerate() {
         let y = 6.0 + row * place as f64;
         let value = figure.value.unwrap_or(0.0);
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
              <rect class=\"track\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{}\" height=\"16\"/>\
@@ -64,7 +64,7 @@ pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
     let _ = write!(
         svg,
         "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">held by</text>\
-         <text x=\"{LEFT}\" y=\"{:.1}\">one engine, then two, and so on</text></svg></figure>\n",
+         <text x=\"{LEFT}\" y=\"{:.1}\">one engine, then two, and so on</text></svg></figure>",
         LEFT - 6.0,
         y + 12.0,
         y + 32.0
@@ -100,7 +100,7 @@ pub(super) fn course(series: &Series, interval: Option<[f64; 2]>) -> String {
          <title>{name} as the sample grew</title>"
     );
     if let Some([from, to]) = interval.filter(|ends| ends.iter().all(finite)) {
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<rect class=\"band\" x=\"{LEFT}\" y=\"{:.1}\" width=\"{}\" height=\"{:.1}\"/>",
             y(to),
@@ -132,7 +132,7 @@ pub(super) fn course(series: &Series, interval: Option<[f64; 2]>) -> String {
     }
     let _ = write!(
         svg,
-        "<text x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\">{last} samples</text></svg></figure>\n",
+        "<text x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\">{last} samples</text></svg></figure>",
         bottom + 20.0
     );
     svg
