@@ -85,10 +85,6 @@ impl Crawl {
     fn move_others(&mut self, moved: &HashMap<Place, Place>) {
         let hosts = self.frontier.hosts.iter_mut();
         let others = hosts.flat_map(|host| host.others());
-        #[expect(
-            clippy::iter_over_hash_type,
-            reason = "each value is changed by itself"
-        )]
         for place in others.chain(self.open.values_mut()) {
             *place = moved.get(place).copied().unwrap_or(*place);
         }
