@@ -1,4 +1,4 @@
-//! A crawl as the page of `arose serve` shows it, while it runs and afterwards.
+//! A crawl as the page of `arose serve` shows it, while it runs and when it was stopped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ fn arose() -> Command {
     command
 }
 
-/// Crawls into `folder`, a tenth of a second between two requests to a host.
+/// Crawls into `folder`, a fifth of a second between two requests to a host: for a minute, if let.
 fn crawl(server: &Server, folder: &Path) -> Child {
     let seed = server.web.url(PageId { host: 0, page: 0 });
     let mut command = arose();
@@ -24,7 +24,7 @@ fn crawl(server: &Server, folder: &Path) -> Child {
         &seed,
         "--allow-private",
         "--delay",
-        "0.1",
+        "0.2",
         "--json",
         "-o",
     ]);
@@ -76,7 +76,7 @@ fn last_sample(address: &str) -> Value {
 #[test]
 fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     let config = Config {
-        pages: PageCount::Fixed(25),
+        pages: PageCount::Fixed(300),
         median_bytes: 1000,
         ..Config::plain(8)
     };
@@ -105,6 +105,10 @@ fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     );
     assert!(number(&sample["statuses"], "200") > 0, "{sample}");
     assert!(sample["slowest"][0][1].as_f64().unwrap() > 0.0, "{sample}");
+    let interrupt = Command::new("kill")
+        .args(["-INT", &crawl.id().to_string()])
+        .status();
+    assert!(interrupt.unwrap().success());
     let output = crawl.wait_with_output().unwrap();
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let sample = last_sample(&address);
