@@ -9,8 +9,8 @@
 //! queued URL is in memory only as the place of its event, eight bytes; its text is read back when
 //! its turn comes. Reading the file from the beginning restores the queues.
 //!
-//! When most of the file is about URLs that are done, a [successor](Journal::successor) with the rest
-//! is written beside it and takes its place by being renamed: until then the old one counts,
+//! When most of the file is about URLs that are done, a [successor](Journal::successor) with the
+//! rest is written beside it and takes its place by being renamed: until then the old one counts,
 //! afterwards the new one. So the file is never larger than some multiple of what is queued, and
 //! opening never takes longer than reading that.
 //!
@@ -21,7 +21,7 @@
 //! ```
 //!
 //! *Cost.* A URL takes its path and some five bytes, its end some six. Opening reads the whole
-//! file, some 10 million events a second. *Not for* finding a URL by name: that is what the seen
+//! file, some million URLs a second. *Not for* finding a URL by name: that is what the seen
 //! set is for.
 
 use std::fs::{File, OpenOptions};

@@ -1,10 +1,11 @@
 //! The course of a crawl: how did it do, second by second?
 //!
-//! *Question.* Counters say where a crawl is; whoever watches it wants to see how it got there, also
-//! after days, and also of a crawl that was killed. *Idea.* A file that gets a line, an object in
-//! JSON, every [`EVERY`]; `docs/formats.md` has its fields. A file of [`MAX_LINES`] lines loses every
-//! second one, and the pause between lines doubles, so it is never larger than some megabytes and
-//! always covers the whole crawl. Nothing depends on it: a torn line is cut off at the next start.
+//! *Question.* Counters say where a crawl is; whoever watches it wants to see how it got there,
+//! also after days, and also of a crawl that was killed. *Idea.* A file that gets a line, an object
+//! in JSON, every [`EVERY`]; `docs/formats.md` has its fields. A file of [`MAX_LINES`] lines loses
+//! every second one, and the pause between lines doubles, so it is never larger than some megabytes
+//! and always covers the whole crawl. Nothing depends on it: a torn line is cut off at the next
+//! start.
 //!
 //! Times go on where the run before ended; the pause between two runs does not count.
 

@@ -1,13 +1,15 @@
 //! Rewriting the journal without what is done.
 //!
 //! The journal grows with every URL that is met and every one that is done. When it is twice as
-//! large as it would have to be, and not small, what still matters is written into a new one: hosts,
-//! URLs that wait or are under way, and what is known of hosts and sites. URLs keep their order, so
-//! each moves towards the beginning, and queues that hold places in ascending order still do. The
-//! new journal counts from the moment it is renamed; a crash before that leaves the old one.
+//! large as it would have to be, and not small, what still matters is written into a new one:
+//! hosts, URLs that wait or are under way, and what is known of hosts and sites. URLs keep their
+//! order, so each moves towards the beginning, and queues that hold places in ascending order still
+//! do. The new journal counts from the moment it is renamed; a crash before that leaves the old
+//! one.
 //!
-//! *Cost.* Each URL is rewritten once for every URL that is done, so the time of a crawl grows by a
-//! constant factor; the crawl stands still meanwhile, a second for some three million URLs.
+//! *Cost.* No more than one URL is rewritten for each that is done, so the time of a crawl grows by
+//! a constant factor. The crawl stands still meanwhile, about as long as a start takes: a second
+//! for a million URLs that wait.
 
 use super::*;
 use crate::archive::Extent;
@@ -95,7 +97,8 @@ impl Crawl {
         for (id, host) in (0..).zip(&self.frontier.hosts) {
             if !std::mem::replace(&mut told[host.site as usize], true) {
                 let site = &self.frontier.sites[host.site as usize];
-                // Those under way count once more when they are done, if this is read again by then.
+                // Those under way count once more when they are done, if this is read again by
+                // then.
                 let n = site.n_pages;
                 new.push(Event::Pages { host: id, n });
                 for &site in &site.referrers {

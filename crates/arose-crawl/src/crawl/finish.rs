@@ -336,8 +336,8 @@ impl Crawl {
         }
     }
 
-    /// Leaves a host alone whose robots.txt cannot be had: what waits there goes on waiting, and the
-    /// file is asked for again after a day, or by the next run.
+    /// Leaves a host alone whose robots.txt cannot be had: what waits there goes on waiting, and
+    /// the file is asked for again after a day, or by the next run.
     pub(super) fn leave_unreachable(&mut self, id: HostId) {
         self.stats.add(Counter::UnreachableHosts, 1);
         let until = self.now() + robots::MAX_AGE;

@@ -193,8 +193,8 @@ impl Host {
         retries.chain(&mut self.aside)
     }
 
-    /// Gives a URL of a queue another place; whether it is in a queue. Places of one priority ascend
-    /// before and after, if those that come first are moved first and to smaller ones.
+    /// Gives a URL of a queue another place; whether it is in a queue. Places of one priority
+    /// ascend before and after, if those that come first are moved first and to smaller ones.
     pub(crate) fn replace(&mut self, priority: u32, place: Place, new: Place) -> bool {
         let mut queues = self.queues.iter_mut();
         let Some((_, queue)) = queues.find(|(other, _)| *other == priority) else {

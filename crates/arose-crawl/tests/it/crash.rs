@@ -1,8 +1,8 @@
 //! A crawl after kill -9 at any moment, and on a full disk.
 //!
 //! The test serves the web and starts its own program again as a child that crawls it. It kills the
-//! child after some random number of requests, thirty times, and lets the last one end. Every second
-//! child rewrites its journal as often as it can.
+//! child after some random number of requests, thirty times, and lets the last one end. Every
+//! second child rewrites its journal as often as it can.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
