@@ -134,7 +134,9 @@ fn weights(
     doubts.extend(desk.doubts());
     if weights.n_missing > 0 {
         let n = weights.n_missing;
-        doubts.push(format!("{n} queries had no answer and were left out"));
+        doubts.push(format!(
+            "{n} queries had no answer; pages that only such words return are not counted"
+        ));
     }
     if let Some(place) = weights.ended_at {
         let n = settings.n_queries;
@@ -154,9 +156,10 @@ fn weigh_query(
     weights: &mut Weights,
 ) -> Result<(), Error> {
     let pages = match desk.answer(query)? {
+        // No page counts it among its own then, so it weighs nothing, like one with too many.
         Answer::Missing => {
             weights.n_missing += 1;
-            return Ok(());
+            Vec::new()
         }
         Answer::Overflow => Vec::new(),
         Answer::Pages(pages) => pages,
