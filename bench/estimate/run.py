@@ -50,6 +50,7 @@ def serve_omega(folder, pages):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body at once: two small packets would wait for each other
 
         def log_message(self, *_):
             pass

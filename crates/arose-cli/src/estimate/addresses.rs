@@ -8,8 +8,8 @@ use crate::read::Outcome;
 
 /// Knocks at random addresses of a simulated space and counts servers.
 ///
-/// Nothing is sent anywhere: the space is synthetic, and shows how good the method is and what hosts
-/// with several addresses do to it.
+/// Nothing is sent anywhere: the space is synthetic, and shows how good the method is and what
+/// hosts with several addresses do to it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate addresses

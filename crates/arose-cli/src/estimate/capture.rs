@@ -12,7 +12,7 @@ use crate::read::Outcome;
 
 /// Estimates how many pages there are from what two or more samples share.
 ///
-/// Two samples: Chapman's formula. Several: Chao's lower bound, from what is on one list and on two.
+/// Two samples: Chapman's formula. More: Chao's lower bound, from what is on one list and on two.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate capture --counts 200,150,30

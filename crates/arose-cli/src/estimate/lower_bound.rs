@@ -12,8 +12,8 @@ use crate::read::Outcome;
 
 /// Asks engines for pages with any of the most frequent words; the largest count is a bound.
 ///
-/// Claims that contradict each other tell how far they can be believed. Nothing is sampled, so there
-/// is no interval.
+/// Claims that contradict each other tell how far they can be believed. Nothing is sampled, so
+/// there is no interval.
 #[derive(clap::Args)]
 #[command(after_help = concat_examples())]
 pub(crate) struct Options {

@@ -14,8 +14,8 @@ use crate::read::Outcome;
 /// Walks along links, with a jump now and then, and corrects for popular pages.
 ///
 /// The links are those of a crawl, or of a file. Several walks begin at seeds of their own; how far
-/// they agree is told. The truth over all pages that can be reached stands beside each figure, as the
-/// whole graph is known here.
+/// they agree is told. The truth over all pages that can be reached stands beside each figure, as
+/// the whole graph is known here.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate walk crawl --measure in:5

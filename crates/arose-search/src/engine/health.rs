@@ -56,12 +56,6 @@ impl Health {
         share(self.n_missing, self.n_searches)
     }
 
-    /// The share of answers that do not show all that matches.
-    #[must_use]
-    pub fn cut_rate(&self) -> f64 {
-        share(self.n_cut, self.n_searches - self.n_missing)
-    }
-
     /// The share of repeated questions with another answer.
     #[must_use]
     pub fn changed_rate(&self) -> f64 {
@@ -128,14 +122,6 @@ impl Health {
             format!(
                 "gave no answer to {} of {} searches and {} of {} fetches{reason}",
                 self.n_missing, self.n_searches, self.n_fetches_missing, self.n_fetches
-            ),
-        );
-        say(
-            self.cut_rate() > 0.2,
-            format!(
-                "cut {} of {answered} answers short, at most {} results each: what ranks first is \
-                 drawn too often",
-                self.n_cut, self.most_shown
             ),
         );
         say(

@@ -18,8 +18,11 @@ use crate::Error;
 /// Bytes read of one answer.
 const MAX_BODY: u64 = 16 << 20;
 
-/// Texts and ids of results that are remembered.
-const MAX_REMEMBERED: usize = 2000;
+/// Texts of results that are remembered.
+const MAX_TEXTS: usize = 2000;
+
+/// Ids of results that are remembered.
+const MAX_IDS: usize = 500_000;
 
 /// Who asks.
 const USER_AGENT: &str = concat!(
@@ -52,26 +55,32 @@ struct Settings {
     or: String,
 }
 
-/// What results said of themselves beside their address, the last ones only.
+/// What results said of themselves beside their address: all ids, the last texts.
 #[derive(Default)]
 struct Remembered {
-    by_address: HashMap<String, (Option<String>, Option<String>)>,
+    ids: HashMap<String, String>,
+    texts: HashMap<String, String>,
+    /// The addresses of the texts, the oldest first.
     order: VecDeque<String>,
 }
 
 impl Remembered {
     fn add(&mut self, address: &str, id: Option<String>, text: Option<String>) {
-        if id.is_none() && text.is_none() {
-            return;
+        if let Some(id) = id
+            && self.ids.len() < MAX_IDS
+        {
+            self.ids.insert(address.to_owned(), id);
         }
-        let before = self.by_address.insert(address.to_owned(), (id, text));
-        if before.is_none() {
+        let Some(text) = text else {
+            return;
+        };
+        if self.texts.insert(address.to_owned(), text).is_none() {
             self.order.push_back(address.to_owned());
         }
-        if self.order.len() > MAX_REMEMBERED
+        if self.order.len() > MAX_TEXTS
             && let Some(oldest) = self.order.pop_front()
         {
-            self.by_address.remove(&oldest);
+            self.texts.remove(&oldest);
         }
     }
 }
@@ -190,15 +199,14 @@ impl Http {
     }
 
     fn document(&mut self, address: &str) -> Result<Page, String> {
-        let known = self.remembered.by_address.get(address).cloned();
-        let (id, text) = known.unwrap_or_default();
-        if let Some(text) = text {
+        if let Some(text) = self.remembered.texts.get(address) {
             return Ok(Page {
                 address: address.to_owned(),
-                text,
+                text: text.clone(),
             });
         }
-        let template = match (&self.settings.document, &id) {
+        let id = self.remembered.ids.get(address);
+        let template = match (&self.settings.document, id) {
             (Some(template), Some(id)) => Some(template.replace("{id}", &encoded(id))),
             (Some(template), None) if !template.contains("{id}") => Some(template.clone()),
             _ => None,

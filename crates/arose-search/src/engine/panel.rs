@@ -306,8 +306,8 @@ impl Panel {
         random: &mut SplitMix,
     ) -> Result<(), Error> {
         let mut answered = self.members[engine].answered();
-        // The early ones had the most time to change.
-        answered.truncate(answered.len().div_ceil(2).max(n));
+        // The earliest had the most time to change.
+        answered.truncate((answered.len() / 20).max(2 * n));
         random.shuffle(&mut answered);
         for question in answered.iter().take(n) {
             let times = self.members[engine].repeats.entry(question.clone());

@@ -94,7 +94,7 @@ pub enum Fault {
     TimesOut,
     /// Shows every other result twice.
     Repeats,
-    /// Answers every third question with a page that says nothing.
+    /// Answers every third question, always the same, with a page that says nothing.
     Nonsense,
     /// Forgets half of its pages after this many questions.
     Changes(u64),
@@ -123,11 +123,11 @@ impl Simulated {
         pages
     }
 
-    /// What goes wrong this time, if the answer does not come at all.
-    fn failure(&self) -> Option<&'static str> {
+    /// What goes wrong with a question, if the answer does not come at all.
+    fn failure(&self, question: &Question) -> Option<&'static str> {
         match self.fault {
             Fault::TimesOut if self.n_asked.is_multiple_of(10) => Some("timed out"),
-            Fault::Nonsense if self.n_asked.is_multiple_of(3) => {
+            Fault::Nonsense if self.chance(question).is_multiple_of(3) => {
                 Some("the answer holds neither results nor a count")
             }
             _ => None,
@@ -163,12 +163,16 @@ impl Simulated {
         pages
     }
 
+    /// A number that belongs to a question.
+    fn chance(&self, question: &Question) -> u64 {
+        let terms = question.parts.iter().filter_map(|part| term(part));
+        let fold = |hash: u64, term: u32| mix(hash ^ mix(u64::from(term) + 1));
+        terms.fold(self.config.seed, fold)
+    }
+
     /// The count it claims for so many pages.
     fn claim(&self, n_pages: usize, question: &Question) -> u64 {
-        let terms = question.parts.iter().filter_map(|part| term(part));
-        let chance = terms.fold(self.config.seed, |hash, term| {
-            mix(hash ^ mix(u64::from(term) + 1))
-        });
+        let chance = self.chance(question);
         let n = n_pages as f64;
         let factor = match self.fault {
             Fault::Lies if chance.is_multiple_of(2) => 3.0,
@@ -189,7 +193,7 @@ impl Engine for Simulated {
 
     fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
         self.n_asked += 1;
-        if let Some(reason) = self.failure() {
+        if let Some(reason) = self.failure(question) {
             return Ok(Reply::Missing(reason.to_owned()));
         }
         let mut pages = self.matching(question);

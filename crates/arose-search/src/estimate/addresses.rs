@@ -4,7 +4,8 @@
 //! is nobody's business here; a synthetic space shows how good the method is, and what hosts with
 //! several addresses do to it.
 //!
-//! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas: [`arose::estimate::addresses`].
+//! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas:
+//! [`arose::estimate::addresses`].
 
 use arose::estimate::Method;
 use arose::estimate::addresses::{Hit, Probes, live_addresses, servers};

@@ -2,7 +2,7 @@
 //!
 //! *Question.* Two or more lists of pages, drawn independently from one set. How large is it?
 //!
-//! *Idea.* Two lists: Chapman's formula. Several: Chao's lower bound, from the pages that are on one
+//! *Idea.* Two lists: Chapman's formula. More: Chao's lower bound, from the pages that are on one
 //! list and on two ([`arose::estimate::capture`]). *Not for* lists of different engines taken at
 //! face value: popular pages are on both.
 
@@ -31,17 +31,18 @@ pub fn of_counts(n_first: u64, n_second: u64, n_both: u64) -> Findings {
 /// The size from lists of names, each of which counts once per list.
 #[must_use]
 pub fn of_lists(lists: &[BTreeSet<String>]) -> Findings {
+    if let [first, second] = lists {
+        let n_both = first.intersection(second).count() as u64;
+        let mut findings = of_counts(first.len() as u64, second.len() as u64, n_both);
+        findings.counted = "distinct names".to_owned();
+        return findings;
+    }
     let mut times: BTreeMap<&str, u64> = BTreeMap::new();
     for name in lists.iter().flatten() {
         *times.entry(name).or_default() += 1;
     }
     let captures: Captures = times.values().copied().collect();
     let mut findings = Findings::new("capture", "distinct names", 0);
-    if let [first, second] = lists {
-        let n_both = first.intersection(second).count() as u64;
-        findings = of_counts(first.len() as u64, second.len() as u64, n_both);
-        findings.counted = "distinct names".to_owned();
-    }
     let chao = chao1(&captures);
     let mut figure = Figure::of("pages, at least", Method::Chao1, &chao);
     figure.notes.push(format!(
@@ -49,6 +50,5 @@ pub fn of_lists(lists: &[BTreeSet<String>]) -> Findings {
         captures.n_seen, captures.n_once, captures.n_twice
     ));
     findings.figures.push(figure);
-    findings.biases.clear();
     findings.with_biases()
 }

@@ -8,9 +8,9 @@
 //! ([`arose::estimate::corpus_size`]). A second pool that has nothing to do with the first tells
 //! what neither matches.
 //!
-//! *Paper.* Broder et al. 2006. *Parameters.* The pools and the number of queries. *Cost.* Per query
-//! its search, and a fetch and some searches per result. *Error.* Bootstrap over queries. *Not for*
-//! pages without any word of the pool, unless there is a second one.
+//! *Paper.* Broder et al. 2006. *Parameters.* The pools and the number of queries. *Cost.* Per
+//! query its search, and a fetch and some searches per result. *Error.* Bootstrap over queries.
+//! *Not for* pages without any word of the pool, unless there is a second one.
 
 use std::collections::HashSet;
 
@@ -57,7 +57,6 @@ struct Weights {
     /// Counting only pages that the other pool matches too.
     shared: Vec<f64>,
     n_missing: u64,
-    n_overflow: u64,
     series: Vec<(u64, f64)>,
     /// Queries asked when the budget ended.
     ended_at: Option<usize>,
@@ -133,16 +132,11 @@ fn weights(
         }
     }
     doubts.extend(desk.doubts());
-    if weights.n_overflow > 0 {
-        doubts.push(format!(
-            "{} queries have more results than are shown; pages that only such words return are \
-             not counted",
-            weights.n_overflow
-        ));
-    }
     if weights.n_missing > 0 {
         let n = weights.n_missing;
-        doubts.push(format!("{n} queries had no answer and were left out"));
+        doubts.push(format!(
+            "{n} queries had no answer; pages that only such words return are not counted"
+        ));
     }
     if let Some(place) = weights.ended_at {
         let n = settings.n_queries;
@@ -162,14 +156,12 @@ fn weigh_query(
     weights: &mut Weights,
 ) -> Result<(), Error> {
     let pages = match desk.answer(query)? {
+        // No page counts it among its own then, so it weighs nothing, like one with too many.
         Answer::Missing => {
             weights.n_missing += 1;
-            return Ok(());
-        }
-        Answer::Overflow => {
-            weights.n_overflow += 1;
             Vec::new()
         }
+        Answer::Overflow => Vec::new(),
         Answer::Pages(pages) => pages,
     };
     let (mut all, mut shared, mut n_read) = (0.0, 0.0, 0_u32);

@@ -1,6 +1,6 @@
 //! One engine at which words of a pool are asked for, and what its answers say of pages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use arose::estimate::pool::{Answer, Draws, Picking, inverse_degree, sample};
@@ -32,6 +32,8 @@ pub(super) struct Desk<'a> {
     predicted: HashMap<usize, Option<Rc<Vec<usize>>>>,
     pub(super) n_unfetched: u64,
     n_unexpected: u64,
+    /// Words with more results than are shown.
+    overflowing: HashSet<usize>,
     remarks: Vec<String>,
 }
 
@@ -79,6 +81,7 @@ impl<'a> Desk<'a> {
             predicted: HashMap::new(),
             n_unfetched: 0,
             n_unexpected: 0,
+            overflowing: HashSet::new(),
             remarks,
         })
     }
@@ -94,10 +97,11 @@ impl<'a> Desk<'a> {
                     Some(claimed) if self.trusts_counts => claimed > n as u64,
                     _ => n >= self.limit,
                 };
-                match overflows {
-                    true => Answer::Overflow,
-                    false => Answer::Pages(hits.pages.clone()),
+                if overflows {
+                    self.overflowing.insert(query);
+                    return Ok(Answer::Overflow);
                 }
+                Answer::Pages(hits.pages.clone())
             }
         })
     }
@@ -232,6 +236,13 @@ impl<'a> Desk<'a> {
 
     pub(super) fn doubts(&self) -> Vec<String> {
         let mut doubts = self.remarks.clone();
+        if !self.overflowing.is_empty() {
+            let n = self.overflowing.len();
+            doubts.push(format!(
+                "{n} words of the pool have more results than are shown; pages that only such \
+                 words return are not counted"
+            ));
+        }
         if self.n_unfetched > 0 {
             let n = self.n_unfetched;
             doubts.push(format!("{n} pages could not be fetched and were left out"));

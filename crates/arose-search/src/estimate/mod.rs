@@ -82,7 +82,8 @@ pub struct Figure {
     pub method: &'static str,
     /// The figure; none if it is refused.
     pub value: Option<f64>,
-    /// Where the truth lies at 95 % if the method has no bias, missing answers taken at their worst.
+    /// Where the truth lies at 95 % if the method has no bias, missing answers taken at their
+    /// worst.
     pub interval: Option<[f64; 2]>,
     /// The same if missing answers are like the others; none if none are missing.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,10 +7,14 @@
 //! engine for its eight rarest words, and look for it among the results: the same address, a page
 //! it leads to, or a near duplicate ([`Settings::n_alike`] results are compared). From which
 //! engines hold each page, all sizes follow
-//! ([`least_squares`](arose::estimate::least_squares), [`joint`]).
+//! ([`least_squares`](arose::estimate::least_squares), [`joint`](arose::estimate::joint)).
 //!
 //! The page is looked up in its own engine as well. Whoever does not find its own pages again has
 //! them counted as absent elsewhere too; the share found is reported.
+//!
+//! Long pages hold more pairs of words and are drawn more often, about as the square of their
+//! words. So the same is computed once more from pages thinned by that square (`evened` in the
+//! names).
 //!
 //! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per engine, words per strong query. *Cost.*
 //! For `k` engines and `n` pages of each some `k n (k + 2)` requests. *Error.* Bootstrap over
@@ -143,6 +147,8 @@ struct Sampling {
     accepted: Vec<Vec<Sampled>>,
     /// The same pages, by address only.
     strict: Vec<Vec<Sampled>>,
+    /// For each page one over how often such pages are drawn, about.
+    weights: Vec<Vec<f64>>,
     /// Pages looked up in their own engine, and those found there.
     own: Vec<(u64, u64)>,
     /// Pages drawn, and those from answers that did not show all results.
@@ -160,6 +166,8 @@ struct Drawn {
     page: Page,
     strong: StrongQuery<String>,
     profile: Profile,
+    /// One over the pairs of words that could have drawn it.
+    weight: f64,
 }
 
 impl Sampling {
@@ -171,6 +179,7 @@ impl Sampling {
             profiler: Profiler::new(DEFAULT_W),
             accepted: vec![Vec::new(); n_engines],
             strict: vec![Vec::new(); n_engines],
+            weights: vec![Vec::new(); n_engines],
             own: vec![(0, 0); n_engines],
             n_drawn: vec![0; n_engines],
             n_cut: vec![0; n_engines],
@@ -200,6 +209,7 @@ impl Sampling {
                 let (accepted, strict) = self.look_up(panel, engine, &drawn)?;
                 self.accepted[engine].push(accepted);
                 self.strict[engine].push(strict);
+                self.weights[engine].push(drawn.weight);
                 self.n_weak += u64::from(drawn.strong.is_weak);
                 panel.advance();
             }
@@ -240,11 +250,16 @@ impl Sampling {
             self.n_cut[engine] += u64::from(is_cut);
             if let Reply::Answer(page) = &*panel.fetch(engine, number)? {
                 let words = plain_words(&page.text);
+                let known = words
+                    .iter()
+                    .filter(|word| lexicons.drawing.frequency(word) > 0);
+                let n_known = known.count().max(2) as f64;
                 let strong = lexicons.finding.strong_query(words, self.settings.n_words);
                 if !strong.first.is_empty() {
                     return Ok(Drawn {
                         number,
                         profile: self.profiler.profile(&page.text),
+                        weight: 1.0 / (n_known * (n_known - 1.0)),
                         page: page.clone(),
                         strong,
                     });

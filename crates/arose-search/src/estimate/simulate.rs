@@ -3,8 +3,8 @@
 //! *Question.* Before a figure about a real engine is believed: what would the same method with the
 //! same sample have said where the truth is known?
 //!
-//! *Idea.* Make a [`World`] of synthetic engines, run the methods on it as on real ones, and put the
-//! truth beside each figure. Run many such studies and count how often the intervals hold it
+//! *Idea.* Make a [`World`] of synthetic engines, run the methods on it as on real ones, and put
+//! the truth beside each figure. Run many such studies and count how often the intervals hold it
 //! ([`coverage`]).
 //!
 //! *Parameters.* The world: pages, shares, dependence, copies, faults. *Cost.* A second or so per
@@ -169,7 +169,9 @@ fn study(
             };
             let found = overlap::run(panel, vocabulary, &own)?;
             let truths = overlap_truths(world);
-            with_truths(found, |name| truths.get(name).copied())
+            with_truths(found, |name| {
+                truths.get(name.trim_end_matches(", evened")).copied()
+            })
         }
         Part::Searches => {
             let words = lexicon(vocabulary)?;

@@ -4,8 +4,8 @@
 //! `U.S.` a word? A question made of such words finds a page in one engine and not in the other,
 //! though both hold it.
 //!
-//! *Idea.* Ask only for words that every engine cuts alike: letters, possibly digits after them, with
-//! blanks or plain punctuation around. A page's own words are taken where they stand like that
+//! *Idea.* Ask only for words that every engine cuts alike: letters, possibly digits after them,
+//! with blanks or plain punctuation around. A page's own words are taken where they stand like that
 //! ([`plain_words`]), and so is the vocabulary of a corpus ([`count`]).
 //!
 //! *Parameters.* Words of 3 to 24 letters; at most [`MAX_WORDS`] of them, the rest left out evenly.

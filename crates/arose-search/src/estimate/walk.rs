@@ -2,10 +2,10 @@
 //!
 //! *Question.* Which share of the pages has some property, if all one can do is follow links?
 //!
-//! *Idea.* Several walks with jumps from common seeds, each beginning at one of them. A walk knows the links of the
-//! pages it has visited and no others; on that part it computes the PageRank of its own jumps, and
-//! each visit counts one over it ([`arose::estimate::walk`]). Walks that disagree, or still find
-//! new pages late, have not converged, and the findings say so.
+//! *Idea.* Several walks with jumps from common seeds, each beginning at one of them. A walk knows
+//! the links of the pages it has visited and no others; on that part it computes the PageRank of
+//! its own jumps, and each visit counts one over it ([`arose::estimate::walk`]). Walks that
+//! disagree, or still find new pages late, have not converged, and the findings say so.
 //!
 //! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Walks and their steps. *Cost.* Per walk its
 //! steps and some 180 passes over the links it knows. *Error.* Student's quantile over walks. *Not

@@ -4,12 +4,15 @@ use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::{self, EngineSet, Joint, Sampled, Samples};
 use arose::estimate::overlap::relative_size;
 use arose::estimate::{Method, Note};
-use arose::mix::mix;
+use arose::mix::{SplitMix, mix};
 
 use super::{MAX_CUT, Sampling, size_name};
 use crate::Error;
 use crate::engine::Panel;
 use crate::estimate::{Figure, Findings, MAX_DOUBTFUL, ends};
+
+/// With fewer pages left of an engine, nothing is said of evened ones.
+const MIN_EVENED: usize = 20;
 
 impl Sampling {
     pub(super) fn findings(mut self, panel: &Panel) -> Result<Findings, Error> {
@@ -114,9 +117,10 @@ impl Sampling {
         };
         let names = |error: arose::Error| unrelated(panel, error);
         let joint = estimate(self.accepted.clone()).map_err(names)?;
+        let variants = self.variants(panel);
         let mut figures = self.named(panel, &joint);
-        for pages in self.variants(panel) {
-            if let Ok(extreme) = estimate(pages) {
+        for pages in &variants {
+            if let Ok(extreme) = estimate(pages.clone()) {
                 let others = self.named(panel, &extreme);
                 figures = widened(figures, &others);
             }
@@ -134,7 +138,52 @@ impl Sampling {
             }
         }
         figures.extend(self.pairs(panel)?);
+        figures.extend(self.evened_figures(panel, &variants, estimate));
         Ok(figures)
+    }
+
+    /// Sizes and shares once more, from pages that come about equally often.
+    fn evened_figures(
+        &self,
+        panel: &Panel,
+        variants: &[Vec<Vec<Sampled>>],
+        estimate: impl Fn(Vec<Vec<Sampled>>) -> Result<Joint, arose::Error>,
+    ) -> Vec<Figure> {
+        let evened = self.evened(&self.accepted);
+        if evened.iter().any(|pages| pages.len() < MIN_EVENED) {
+            return Vec::new();
+        }
+        let Ok(joint) = estimate(evened) else {
+            return Vec::new();
+        };
+        let mut figures = self.named(panel, &joint);
+        for pages in variants {
+            if let Ok(extreme) = estimate(self.evened(pages)) {
+                let others = self.named(panel, &extreme);
+                figures = widened(figures, &others);
+            }
+        }
+        let sizes_and_shares = figures.into_iter().take(2 * panel.n_engines());
+        let rename = |figure: Figure| Figure {
+            name: format!("{}, evened", figure.name),
+            ..figure
+        };
+        sizes_and_shares.map(rename).collect()
+    }
+
+    /// The pages of each engine, long ones thinned so that all come about equally often: each stays
+    /// with the probability of its weight over one that a fifth of the pages exceed.
+    fn evened(&self, pages: &[Vec<Sampled>]) -> Vec<Vec<Sampled>> {
+        let mut random = SplitMix::new(mix(self.settings.seed ^ 0xE7E4));
+        let mut thin = |(pages, weights): (&Vec<Sampled>, &Vec<f64>)| -> Vec<Sampled> {
+            let mut sorted = weights.clone();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let bound = sorted.get(sorted.len() * 4 / 5).copied().unwrap_or(1.0);
+            let both = pages.iter().zip(weights);
+            let kept = both.filter(|(_, weight)| random.next_f64() * bound < **weight);
+            kept.map(|(page, _)| *page).collect()
+        };
+        pages.iter().zip(&self.weights).map(&mut thin).collect()
     }
 
     /// All figures of an estimate, by name.

@@ -61,7 +61,7 @@ pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
         );
         at += share;
     }
-    let _ = write!(
+    let _ = writeln!(
         svg,
         "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">held by</text>\
          <text x=\"{LEFT}\" y=\"{:.1}\">one engine, then two, and so on</text></svg></figure>",
@@ -130,7 +130,7 @@ pub(super) fn course(series: &Series, interval: Option<[f64; 2]>) -> String {
     if !path.is_empty() {
         let _ = write!(svg, "<path class=\"curve\" d=\"M{}\"/>", path.join("L"));
     }
-    let _ = write!(
+    let _ = writeln!(
         svg,
         "<text x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\">{last} samples</text></svg></figure>",
         bottom + 20.0
