@@ -52,7 +52,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "spark.sql.parquet.compression.codec": "uncompressed",
@@ -63,7 +64,7 @@ JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HERE = {
     "spark.driver.extraJavaOptions": JVM,
     "spark.executor.extraJavaOptions": JVM,
-    "spark.executor.memory": "640m",
+    "spark.executor.memory": "512m",
     "spark.log.level": "ERROR",
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
