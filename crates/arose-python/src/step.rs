@@ -19,7 +19,7 @@ use crate::error;
 use crate::options::{self, Options};
 use crate::table::Table;
 
-/// Bytes in a batch of messages, unless a single one has more; the engine holds it in several forms.
+/// Bytes in a batch of messages, unless a single one has more; the engine holds it several times.
 const BATCH_BYTES: usize = 4 << 20;
 
 static MESSAGES: LazyLock<SchemaRef> = LazyLock::new(|| {
