@@ -5,7 +5,7 @@
 The interpreter has the wheel, pyspark and pyarrow. Each corpus is deduplicated by the wheel on this
 machine and by Spark with two executors of one core; rows are compared before anything is told.
 Processor time is that of the command and all it started, JVMs included. Memory is the largest sum
-over an executor and its Python workers, where a shared page counts in parts, looked at every second.
+over an executor and its Python workers, looked at every second; a shared page counts in parts.
 """
 
 import argparse

@@ -3,8 +3,8 @@
 //! The question: how does the same job run on many machines, with the same rows, when any of them
 //! may die? The idea: an engine such as Spark moves [`Message`]s to the parts they are addressed to
 //! and runs a lost part again; a [`Step`] turns the messages of one part into others and keeps
-//! nothing. What a step gives depends on the messages of its part alone, not on how parts are spread
-//! over machines, so any number of partitions and any loss give the same rows.
+//! nothing. What a step gives depends on the messages of its part alone, not on how parts are
+//! spread over machines, so any number of partitions and any loss give the same rows.
 //!
 //! Messages are few and large. A step addresses thousands of records to a part in one message, so
 //! that the engine moves bytes and never looks at a record: a row per key would cost more than all
@@ -33,8 +33,8 @@
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
 //! Vassilvitskii 2014) until no edge changes.
 //!
-//! *Memory.* A step holds one part at a time. Parts are sized by the driver; what cannot be cut, the
-//! documents under one very common key, is taken one by one.
+//! *Memory.* A step holds one part at a time. Parts are sized by the driver; what cannot be cut,
+//! the documents under one very common key, is taken one by one.
 
 mod candidates;
 mod components;

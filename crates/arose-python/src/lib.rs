@@ -2,8 +2,8 @@
 //!
 //! Nothing is computed here. Texts come in as Python strings or as any Arrow string array, tables
 //! as any Arrow table, and results go out as Arrow tables, without a copy in either direction (the
-//! Arrow PyCapsule interface, so pyarrow, polars, pandas and others all do). The interpreter lock is
-//! released while Rust works, Ctrl-C stops it, and errors keep their words.
+//! Arrow PyCapsule interface, so pyarrow, polars, pandas and others all do). The interpreter lock
+//! is released while Rust works, Ctrl-C stops it, and errors keep their words.
 //!
 //! The module is `arose._arose`; the package around it (`python/arose`) has the signatures and
 //! their documentation.

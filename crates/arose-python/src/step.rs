@@ -19,6 +19,9 @@ use crate::error;
 use crate::options::{self, Options};
 use crate::table::Table;
 
+/// Bytes in a batch of messages, unless a single one has more; the engine holds it several times.
+const BATCH_BYTES: usize = 4 << 20;
+
 static MESSAGES: LazyLock<SchemaRef> = LazyLock::new(|| {
     Arc::new(Schema::new(vec![
         Field::new("part", DataType::Int64, false),
@@ -104,13 +107,26 @@ fn push(worker: &mut shuffle::Worker, batch: &RecordBatch) -> Result<(), Error> 
 
 fn taken(worker: &mut shuffle::Worker) -> (Vec<Table>, Vec<Table>) {
     let messages = worker.take_messages();
-    // A batch a few messages long, so that no buffer becomes too large for its offsets.
-    let messages = messages.chunks(64).map(batch_of).map(Table::of).collect();
+    let mut rest = &messages[..];
+    let mut batches = Vec::new();
+    while !rest.is_empty() {
+        let (batch, others) = rest.split_at(n_in_batch(rest));
+        batches.push(Table::of(batch_of(batch)));
+        rest = others;
+    }
     let rows = worker.take_rows().into_iter();
-    (
-        messages,
-        rows.map(|rows| Table::of(signed(&rows))).collect(),
-    )
+    let rows = rows.map(|rows| Table::of(signed(&rows))).collect();
+    (batches, rows)
+}
+
+/// How many of these messages make a batch: one at least.
+fn n_in_batch(messages: &[Message<'_>]) -> usize {
+    let mut n_bytes = 0;
+    let is_in = |message: &&Message<'_>| {
+        n_bytes += message.bytes.len();
+        n_bytes <= BATCH_BYTES
+    };
+    messages.iter().take_while(is_in).count().max(1)
 }
 
 fn batch_of(messages: &[Message<'static>]) -> RecordBatch {

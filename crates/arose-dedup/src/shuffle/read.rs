@@ -18,9 +18,10 @@ use crate::stage::read::{DocRow, Maker, Row};
 const SHARD_DOCS: usize = 1 << 16;
 /// Tokens in a shard, about.
 const SHARD_TOKENS: usize = 1 << 22;
-/// Tokens in a chunk, about: no row of the engine's should be much larger.
-const CHUNK_TOKENS: usize = 1 << 19;
-const CHUNK_DOCS: usize = 1 << 13;
+/// Tokens in a chunk, about: a row of the engine's is copied many times, and one that fits a
+/// processor's cache is copied fast.
+const CHUNK_TOKENS: usize = 1 << 16;
+const CHUNK_DOCS: usize = 1 << 11;
 /// Shards of one part of the input.
 const MAX_SHARDS: i64 = 1 << 20;
 /// Warnings that are kept word for word.

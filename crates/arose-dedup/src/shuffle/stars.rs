@@ -83,11 +83,16 @@ struct Taken {
 /// Bytes of links that are held before they go to a file.
 const LINK_BYTES: u64 = 128 << 20;
 
+/// Documents that may be there more than once.
+const MANY_DOCS: usize = 1 << 20;
+
 /// The step that takes documents.
 pub(super) struct Stars {
     context: Context,
     links: Option<(tempfile::TempDir, Sorter<Link>)>,
     docs: Vec<Ordinal>,
+    /// How many of them there were when each was last there once.
+    n_unique: usize,
 }
 
 impl Stars {
@@ -96,7 +101,15 @@ impl Stars {
             context,
             links: None,
             docs: Vec::new(),
+            n_unique: 0,
         }
+    }
+
+    /// Every document once, by ordinal.
+    fn sort_docs(&mut self) {
+        self.docs.sort_unstable();
+        self.docs.dedup();
+        self.n_unique = self.docs.len();
     }
 
     fn sorter(&mut self) -> Result<&mut Sorter<Link>, Error> {
@@ -117,8 +130,10 @@ impl Step for Stars {
             self.sorter()?.push(link)?;
             self.docs.extend([link.centre, link.other]);
         }
-        self.docs.sort_unstable();
-        self.docs.dedup();
+        // Not after every message: a document has many links, and there are many messages.
+        if self.docs.len() > 2 * self.n_unique + MANY_DOCS {
+            self.sort_docs();
+        }
         Ok(())
     }
 
@@ -126,6 +141,8 @@ impl Step for Stars {
         let Some((_folder, sorter)) = self.links.take() else {
             return Ok(());
         };
+        self.sort_docs();
+        self.n_unique = 0;
         let docs = std::mem::take(&mut self.docs);
         let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
         let mut is_taken = vec![false; docs.len()];

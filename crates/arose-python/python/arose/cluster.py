@@ -16,7 +16,8 @@ import pyarrow as pa
 from . import _arose
 
 #: Kinds of messages, as in the compiled part.
-NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT, CARD, JUDGE, EDGE = range(-1, 12)
+NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT = range(-1, 9)
+CARD, JUDGE, EDGE = range(9, 12)
 LINK, SINGLE, LISTED, TAKEN, LABEL, VERDICT = range(12, 18)
 
 #: What the messages of a partition are sorted by.
@@ -71,7 +72,9 @@ class Stages(Protocol):
     def finish(self, name: str, note: dict[str, Any]) -> None: ...
 
 
-def work(batches: Iterator[Any], step: str, options: str, context: str, rows: bool) -> Iterator[Any]:
+def work(
+    batches: Iterator[Any], step: str, options: str, context: str, rows: bool
+) -> Iterator[Any]:
     """Runs a step over batches of messages; gives batches of messages, or of rows.
 
     The steps `read` and `read-bytes` take parts of the input instead, and give chunks.

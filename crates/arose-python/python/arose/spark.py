@@ -52,7 +52,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "spark.sql.parquet.compression.codec": "uncompressed",
@@ -63,7 +64,7 @@ JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HERE = {
     "spark.driver.extraJavaOptions": JVM,
     "spark.executor.extraJavaOptions": JVM,
-    "spark.executor.memory": "640m",
+    "spark.executor.memory": "512m",
     "spark.log.level": "ERROR",
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -75,7 +76,7 @@ Order = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 class SparkEngine:
-    """Runs steps in `mapInArrow` and keeps tables of messages as Parquet, a folder for each kind."""
+    """Runs steps in `mapInArrow` and keeps messages as Parquet, a folder for each kind."""
 
     def __init__(
         self,
@@ -154,7 +155,8 @@ class SparkEngine:
 
     def shards(self) -> list[tuple[int, int, int]]:
         shards: dict[int, tuple[int, int]] = {}
-        for part, n_docs, n_tokens in self.files.rows("read", ["part", "n_docs", "n_tokens"], CHUNKS):
+        columns = ["part", "n_docs", "n_tokens"]
+        for part, n_docs, n_tokens in self.files.rows("read", columns, CHUNKS):
             docs_before, tokens_before = shards.get(part, (0, 0))
             shards[part] = docs_before + n_docs, tokens_before + n_tokens
         return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
@@ -292,7 +294,9 @@ class SparkFiles:
 class Stages:
     """Which stages are done, under the settings they were done with."""
 
-    def __init__(self, files: LocalFiles | SparkFiles, settings: dict[str, Any], force: bool) -> None:
+    def __init__(
+        self, files: LocalFiles | SparkFiles, settings: dict[str, Any], force: bool
+    ) -> None:
         self.files = files
         there = files.read("settings.json")
         if force and there is not None:
@@ -357,16 +361,17 @@ def dedup(
 
     Options are those of `arose.dedup`. `partitions` is the number of shuffle partitions (default:
     twice the cores that Spark speaks of); the rows do not depend on it. `damaged` says whether
-    damaged input is skipped, counted and told, or refused. With `gather` the messages of a partition
-    are sorted by the worker, for engines that do not keep an order they were asked for; Spark does.
+    damaged input is skipped, counted and told, or refused. With `gather` workers sort the messages
+    of a partition, for engines that do not keep an order they were asked for; Spark does.
     """
     from pyspark.errors import PySparkException
 
     try:
         order = put_in_order if gather else in_order
         engine_of = functools.partial(SparkEngine, spark, runner=runner, order=order)
+        settings = _options(options)
         return _dedup(
-            spark, inputs, output, partitions, damaged, force, input_bytes, engine_of, _options(options)
+            spark, inputs, output, partitions, damaged, force, input_bytes, engine_of, settings
         )
     except PySparkException as error:
         # What a step says is what there is to know; Spark says much more.
