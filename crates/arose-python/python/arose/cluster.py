@@ -23,7 +23,7 @@ LINK, SINGLE, LISTED, TAKEN, LABEL, VERDICT = range(12, 18)
 #: What the messages of a partition are sorted by.
 ORDER = ["part", "kind", "seq"]
 #: Bytes that the messages of one part should have, about.
-PART_BYTES = 48 << 20
+PART_BYTES = 24 << 20
 #: Bytes of input in a part, about.
 INPUT_BYTES = 32 << 20
 #: More rounds than any graph of four billion nodes takes.

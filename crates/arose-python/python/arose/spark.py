@@ -65,6 +65,7 @@ HERE = {
     "spark.driver.extraJavaOptions": JVM,
     "spark.executor.extraJavaOptions": JVM,
     "spark.executor.memory": "512m",
+    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
     "spark.log.level": "ERROR",
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
