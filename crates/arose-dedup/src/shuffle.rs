@@ -2,7 +2,7 @@
 //!
 //! The question: how does the same job run on many machines, with the same rows, when any of them
 //! may die? The idea: an engine such as Spark moves [`Message`]s to the parts they are addressed to
-//! and runs a lost part again; a [`Step`] turns the messages of one part into others and keeps
+//! and runs a lost part again; a `Step` turns the messages of one part into others and keeps
 //! nothing. What a step gives depends on the messages of its part alone, not on how parts are
 //! spread over machines, so any number of partitions and any loss give the same rows.
 //!
