@@ -16,6 +16,8 @@ def queries(path, n, seed=1):
     """n queries, a fifth of each kind."""
     chance = random.Random(seed)
     pages = [re.findall(r"[A-Za-z]{2,}", text) for text in texts(path, 5000)]
+    # These three are operators, not words.
+    pages = [[word for word in words if word not in ("AND", "OR", "NOT")] for words in pages]
     pages = [words for words in pages if len(words) > 20]
     made = []
     while len(made) < n:
