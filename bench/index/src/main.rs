@@ -9,6 +9,7 @@ mod growth;
 mod meter;
 mod rivals;
 mod stores;
+mod texts;
 
 use std::path::PathBuf;
 
@@ -53,6 +54,16 @@ enum Command {
         #[arg(long, default_value_t = 100_000)]
         documents: u64,
     },
+    /// Inserts texts into gaoya and into an index, and asks for edited ones.
+    Texts {
+        /// The folder of the index.
+        folder: PathBuf,
+        /// The documents, in any format that is read.
+        corpus: PathBuf,
+        /// Documents to insert, and questions to ask.
+        #[arg(long, default_value_t = 100_000)]
+        documents: usize,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -69,5 +80,10 @@ fn main() -> anyhow::Result<()> {
             keys,
         } => stores::run(engine, &folder, keys),
         Command::Rivals { folder, documents } => rivals::run(&folder, documents),
+        Command::Texts {
+            folder,
+            corpus,
+            documents,
+        } => texts::run(&folder, corpus, documents),
     }
 }

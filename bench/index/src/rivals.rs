@@ -20,7 +20,7 @@ use crate::meter::Meter;
 const N_SAMPLES: usize = 84;
 const RESEMBLANCE: f64 = 0.95;
 /// Documents inserted at a time.
-const GROUP: usize = 1000;
+pub(crate) const GROUP: usize = 1000;
 
 pub(crate) fn run(folder: &Path, n_docs: u64) -> anyhow::Result<()> {
     let mut random = SplitMix::new(5);
@@ -43,7 +43,7 @@ fn edit(signature: &[u32], random: &mut SplitMix) -> Vec<u32> {
     signature.iter().map(&mut sample).collect()
 }
 
-fn report(engine: &str, inserted: f64, meter: &Meter, n_found: usize, n_docs: usize) {
+pub(crate) fn report(engine: &str, inserted: f64, meter: &Meter, n_found: usize, n_docs: usize) {
     let (cpu, _) = meter.seconds();
     let us = |seconds: f64| seconds * 1e6 / n_docs as f64;
     println!(
@@ -73,17 +73,11 @@ fn gaoya(signatures: &[Vec<u32>], edited: &[Vec<u32>]) {
 }
 
 fn arose(folder: &Path, signatures: &[Vec<u32>], edited: &[Vec<u32>]) -> anyhow::Result<()> {
-    let kind = Kind::Compact {
-        criterion: Criterion::PUBLISHED_B,
-        keys: FeatureKeys::Tables,
+    let settings = Settings {
+        kind: rule_b(),
+        ..Settings::default()
     };
-    let index = Index::create(
-        folder,
-        Settings {
-            kind,
-            ..Settings::default()
-        },
-    )?;
+    let index = Index::create(folder, settings)?;
     let meter = Meter::start();
     for (group, start) in signatures.chunks(GROUP).zip((0..).step_by(GROUP)) {
         let documents = group.iter().zip(start..).map(|(signature, id)| {
@@ -103,6 +97,14 @@ fn arose(folder: &Path, signatures: &[Vec<u32>], edited: &[Vec<u32>]) -> anyhow:
     }
     report("arose", inserted, &meter, n_found, signatures.len());
     Ok(())
+}
+
+/// Two of six features, each in a table of its own.
+pub(crate) const fn rule_b() -> Kind {
+    Kind::Compact {
+        criterion: Criterion::PUBLISHED_B,
+        keys: FeatureKeys::Tables,
+    }
 }
 
 fn sketch(id: u64, signature: &[u32]) -> Result<Sketch, arose::Error> {
