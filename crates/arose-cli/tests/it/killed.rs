@@ -90,7 +90,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     let calm = folder.path().join("calm");
     let begin = Instant::now();
     assert!(dedup(&input, &calm).status().unwrap().success());
-    let length = begin.elapsed();
+    let mut length = begin.elapsed();
     let expected = result(&calm);
 
     let out = folder.path().join("out");
@@ -100,7 +100,11 @@ fn a_killed_run_resumes_to_the_same_bytes() {
             break;
         }
         let moment = length.mul_f64(f64::from(attempt * 7 % N_KILLS) / f64::from(N_KILLS));
-        n_kills += u32::from(is_killed_after(moment, &mut dedup(&input, &out)));
+        match is_killed_after(moment, &mut dedup(&input, &out)) {
+            true => n_kills += 1,
+            // The undisturbed run had the machine less for itself than this one.
+            false => length = length.mul_f64(0.9),
+        }
         // Every third time the run may end, after one, two or three kills.
         if attempt % 3 == 2 {
             assert!(dedup(&input, &out).status().unwrap().success());
