@@ -17,6 +17,21 @@ const ORDER: [&[&str]; 6] = [
     &["arose"],
 ];
 
+/// Licences that go with those of this project.
+const LICENCES: [&str; 11] = [
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Zlib",
+];
+
 /// Source files may have this many lines, tests aside.
 const MAX_LINES: usize = 600;
 
@@ -27,9 +42,15 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
+/// The packages of this workspace.
 fn packages() -> Vec<Value> {
+    packages_by(&["--no-deps"])
+}
+
+fn packages_by(options: &[&str]) -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .args(options)
         .current_dir(root())
         .output()
         .unwrap();
@@ -48,6 +69,37 @@ fn dependencies(package: &Value) -> BTreeSet<&str> {
 
 fn level(name: &str) -> Option<usize> {
     ORDER.iter().position(|names| names.contains(&name))
+}
+
+/// Whether an expression of SPDX holds under the accepted licences, brackets left out, which never
+/// accepts too much.
+fn is_accepted(licence: &str) -> bool {
+    let licence = licence.replace(['(', ')'], "").replace('/', " OR ");
+    let mut all = licence.split(" AND ");
+    all.all(|any| any.split(" OR ").any(|one| LICENCES.contains(&one.trim())))
+}
+
+#[test]
+fn licences_and_sources() {
+    let all = packages_by(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    assert!(all.len() > 100, "{} packages", all.len());
+    for package in all {
+        let name = &package["name"];
+        let licence = package["license"].as_str().unwrap_or_default();
+        assert!(is_accepted(licence), "{name} has the licence `{licence}`");
+        if let Some(source) = package["source"].as_str() {
+            assert!(source.starts_with("registry+"), "{name} is from {source}");
+        }
+    }
+    for (licence, expected) in [
+        ("MIT", true),
+        ("GPL-3.0-only OR MIT", true),
+        ("(MIT OR Apache-2.0) AND Unicode-3.0", true),
+        ("MIT AND GPL-3.0-only", false),
+        ("", false),
+    ] {
+        assert_eq!(is_accepted(licence), expected, "{licence}");
+    }
 }
 
 #[test]
