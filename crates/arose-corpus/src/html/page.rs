@@ -66,7 +66,8 @@ pub struct Metadata {
     pub robots: MetaRobots,
     /// The first `<meta http-equiv=refresh>`.
     pub refresh: Option<Refresh>,
-    /// `href` of `a` and `area`, `src` of `frame` and `iframe`, in order.
+    /// `href` of `a`, `area` and those `link`s that lead to a page, `src` of `frame` and `iframe`, in
+    /// order.
     pub links: Vec<Link>,
 }
 
@@ -208,7 +209,7 @@ impl<'a> Collector<'a> {
         Some(href)
     }
 
-    fn link_element(&mut self, tokenizer: &Tokenizer<'_>) {
+    fn link_element(&mut self, tokenizer: &Tokenizer<'a>) {
         let (Some(rel), Some(href)) = (tokenizer.attribute("rel"), trimmed(tokenizer, "href"))
         else {
             return;
@@ -219,6 +220,8 @@ impl<'a> Collector<'a> {
             && let Some(lang) = trimmed(tokenizer, "hreflang")
         {
             self.found.alternates.push(Alternate { lang, url: href });
+        } else if PAGE_RELATIONS.iter().any(|page| has_word(&rel, page)) {
+            self.link(tokenizer, "href");
         }
     }
 
@@ -247,6 +250,9 @@ impl<'a> Collector<'a> {
         }
     }
 }
+
+/// The relations in which `<link>` leads to a page that a reader may open, as `<a>` does.
+const PAGE_RELATIONS: [&str; 6] = ["author", "help", "license", "next", "prev", "search"];
 
 /// Resolved links may together have this many times the bytes of the page, and some slack: a long
 /// `<base>` before many short links would otherwise fill any memory.

@@ -165,6 +165,23 @@ fn links_are_resolved() {
 }
 
 #[test]
+fn links_in_the_head_that_lead_to_pages() {
+    let found = metadata(
+        "<link rel=stylesheet href=s.css><link rel='Next' href=2.html><link rel=icon href=i.png>\
+         <link rel='search' href=/search.html><link rel=next><a href=x>a</a>",
+    );
+    let urls: Vec<_> = found.links.iter().map(|link| link.url.as_str()).collect();
+    assert_eq!(
+        urls,
+        [
+            "https://example.org/dir/2.html",
+            "https://example.org/search.html",
+            "https://example.org/dir/x"
+        ]
+    );
+}
+
+#[test]
 fn a_late_base_counts_for_all() {
     let found = metadata("<a href=x>a</a><base href=/b/><base href=/c/><a href=y>b</a>");
     assert_eq!(found.base.as_deref(), Some("https://example.org/b/"));
