@@ -5,10 +5,12 @@
 //! are as long as its four bands of seventeen, over windows of five words parted at blanks, the
 //! cheapest way to have them. Time is processor time of the whole process.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use arose::mix::SplitMix;
+use arose::shingle::ShingleLength;
 use arose_corpus::{Config, Item, read};
 use arose_dedup::index::{Index, Settings, Sketcher};
 use gaoya::minhash::{MinHashIndex, MinHasher, MinHasher32};
@@ -18,6 +20,8 @@ use crate::documents::name;
 use crate::meter::Meter;
 use crate::rivals::{GROUP, report, rule_b};
 
+/// Words in a shingle.
+const W: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 /// One word in so many is another one in the question.
 const WORDS_PER_EDIT: u64 = 200;
 
@@ -49,7 +53,7 @@ fn gaoya(texts: &[String], edited: &[String]) {
     let signature = |text: &String| {
         let text = text.to_lowercase();
         let words: Vec<&str> = whitespace_split(&text).collect();
-        hasher.create_signature(words.windows(5))
+        hasher.create_signature(words.windows(W.get()))
     };
     let mut index: MinHashIndex<u32, u64> = MinHashIndex::new(4, 17, 0.5);
     for (id, text) in (0..).zip(texts) {
@@ -63,6 +67,7 @@ fn gaoya(texts: &[String], edited: &[String]) {
 fn arose(folder: &Path, texts: &[String], edited: &[String]) -> anyhow::Result<()> {
     let settings = Settings {
         kind: rule_b(),
+        shingle: ShingleLength::uniform(W),
         ..Settings::default()
     };
     let index = Index::create(folder, settings)?;
