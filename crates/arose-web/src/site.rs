@@ -80,7 +80,7 @@ impl Run {
             summary: summary.clone(),
             catalog: Catalog::open(&documents)?,
             sample: Sample::draw(&pairs, &documents, config.seed, config.n_per_stratum)?,
-            ratings: Ratings::open(&folder.path.join("ratings.jsonl"))?,
+            ratings: Ratings::of_run(&folder.path)?,
             documents,
             pairs,
         })
