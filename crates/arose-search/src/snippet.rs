@@ -323,6 +323,20 @@ mod tests {
         check(&apart, "rose red", &both);
     }
 
+    /// What is far into a text is found, and what is found early ends the looking.
+    #[test]
+    fn long_texts_are_read_as_far_as_needed() {
+        let far = format!("{}rose", "x ".repeat(30_000));
+        check(&far, "rose", "… x x x x x [rose]");
+        let early = format!("red {} red red", "x ".repeat(30_000));
+        check(&early, "red", &format!("[red]{} …", " x".repeat(31)));
+        let beyond = format!("{}rose", "x ".repeat(200_000));
+        check(&beyond, "rose", &format!("{}…", "x ".repeat(32)));
+        let no_blank = format!("red {}", "é".repeat(40_000));
+        let fragments = snippet(&no_blank, &"red".parse().unwrap());
+        assert!(fragments.iter().map(|part| part.text.len()).sum::<usize>() < 400);
+    }
+
     proptest! {
         #[test]
         fn any_text_gives_short_fragments(text in "[ab c東\u{301}<\n]{0,2000}", query in "[abc東]") {
