@@ -55,8 +55,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         }
         (_, 0) => {}
         (_, n) => eprintln!(
-            "arose: {} of pairs that this run does not list; they stay in ratings.jsonl and are \
-             not counted",
+            "arose: {} of pairs that this run does not list: kept in ratings.jsonl, not counted",
             counted(n, "rating is", "ratings are")
         ),
     }
