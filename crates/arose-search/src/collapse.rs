@@ -19,8 +19,8 @@
 //! [`IGNORED_BITS`] bits, a part in 32,768: the answer does not depend on how the index is cut into
 //! segments.
 //!
-//! *Cost.* A few nanoseconds a match; `O(log k)` for a single that may be among the best. Memory for
-//! `k` results, for the clusters that match, and 4 bytes for every cluster.
+//! *Cost.* A few nanoseconds a match; `O(log k)` for a single that may be among the best. Memory
+//! for `k` results, for the clusters that match, and 4 bytes for every cluster.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

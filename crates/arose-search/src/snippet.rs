@@ -7,8 +7,8 @@
 //! that this one does not, take it too. A text is looked at in pieces of [`PIECE`] bytes, and no
 //! further than the piece with which everything the query names was seen.
 //!
-//! *Cost.* Linear in what is looked at, at most [`MAX_BYTES`]: words are compared by fingerprint and
-//! only those asked for are kept.
+//! *Cost.* Linear in what is looked at, at most [`MAX_BYTES`]: words are compared by fingerprint,
+//! and only those asked for are kept.
 
 use std::ops::Range;
 

@@ -11,8 +11,8 @@
 //! [`Tables`] are those of Henzinger 2006: shares of the verdicts by B-sim and C-sim, on one site
 //! and between sites, with Wilson's intervals, and Cohen's kappa between raters.
 //!
-//! *Runs come and go.* A line notes what identifies the two documents, so that it finds its pair again
-//! when the folder was made anew; see [`Ratings::of_run`].
+//! *Runs come and go.* A line notes what identifies the two documents, so that it finds its pair
+//! again when the folder was made anew; see [`Ratings::of_run`].
 //!
 //! *Error.* Samples are drawn level by level, so that shares within a level estimate that level;
 //! [`Tables::precision`] weighs levels by how many pairs the run has found in each.
@@ -130,7 +130,8 @@ pub struct Ratings {
 impl Ratings {
     /// Reads `ratings.jsonl` in the folder of a run, if it is there, and finds the pairs of the run
     /// that its lines are about. Lines from before the run was made anew may be about pairs with
-    /// other ordinals, or about pairs that it does not list; those stay in the file and are counted.
+    /// other ordinals, or about pairs that it does not list; those stay in the file and are
+    /// counted.
     ///
     /// # Errors
     ///

@@ -90,9 +90,9 @@ impl Tokenizer {
         ascii::for_each_place(self.case, text, sink);
     }
 
-    /// Calls `sink` with the [`fingerprint`] and the place of each token; of longer tokens the first
-    /// `max_bytes`, to the last whole character, count. Faster than [`Self::for_each_place`], since
-    /// no token is copied.
+    /// Calls `sink` with the [`fingerprint`] and the place of each token; of longer tokens the
+    /// first `max_bytes`, to the last whole character, count. Faster than
+    /// [`Self::for_each_place`], since no token is copied.
     ///
     /// ```
     /// use arose::token::{Tokenizer, fingerprint};

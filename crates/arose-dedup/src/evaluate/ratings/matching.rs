@@ -1,15 +1,15 @@
 //! Ratings of an earlier run matched with the pairs of the run that is there now.
 //!
-//! *Question.* A folder was rated, and then made anew: with more input, in another order, with other
-//! settings. Documents have other ordinals, and some pairs are gone. Which ratings still hold?
+//! *Question.* A folder was rated, and then made anew: with more input, in another order, with
+//! other settings. Documents have other ordinals, and some pairs are gone. Which ratings hold?
 //!
-//! *Idea.* A verdict is about two texts. Look for a pair of the run whose documents have the digests
-//! noted with the rating, in either order; of several (copies have the same digest) take one whose
-//! documents have the noted ids, then the noted ordinals, then the first. Lines from before digests
-//! were noted are matched by ids alone. A rating that was found takes over ordinals, scores and sites
-//! from the run, so that it stands in the right row of every table. One that was not found is about
-//! texts that have changed or gone, or that the run does not call alike: it stays in the file, is
-//! counted, and says nothing about this run.
+//! *Idea.* A verdict is about two texts. Look for a pair of the run whose documents have the
+//! digests noted with the rating, in either order; of several (copies have the same digest) take
+//! one whose documents have the noted ids, then the noted ordinals, then the first. Lines from
+//! before digests were noted are matched by ids alone. A rating that was found takes over ordinals,
+//! scores and sites from the run, so that it stands in the right row of every table. One that was
+//! not found is about texts that have changed or gone, or that the run does not call alike: it
+//! stays in the file, is counted, and says nothing about this run.
 //!
 //! *Cost.* A pass over the documents and one over the pairs; memory for the documents that have a
 //! digest or id that was noted. *Error.* Texts with the same words have the same digest; they are
@@ -285,7 +285,7 @@ mod tests {
         .unwrap();
     }
 
-    /// The ids of the pairs said to be correct, how many are said not to be, how many are elsewhere.
+    /// The ids of the pairs said to be correct, how many are said not to be, and elsewhere.
     fn said(out: &Path) -> (BTreeSet<(String, String)>, u64, u64) {
         let ratings = Ratings::of_run(out).unwrap();
         let tables = ratings.tables(&Population::of_run(out).unwrap());
