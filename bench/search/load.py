@@ -41,7 +41,9 @@ def rate(address, stop, counts):
 
 def main():
     address, pages = sys.argv[1:3]
-    paths = ("/?q=" + urllib.parse.quote(query) for query in queries(pages, 2000))
+    # No query is asked again before 10,000 others were.
+    asked = list(dict.fromkeys(queries(pages, 15000)))[:10000]
+    paths = ("/?q=" + urllib.parse.quote(query) for query in asked)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(SCRIPT % ", ".join(f'"{path}"' for path in paths))
         script.flush()

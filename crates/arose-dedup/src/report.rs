@@ -40,7 +40,10 @@ use std::path::Path;
 
 use arose_corpus::Config;
 
-use crate::evaluate::ratings::{Population, Ratings, Tables};
+use crate::evaluate::{
+    self,
+    ratings::{Population, Ratings, Tables},
+};
 pub use crate::results::Error;
 use crate::results::Summary;
 use documents::{Census, CloserLook};
@@ -80,11 +83,13 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
 /// The tables of the ratings in `out`; none if nobody has rated.
 fn ratings(out: &Path) -> Result<Option<Tables>, Error> {
     let path = out.join("ratings.jsonl");
-    let ratings = Ratings::open(&path).map_err(|error| Error::damaged(&path, error.to_string()))?;
-    match ratings.lines() {
-        lines if lines.is_empty() => Ok(None),
-        lines => Ok(Some(Tables::new(&lines, &Population::of_run(out)?))),
-    }
+    let ratings = Ratings::of_run(out).map_err(|error| match error {
+        evaluate::Error::Results(error) => error,
+        error => Error::damaged(&path, error.to_string()),
+    })?;
+    let tables = ratings.tables(&Population::of_run(out)?);
+    let has_any = !ratings.lines().is_empty() || tables.n_elsewhere > 0;
+    Ok(has_any.then_some(tables))
 }
 
 /// Puts a file in its place at once: whole or not at all.

@@ -9,21 +9,33 @@
 //! the best `k`; for the others a table holds the best of each cluster. Every match is counted, so
 //! both numbers are exact: of documents and of results.
 //!
-//! *Order.* By BM25, or the newest first; equal ones in the order of the input, so that the answer
-//! does not depend on how the index is cut into segments.
+//! *Faster*, for one word or a choice of words, which match most: count first, without scores, and
+//! note the clusters whose kept document matches. Then all that is left to find is the best `k`,
+//! and blocks of documents that cannot be among them are passed over (block-max WAND; Ding and
+//! Suel, 2011).
 //!
-//! *Cost.* `O(log k)` for a single, one table access for others; memory for `k` results and for the
-//! clusters that match.
+//! *Order.* By BM25, or the newest first; equal ones in the order of the input. Scores are sums
+//! whose last bits depend on the order of adding, so they are compared without their last
+//! [`IGNORED_BITS`] bits, a part in 32,768: the answer does not depend on how the index is cut into
+//! segments.
+//!
+//! *Cost.* A few nanoseconds a match; `O(log k)` for a single that may be among the best. Memory
+//! for `k` results, for the clusters that match, and 4 bytes for every cluster.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::sync::Arc;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
-use tantivy::collector::{Collector, SegmentCollector};
-use tantivy::columnar::{Column, ColumnValues};
-use tantivy::{DocAddress, DocId, Score, SegmentOrdinal, SegmentReader, TantivyError};
+use tantivy::query::{EnableScoring, Weight};
+use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader};
 
-use crate::schema::{DOC, GROUP, TIME};
+use crate::columns::{Columns, Place, Segment};
+use crate::compile::Compiled;
+
+/// Bits of a score that do not count.
+const IGNORED_BITS: u32 = 8;
+
+/// With more results than these wanted, few documents can be passed over.
+const MAX_PRUNED: usize = 200;
 
 /// How results are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,79 +57,23 @@ pub enum Collapse {
     Nothing,
 }
 
-/// Where a document stands in its cluster, as one number: 0 if it is alone, else the cluster and
-/// whether it was kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Group(u64);
-
-impl Group {
-    pub(crate) fn alone() -> Self {
-        Self(0)
-    }
-
-    pub(crate) fn kept(cluster: u64) -> Self {
-        Self(((cluster + 1) << 1) | 1)
-    }
-
-    pub(crate) fn dropped(cluster: u64) -> Self {
-        Self((cluster + 1) << 1)
-    }
-
-    pub(crate) fn as_u64(self) -> u64 {
-        self.0
-    }
+/// Which results are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// How many, at least 1.
+    pub(crate) size: usize,
+    pub(crate) order: Order,
+    pub(crate) collapse: Collapse,
 }
 
-/// One document in the ranking. The greatest comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ranked {
-    /// Greater is better.
-    key: u64,
-    /// The ordinal of the document; smaller is better.
-    doc: Reverse<u64>,
-    /// Where it is in the index.
-    segment: SegmentOrdinal,
-    local: DocId,
-}
-
-impl Ranked {
-    pub(crate) fn address(&self) -> DocAddress {
-        DocAddress::new(self.segment, self.local)
-    }
-
-    /// The score it was ranked by; none if results were ranked by time.
-    pub(crate) fn score(&self, order: Order) -> Option<Score> {
-        match order {
-            Order::Score => Some(f32::from_bits(
-                (self.key as u32) ^ sign_mask(self.key as u32),
-            )),
-            Order::Newest => None,
+impl Wanted {
+    #[inline]
+    fn place(&self, segment: &Segment, doc: DocId) -> Place {
+        match self.collapse {
+            Collapse::ByCluster => segment.places[doc as usize],
+            Collapse::Nothing => Place::ALONE,
         }
     }
-}
-
-/// Undoes [`ordered`].
-fn sign_mask(bits: u32) -> u32 {
-    if bits >> 31 == 1 { 1 << 31 } else { u32::MAX }
-}
-
-/// A number that is ordered as scores are.
-fn ordered(score: Score) -> u64 {
-    let bits = score.to_bits();
-    let flip = if bits >> 31 == 1 { u32::MAX } else { 1 << 31 };
-    u64::from(bits ^ flip)
-}
-
-/// A number that is ordered as times are.
-fn ordered_time(time: i64) -> u64 {
-    (time as u64) ^ (1 << 63)
-}
-
-/// One result and how many documents it stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) ranked: Ranked,
-    pub(crate) n_documents: u64,
 }
 
 /// All that was found.
@@ -129,102 +85,129 @@ pub(crate) struct Findings {
     pub(crate) best: Vec<Found>,
 }
 
-/// Finds the best `size` results.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Collapsing {
-    pub(crate) size: usize,
-    pub(crate) order: Order,
-    pub(crate) collapse: Collapse,
-}
-
-impl Collector for Collapsing {
-    type Fruit = Findings;
-    type Child = Segment;
-
-    fn for_segment(
-        &self,
-        segment: SegmentOrdinal,
-        reader: &SegmentReader,
-    ) -> tantivy::Result<Segment> {
-        let columns = reader.fast_fields();
-        let times = match self.order {
-            Order::Score => None,
-            Order::Newest => Some(columns.i64(TIME)?),
-        };
-        Ok(Segment {
-            segment,
-            docs: columns.column_first_or_default(DOC)?,
-            groups: columns.column_first_or_default(GROUP)?,
-            times,
-            size: self.size,
-            collapse: self.collapse,
-            harvest: Harvest::default(),
-        })
-    }
-
-    fn requires_scoring(&self) -> bool {
-        self.order == Order::Score
-    }
-
-    fn merge_fruits(&self, segments: Vec<Harvest>) -> Result<Findings, TantivyError> {
-        let mut all = Harvest::default();
-        for segment in segments {
-            all.merge(segment, self.size);
-        }
-        Ok(all.finish(self.size))
-    }
-}
-
-/// What matches in one segment.
-pub(crate) struct Segment {
+/// One result and how many documents it stands for. The greatest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    ranked: Ranked,
+    pub(crate) n_documents: u64,
+    /// Where it is in the index.
     segment: SegmentOrdinal,
-    docs: Arc<dyn ColumnValues<u64>>,
-    groups: Arc<dyn ColumnValues<u64>>,
-    times: Option<Column<i64>>,
-    size: usize,
-    collapse: Collapse,
-    harvest: Harvest,
+    local: DocId,
 }
 
-impl SegmentCollector for Segment {
-    type Fruit = Harvest;
+/// A place in the ranking. The greatest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    /// Greater is better.
+    key: u64,
+    /// The ordinal of the document; smaller is better.
+    doc: Reverse<u64>,
+}
 
-    fn collect(&mut self, local: DocId, score: Score) {
-        self.harvest.n_documents += 1;
-        let key = match &self.times {
-            None => ordered(score),
-            Some(times) => times.first(local).map_or(0, ordered_time),
-        };
-        let group = match self.collapse {
-            Collapse::ByCluster => Group(self.groups.get_val(local)),
-            Collapse::Nothing => Group::alone(),
-        };
-        if group == Group::alone() {
-            self.harvest.n_singles += 1;
-            let is_hopeless = self.harvest.singles.len() == self.size
-                && self
-                    .harvest
-                    .singles
-                    .peek()
-                    .is_some_and(|worst| worst.0.key > key);
-            if is_hopeless {
-                return;
-            }
-        }
-        let ranked = Ranked {
-            key,
-            doc: Reverse(self.docs.get_val(local)),
-            segment: self.segment,
-            local,
-        };
-        match group == Group::alone() {
-            true => self.harvest.add_single(ranked, self.size),
-            false => self.harvest.add_member(group, ranked, 1),
-        }
+impl Found {
+    pub(crate) fn address(&self) -> DocAddress {
+        DocAddress::new(self.segment, self.local)
     }
 
-    fn harvest(self) -> Harvest {
-        self.harvest
+    /// The score it was ranked by; none if results were ranked by time.
+    pub(crate) fn score(&self, order: Order) -> Option<Score> {
+        match order {
+            Order::Score => Some(score_of(self.ranked.key)),
+            Order::Newest => None,
+        }
+    }
+}
+
+impl Ord for Found {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.ranked.cmp(&other.ranked)
+    }
+}
+
+impl PartialOrd for Found {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A number that is ordered as scores are, which are never negative.
+#[inline]
+fn ordered(score: Score) -> u64 {
+    u64::from(score.max(0.0).to_bits() >> IGNORED_BITS)
+}
+
+/// The smallest score of a number.
+fn score_of(key: u64) -> Score {
+    f32::from_bits((key as u32) << IGNORED_BITS)
+}
+
+/// A number that is ordered as times are.
+fn ordered_time(time: i64) -> u64 {
+    (time as u64) ^ (1 << 63)
+}
+
+/// Finds the best results of a query, and counts all.
+pub(crate) fn find(
+    searcher: &Searcher,
+    columns: &Columns,
+    query: &Compiled,
+    wanted: &Wanted,
+) -> tantivy::Result<Findings> {
+    let scored = || EnableScoring::enabled_from_searcher(searcher);
+    let unscored = EnableScoring::disabled_from_searcher(searcher);
+    let readers = || (0..).zip(searcher.segment_readers()).zip(&columns.segments);
+    match (wanted.order, &query.choice) {
+        (Order::Score, Some(choice)) if wanted.size <= MAX_PRUNED => {
+            let (matching, scored) = (choice.weight(unscored)?, query.scored.weight(scored())?);
+            let mut tally = Tally::new(columns, wanted);
+            for ((_, reader), segment) in readers() {
+                tally.count(&*matching, reader, segment, wanted)?;
+            }
+            let mut top = Top::new(wanted.size, tally);
+            for ((number, reader), segment) in readers() {
+                top.add(&*scored, reader, (number, segment), wanted)?;
+            }
+            Ok(top.finish())
+        }
+        (order, _) => {
+            let weight = match order {
+                Order::Score => query.scored.weight(scored())?,
+                Order::Newest => query
+                    .choice
+                    .as_ref()
+                    .unwrap_or(&query.scored)
+                    .weight(unscored)?,
+            };
+            let mut harvest = Harvest::new(columns, wanted);
+            for ((number, reader), segment) in readers() {
+                harvest.collect(&*weight, reader, (number, segment), wanted)?;
+            }
+            Ok(harvest.finish(wanted.size))
+        }
+    }
+}
+
+/// Calls `each` with every live document that matches and its rank.
+fn for_each(
+    weight: &dyn Weight,
+    reader: &SegmentReader,
+    segment: &Segment,
+    order: Order,
+    mut each: impl FnMut(DocId, u64),
+) -> tantivy::Result<()> {
+    let alive = reader.alive_bitset();
+    let is_alive = |doc: DocId| alive.is_none_or(|alive| alive.is_alive(doc));
+    match order {
+        Order::Score => weight.for_each(reader, &mut |doc, score| {
+            if is_alive(doc) {
+                each(doc, ordered(score));
+            }
+        }),
+        Order::Newest => weight.for_each_no_score(reader, &mut |docs| {
+            for &doc in docs.iter().filter(|&&doc| is_alive(doc)) {
+                each(doc, segment.times.first(doc).map_or(0, ordered_time));
+            }
+        }),
     }
 }
 
@@ -232,87 +215,249 @@ impl SegmentCollector for Segment {
 #[derive(Debug, Clone, Copy)]
 struct Best {
     is_kept: bool,
-    ranked: Ranked,
-    n_documents: u64,
+    found: Found,
 }
 
 /// What was found so far.
-#[derive(Debug, Default)]
-pub(crate) struct Harvest {
+struct Harvest {
     n_documents: u64,
     n_singles: u64,
     /// The best documents that stand for themselves, the worst of them on top.
-    singles: BinaryHeap<Reverse<Ranked>>,
-    /// The best of each cluster.
-    clusters: HashMap<u64, Best>,
+    singles: BinaryHeap<Reverse<Found>>,
+    /// The best of each cluster that matches.
+    members: Vec<Best>,
+    /// For each cluster one more than its place among those, or 0.
+    slots: Vec<u32>,
 }
 
 impl Harvest {
-    fn add_single(&mut self, ranked: Ranked, size: usize) {
-        self.singles.push(Reverse(ranked));
+    fn new(columns: &Columns, wanted: &Wanted) -> Self {
+        Self {
+            n_documents: 0,
+            n_singles: 0,
+            singles: BinaryHeap::new(),
+            members: Vec::new(),
+            slots: vec![0; n_slots(columns, wanted)],
+        }
+    }
+
+    fn collect(
+        &mut self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        (number, segment): (SegmentOrdinal, &Segment),
+        wanted: &Wanted,
+    ) -> tantivy::Result<()> {
+        for_each(weight, reader, segment, wanted.order, |local, key| {
+            self.n_documents += 1;
+            let place = wanted.place(segment, local);
+            let found = |n_documents| Found {
+                ranked: Ranked {
+                    key,
+                    doc: Reverse(segment.docs.get_val(local)),
+                },
+                n_documents,
+                segment: number,
+                local,
+            };
+            match place.cluster() {
+                None => {
+                    self.n_singles += 1;
+                    if self.may_be_among_best(key, wanted.size) {
+                        self.add(found(1), wanted.size);
+                    }
+                }
+                Some(cluster) => self.add_member(cluster, (place.is_kept(), key), found),
+            }
+        })
+    }
+
+    #[inline]
+    fn may_be_among_best(&self, key: u64, size: usize) -> bool {
+        let worst = self.singles.peek();
+        self.singles.len() < size || worst.is_some_and(|worst| worst.0.ranked.key <= key)
+    }
+
+    fn add(&mut self, found: Found, size: usize) {
+        self.singles.push(Reverse(found));
         if self.singles.len() > size {
             self.singles.pop();
         }
     }
 
-    fn add_member(&mut self, group: Group, ranked: Ranked, n_documents: u64) {
-        let is_kept = group.0 & 1 == 1;
-        let new = Best {
-            is_kept,
-            ranked,
-            n_documents,
+    /// Counts a document of a cluster, and takes it if it is better than the best so far.
+    #[inline]
+    fn add_member(
+        &mut self,
+        cluster: usize,
+        (is_kept, key): (bool, u64),
+        found: impl Fn(u64) -> Found,
+    ) {
+        let slot = &mut self.slots[cluster];
+        let Some(best) = (*slot as usize).checked_sub(1) else {
+            let found = found(1);
+            self.members.push(Best { is_kept, found });
+            *slot = self.members.len() as u32;
+            return;
         };
-        let entry = self.clusters.entry(group.0 >> 1);
-        entry.and_modify(|best| best.merge(new)).or_insert(new);
-    }
-
-    fn merge(&mut self, other: Harvest, size: usize) {
-        self.n_documents += other.n_documents;
-        self.n_singles += other.n_singles;
-        for Reverse(ranked) in other.singles {
-            self.add_single(ranked, size);
+        let best = &mut self.members[best];
+        best.found.n_documents += 1;
+        if (is_kept, key) < (best.is_kept, best.found.ranked.key) {
+            return;
         }
-        #[expect(
-            clippy::iter_over_hash_type,
-            reason = "the best of each cluster does not depend on the order"
-        )]
-        for (cluster, best) in other.clusters {
-            let group = Group((cluster << 1) | u64::from(best.is_kept));
-            self.add_member(group, best.ranked, best.n_documents);
+        let found = found(best.found.n_documents);
+        if (is_kept, found) > (best.is_kept, best.found) {
+            *best = Best { is_kept, found };
         }
     }
 
-    fn finish(self, size: usize) -> Findings {
-        let n_results = self.n_singles + self.clusters.len() as u64;
-        let singles = self.singles.into_iter().map(|Reverse(ranked)| Found {
-            ranked,
-            n_documents: 1,
-        });
-        let clusters = self.clusters.into_values().map(|best| Found {
-            ranked: best.ranked,
-            n_documents: best.n_documents,
-        });
-        let mut best: Vec<Found> = singles.chain(clusters).collect();
-        if best.len() > size && size > 0 {
-            best.select_nth_unstable_by_key(size - 1, |found| Reverse(found.ranked));
+    fn finish(mut self, size: usize) -> Findings {
+        let n_results = self.n_singles + self.members.len() as u64;
+        for best in std::mem::take(&mut self.members) {
+            if self.may_be_among_best(best.found.ranked.key, size) {
+                self.add(best.found, size);
+            }
         }
-        best.truncate(size);
-        best.sort_unstable_by_key(|found| Reverse(found.ranked));
+        let best = self.singles.into_sorted_vec();
         Findings {
             n_documents: self.n_documents,
             n_results,
-            best,
+            best: best.into_iter().map(|Reverse(found)| found).collect(),
         }
     }
 }
 
-impl Best {
-    fn merge(&mut self, other: Self) {
-        let n_documents = self.n_documents + other.n_documents;
-        if (other.is_kept, other.ranked) > (self.is_kept, self.ranked) {
-            *self = other;
+fn n_slots(columns: &Columns, wanted: &Wanted) -> usize {
+    match wanted.collapse {
+        Collapse::ByCluster => columns.n_clusters,
+        Collapse::Nothing => 0,
+    }
+}
+
+/// How many documents match, in all and of each cluster.
+struct Tally {
+    n_documents: u64,
+    n_results: u64,
+    /// For each cluster twice the number of documents, and 1 more if the kept one is among them.
+    clusters: Vec<u32>,
+}
+
+impl Tally {
+    fn new(columns: &Columns, wanted: &Wanted) -> Self {
+        Self {
+            n_documents: 0,
+            n_results: 0,
+            clusters: vec![0; n_slots(columns, wanted)],
         }
-        self.n_documents = n_documents;
+    }
+
+    fn count(
+        &mut self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        segment: &Segment,
+        wanted: &Wanted,
+    ) -> tantivy::Result<()> {
+        let alive = reader.alive_bitset();
+        weight.for_each_no_score(reader, &mut |docs| {
+            for &doc in docs {
+                if alive.is_some_and(|alive| !alive.is_alive(doc)) {
+                    continue;
+                }
+                self.n_documents += 1;
+                let place = wanted.place(segment, doc);
+                match place.cluster() {
+                    None => self.n_results += 1,
+                    Some(cluster) => {
+                        let count = &mut self.clusters[cluster];
+                        self.n_results += u64::from(*count == 0);
+                        *count = (*count + 2) | u32::from(place.is_kept());
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// The best results so far, where all matches have been counted.
+struct Top {
+    size: usize,
+    tally: Tally,
+    /// Best first, with their clusters.
+    best: Vec<(Found, Option<usize>)>,
+}
+
+impl Top {
+    fn new(size: usize, tally: Tally) -> Self {
+        let best = Vec::with_capacity(size + 1);
+        Self { size, tally, best }
+    }
+
+    fn add(
+        &mut self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        (number, segment): (SegmentOrdinal, &Segment),
+        wanted: &Wanted,
+    ) -> tantivy::Result<()> {
+        let alive = reader.alive_bitset();
+        weight.for_each_pruning(self.threshold(), reader, &mut |local, score| {
+            if alive.is_none_or(|alive| alive.is_alive(local)) {
+                let ranked = Ranked {
+                    key: ordered(score),
+                    doc: Reverse(segment.docs.get_val(local)),
+                };
+                let found = Found {
+                    ranked,
+                    n_documents: 1,
+                    segment: number,
+                    local,
+                };
+                self.offer(found, wanted.place(segment, local));
+            }
+            self.threshold()
+        })
+    }
+
+    /// Scores up to this are of no interest.
+    fn threshold(&self) -> Score {
+        match self.best.last() {
+            Some((worst, _)) if self.best.len() == self.size => {
+                score_of(worst.ranked.key).next_down()
+            }
+            _ => Score::MIN,
+        }
+    }
+
+    fn offer(&mut self, mut found: Found, place: Place) {
+        let cluster = place.cluster();
+        if let Some(cluster) = cluster {
+            let count = self.tally.clusters[cluster];
+            let is_kept_found = count & 1 == 1;
+            if is_kept_found && !place.is_kept() {
+                return;
+            }
+            found.n_documents = u64::from(count >> 1);
+            // Another one of its cluster may be there: the better one stays.
+            let mut held = self.best.iter();
+            if let Some(at) = held.position(|(_, other)| *other == Some(cluster)) {
+                if self.best[at].0 >= found {
+                    return;
+                }
+                self.best.remove(at);
+            }
+        }
+        let at = self.best.partition_point(|(other, _)| *other > found);
+        self.best.insert(at, (found, cluster));
+        self.best.truncate(self.size);
+    }
+
+    fn finish(self) -> Findings {
+        Findings {
+            n_documents: self.tally.n_documents,
+            n_results: self.tally.n_results,
+            best: self.best.into_iter().map(|(found, _)| found).collect(),
+        }
     }
 }
 
@@ -323,11 +468,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_ordered_as_scores(a: f32, b: f32) {
-            prop_assume!(!a.is_nan() && !b.is_nan());
-            prop_assert_eq!(ordered(a).cmp(&ordered(b)), a.total_cmp(&b));
-            let ranked = Ranked { key: ordered(a), doc: Reverse(0), segment: 0, local: 0 };
-            prop_assert_eq!(ranked.score(Order::Score).map(f32::to_bits), Some(a.to_bits()));
+        fn keys_are_ordered_as_scores(a in 0_f32..1e6, b in 0_f32..1e6) {
+            prop_assert!(ordered(a) == ordered(b) || ordered(a).cmp(&ordered(b)) == a.total_cmp(&b));
+            let kept = score_of(ordered(a));
+            prop_assert!(kept <= a && a - kept <= a / 32_768.0, "{a} {kept}");
+            prop_assert_eq!(ordered(kept), ordered(a));
+            prop_assert!(a == 0.0 || ordered(kept.next_down()) < ordered(a));
         }
 
         #[test]

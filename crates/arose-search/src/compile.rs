@@ -6,7 +6,7 @@
 
 use tantivy::Term;
 use tantivy::query::{
-    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, Occur, PhraseQuery, Query as Compiled,
+    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, Occur, PhraseQuery, Query as Clause,
     TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
@@ -14,36 +14,84 @@ use tantivy::schema::{Field, IndexRecordOption};
 use crate::query::{Part, Query};
 use crate::schema::Fields;
 
-/// A query that matches what `query` describes, ranked by BM25.
-pub(crate) fn compile(query: &Query, fields: &Fields) -> Box<dyn Compiled> {
-    let matching = matching(query, fields);
-    let titles: Vec<(Occur, Box<dyn Compiled>)> = query
+/// A query as the index library takes it.
+pub(crate) struct Compiled {
+    /// Matches what the query describes, ranked by BM25.
+    pub(crate) scored: Box<dyn Clause>,
+    /// For one word or a choice of words: matches the same, without scores.
+    pub(crate) choice: Option<Box<dyn Clause>>,
+}
+
+/// Compiles a query.
+pub(crate) fn compile(query: &Query, fields: &Fields) -> Compiled {
+    let titles = query
         .marks()
         .into_iter()
         .filter(|(part, _)| *part == Part::Text)
-        .map(|(_, words)| (Occur::Should, in_field(fields.title_words, words)))
-        .collect();
-    if titles.is_empty() {
-        return matching;
+        .map(|(_, words)| (Occur::Should, in_field(fields.title_words, words)));
+    let mut titles: Clauses = titles.collect();
+    if let Some(words) = choice(query) {
+        // What is in the title is in the body as well, so the titles match nothing more, and a
+        // flat choice of words can be searched for the best alone.
+        let in_body = |record| words.iter().map(move |word| one(fields.body, word, record));
+        titles.extend(should(in_body(IndexRecordOption::WithFreqs)));
+        let choice = should(in_body(IndexRecordOption::Basic)).collect();
+        return Compiled {
+            scored: Box::new(BooleanQuery::new(titles)),
+            choice: Some(Box::new(BooleanQuery::new(choice))),
+        };
     }
-    Box::new(BooleanQuery::new(vec![
-        (Occur::Must, matching),
-        (Occur::Should, Box::new(BooleanQuery::new(titles))),
-    ]))
+    let matching = matching(query, fields);
+    let scored = match titles.is_empty() {
+        true => matching,
+        false => Box::new(BooleanQuery::new(vec![
+            (Occur::Must, matching),
+            (Occur::Should, Box::new(BooleanQuery::new(titles))),
+        ])),
+    };
+    Compiled {
+        scored,
+        choice: None,
+    }
+}
+
+type Clauses = Vec<(Occur, Box<dyn Clause>)>;
+
+/// The words of a query that asks for any of some words of the text.
+fn choice(query: &Query) -> Option<Vec<&str>> {
+    let parts = match query {
+        Query::Any(parts) if !parts.is_empty() => &parts[..],
+        query => std::slice::from_ref(query),
+    };
+    let words = parts.iter().map(|part| match part {
+        Query::Words(Part::Text, words) if words.len() == 1 => Some(&*words[0]),
+        _ => None,
+    });
+    words.collect()
+}
+
+fn should(
+    clauses: impl Iterator<Item = TermQuery>,
+) -> impl Iterator<Item = (Occur, Box<dyn Clause>)> {
+    clauses.map(|clause| (Occur::Should, Box::new(clause) as Box<dyn Clause>))
 }
 
 /// The part of `query` that is in one cluster.
-pub(crate) fn within(query: Box<dyn Compiled>, cluster: u64, fields: &Fields) -> Box<dyn Compiled> {
+pub(crate) fn within(query: Compiled, cluster: u64, fields: &Fields) -> Compiled {
     let term = Term::from_field_u64(fields.cluster, cluster);
     let members = TermQuery::new(term, IndexRecordOption::Basic);
-    Box::new(BooleanQuery::new(vec![
-        (Occur::Must, query),
+    let scored = BooleanQuery::new(vec![
+        (Occur::Must, query.scored),
         (Occur::Must, unscored(Box::new(members))),
-    ]))
+    ]);
+    Compiled {
+        scored: Box::new(scored),
+        choice: None,
+    }
 }
 
 /// What matches.
-pub(crate) fn matching(query: &Query, fields: &Fields) -> Box<dyn Compiled> {
+pub(crate) fn matching(query: &Query, fields: &Fields) -> Box<dyn Clause> {
     match query {
         Query::Words(part, words) => in_field(field(*part, fields), words),
         Query::Site(site) => exactly(fields.site, site),
@@ -61,8 +109,8 @@ pub(crate) fn matching(query: &Query, fields: &Fields) -> Box<dyn Compiled> {
 }
 
 /// What all of these find; negations need something to take from.
-fn all(parts: &[Query], fields: &Fields) -> Box<dyn Compiled> {
-    let mut clauses: Vec<(Occur, Box<dyn Compiled>)> = Vec::new();
+fn all(parts: &[Query], fields: &Fields) -> Box<dyn Clause> {
+    let mut clauses: Vec<(Occur, Box<dyn Clause>)> = Vec::new();
     for part in parts {
         clauses.push(match part {
             Query::Not(inner) => (Occur::MustNot, matching(inner, fields)),
@@ -83,27 +131,27 @@ fn field(part: Part, fields: &Fields) -> Field {
     }
 }
 
-fn in_field(field: Field, words: &[String]) -> Box<dyn Compiled> {
-    let mut terms: Vec<Term> = words
-        .iter()
-        .map(|word| Term::from_field_text(field, word))
-        .collect();
-    match terms.len() {
-        0 => Box::new(EmptyQuery),
-        1 => Box::new(TermQuery::new(
-            terms.remove(0),
-            IndexRecordOption::WithFreqs,
-        )),
-        _ => Box::new(PhraseQuery::new(terms)),
+fn in_field(field: Field, words: &[String]) -> Box<dyn Clause> {
+    match words {
+        [] => Box::new(EmptyQuery),
+        [word] => Box::new(one(field, word, IndexRecordOption::WithFreqs)),
+        words => {
+            let terms = words.iter().map(|word| Term::from_field_text(field, word));
+            Box::new(PhraseQuery::new(terms.collect()))
+        }
     }
 }
 
-fn exactly(field: Field, value: &str) -> Box<dyn Compiled> {
+fn one(field: Field, word: &str, record: IndexRecordOption) -> TermQuery {
+    TermQuery::new(Term::from_field_text(field, word), record)
+}
+
+fn exactly(field: Field, value: &str) -> Box<dyn Clause> {
     let term = Term::from_field_text(field, value);
     unscored(Box::new(TermQuery::new(term, IndexRecordOption::Basic)))
 }
 
 /// A condition that is worth nothing by itself.
-fn unscored(query: Box<dyn Compiled>) -> Box<dyn Compiled> {
+fn unscored(query: Box<dyn Clause>) -> Box<dyn Clause> {
     Box::new(ConstScoreQuery::new(query, 0.0))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tantivy::collector::{Count, TopDocs};
 use tantivy::query::TermQuery;
@@ -10,12 +11,13 @@ use tantivy::schema::{Field, IndexRecordOption, Value};
 use tantivy::{IndexReader, ReloadPolicy, Searcher, TantivyDocument, Term};
 
 use crate::Error;
-use crate::collapse::{Collapse, Collapsing, Findings, Found, Order};
+use crate::collapse::{Collapse, Found, Order, Wanted, find};
+use crate::columns::Columns;
 use crate::compile::{compile, matching, within};
 use crate::folder::Folder;
 use crate::query::Query;
-use crate::schema::{DOC, Fields, GROUP};
-use crate::snippet::{Fragment, snippet};
+use crate::schema::Fields;
+use crate::snippet::{Fragment, Patterns};
 use crate::update::{Payload, open};
 
 /// Results beyond these are not given.
@@ -92,6 +94,22 @@ pub struct Index {
     path: PathBuf,
     fields: Fields,
     reader: IndexReader,
+    /// What is asked; replaced as a whole.
+    view: RwLock<Arc<View>>,
+}
+
+/// The index at some time.
+struct View {
+    searcher: Searcher,
+    columns: Columns,
+}
+
+impl View {
+    fn open(reader: &IndexReader) -> tantivy::Result<Arc<Self>> {
+        let searcher = reader.searcher();
+        let columns = Columns::open(&searcher)?;
+        Ok(Arc::new(Self { searcher, columns }))
+    }
 }
 
 impl Index {
@@ -109,13 +127,15 @@ impl Index {
         if Payload::of(&index).is_none_or(|payload| !payload.is_complete) {
             return Err(Error::NoIndex { path });
         }
-        let reader = unless_damaged(&path, || {
+        let reader: IndexReader = unless_damaged(&path, || {
             let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual);
             reader.try_into().map_err(Error::index(&path))
         })?;
+        let view = unless_damaged(&path, || View::open(&reader).map_err(Error::index(&path)))?;
         Ok(Self {
             fields: Fields::new(),
             reader,
+            view: RwLock::new(view),
             path,
         })
     }
@@ -126,9 +146,12 @@ impl Index {
     ///
     /// If the index is damaged.
     pub fn reload(&self) -> Result<(), Error> {
-        unless_damaged(&self.path, || {
-            self.reader.reload().map_err(Error::index(&self.path))
-        })
+        let view = unless_damaged(&self.path, || {
+            let view = self.reader.reload().and_then(|()| View::open(&self.reader));
+            view.map_err(Error::index(&self.path))
+        })?;
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+        Ok(())
     }
 
     /// Reads all of the index and compares it with its checksums.
@@ -137,7 +160,7 @@ impl Index {
     ///
     /// If it is damaged.
     pub fn verify(&self) -> Result<(), Error> {
-        let index = self.reader.searcher().index().clone();
+        let index = self.view().searcher.index().clone();
         let damaged = unless_damaged(&self.path, || {
             index.validate_checksum().map_err(Error::index(&self.path))
         })?;
@@ -153,7 +176,7 @@ impl Index {
     /// How many documents there are.
     #[must_use]
     pub fn n_documents(&self) -> u64 {
-        self.reader.searcher().num_docs()
+        self.view().searcher.num_docs()
     }
 
     /// Answers a query.
@@ -170,19 +193,20 @@ impl Index {
         if let Some(cluster) = request.cluster {
             compiled = within(compiled, cluster, &self.fields);
         }
-        let collector = Collapsing {
+        let wanted = Wanted {
             size: size.max(1),
             order: request.order,
             collapse: request.collapse,
         };
-        self.with_searcher(|searcher| {
-            let findings: Findings = searcher.search(&*compiled, &collector)?;
+        let patterns = Patterns::new(query);
+        self.with_view(|view| {
+            let findings = find(&view.searcher, &view.columns, &compiled, &wanted)?;
             let shown = findings
                 .best
                 .iter()
                 .skip(request.offset)
                 .take(request.limit);
-            let hits = shown.map(|found| self.hit(searcher, found, request.order, query));
+            let hits = shown.map(|found| self.hit(view, found, request.order, &patterns));
             Ok(Results {
                 n_documents: findings.n_documents,
                 n_results: findings.n_results,
@@ -200,21 +224,20 @@ impl Index {
         collapse: Collapse,
     ) -> Result<(u64, Vec<(u64, String)>), Error> {
         let compiled = compile(query, &self.fields);
-        let collector = Collapsing {
+        let wanted = Wanted {
             size: limit.clamp(1, MAX_RESULTS),
             order: Order::Score,
             collapse,
         };
-        self.with_searcher(|searcher| {
-            let findings: Findings = searcher.search(&*compiled, &collector)?;
+        self.with_view(|view| {
+            let findings = find(&view.searcher, &view.columns, &compiled, &wanted)?;
             let located = findings.best.iter().take(limit).map(|found| {
-                let address = found.ranked.address();
-                let stored: TantivyDocument = searcher.doc(address)?;
-                let columns = searcher.segment_reader(address.segment_ord).fast_fields();
-                let doc = columns.u64(DOC)?.first(address.doc_id).unwrap_or(0);
+                let stored: TantivyDocument = view.searcher.doc(found.address())?;
+                let (columns, local) = view.columns.of(found.address());
                 let name = text_of(&stored, self.fields.url);
                 let name = name.or_else(|| text_of(&stored, self.fields.id));
-                Ok((doc, name.unwrap_or_default()))
+                let name = name.unwrap_or_default().to_owned();
+                Ok((columns.docs.get_val(local), name))
             });
             let located = located.collect::<tantivy::Result<_>>()?;
             Ok((findings.n_results, located))
@@ -227,9 +250,9 @@ impl Index {
         &self,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<(String, u64)>, Error> {
-        self.with_searcher(|searcher| {
+        self.with_view(|view| {
             let mut words: BTreeMap<String, u64> = BTreeMap::new();
-            for segment in searcher.segment_readers() {
+            for segment in view.searcher.segment_readers() {
                 let inverted = segment.inverted_index(self.fields.body)?;
                 let mut terms = inverted.terms().stream()?;
                 while terms.advance() {
@@ -252,7 +275,7 @@ impl Index {
     /// If the index is damaged.
     pub fn count(&self, query: &Query) -> Result<u64, Error> {
         let compiled = matching(query, &self.fields);
-        self.with_searcher(|searcher| Ok(searcher.search(&*compiled, &Count)? as u64))
+        self.with_view(|view| Ok(view.searcher.search(&*compiled, &Count)? as u64))
     }
 
     /// The text of a document; none if there is no such document, or it has none.
@@ -263,60 +286,57 @@ impl Index {
     pub fn text(&self, doc: u64) -> Result<Option<String>, Error> {
         let term = Term::from_field_u64(self.fields.doc, doc);
         let query = TermQuery::new(term, IndexRecordOption::Basic);
-        self.with_searcher(|searcher| {
-            let found = searcher.search(&query, &TopDocs::with_limit(1).order_by_score())?;
+        self.with_view(|view| {
+            let found = view
+                .searcher
+                .search(&query, &TopDocs::with_limit(1).order_by_score())?;
             let Some((_, address)) = found.first() else {
                 return Ok(None);
             };
-            let stored: TantivyDocument = searcher.doc(*address)?;
-            Ok(text_of(&stored, self.fields.text))
+            let stored: TantivyDocument = view.searcher.doc(*address)?;
+            Ok(text_of(&stored, self.fields.text).map(str::to_owned))
         })
     }
 
     fn hit(
         &self,
-        searcher: &Searcher,
+        view: &View,
         found: &Found,
         order: Order,
-        query: &Query,
+        patterns: &Patterns,
     ) -> tantivy::Result<Hit> {
-        let address = found.ranked.address();
-        let stored: TantivyDocument = searcher.doc(address)?;
-        let columns = searcher.segment_reader(address.segment_ord).fast_fields();
-        let number = |name: &str| -> tantivy::Result<u64> {
-            Ok(columns.u64(name)?.first(address.doc_id).unwrap_or(0))
-        };
-        let group = number(GROUP)?;
+        let stored: TantivyDocument = view.searcher.doc(found.address())?;
+        let (columns, local) = view.columns.of(found.address());
         let text = |field| text_of(&stored, field);
+        let owned = |field| text(field).map(str::to_owned);
         Ok(Hit {
-            doc: number("doc")?,
-            cluster: number("cluster")?,
+            doc: columns.docs.get_val(local),
+            cluster: columns.clusters.get_val(local),
             n_alike: found.n_documents - 1,
-            kept: group == 0 || group & 1 == 1,
-            score: found.ranked.score(order),
-            id: text(self.fields.id).unwrap_or_default(),
-            url: text(self.fields.url),
-            title: text(self.fields.title),
-            language: text(self.fields.stated_language),
-            time: columns.i64("time")?.first(address.doc_id),
-            snippet: snippet(&text(self.fields.text).unwrap_or_default(), query),
+            kept: columns.places[local as usize].is_kept(),
+            score: found.score(order),
+            id: owned(self.fields.id).unwrap_or_default(),
+            url: owned(self.fields.url),
+            title: owned(self.fields.title),
+            language: owned(self.fields.stated_language),
+            time: columns.times.first(local),
+            snippet: patterns.snippet(text(self.fields.text).unwrap_or_default()),
         })
     }
 
-    fn with_searcher<T>(
-        &self,
-        work: impl FnOnce(&Searcher) -> tantivy::Result<T>,
-    ) -> Result<T, Error> {
-        let searcher = self.reader.searcher();
-        unless_damaged(&self.path, || {
-            work(&searcher).map_err(Error::index(&self.path))
-        })
+    fn view(&self) -> Arc<View> {
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&view)
+    }
+
+    fn with_view<T>(&self, work: impl FnOnce(&View) -> tantivy::Result<T>) -> Result<T, Error> {
+        let view = self.view();
+        unless_damaged(&self.path, || work(&view).map_err(Error::index(&self.path)))
     }
 }
 
-fn text_of(stored: &TantivyDocument, field: Field) -> Option<String> {
-    let value = stored.get_first(field)?;
-    value.as_str().map(str::to_owned)
+fn text_of(stored: &TantivyDocument, field: Field) -> Option<&str> {
+    stored.get_first(field)?.as_str()
 }
 
 /// The library checks little of what it reads, and panics on some damage.

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod collapse;
+mod columns;
 mod compile;
 pub mod engine;
 mod error;

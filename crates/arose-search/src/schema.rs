@@ -25,7 +25,7 @@ pub(crate) struct Fields {
     pub(crate) doc: Field,
     /// The ordinal of its cluster.
     pub(crate) cluster: Field,
-    /// Where it stands in its cluster; see [`crate::collapse::Group`].
+    /// Where it stands in its cluster; see [`crate::columns::Group`].
     pub(crate) group: Field,
     /// When it was fetched.
     pub(crate) time: Field,
@@ -43,8 +43,9 @@ pub(crate) struct Fields {
     pub(crate) stated_language: Field,
 }
 
-/// The names of the columns that are read while documents are collected.
+/// The names of the columns.
 pub(crate) const DOC: &str = "doc";
+pub(crate) const CLUSTER: &str = "cluster";
 pub(crate) const GROUP: &str = "group";
 pub(crate) const TIME: &str = "time";
 pub(crate) const ROW: &str = "row";
@@ -75,7 +76,7 @@ impl Fields {
             site: schema.add_text_field("site", STRING),
             language: schema.add_text_field("language", STRING),
             doc: schema.add_u64_field(DOC, FAST | INDEXED),
-            cluster: schema.add_u64_field("cluster", FAST | INDEXED),
+            cluster: schema.add_u64_field(CLUSTER, FAST | INDEXED),
             group: schema.add_u64_field(GROUP, FAST),
             time: schema.add_i64_field(TIME, FAST),
             row: schema.add_u64_field(ROW, FAST | INDEXED),

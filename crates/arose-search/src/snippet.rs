@@ -4,8 +4,11 @@
 //!
 //! *Idea.* Mark every run of words that the query names. Of all windows of [`WINDOW`] words take
 //! the one with most different marks, then most marks, then the first; if another one shows marks
-//! that this one does not, take it too. *Cost.* Linear in the text, of which only the first
-//! [`MAX_BYTES`] are looked at.
+//! that this one does not, take it too. A text is looked at in pieces of [`PIECE`] bytes, and no
+//! further than the piece with which everything the query names was seen.
+//!
+//! *Cost.* Linear in what is looked at, at most [`MAX_BYTES`]: words are compared by fingerprint,
+//! and only those asked for are kept.
 
 use std::ops::Range;
 
@@ -17,6 +20,9 @@ use crate::words;
 /// How much of a text is looked at.
 const MAX_BYTES: usize = 1 << 18;
 
+/// How much of it is looked at before asking whether that was enough.
+const PIECE: usize = 1 << 14;
+
 /// Words shown around each other.
 const WINDOW: usize = 32;
 
@@ -25,6 +31,9 @@ const MAX_SHOWN: usize = 320;
 
 /// Windows shown.
 const MAX_WINDOWS: usize = 2;
+
+/// Windows that are weighed against each other.
+const MAX_WEIGHED: usize = 256;
 
 /// A stretch of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,54 +55,86 @@ pub struct Fragment {
 /// ```
 #[must_use]
 pub fn snippet(text: &str, query: &Query) -> Vec<Fragment> {
-    let end = text.floor_char_boundary(MAX_BYTES);
-    let marked = Marked::new(&text[..end], query);
-    let windows = marked.windows();
-    let mut fragments = Vec::new();
-    for (i, window) in windows.iter().enumerate() {
-        if i > 0 {
-            push(&mut fragments, " ", false);
+    Patterns::new(query).snippet(text)
+}
+
+/// The runs of words that a query names, as fingerprints; no two are the same.
+pub(crate) struct Patterns(Vec<Vec<u64>>);
+
+impl Patterns {
+    pub(crate) fn new(query: &Query) -> Self {
+        let mut patterns: Vec<Vec<u64>> = Vec::new();
+        for (_, words) in query.marks() {
+            let words = words.iter().map(|word| fingerprint(word.as_bytes()));
+            let pattern: Vec<u64> = words.collect();
+            if !pattern.is_empty() && !patterns.contains(&pattern) {
+                patterns.push(pattern);
+            }
         }
-        marked.show(window.clone(), &mut fragments);
+        Self(patterns)
     }
-    fragments
+
+    /// The part of a text that shows best what was found.
+    pub(crate) fn snippet(&self, text: &str) -> Vec<Fragment> {
+        let end = text.floor_char_boundary(MAX_BYTES);
+        let marked = Marked::new(&text[..end], self);
+        let mut fragments = Vec::new();
+        for (i, window) in marked.windows().into_iter().enumerate() {
+            if i > 0 {
+                push(&mut fragments, " ", false);
+            }
+            marked.show(window, &mut fragments);
+        }
+        fragments
+    }
+}
+
+/// A word that the query asked for.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    /// How many words come before it.
+    word: usize,
+    /// The pattern it belongs to.
+    pattern: usize,
 }
 
 /// The words of a text, and which of them the query asked for.
 struct Marked<'a> {
+    /// The part that was looked at.
     text: &'a str,
-    places: Vec<Range<usize>>,
-    /// For each word the number of the mark it belongs to; 0 for none.
-    marks: Vec<u32>,
+    /// Whether this is not all of the text.
+    goes_on: bool,
+    places: Vec<Range<u32>>,
+    /// In the order of the text, one a word at most.
+    marks: Vec<Mark>,
 }
 
 impl<'a> Marked<'a> {
-    fn new(text: &'a str, query: &Query) -> Self {
-        let (mut keys, mut places) = (Vec::new(), Vec::new());
-        words::for_each(text, |word, place| {
-            keys.push(fingerprint(word.as_bytes()));
-            places.push(place);
-        });
-        let patterns: Vec<Vec<u64>> = query
-            .marks()
-            .into_iter()
-            .map(|(_, words)| {
-                words
-                    .iter()
-                    .map(|word| fingerprint(word.as_bytes()))
-                    .collect()
-            })
-            .collect();
-        let mut marks = vec![0; keys.len()];
-        for at in 0..keys.len() {
-            for (number, pattern) in (1..).zip(&patterns) {
-                if keys[at..].starts_with(pattern) {
-                    marks[at..at + pattern.len()].fill(number);
+    fn new(text: &'a str, patterns: &Patterns) -> Self {
+        let (mut words, mut places) = (Vec::new(), Vec::new());
+        let (mut marks, mut is_seen) = (Vec::new(), vec![false; patterns.0.len()]);
+        let mut looked_at = 0;
+        while looked_at < text.len() && (looked_at == 0 || is_seen.contains(&false)) {
+            let piece = piece(&text[looked_at..]);
+            words::for_each_fingerprint(piece, |word, place| {
+                words.push(word);
+                let place = place.start + looked_at..place.end + looked_at;
+                places.push(place.start as u32..place.end as u32);
+                for (pattern, asked) in patterns.0.iter().enumerate() {
+                    if asked.last() == Some(&word) && words.ends_with(asked) {
+                        is_seen[pattern] = true;
+                        let first = words.len() - asked.len();
+                        marks.extend((first..words.len()).map(|word| Mark { word, pattern }));
+                    }
                 }
-            }
+            });
+            looked_at += piece.len();
         }
+        marks.sort_by_key(|mark: &Mark| mark.word);
+        marks.dedup_by_key(|mark| mark.word);
         Self {
-            text,
+            text: &text[..looked_at],
+            goes_on: looked_at < text.len(),
             places,
             marks,
         }
@@ -106,14 +147,14 @@ impl<'a> Marked<'a> {
         while windows.len() < MAX_WINDOWS {
             match self.best_window(&seen) {
                 Some(window) => {
-                    seen.extend(self.marks[window.clone()].iter().copied());
+                    seen.extend(self.marks_in(&window).iter().map(|mark| mark.pattern));
                     windows.push(window);
                 }
                 None => break,
             }
         }
         if windows.is_empty() {
-            windows.push(0..WINDOW.min(self.marks.len()));
+            windows.push(0..WINDOW.min(self.places.len()));
         }
         windows.sort_by_key(|window| window.start);
         if let [first, second] = &windows[..]
@@ -127,25 +168,21 @@ impl<'a> Marked<'a> {
     }
 
     /// The window with most marks that were not seen; none if there is none with any.
-    fn best_window(&self, seen: &[u32]) -> Option<Range<usize>> {
-        let is_new = |mark: u32| mark != 0 && !seen.contains(&mark);
-        let starts = (0..self.marks.len()).filter(|&at| is_new(self.marks[at]));
-        // A few words before the first mark say what it is about.
-        let windows = starts.map(|at| {
-            let start = at.saturating_sub(WINDOW / 6);
-            start..(start + WINDOW).min(self.marks.len())
-        });
-        let worth = |window: &Range<usize>| {
-            let marks = &self.marks[window.clone()];
-            let mut different: Vec<u32> = marks.iter().copied().filter(|&m| is_new(m)).collect();
+    fn best_window(&self, seen: &[usize]) -> Option<Range<usize>> {
+        let is_new = |mark: &&Mark| !seen.contains(&mark.pattern);
+        let mut best: Option<((usize, usize), Range<usize>)> = None;
+        let mut different = Vec::new();
+        for mark in self.marks.iter().filter(is_new).take(MAX_WEIGHED) {
+            // A few words before the first mark say what it is about.
+            let start = mark.word.saturating_sub(WINDOW / 6);
+            let window = start..(start + WINDOW).min(self.places.len());
+            let new = self.marks_in(&window).iter().filter(is_new);
+            different.clear();
+            different.extend(new.map(|mark| mark.pattern));
             let n_marks = different.len();
             different.sort_unstable();
             different.dedup();
-            (different.len(), n_marks)
-        };
-        let mut best: Option<((usize, usize), Range<usize>)> = None;
-        for window in windows.take(256) {
-            let worth = worth(&window);
+            let worth = (different.len(), n_marks);
             if best.as_ref().is_none_or(|(held, _)| worth > *held) {
                 best = Some((worth, window));
             }
@@ -153,10 +190,21 @@ impl<'a> Marked<'a> {
         best.map(|(_, window)| window)
     }
 
+    fn marks_in(&self, window: &Range<usize>) -> &[Mark] {
+        let at = |word: usize| self.marks.partition_point(|mark| mark.word < word);
+        &self.marks[at(window.start)..at(window.end)]
+    }
+
+    /// Where a word stands in the text.
+    fn place(&self, word: usize) -> Option<Range<usize>> {
+        let place = self.places.get(word)?;
+        Some(place.start as usize..place.end as usize)
+    }
+
     fn show(&self, window: Range<usize>, fragments: &mut Vec<Fragment>) {
         let (Some(first), Some(last)) = (
-            self.places.get(window.start),
-            self.places.get(window.end.saturating_sub(1)),
+            self.place(window.start),
+            self.place(window.end.saturating_sub(1)),
         ) else {
             let end = self.text.floor_char_boundary(MAX_SHOWN);
             return push(fragments, &self.text[..end], false);
@@ -174,8 +222,10 @@ impl<'a> Marked<'a> {
             self.text
                 .floor_char_boundary(first.start.saturating_sub(16)),
         );
-        for word in window.clone().filter(|&word| self.marks[word] != 0) {
-            let place = self.places[word].clone();
+        for mark in self.marks_in(&window) {
+            let Some(place) = self.place(mark.word) else {
+                break;
+            };
             if place.end > limit || place.start < at {
                 continue;
             }
@@ -184,10 +234,21 @@ impl<'a> Marked<'a> {
             at = place.end;
         }
         push(fragments, &self.text[at..limit.max(at)], false);
-        if limit < self.text.len() {
+        if limit < self.text.len() || self.goes_on {
             push(fragments, " …", false);
         }
     }
+}
+
+/// The first part of a text, not much longer than [`PIECE`], that ends where words do: at an ASCII
+/// blank or at its end.
+fn piece(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let blank = bytes
+        .iter()
+        .skip(PIECE)
+        .position(|byte| byte.is_ascii_whitespace());
+    blank.map_or(text, |blank| &text[..PIECE + blank + 1])
 }
 
 /// Adds a text, its blanks made single.
@@ -260,6 +321,20 @@ mod tests {
         let one = |word: &str| format!("x x x x x [{word}]{} …", " x".repeat(26));
         let both = format!("… {} {}", one("red"), one("rose"));
         check(&apart, "rose red", &both);
+    }
+
+    /// What is far into a text is found, and what is found early ends the looking.
+    #[test]
+    fn long_texts_are_read_as_far_as_needed() {
+        let far = format!("{}rose", "x ".repeat(30_000));
+        check(&far, "rose", "… x x x x x [rose]");
+        let early = format!("red {} red red", "x ".repeat(30_000));
+        check(&early, "red", &format!("[red]{} …", " x".repeat(31)));
+        let beyond = format!("{}rose", "x ".repeat(200_000));
+        check(&beyond, "rose", &format!("{}…", "x ".repeat(32)));
+        let no_blank = format!("red {}", "é".repeat(40_000));
+        let fragments = snippet(&no_blank, &"red".parse().unwrap());
+        assert!(fragments.iter().map(|part| part.text.len()).sum::<usize>() < 400);
     }
 
     proptest! {

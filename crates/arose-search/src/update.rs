@@ -24,16 +24,20 @@ use arose_corpus::{Document, Item, read};
 use arose_dedup::results::Detail;
 use arose_dedup::results::documents::{self, host_of};
 use serde::{Deserialize, Serialize};
-use tantivy::{Index, IndexWriter, TantivyDocument, Term};
+use tantivy::{Index, IndexSettings, IndexWriter, TantivyDocument, Term};
 
 use crate::Error;
-use crate::collapse::Group;
+use crate::columns::Group;
 use crate::folder::{Folder, Kind, Stamp};
 use crate::schema::{Fields, ROW, register};
 use crate::texts::{Runs, Texts};
 
 /// Text after which a first index is committed in between.
 const COMMIT_BYTES: u64 = 2 << 30;
+
+/// Bytes of texts that are packed together, at least. Whoever wants one document unpacks them all,
+/// so this is less than the size of most.
+const STORE_BLOCK: usize = 4 << 10;
 
 /// How to make an index.
 #[derive(Debug, Clone)]
@@ -174,7 +178,12 @@ fn open_or_create(path: &Path) -> Result<Index, Error> {
         return open(path);
     }
     fs::create_dir_all(path).map_err(Error::io("create", path))?;
-    let index = Index::create_in_dir(path, Fields::schema()).map_err(Error::index(path))?;
+    let settings = IndexSettings {
+        docstore_blocksize: STORE_BLOCK,
+        ..IndexSettings::default()
+    };
+    let builder = Index::builder().schema(Fields::schema()).settings(settings);
+    let index = builder.create_in_dir(path).map_err(Error::index(path))?;
     register(&index);
     Ok(index)
 }

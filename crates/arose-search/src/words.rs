@@ -31,6 +31,11 @@ pub(crate) fn for_each(text: &str, mut sink: impl FnMut(&str, Range<usize>)) {
     });
 }
 
+/// Calls `sink` with the fingerprint of each word and its place in the text.
+pub(crate) fn for_each_fingerprint(text: &str, sink: impl FnMut(u64, Range<usize>)) {
+    Tokenizer::default().for_each_fingerprint(text, MAX_BYTES, sink);
+}
+
 /// Cuts texts for the index library.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
@@ -94,6 +99,7 @@ impl TokenStream for Stream<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arose::token::fingerprint;
     use tantivy::tokenizer::Tokenizer as _;
 
     #[test]
@@ -108,6 +114,16 @@ mod tests {
         }
         assert_eq!(seen, words(text));
         assert_eq!(seen[..5], ["a", "rosé", "is", "東", "京"]);
+    }
+
+    #[test]
+    fn fingerprints_are_those_of_the_words() {
+        let text = format!("A Rosé--is 東京 {} x", "é".repeat(500));
+        let mut seen = Vec::new();
+        for_each_fingerprint(&text, |word, _| seen.push(word));
+        let words = words(&text);
+        let expected = words.iter().map(|word| fingerprint(word.as_bytes()));
+        assert_eq!(seen, expected.collect::<Vec<_>>());
     }
 
     #[test]

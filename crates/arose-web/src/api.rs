@@ -1,6 +1,5 @@
 //! The same answers as JSON. `assets/openapi.json` describes them.
 
-use arose_dedup::evaluate::ratings::Tables;
 use arose_dedup::results::{Detail, details};
 use arose_search::{Hit, Query as Search, Request};
 use axum::Json;
@@ -197,8 +196,7 @@ pub(crate) async fn document(State(site): State<Shared>, Path(doc): Path<String>
 pub(crate) async fn ratings(State(site): State<Shared>) -> Response {
     answer(&site, |site| {
         let run = site.run()?;
-        let tables = Tables::new(&run.ratings.lines(), &run.sample.population);
-        Ok(tables.to_json())
+        Ok(run.ratings.tables(&run.sample.population).to_json())
     })
     .await
 }

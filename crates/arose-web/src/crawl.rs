@@ -19,13 +19,13 @@ use serde_json::Value;
 
 use crate::answer::Refusal;
 use crate::html::{Markup, name, render};
-use crate::line_plot::line_plot;
+use crate::line_plot::{line_plot, number};
 use crate::site::{Shared, work};
 
 /// The file that a crawl writes.
 pub(crate) const FILE: &str = "statistics.jsonl";
 
-/// How much of the end of the file is read, in bytes.
+/// How much of the file is read, in bytes; the crawler thins it out long before.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// Samples held; of more, every second one is left out again and again.
@@ -125,7 +125,7 @@ fn page_of(samples: &[Sample]) -> Page {
     let rate = last.counter("pages").unwrap_or(0.0) / last.seconds.max(1e-3);
     let figures = [
         ("pages", count("pages")),
-        ("pages a second", Some(format!("{rate:.1}"))),
+        ("pages a second", Some(number(rate))),
         ("in the queue", count("queue")),
         ("hosts", count("hosts")),
         (

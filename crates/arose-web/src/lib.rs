@@ -33,6 +33,7 @@ use arose_search::{Folder, Index};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
+use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 
 pub use error::Error;
@@ -84,6 +85,9 @@ pub fn serve(
         let listener = TcpListener::bind(config.address).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         ready(address);
+        // Answers are written whole, so nothing is gained by waiting for more. A connection that
+        // does not take the setting is slower, not wrong.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let served = axum::serve(listener, router(site)).with_graceful_shutdown(stop_signal());
         served.await.map_err(Error::Runtime)
     })

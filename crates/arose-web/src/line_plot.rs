@@ -70,7 +70,7 @@ pub(crate) fn line_plot(title: &str, points: &[(f64, f64)]) -> Markup {
 }
 
 /// A number for people, in three digits or so.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value {
         ..10.0 if value.fract() != 0.0 => format!("{value:.1}"),
         ..10_000.0 => Count(value.round() as u64).to_string(),
@@ -79,10 +79,10 @@ fn number(value: f64) -> String {
     }
 }
 
-/// The least of 1, 2, 5, 10, 20, ... that is not below a value.
+/// The least number not below a value that is round, and its half as well.
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * power);
     steps
         .into_iter()
         .find(|step| *step >= value)
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn round_tops() {
         assert_eq!(
-            [1.0, 3.0, 7.0, 20.0, 1234.0].map(nice),
-            [1.0, 5.0, 10.0, 20.0, 2000.0]
+            [1.0, 3.5, 7.0, 20.0, 1234.0, 9999.0].map(nice),
+            [1.0, 4.0, 8.0, 20.0, 1500.0, 10_000.0]
         );
         assert_eq!(clock(3725.0), "1:02:05");
     }

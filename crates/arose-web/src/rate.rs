@@ -161,18 +161,20 @@ fn line(
 ) -> Result<Rating, Refusal> {
     let Chosen { pair, sites } = chosen;
     let mut docs = arose_dedup::results::details(&run.documents, &[pair.a, pair.b])?;
-    let mut id = |doc| {
-        docs.remove(&doc)
-            .map(|detail| detail.id)
-            .unwrap_or_default()
+    let mut names = |doc| {
+        let detail = docs.remove(&doc);
+        detail.map_or_else(Default::default, |detail| (detail.id, detail.digest))
     };
+    let ((id_a, digest_a), (id_b, digest_b)) = (names(pair.a), names(pair.b));
     Ok(Rating {
         time: now(),
         rater: rater.to_owned(),
         a: pair.a,
         b: pair.b,
-        id_a: id(pair.a),
-        id_b: id(pair.b),
+        id_a,
+        id_b,
+        digest_a,
+        digest_b,
         jaccard: pair.jaccard,
         b_sim: pair.b_sim,
         c_sim: pair.c_sim,
@@ -224,6 +226,7 @@ pub(crate) async fn undo(
 #[template(path = "ratings.html")]
 struct TablesPage {
     n_rated: String,
+    elsewhere: Option<String>,
     precision: Option<String>,
     decided: Option<String>,
     tables: Vec<Table>,
@@ -260,7 +263,7 @@ struct AgreementShown {
 pub(crate) async fn tables(State(site): State<Shared>) -> Result<Response, Refusal> {
     let page = work(&site, |site| {
         let run = site.run()?;
-        let tables = Tables::new(&run.ratings.lines(), &run.sample.population);
+        let tables = run.ratings.tables(&run.sample.population);
         Ok(render(&tables_page(&tables)))
     })
     .await?;
@@ -282,6 +285,8 @@ fn tables_page(tables: &Tables) -> TablesPage {
     let share = |value: Option<f64>| value.map(|value| format!("{value:.3}"));
     TablesPage {
         n_rated: counted(tables.all.total(), "pair", "pairs"),
+        elsewhere: (tables.n_elsewhere > 0)
+            .then(|| counted(tables.n_elsewhere, "rating is", "ratings are")),
         precision: share(tables.precision()),
         decided: share(tables.all.precision_of_decided()),
         tables: vec![

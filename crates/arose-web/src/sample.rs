@@ -120,11 +120,7 @@ impl Strata {
                 .and_then(|detail| site_of(detail.url.as_deref()?))
         };
         let chosen = chosen.into_iter().map(|(_, pair)| Chosen {
-            sites: match (site(pair.a), site(pair.b)) {
-                (Some(a), Some(b)) if a == b => Sites::Same,
-                (Some(_), Some(_)) => Sites::Different,
-                _ => Sites::Unknown,
-            },
+            sites: Sites::of(site(pair.a).as_deref(), site(pair.b).as_deref()),
             pair,
         });
         Ok(chosen.collect())

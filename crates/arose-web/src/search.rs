@@ -108,12 +108,16 @@ pub(crate) async fn page(
     State(site): State<Shared>,
     Query(ask): Query<Ask>,
 ) -> Result<Response, Refusal> {
-    let page = work(&site, move |site| answer(site, &ask)).await?;
-    let status = match page.fault {
-        Some(_) => StatusCode::BAD_REQUEST,
-        None => StatusCode::OK,
-    };
-    Ok((status, Html(render(&page))).into_response())
+    let (status, page) = work(&site, move |site| {
+        let page = answer(site, &ask)?;
+        let status = match page.fault {
+            Some(_) => StatusCode::BAD_REQUEST,
+            None => StatusCode::OK,
+        };
+        Ok((status, render(&page)))
+    })
+    .await?;
+    Ok((status, Html(page)).into_response())
 }
 
 fn answer(site: &Site, ask: &Ask) -> Result<Page, Refusal> {

@@ -1,5 +1,6 @@
 //! What the server knows: the folder, its index, and the run in it.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,8 +15,9 @@ use crate::catalog::Catalog;
 use crate::sample::Sample;
 use crate::{Config, Error};
 
-/// Answers that are worked on at a time; further requests wait.
-const MAX_AT_WORK: usize = 32;
+/// Answers that are worked on at a time for each core; further requests wait. One of the two may
+/// wait for the disk.
+const MAX_AT_WORK_PER_CORE: usize = 2;
 
 /// Requests that may wait for their turn, beyond which they are turned away.
 const MAX_WAITING: usize = 512;
@@ -51,13 +53,15 @@ impl Site {
             Kind::Run(summary) => Some(Run::open(&folder, summary, config)?),
             Kind::Archives(_) => None,
         };
+        let n_cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let max_at_work = MAX_AT_WORK_PER_CORE * n_cores.max(2);
         Ok(Arc::new(Self {
             folder,
             index,
             token: config.token.clone(),
             run,
-            turns: Semaphore::new(MAX_AT_WORK),
-            places: Semaphore::new(MAX_AT_WORK + MAX_WAITING),
+            turns: Semaphore::new(max_at_work),
+            places: Semaphore::new(max_at_work + MAX_WAITING),
         }))
     }
 
@@ -80,7 +84,7 @@ impl Run {
             summary: summary.clone(),
             catalog: Catalog::open(&documents)?,
             sample: Sample::draw(&pairs, &documents, config.seed, config.n_per_stratum)?,
-            ratings: Ratings::open(&folder.path.join("ratings.jsonl"))?,
+            ratings: Ratings::of_run(&folder.path)?,
             documents,
             pairs,
         })

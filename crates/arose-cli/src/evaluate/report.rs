@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use arose::judgement::{Tally, Verdict};
 use arose_dedup::evaluate::ratings::{Population, Ratings, Tables};
-use arose_dedup::report;
+use arose_dedup::report::{self, html::counted};
 use arose_dedup::results::Summary;
 
 use super::share;
@@ -39,8 +39,7 @@ pub(crate) struct Options {
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let folder = &options.folder;
     let summary = Summary::open(&folder.join("summary.json"))?;
-    let lines = Ratings::open(&folder.join("ratings.jsonl"))?.lines();
-    let tables = Tables::new(&lines, &Population::of_run(folder)?);
+    let tables = Ratings::of_run(folder)?.tables(&Population::of_run(folder)?);
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match options.json {
         true => write_json(&mut out, &tables.to_json()),
@@ -49,12 +48,22 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     written
         .and_then(|()| out.flush())
         .context("cannot write the result")?;
-    if lines.is_empty() {
-        eprintln!("arose: nobody has rated yet; `arose serve DIR` shows the pairs");
-        return Ok(Outcome::NothingFound);
+    match (tables.all.total(), tables.n_elsewhere) {
+        (0, 0) => {
+            eprintln!("arose: nobody has rated yet; `arose serve DIR` shows the pairs");
+            return Ok(Outcome::NothingFound);
+        }
+        (_, 0) => {}
+        (_, n) => eprintln!(
+            "arose: {} of pairs that this run does not list: kept in ratings.jsonl, not counted",
+            counted(n, "rating is", "ratings are")
+        ),
     }
     report::write(folder, &summary.reading())?;
-    Ok(Outcome::Found)
+    Ok(match tables.all.total() {
+        0 => Outcome::NothingFound,
+        _ => Outcome::Found,
+    })
 }
 
 fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {

@@ -9,4 +9,5 @@ mod golden;
 mod index;
 mod killed;
 mod questions;
+mod serve;
 mod tidy;

@@ -45,6 +45,9 @@ pub enum Error {
         /// What the format's library says.
         source: parquet::errors::ParquetError,
     },
+    /// The results of a run cannot be read.
+    #[error(transparent)]
+    Results(#[from] crate::results::Error),
     /// A setting that makes no sense.
     #[error("{0}")]
     Setting(String),

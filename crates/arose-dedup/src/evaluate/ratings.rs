@@ -11,11 +11,16 @@
 //! [`Tables`] are those of Henzinger 2006: shares of the verdicts by B-sim and C-sim, on one site
 //! and between sites, with Wilson's intervals, and Cohen's kappa between raters.
 //!
+//! *Runs come and go.* A line notes what identifies the two documents, so that it finds its pair
+//! again when the folder was made anew; see [`Ratings::of_run`].
+//!
 //! *Error.* Samples are drawn level by level, so that shares within a level estimate that level;
 //! [`Tables::precision`] weighs levels by how many pairs the run has found in each.
 //!
 //! *Damage.* A last line that was torn by a crash is passed over, and the next one starts a line of
 //! its own. Any other line that makes no sense is an error that names it.
+
+mod matching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -44,6 +49,18 @@ pub enum Sites {
     Unknown,
 }
 
+impl Sites {
+    /// How two sites relate.
+    #[must_use]
+    pub fn of(a: Option<&str>, b: Option<&str>) -> Self {
+        match (a, b) {
+            (Some(a), Some(b)) if a == b => Self::Same,
+            (Some(_), Some(_)) => Self::Different,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// One line: what a rater said of a pair.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rating {
@@ -59,6 +76,12 @@ pub struct Rating {
     pub id_a: String,
     /// The name of the second.
     pub id_b: String,
+    /// The digest of the first document's tokens, in hexadecimal; empty in old files.
+    #[serde(default)]
+    pub digest_a: String,
+    /// The digest of the second's.
+    #[serde(default)]
+    pub digest_b: String,
     /// The pair's Jaccard coefficient.
     pub jaccard: Option<f64>,
     /// Features in common.
@@ -100,22 +123,39 @@ pub struct Ratings {
     path: PathBuf,
     /// Guards the file as well: a line is appended to both or to neither.
     lines: Mutex<Vec<Rating>>,
+    /// Standing verdicts about pairs that the run does not list.
+    n_elsewhere: u64,
 }
 
 impl Ratings {
-    /// Reads the file, if it is there.
+    /// Reads `ratings.jsonl` in the folder of a run, if it is there, and finds the pairs of the run
+    /// that its lines are about. Lines from before the run was made anew may be about pairs with
+    /// other ordinals, or about pairs that it does not list; those stay in the file and are
+    /// counted.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or a line that was written whole makes no sense.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    /// If a file of the folder cannot be read, or a line that was written whole makes no sense.
+    pub fn of_run(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("ratings.jsonl");
+        let matched = matching::match_run(read(&path)?, folder)?;
         Ok(Self {
-            path: path.to_owned(),
-            lines: Mutex::new(read(path)?),
+            path,
+            lines: Mutex::new(matched.lines),
+            n_elsewhere: matched.n_elsewhere,
         })
     }
 
-    /// All lines so far.
+    /// The tables of what was said.
+    #[must_use]
+    pub fn tables(&self, population: &Population) -> Tables {
+        Tables {
+            n_elsewhere: self.n_elsewhere,
+            ..Tables::new(&self.lines(), population)
+        }
+    }
+
+    /// All lines about pairs of the run so far.
     #[must_use]
     pub fn lines(&self) -> Vec<Rating> {
         self.lines
@@ -347,6 +387,8 @@ pub struct Tables {
     pub raters: Vec<(String, Tally)>,
     /// Every two raters with pairs in common.
     pub agreements: Vec<Agreement>,
+    /// Verdicts about pairs that the run does not list, which are in no table.
+    pub n_elsewhere: u64,
 }
 
 impl Tables {
@@ -381,6 +423,7 @@ impl Tables {
             by_sites: by_sites.collect(),
             raters,
             agreements,
+            n_elsewhere: 0,
         }
     }
 
@@ -427,6 +470,7 @@ impl Tables {
             "by_sites": rows(&self.by_sites),
             "raters": raters.collect::<Vec<_>>(),
             "agreement": agreements.collect::<Vec<_>>(),
+            "elsewhere": self.n_elsewhere,
         })
     }
 }
@@ -514,6 +558,8 @@ mod tests {
             b: a + 1,
             id_a: "a".to_owned(),
             id_b: "b".to_owned(),
+            digest_a: String::new(),
+            digest_b: String::new(),
             jaccard: Some(0.9),
             b_sim: Some((a % 7) as u32),
             c_sim: Some(370 + a as u32),
@@ -526,26 +572,34 @@ mod tests {
         }
     }
 
+    fn unmatched(path: &Path) -> Result<Ratings, Error> {
+        Ok(Ratings {
+            path: path.to_owned(),
+            lines: Mutex::new(read(path)?),
+            n_elsewhere: 0,
+        })
+    }
+
     #[test]
     fn lines_survive_and_torn_ones_are_passed_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ratings.jsonl");
-        let ratings = Ratings::open(&path).unwrap();
+        let ratings = unmatched(&path).unwrap();
         ratings.append(rating("x", 0, Some(Correct))).unwrap();
         ratings.append(rating("x", 0, None)).unwrap();
         let written = std::fs::read(&path).unwrap();
         // Cut anywhere, the lines before the cut are read, and the next one is whole.
         for cut in 0..written.len() {
             std::fs::write(&path, &written[..cut]).unwrap();
-            let ratings = Ratings::open(&path).unwrap();
+            let ratings = unmatched(&path).unwrap();
             let n_whole = ratings.lines().len();
             ratings.append(rating("y", 3, Some(Undecided))).unwrap();
-            let again = Ratings::open(&path).unwrap().lines();
+            let again = unmatched(&path).unwrap().lines();
             assert_eq!(again.len(), n_whole + 1, "{cut}");
             assert_eq!(again, ratings.lines());
         }
         std::fs::write(&path, "{\"time\": 1}\n").unwrap();
-        let error = Ratings::open(&path).unwrap_err().to_string();
+        let error = unmatched(&path).unwrap_err().to_string();
         assert!(error.contains("ratings.jsonl:1: not a rating"), "{error}");
     }
 

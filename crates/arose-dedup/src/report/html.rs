@@ -12,13 +12,7 @@ pub struct Text<'a>(pub &'a str);
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match is_hidden(c) {
-                true => write!(f, "<i>U+{:04X}</i>", u32::from(c))?,
-                false => escape(f, c)?,
-            }
-        }
-        Ok(())
+        escape(f, self.0, |f, c| write!(f, "<i>U+{:04X}</i>", u32::from(c)))
     }
 }
 
@@ -28,22 +22,36 @@ pub struct Plain<'a>(pub &'a str);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            escape(f, if is_hidden(c) { '\u{FFFD}' } else { c })?;
-        }
-        Ok(())
+        escape(f, self.0, |f, _| f.write_char('\u{FFFD}'))
     }
 }
 
-fn escape(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
-    match c {
-        '&' => f.write_str("&amp;"),
-        '<' => f.write_str("&lt;"),
-        '>' => f.write_str("&gt;"),
-        '"' => f.write_str("&quot;"),
-        '\'' => f.write_str("&#39;"),
-        _ => f.write_char(c),
+/// Writes text with what is special in markup escaped and `hidden` called for what is hidden; all
+/// between is written as it is, a stretch at a time.
+fn escape(
+    f: &mut fmt::Formatter<'_>,
+    text: &str,
+    hidden: impl Fn(&mut fmt::Formatter<'_>, char) -> fmt::Result,
+) -> fmt::Result {
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        let escaped = match c {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '"' => "&quot;",
+            '\'' => "&#39;",
+            c if is_hidden(c) => "",
+            _ => continue,
+        };
+        f.write_str(&text[start..at])?;
+        match escaped {
+            "" => hidden(f, c)?,
+            escaped => f.write_str(escaped)?,
+        }
+        start = at + c.len_utf8();
     }
+    f.write_str(&text[start..])
 }
 
 /// Controls but for white space, marks of direction, and separators without width or meaning; not

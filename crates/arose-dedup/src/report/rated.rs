@@ -20,6 +20,13 @@ pub(super) fn put(f: &mut String, tables: &Tables) -> fmt::Result {
              are correct, each level of similarity counted by its size."
         )?;
     }
+    if tables.n_elsewhere > 0 {
+        let n = counted(tables.n_elsewhere, "rating is", "ratings are");
+        write!(
+            f,
+            " {n} of pairs that this run does not list, and not counted here."
+        )?;
+    }
     f.write_str("</p>\n")?;
     for (title, rows) in [
         ("B-sim", &tables.by_b),

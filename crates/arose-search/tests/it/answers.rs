@@ -159,6 +159,44 @@ fn check_scores(index: &Index, oracle: &Oracle, query: &Query, collapse: Collaps
     }
 }
 
+/// A few results are the first of all results, whichever way they are found: there are enough
+/// documents that blocks of them are passed over.
+#[test]
+fn the_best_are_the_first_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    write_pages(&input, &pages(5, 1500));
+    dedup(&input, &out);
+    let index = indexed(&out);
+    for query in queries() {
+        for collapse in [Collapse::ByCluster, Collapse::Nothing] {
+            let ask = |offset, limit| {
+                let request = Request {
+                    offset,
+                    limit,
+                    collapse,
+                    ..Request::default()
+                };
+                index.search(&query, &request).unwrap()
+            };
+            let all = ask(0, 2000);
+            assert_eq!(all.hits.len() as u64, all.n_results);
+            for (offset, limit) in [(0, 1), (0, 10), (7, 5), (100, 20)] {
+                let some = ask(offset, limit);
+                assert_eq!(
+                    (some.n_documents, some.n_results),
+                    (all.n_documents, all.n_results)
+                );
+                let expected = all.hits.iter().skip(offset).take(limit);
+                assert!(
+                    some.hits.iter().eq(expected),
+                    "{query:?} {collapse:?} {offset}"
+                );
+            }
+        }
+    }
+}
+
 /// The members of a cluster that match, and no others.
 #[test]
 fn a_result_can_be_expanded() {

@@ -66,9 +66,51 @@ fn queries_that_make_no_sense_are_explained() {
         "{}",
         long.body
     );
-    let longer = server.get(&format!("/?q={}", "a".repeat(40_000)));
+    let longer = server.get(&format!("/?q={}", "a".repeat(60_000)));
     assert_eq!(longer.status, 414);
     assert!(longer.body.contains("The address is too long"));
+    // No address may be as long as this, so that there is no page of ours; browsers say it.
+    assert_eq!(
+        server.get(&format!("/?q={}", "a".repeat(100_000))).status,
+        414
+    );
+    // Controls separate words.
+    check(
+        &server.get("/?q=a%1B%07rose"),
+        &["15 documents in 2 results"],
+    );
+}
+
+#[test]
+fn no_documents() {
+    let server = start(&[], None);
+    check(&server.get("/"), &["Search 0 documents"]);
+    check(&server.get("/?q=rose"), &["0 documents", "Nothing matches"]);
+    check(&server.get("/clusters"), &["No cluster is like that"]);
+    check(&server.get("/rate?rater=x"), &["no pairs"]);
+    check(&server.get("/ratings"), &["0 pairs rated"]);
+    assert_eq!(server.get("/pair?a=0&b=1").status, 404);
+    assert_eq!(server.get("/cluster/0").status, 404);
+}
+
+/// What was indexed is still found; what must be read again says that it cannot be.
+#[test]
+fn a_source_that_has_gone() {
+    let server = start(&pages(), None);
+    fs::remove_file(server.folder.path().join("pages.jsonl")).unwrap();
+    check(
+        &server.get("/?q=rose"),
+        &["17 documents in 4 results", "<mark>rose</mark>"],
+    );
+    check(&server.get("/cluster/0"), &["A cluster of 12 documents"]);
+    check(
+        &server.get("/pair?a=0&b=1"),
+        &["Its source is no longer there."],
+    );
+    check(
+        &server.get("/rate?rater=x"),
+        &["Its source is no longer there."],
+    );
 }
 
 #[test]
@@ -149,11 +191,6 @@ fn pairs_show_differences_and_scores() {
     );
     assert_eq!(server.get("/pair?a=0&b=17").status, 404);
     assert_eq!(server.get("/pair").status, 400);
-    fs::remove_file(server.folder.path().join("pages.jsonl")).unwrap();
-    check(
-        &server.get("/pair?a=0&b=1"),
-        &["Its source is no longer there."],
-    );
 }
 
 /// No markup of a page gets through, and no address but the web's becomes a link.
@@ -240,4 +277,7 @@ fn large_documents() {
         &server.get("/pair?a=1&b=2"),
         &["the rest of 5.0 MB is not shown"],
     );
+    let found = server.get("/?q=url:3");
+    check(&found, &["1 document"]);
+    assert!(found.body.len() < 20_000, "{}", found.body.len());
 }

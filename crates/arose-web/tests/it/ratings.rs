@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::server::{Answer, Server, pages, serve_folder, start};
+use crate::server::{Answer, Server, dedup, pages, serve_folder, start};
 
 /// The value of a hidden field.
 fn field<'a>(page: &'a Answer, name: &str) -> &'a str {
@@ -59,6 +59,39 @@ fn ratings_are_kept_and_counted() {
         folder: tempfile::tempdir().unwrap(),
     };
     assert_eq!(again.json("/api/ratings"), tables);
+}
+
+/// The run is made anew in the same folder, in another order and without one of the pages.
+#[test]
+fn ratings_find_their_pairs_in_a_run_made_anew() {
+    let server = start(&pages(), None);
+    for _ in 0..10 {
+        rate(&server, "anna", "correct");
+    }
+    let mut others = pages();
+    others.reverse();
+    others.retain(|page| page["id"] != "t3");
+    let lines = fs::read_to_string(server.out.join("ratings.jsonl")).unwrap();
+    let n_gone = lines.lines().filter(|line| line.contains("\"t3\"")).count();
+    assert!((1..10).contains(&n_gone), "{lines}");
+    dedup(server.folder.path(), &others);
+    let again = Server {
+        address: serve_folder(&server.out, None),
+        out: server.out.clone(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let tables = again.json("/api/ratings");
+    assert_eq!(tables["all"]["pairs"], 10 - n_gone);
+    assert_eq!(tables["elsewhere"], n_gone);
+    let page = again.get("/ratings").body;
+    assert!(
+        page.contains("of pairs that this run does not list"),
+        "{page}"
+    );
+    let after = fs::read_to_string(server.out.join("ratings.jsonl")).unwrap();
+    assert_eq!(after, lines);
+    rate(&again, "anna", "incorrect");
+    assert_eq!(again.json("/api/ratings")["all"]["pairs"], 11 - n_gone);
 }
 
 #[test]

@@ -52,24 +52,22 @@ pub(crate) fn pages() -> Vec<Value> {
     pages
 }
 
+/// Writes and deduplicates.
+pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
+    let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(&input, text).unwrap();
+    let (config, progress) = (DedupConfig::default(), DedupProgress::default());
+    arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
+    out
+}
+
 /// Writes, deduplicates, indexes and serves.
 pub(crate) fn start(lines: &[Value], token: Option<&str>) -> Server {
     let folder = tempfile::tempdir().unwrap();
-    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    fs::write(&input, text).unwrap();
-    let config = DedupConfig::default();
-    arose_dedup::run(
-        &[input],
-        &config,
-        &out,
-        Start::Anew,
-        &DedupProgress::default(),
-    )
-    .unwrap();
-    let address = serve_folder(&out, token);
+    let out = dedup(folder.path(), lines);
     Server {
-        address,
+        address: serve_folder(&out, token),
         out,
         folder,
     }

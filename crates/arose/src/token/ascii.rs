@@ -97,6 +97,32 @@ pub(super) fn for_each_place(case: Case, text: &str, mut sink: impl FnMut(&str, 
     }
 }
 
+/// Calls `sink` with the fingerprint of the first `max_bytes` of each token and with its place.
+pub(super) fn for_each_fingerprint(
+    case: Case,
+    text: &str,
+    max_bytes: usize,
+    mut sink: impl FnMut(u64, Range<usize>),
+) {
+    let mut start = 0;
+    while start < text.len() {
+        let rest = &text[start..];
+        let bytes = rest.as_bytes();
+        let ascii_len = simd::ascii::words(bytes, |from, to| {
+            let end = to.min(from.saturating_add(max_bytes));
+            sink(of_ascii(case, bytes, from, end), start + from..start + to);
+        });
+        start += ascii_len;
+        let stretch = &rest[ascii_len..];
+        let stretch = &stretch[..unicode_stretch(stretch.as_bytes())];
+        places_of_unicode(case, stretch, start, |token, place| {
+            let end = token.floor_char_boundary(max_bytes);
+            sink(fingerprint(&token.as_bytes()[..end]), place);
+        });
+        start += stretch.len();
+    }
+}
+
 /// Tokens of a stretch that begins at `start`; where it had to be brought into NFC they share its
 /// place.
 fn places_of_unicode(

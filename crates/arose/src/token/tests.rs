@@ -193,6 +193,18 @@ proptest! {
     }
 
     #[test]
+    fn fingerprints_are_those_of_the_tokens(text in mixed_text(), max_bytes in 1_usize..40) {
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let tokenizer = Tokenizer::default();
+        tokenizer.for_each_place(&text, |word, place| {
+            let end = word.floor_char_boundary(max_bytes);
+            expected.push((fingerprint(&word.as_bytes()[..end]), place));
+        });
+        tokenizer.for_each_fingerprint(&text, max_bytes, |word, place| found.push((word, place)));
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
     fn at_most_one_token_per_byte(text in mixed_text()) {
         prop_assert!(Tokenizer::default().tokens(&text).len() <= text.len() + 1);
     }
