@@ -215,7 +215,7 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-fn read_settings(path: &Path) -> anyhow::Result<Settings> {
+pub(crate) fn read_settings(path: &Path) -> anyhow::Result<Settings> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the settings {}", path.display()))?;
     Settings::parse(&text).with_context(|| format!("cannot use the settings {}", path.display()))

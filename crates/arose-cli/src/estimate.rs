@@ -4,6 +4,7 @@ mod addresses;
 mod asking;
 mod capture;
 mod corpus_size;
+mod live;
 mod lower_bound;
 mod overlap;
 mod pool;

@@ -7,6 +7,7 @@
 //! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
 //! - [`robots`]: what a site allows, with the line that decided.
 //! - [`sitemap`]: the pages a site lists itself.
+//! - [`visit`]: single pages on demand, for whoever decides itself what comes next.
 //! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ pub mod sitemap;
 mod statistics;
 pub mod stats;
 pub mod url;
+pub mod visit;
 mod workers;
 
 pub use crawl::{

@@ -15,13 +15,14 @@ use arose_dedup::index;
 
 use crate::archive::{Packed, Packer, Record, payload_digest};
 use crate::content::{Contents, Name, Original, Sketcher};
+use crate::error::Error;
 use crate::fetch::{Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
 use crate::guard::{Candidate, Counts, Guard};
 use crate::journal::{HostId, Kind};
 use crate::settings::Settings;
 use crate::sitemap;
-use crate::url::{NormalUrl, Normalizer, Url};
+use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
 
 /// Stands for a queued URL while it is fetched and read.
 pub(crate) type Ticket = u64;
@@ -80,6 +81,29 @@ pub(crate) struct Shared {
     pub(crate) contents: Option<Contents>,
 }
 
+impl Shared {
+    /// What these settings say.
+    pub(crate) fn new(settings: Settings, contents: Option<Contents>) -> Result<Self, Error> {
+        let guard = Guard::new(settings.scope.guard()).map_err(|error| {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            Error::Settings(format!("{error}: {}", source.unwrap_or_default()))
+        })?;
+        let crumbs = match settings.scope.drop_crumbs {
+            true => Crumbs::Drop,
+            false => Crumbs::Keep,
+        };
+        Ok(Self {
+            normalizer: Normalizer {
+                crumbs,
+                ..Normalizer::default()
+            },
+            guard,
+            contents,
+            settings,
+        })
+    }
+}
+
 /// Reads pages one after another.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -90,7 +114,7 @@ pub(crate) struct Reader {
     limits: Limits,
     user_agent: String,
     /// Hashes of links met lately, each at its own place: most links of a page were on the page
-    /// before, and are spared the rest.
+    /// before, and are spared the rest. None where every link of a page is wanted.
     recent: Vec<u64>,
 }
 
@@ -99,6 +123,14 @@ const N_RECENT: usize = 1 << 17;
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            recent: vec![0; N_RECENT],
+            ..Self::of_each(shared)
+        }
+    }
+
+    /// One that reports every link of every page, however often it was met.
+    pub(crate) fn of_each(shared: Arc<Shared>) -> Self {
         let settings = &shared.settings;
         Self {
             packer: Packer::new(settings.archive.level),
@@ -116,16 +148,22 @@ impl Reader {
                 ..Limits::default()
             },
             user_agent: settings.user_agent(),
-            recent: vec![0; N_RECENT],
+            recent: Vec::new(),
             shared,
         }
     }
 
-    /// Reads an answer.
+    /// Reads an answer and packs it for the archive.
     pub(crate) fn read(&mut self, job: Job) -> Report {
-        let shared = Arc::clone(&self.shared);
-        let message = &job.message;
-        let head = message.head();
+        let payload = payload_digest(job.message.body());
+        let mut report = self.look(&job, &payload);
+        report.record = self.pack(&job, &payload, &report);
+        report
+    }
+
+    /// Reads an answer whose body has this digest.
+    pub(crate) fn look(&mut self, job: &Job, payload: &str) -> Report {
+        let head = job.message.head();
         let status = head.map_or(0, |head| head.status);
         let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
         let mut report = Report {
@@ -143,21 +181,28 @@ impl Reader {
             counts: Counts::default(),
             record: Packed::default(),
         };
-        let payload = payload_digest(message.body());
         match status {
             _ if job.ticket.is_none() => {}
-            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(&job, &mut report),
-            200..=299 => self.read_page(&job, head, &payload, &mut report),
+            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(job, &mut report),
+            200..=299 => self.read_page(job, head, payload, &mut report),
             300..=399 => {
                 let link = Link {
                     text: header("location"),
                     kind: job.kind,
                     is_redirect: true,
                 };
-                self.add_link(&job, &link, &mut report);
+                self.add_link(job, &link, &mut report);
             }
             _ => {}
         }
+        report
+    }
+
+    fn pack(&mut self, job: &Job, payload: &str, report: &Report) -> Packed {
+        let shared = Arc::clone(&self.shared);
+        let message = &job.message;
+        let head = message.head();
+        let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
         let media_type = header("content-type")
             .split(';')
             .next()
@@ -175,18 +220,17 @@ impl Reader {
             url: job.url.as_str(),
             date: job.date,
             address: job.address,
-            status,
+            status: report.status,
             media_type,
             head: message.head_bytes(),
             body: message.body(),
-            payload: &payload,
+            payload,
             cut: message.cut,
             original: report.original.as_ref(),
             store_duplicates: shared.settings.duplicates.store,
             request: request.as_deref(),
         };
-        report.record = record.pack(&mut self.packer);
-        report
+        record.pack(&mut self.packer)
     }
 
     fn read_page(&mut self, job: &Job, head: Option<Head<'_>>, digest: &str, report: &mut Report) {
@@ -263,10 +307,11 @@ impl Reader {
     fn add_link(&mut self, job: &Job, link: &Link<'_>, report: &mut Report) {
         let text = link.text.split('#').next().unwrap_or_default();
         let key = digest64(text.as_bytes()) ^ digest64(job.url.origin().as_bytes()) | 1;
-        let slot = &mut self.recent[key as usize >> 1 & (N_RECENT - 1)];
         // The depth decides with the guard, so two pages may have different answers.
         let can_skip = !link.is_redirect && self.shared.settings.scope.max_depth == u32::MAX;
-        if *slot == key && can_skip {
+        let slot = self.recent.get_mut(key as usize >> 1 & (N_RECENT - 1));
+        let mut slot = slot.filter(|_| can_skip);
+        if slot.as_ref().is_some_and(|slot| **slot == key) {
             report.n_known += 1;
             return;
         }
@@ -289,8 +334,8 @@ impl Reader {
         report
             .counts
             .add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
-        if can_skip {
-            *slot = key;
+        if let Some(slot) = &mut slot {
+            **slot = key;
         }
         if let Ok(url) = judged {
             report.links.push(Found {

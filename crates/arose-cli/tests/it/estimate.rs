@@ -4,8 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use testweb::judge::By;
+use testweb::truth::Visit;
+use testweb::{Config, PageCount, PageId, Server};
 
 fn arose(folder: &Path, arguments: &[&str]) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_arose"))
@@ -196,10 +200,111 @@ fn clear_errors() {
         (&["study", "study.toml", "-o", "out"], "unknown field"),
         (&["overlap", "--replay", "broken.jsonl"], "line 1"),
         (&["walk", "foreign.tsv", "--form", "gaps"], "line 1"),
+        (&["walk", "http://h.test/"], "--live"),
+        (&["walk", "http://h.test/", "--live"], "name a contact"),
+        (&["walk", "x", "--live", "--allow-private"], "cannot start"),
+        (
+            &[
+                "walk",
+                "http://127.0.0.1:1/",
+                "--live",
+                "--allow-private",
+                "--measure",
+                "in:5",
+            ],
+            "in-links cannot be measured",
+        ),
     ] {
         let output = arose(folder, &[&["estimate"][..], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains(part), "{arguments:?}: {said}");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
     }
+}
+
+/// The figure of a live walk beside the share of pages that can be reached.
+#[track_caller]
+fn check_share(findings: &Value, part: &str, server: &Server, seed: &str) {
+    let visit = Visit {
+        seeds: vec![seed.to_owned()],
+        max_redirects: 5,
+        minute: None,
+    };
+    let reachable = server.web.reachable(&visit);
+    let with = reachable
+        .iter()
+        .filter(|&&page| server.web.url(page).contains(part));
+    let truth = with.count() as f64 / reachable.len() as f64;
+    let name = format!("share of pages with {part} in the name");
+    let figure = figure(findings, &name);
+    let value = figure["value"].as_f64().unwrap();
+    // Most pages are visited dozens of times, so the share is off by little.
+    assert!(
+        truth > 0.1 && (value - truth).abs() < 0.03,
+        "{truth}, {figure}"
+    );
+}
+
+/// Walks on a web of 240 pages: polite by its server's log, right by its truth, cut short, resumed
+/// and replayed.
+#[test]
+fn a_live_walk() {
+    let server = Server::start(Config {
+        pages: PageCount::Fixed(40),
+        median_bytes: 1000,
+        ..Config::plain(6)
+    });
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let seed = server.web.url(PageId { host: 0, page: 0 });
+    let part = format!("name:{}", server.web.hosts()[1].name);
+    let names = server.dns.to_string();
+    let asked = [
+        "estimate",
+        "walk",
+        &seed,
+        "--live",
+        "--allow-private",
+        "--name-server",
+        &names,
+        "--delay",
+        "0.01",
+        "--steps",
+        "20000",
+        "--measure",
+        &part,
+        "--measure",
+        "out:5",
+        "--json",
+    ];
+    let with = |more: &[&'static str]| [&asked[..], more].concat();
+    let walked = |more: &[&'static str]| done(arose(folder, &with(more)));
+    let short = walked(&["--log", "l", "--budget", "60"]);
+    let short: Value = serde_json::from_slice(&short).unwrap();
+    assert!(
+        short["doubts"].to_string().contains("the walks ended"),
+        "{short}"
+    );
+    assert_eq!(server.log().records.len(), 60);
+    let whole = walked(&["--log", "l"]);
+    let findings: Value = serde_json::from_slice(&whole).unwrap();
+    check_share(&findings, &server.web.hosts()[1].name, &server, &seed);
+    assert!(
+        !findings["doubts"].to_string().contains("ended"),
+        "{findings}"
+    );
+    let log = server.log();
+    let delay = Duration::from_millis(10);
+    for by in [By::Host, By::Address] {
+        assert_eq!(log.overlaps(by), []);
+        assert_eq!(log.gaps_shorter_than(by, delay), []);
+    }
+    assert_eq!(log.disallowed(&server.web), [0_usize; 0]);
+    assert_eq!(log.before_robots(), [0_usize; 0]);
+    assert_eq!(log.repeats(), [0_usize; 0]);
+    let n_asked = log.records.len();
+    assert_eq!(walked(&["--replay", "l"]), whole);
+    assert_eq!(server.log().records.len(), n_asked);
+    server.stop().unwrap();
 }

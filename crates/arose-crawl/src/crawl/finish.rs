@@ -460,7 +460,7 @@ impl Crawl {
 }
 
 /// The time that `Retry-After` asks for: seconds, or a date.
-fn retry_after(value: &str, unix_seconds: u64) -> Option<Duration> {
+pub(crate) fn retry_after(value: &str, unix_seconds: u64) -> Option<Duration> {
     const MOST: u64 = 24 * 3600;
     let seconds = match value.trim().parse::<u64>() {
         Ok(seconds) => seconds,

@@ -33,6 +33,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+pub(crate) use finish::retry_after;
+pub(crate) use turn::opens_in;
+
 pub use look::{Status, archives, index_lines, is_crawl, queued_urls, status};
 
 use crate::archive::Archive;

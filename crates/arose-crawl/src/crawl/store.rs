@@ -8,15 +8,12 @@ use super::*;
 use crate::archive::Extent;
 use crate::content::Contents;
 use crate::error::Context;
-use crate::fetch::{Limits, Tls};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Rules;
-use crate::guard::Guard;
 use crate::journal::Event;
 use crate::robots::{self, Robots};
 use crate::seen::{self, Entry};
 use crate::settings::seconds;
-use crate::url::{Crumbs, Normalizer};
 
 /// Seconds between two points that survive the end of the machine.
 const SYNC: Duration = Duration::from_secs(30);
@@ -49,10 +46,6 @@ impl Crawl {
     ///
     /// If the folder is in use, damaged or cannot be written, or settings cannot be used.
     pub fn open(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
-        let guard = Guard::new(settings.scope.guard()).map_err(|error| {
-            let source = std::error::Error::source(&error).map(ToString::to_string);
-            Error::Settings(format!("{error}: {}", source.unwrap_or_default()))
-        })?;
         std::fs::create_dir_all(folder).context("creating", folder)?;
         let lock = lock(folder)?;
         let mut restored = Restored::new(&settings);
@@ -69,25 +62,8 @@ impl Crawl {
             true => Some(Contents::open(&folder.join("contents")).map_err(Error::Contents)?),
             false => None,
         };
-        let fetcher = Fetcher {
-            connector: Rc::clone(&seams.connector),
-            tls: Tls::new(settings.network.certificates.as_deref())?,
-            limits: Limits::new(&settings.fetch),
-            user_agent: settings.user_agent(),
-        };
-        let shared = Arc::new(Shared {
-            normalizer: Normalizer {
-                crumbs: if settings.scope.drop_crumbs {
-                    Crumbs::Drop
-                } else {
-                    Crumbs::Keep
-                },
-                ..Normalizer::default()
-            },
-            guard,
-            contents,
-            settings,
-        });
+        let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
+        let shared = Arc::new(Shared::new(settings, contents)?);
         let settings = &shared.settings;
         // Every request in flight and every lookup has room for its answer.
         let (sent, arrived) = mpsc::channel(settings.fetch.in_flight.max(1) + 1024);

@@ -251,7 +251,7 @@ fn request(host: &Host, address: IpAddr, rest: &str) -> Request {
 }
 
 /// How long a site is closed for from now on; none if it is open.
-fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
+pub(crate) fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
     let is_open = |seconds: u64| robots.is_open(TimeOfDay::from_unix(seconds));
     if robots.visit_times.is_empty() || is_open(unix_seconds) {
         return None;

@@ -25,7 +25,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connect::{Connect, Stream};
-use crate::settings::{self, seconds};
+use crate::error::Error;
+use crate::settings::{self, Settings, seconds};
 use http1::Reuse;
 
 #[cfg(test)]
@@ -273,6 +274,15 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
+    pub(crate) fn new(settings: &Settings, connector: Rc<dyn Connect>) -> Result<Self, Error> {
+        Ok(Self {
+            connector,
+            tls: Tls::new(settings.network.certificates.as_deref())?,
+            limits: Limits::new(&settings.fetch),
+            user_agent: settings.user_agent(),
+        })
+    }
+
     /// Sends a request, over `kept` if there is such a connection; returns what came of it and the
     /// connection if it can be used again.
     ///

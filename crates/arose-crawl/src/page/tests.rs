@@ -67,14 +67,8 @@ fn damage(bytes: &mut Vec<u8>, random: &mut SplitMix) {
 }
 
 fn reader() -> Reader {
-    let settings = Settings::default();
-    let guard = Guard::new(settings.scope.guard()).unwrap();
-    Reader::new(Arc::new(Shared {
-        settings,
-        guard,
-        normalizer: Normalizer::default(),
-        contents: None,
-    }))
+    let shared = Shared::new(Settings::default(), None).unwrap();
+    Reader::new(Arc::new(shared))
 }
 
 /// A hundred thousand damaged answers go the way of all answers: each ends as a failure or as a

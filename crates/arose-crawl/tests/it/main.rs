@@ -15,4 +15,5 @@ mod simulated;
 mod sitemaps;
 mod tls;
 mod urls;
+mod visits;
 mod web;

@@ -86,7 +86,7 @@ pub(crate) fn reachable(
 }
 
 #[track_caller]
-fn check_polite(server: &Server, delay: Duration) {
+pub(crate) fn check_polite(server: &Server, delay: Duration) {
     let log = server.log();
     for by in [By::Host, By::Address] {
         assert_eq!(log.overlaps(by), [], "{by:?}");

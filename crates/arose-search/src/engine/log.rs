@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Found, Page, Question, Reply};
 use crate::Error;
+use crate::estimate::walk::live::Place;
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
@@ -37,25 +38,30 @@ pub struct Header {
 
 /// What can be asked of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// A search, the first time or again.
     Search(Question, u32),
     /// A page.
     Fetch(String),
+    /// What is at an address, for a walk.
+    Visit(String),
 }
 
 /// An answer to either.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answered {
+pub(crate) enum Answered {
     Search(Reply<Found>),
     Fetch(Reply<Page>),
+    Visit(Reply<Place>),
 }
 
 impl Answered {
     fn is_missing(&self) -> bool {
         matches!(
             self,
-            Self::Search(Reply::Missing(_)) | Self::Fetch(Reply::Missing(_))
+            Self::Search(Reply::Missing(_))
+                | Self::Fetch(Reply::Missing(_))
+                | Self::Visit(Reply::Missing(_))
         )
     }
 }
@@ -91,6 +97,14 @@ enum Line {
         found_at: Option<String>,
         #[serde(default)]
         text: String,
+    },
+    Visit {
+        engine: String,
+        address: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
     },
 }
 
@@ -180,7 +194,7 @@ impl Log {
     }
 
     /// Writes what a new log begins with; an old one must have begun with the same engines.
-    pub(super) fn begin(&mut self, header: &Header) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self, header: &Header) -> Result<(), Error> {
         if let Some(old) = &self.header {
             let names = |header: &Header| -> Vec<String> {
                 let seats = header.seats.iter();
@@ -207,13 +221,13 @@ impl Log {
     }
 
     /// The answer that an engine gave before, if it counts.
-    pub(super) fn known(&self, engine: &str, asked: &Asked) -> Option<&Answered> {
+    pub(crate) fn known(&self, engine: &str, asked: &Asked) -> Option<&Answered> {
         let found = self.known.get(&(engine.to_owned(), asked.clone()))?;
         (self.is_replay() || !found.is_missing()).then_some(found)
     }
 
     /// Adds an answer.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         engine: &str,
         asked: &Asked,
@@ -304,6 +318,20 @@ impl Log {
                 let asked = Asked::Fetch(address);
                 self.known.insert((engine, asked), Answered::Fetch(reply));
             }
+            Line::Visit {
+                engine,
+                address,
+                missing,
+                place,
+            } => {
+                let reply = match (missing, place) {
+                    (None, Some(place)) => Reply::Answer(place),
+                    (Some(reason), None) => Reply::Missing(reason),
+                    _ => return Err(self.bad(number, "it needs one of `missing` and `place`")),
+                };
+                let asked = Asked::Visit(address);
+                self.known.insert((engine, asked), Answered::Visit(reply));
+            }
         }
         Ok(())
     }
@@ -320,7 +348,7 @@ impl Log {
     pub(super) fn unknown(&self, engine: &str, asked: &Asked) -> Error {
         let asked = match asked {
             Asked::Search(question, _) => format!("a search for {}", question.parts.join(" ")),
-            Asked::Fetch(address) => format!("the page {address}"),
+            Asked::Fetch(address) | Asked::Visit(address) => format!("the page {address}"),
         };
         Error::NotInLog {
             path: self.path.clone(),
@@ -354,7 +382,19 @@ fn line(engine: &str, asked: &Asked, answered: &Answered) -> Line {
                 text: page.text,
             }
         }
-        (Asked::Search(..), Answered::Fetch(_)) | (Asked::Fetch(_), Answered::Search(_)) => {
+        (Asked::Visit(address), Answered::Visit(reply)) => {
+            let (missing, place) = match reply {
+                Reply::Answer(place) => (None, Some(place.clone())),
+                Reply::Missing(reason) => (Some(reason.clone()), None),
+            };
+            Line::Visit {
+                engine,
+                address: address.clone(),
+                missing,
+                place,
+            }
+        }
+        (Asked::Search(..) | Asked::Fetch(_) | Asked::Visit(_), _) => {
             unreachable!("an answer is of the kind that was asked for")
         }
     }

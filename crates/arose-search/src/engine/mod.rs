@@ -20,7 +20,7 @@ mod description;
 mod health;
 mod http;
 mod local;
-mod log;
+pub(crate) mod log;
 mod panel;
 mod select;
 mod simulated;

@@ -337,7 +337,9 @@ impl Panel {
         })?;
         match answered {
             Answered::Search(reply) => Ok(reply),
-            Answered::Fetch(_) => Err(self.log.unknown(self.name(engine), &asked)),
+            Answered::Fetch(_) | Answered::Visit(_) => {
+                Err(self.log.unknown(self.name(engine), &asked))
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use arose_corpus::html::Links;
+use arose::estimate::links::Links;
+use arose_corpus::html::Links as Collected;
 use arose_corpus::{Config, Item, read};
 use url::Url;
 
@@ -26,9 +27,9 @@ pub enum Form {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Graph {
     /// The pages that each page links to.
-    pub links: Vec<Vec<usize>>,
+    pub links: Links,
     /// The host of each page, numbered.
-    pub hosts: Vec<usize>,
+    pub hosts: Vec<u32>,
     /// The name of each page; empty if pages have numbers only.
     pub names: Vec<String>,
 }
@@ -68,9 +69,9 @@ impl Graph {
     ///
     /// When they cannot be read, or none has an address.
     pub fn of_pages(paths: &[PathBuf], mut config: Config) -> Result<Self, Error> {
-        config.html.links = Links::Collect;
+        config.html.links = Collected::Collect;
         let mut pages: Vec<(String, Vec<String>)> = Vec::new();
-        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut numbers: HashMap<String, u32> = HashMap::new();
         for item in read(paths, config)? {
             let Item::Document(document) = item else {
                 continue;
@@ -82,7 +83,7 @@ impl Graph {
             let links = links.iter().filter_map(|link| url.join(&link.url).ok());
             let links = links.map(|link| page_name(&link)).collect();
             let name = page_name(&url);
-            let next = pages.len();
+            let next = pages.len() as u32;
             // Of a page fetched twice the first time counts.
             if *numbers.entry(name.clone()).or_insert(next) == next {
                 pages.push((name, links));
@@ -98,83 +99,55 @@ impl Graph {
         for (name, _) in &pages {
             graph.page(name);
         }
-        for (place, (_, links)) in pages.iter().enumerate() {
+        for (place, (_, links)) in (0..).zip(&pages) {
             let targets = links.iter().filter_map(|link| numbers.get(link));
-            let mut targets: Vec<usize> = targets.copied().filter(|&to| to != place).collect();
+            let mut targets: Vec<u32> = targets.copied().filter(|&to| to != place).collect();
             targets.sort_unstable();
             targets.dedup();
-            graph.graph.links[place] = targets;
+            graph.rows[place as usize] = targets;
         }
         graph.finished().map_err(|what| Error::Words { what })
     }
 
-    /// How many links lead to each page.
-    #[must_use]
-    pub fn in_degrees(&self) -> Vec<u64> {
-        let mut degrees = vec![0; self.links.len()];
-        for &target in self.links.iter().flatten() {
-            degrees[target] += 1;
-        }
-        degrees
-    }
-
-    /// For each page those it links to or is linked from, once for each link.
-    #[must_use]
-    pub fn neighbours(&self) -> Vec<Vec<usize>> {
-        let mut neighbours = self.links.clone();
-        for (page, targets) in self.links.iter().enumerate() {
-            for &target in targets {
-                neighbours[target].push(page);
-            }
-        }
-        neighbours
-    }
-
     /// The page of a name or number.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<usize> {
-        match self.names.is_empty() {
-            true => name.parse().ok().filter(|&page| page < self.links.len()),
+    pub fn find(&self, name: &str) -> Option<u32> {
+        let page = match self.names.is_empty() {
+            true => name
+                .parse()
+                .ok()
+                .filter(|&page| page < self.links.n_pages()),
             false => self.names.iter().position(|own| own == name),
-        }
+        };
+        page.map(|page| page as u32)
     }
-}
-
-/// Whether some seed leads to each page.
-pub(super) fn reachable(links: &[Vec<usize>], seeds: &[usize]) -> Vec<bool> {
-    let mut reached = vec![false; links.len()];
-    let mut open = seeds.to_vec();
-    while let Some(page) = open.pop() {
-        if !std::mem::replace(&mut reached[page], true) {
-            open.extend(&links[page]);
-        }
-    }
-    reached
 }
 
 /// A graph in the making.
 #[derive(Default)]
 struct Builder {
-    graph: Graph,
-    numbers: HashMap<String, usize>,
-    host_numbers: HashMap<String, usize>,
+    rows: Vec<Vec<u32>>,
+    hosts: Vec<u32>,
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    host_numbers: HashMap<String, u32>,
 }
 
 impl Builder {
     /// The number of a name, a new one if need be.
-    fn page(&mut self, name: &str) -> usize {
+    fn page(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
         }
-        let number = self.graph.links.len();
+        let number = self.rows.len() as u32;
         self.numbers.insert(name.to_owned(), number);
-        self.graph.links.push(Vec::new());
-        self.graph.names.push(name.to_owned());
+        self.rows.push(Vec::new());
+        self.names.push(name.to_owned());
         let url = Url::parse(name).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or(name);
-        let next = self.host_numbers.len();
+        let next = self.host_numbers.len() as u32;
         let host = *self.host_numbers.entry(host.to_owned()).or_insert(next);
-        self.graph.hosts.push(host);
+        self.hosts.push(host);
         number
     }
 
@@ -185,7 +158,7 @@ impl Builder {
             (Some(name), ..) if name.starts_with('#') => Ok(()),
             (Some(from), Some(to), None) => {
                 let (from, to) = (self.page(from), self.page(to));
-                self.graph.links[from].push(to);
+                self.rows[from as usize].push(to);
                 Ok(())
             }
             _ => Err("it is not two names with a blank between".to_owned()),
@@ -204,25 +177,29 @@ impl Builder {
                 0 => number,
                 _ => next(last, number).ok_or("a number is too large")?,
             };
-            row.push(usize::try_from(last).map_err(|_| format!("there is no page {last}"))?);
+            row.push(u32::try_from(last).map_err(|_| format!("there is no page {last}"))?);
         }
-        self.graph.links.push(row);
+        self.rows.push(row);
         Ok(())
     }
 
     fn finished(self) -> Result<Graph, String> {
-        let mut graph = self.graph;
-        let n = graph.links.len();
+        let n = self.rows.len();
         if n == 0 {
             return Err("there is no page".to_owned());
         }
-        if let Some(target) = graph.links.iter().flatten().find(|&&target| target >= n) {
+        let mut targets = self.rows.iter().flatten();
+        if let Some(target) = targets.find(|&&target| target as usize >= n) {
             return Err(format!("a page links to {target}, and there are {n} only"));
         }
-        if graph.hosts.is_empty() {
-            graph.hosts = (0..n).collect();
-        }
-        Ok(graph)
+        Ok(Graph {
+            links: self.rows.into_iter().collect(),
+            hosts: match self.hosts.is_empty() {
+                true => (0..n as u32).collect(),
+                false => self.hosts,
+            },
+            names: self.names,
+        })
     }
 }
 
@@ -261,7 +238,7 @@ mod tests {
 
     #[test]
     fn three_forms_of_one_graph() {
-        let links = vec![vec![1, 2], vec![], vec![0]];
+        let links: Links = [vec![1, 2], vec![], vec![0]].into_iter().collect();
         let edges = check("# links\na b\na c\nc a\n", Form::Edges).unwrap();
         assert_eq!(edges.links, links);
         assert_eq!(edges.names, ["a", "b", "c"]);
@@ -274,8 +251,7 @@ mod tests {
         let graph = check("http://a/1 http://a/2\nhttp://a/2 http://b/\n", Form::Edges).unwrap();
         assert_eq!(graph.hosts, [0, 0, 1]);
         assert_eq!(graph.find("http://b/"), Some(2));
-        assert_eq!(reachable(&graph.links, &[1]), [false, true, true]);
-        assert_eq!(graph.in_degrees(), [0, 1, 1]);
+        assert_eq!(graph.links.reachable(&[1]), [false, true, true]);
     }
 
     #[test]

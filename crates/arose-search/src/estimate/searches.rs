@@ -8,8 +8,9 @@
 //! be had in full are used.
 //!
 //! *Papers.* Lawrence & Giles 1998, 1999. *Parameters.* The queries; whether pages are fetched to
-//! be verified. *Cost.* A search per query and engine, and a fetch per page. *Error.* Bootstrap
-//! over queries. *Not for* engines that cut their results short.
+//! be verified. *Cost.* A search per query and engine, and a fetch per page. *Error.* Studentised
+//! bootstrap over queries, stretched by how few pages answer how many of them: the figures are
+//! about what the engines hold. *Not for* engines that cut their results short.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use arose::compare::{Profile, Profiler};
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::EngineSet;
 use arose::estimate::searches::{
-    self as formulas, MAX_RESULTS, Results, mean_of_ratios, ratio_of_sums,
+    self as formulas, About, Found, MAX_RESULTS, Results, mean_of_ratios, ratio_of_sums,
 };
 use arose::estimate::{Estimate, Method};
 use arose::rule::{Policy, SiteRelation};
@@ -146,7 +147,9 @@ fn results_of(
         return Ok(None);
     }
     if checking == Checking::Believed {
-        return Ok(Some(returned.into_values().collect()));
+        let found = returned.into_iter();
+        let found = found.map(|(page, engines)| found_at(page, engines));
+        return Ok(Some(found.collect()));
     }
     let verified = verified(panel, question, &returned, profiler, fate)?;
     Ok(Some(verified))
@@ -160,7 +163,7 @@ fn verified(
     profiler: &Profiler,
     fate: &mut Fate,
 ) -> Result<Results, Error> {
-    let mut kept: Vec<(Profile, EngineSet)> = Vec::new();
+    let mut kept: Vec<(Profile, Found)> = Vec::new();
     for (&page, &holders) in returned {
         let engine = holders.0.trailing_zeros() as usize;
         let reply = panel.fetch(engine, page)?;
@@ -180,11 +183,18 @@ fn verified(
                 .is_some()
         };
         match kept.iter_mut().find(|(other, _)| is_same(other)) {
-            Some((_, set)) => *set = EngineSet(set.0 | holders.0),
-            None => kept.push((profile, holders)),
+            Some((_, found)) => found.engines = EngineSet(found.engines.0 | holders.0),
+            None => kept.push((profile, found_at(page, holders))),
         }
     }
-    Ok(kept.into_iter().map(|(_, holders)| holders).collect())
+    Ok(kept.into_iter().map(|(_, found)| found).collect())
+}
+
+fn found_at(page: usize, engines: EngineSet) -> Found {
+    Found {
+        page: page as u64,
+        engines,
+    }
 }
 
 /// Whether a text holds all words and phrases of a question.
@@ -199,9 +209,9 @@ fn holds(text: &str, question: &Question) -> bool {
 fn share_so_far(results: &[Results], n: usize) -> Option<(u64, f64)> {
     let all = results.iter().flatten();
     let (mut n_first, mut n_all) = (0.0, 0.0);
-    for page in all {
+    for found in all {
         n_all += 1.0;
-        n_first += f64::from(u8::from(page.contains(0)));
+        n_first += f64::from(u8::from(found.engines.contains(0)));
     }
     (n_all > 0.0).then(|| (n as u64, n_first / n_all))
 }
@@ -213,7 +223,7 @@ fn figures(
     fate: &Fate,
     settings: &Settings,
 ) -> Vec<Figure> {
-    let bootstrap = Bootstrap::new(settings.seed);
+    let (about, bootstrap) = (About::Pages, Bootstrap::new(settings.seed));
     let n_unanswered = fate.n_missing as f64;
     if n_queries > 0 && n_unanswered > MAX_DOUBTFUL * n_queries as f64 {
         let reason = format!("{} of {n_queries} queries had no answer", fate.n_missing);
@@ -226,18 +236,18 @@ fn figures(
     };
     for engine in 1..panel.n_engines() {
         let name = format!("{} / {}", panel.name(engine), panel.name(0));
-        let ratio = ratio_of_sums(results, engine, 0, &bootstrap);
+        let ratio = ratio_of_sums(results, engine, 0, about, &bootstrap);
         add(name, Method::RatioOfSums, ratio);
     }
     for engine in 0..panel.n_engines() {
         let name = format!("{} / all results", panel.name(engine));
-        let share = formulas::coverage(results, engine, &bootstrap);
+        let share = formulas::coverage(results, engine, about, &bootstrap);
         add(name, Method::SearchCoverage, share);
     }
     if let Some(size) = settings.size_of_first {
         for engine in 1..panel.n_engines() {
             let name = format!("all pages, by {} and {}", panel.name(0), panel.name(engine));
-            let all = formulas::two_engine_size(size as f64, results, 0, engine, &bootstrap);
+            let all = formulas::two_engine_size(size as f64, results, 0, engine, about, &bootstrap);
             add(name, Method::TwoEngines, all);
         }
     }

@@ -1,30 +1,38 @@
-//! Random walks on a link graph: shares of the pages that links reach.
+//! Random walks along links: shares of the pages that links reach.
 //!
 //! *Question.* Which share of the pages has some property, if all one can do is follow links?
 //!
 //! *Idea.* Several walks with jumps from common seeds, each beginning at one of them. A walk knows
 //! the links of the pages it has visited and no others; on that part it computes the PageRank of
-//! its own jumps, and each visit counts one over it ([`arose::estimate::walk`]). Walks that
-//! disagree, or still find new pages late, have not converged, and the findings say so.
+//! its own jumps, and each visit counts one over it ([`arose::estimate::walk`]). Visits of the
+//! first half do not count: while much is unseen, jumps favour what is near the seeds. Walks that
+//! disagree, or still find many new pages, have not converged, and the findings say so.
+//!
+//! [`run`] walks on a [`Graph`] that is known, where the truth can stand beside the figures;
+//! [`live`] walks on the web, where it cannot.
 //!
 //! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Walks and their steps. *Cost.* Per walk its
 //! steps and some 180 passes over the links it knows. *Error.* Student's quantile over walks. *Not
 //! for* pages that no seed leads to.
 
-use std::collections::BTreeMap;
+pub mod live;
+mod tally;
 
-use arose::estimate::chain::{self, MAX_R_HAT, Weighted, split_r_hat};
+use arose::estimate::chain::{self, MAX_R_HAT, Part, Sums, r_hat};
+use arose::estimate::links::Links;
 use arose::estimate::pagerank::pagerank;
-use arose::estimate::walk::{Config, Walk, mean_over_walks, undirected, with_jumps};
+use arose::estimate::walk::{Config, Walk, Walker, mean_over_walks, undirected};
 use arose::estimate::{Estimate, Method};
 use arose::mix::{SplitMix, mix};
 
-use super::graph::{self, Graph};
-use super::{Figure, Findings, Series, is_point};
+use super::graph::Graph;
+use super::{Figure, Findings, Series};
 use crate::Error;
+use tally::{Keep, Measured, Tally, Weighed, course};
 
-/// Beyond this share of late discoveries a walk is not done.
-const MAX_LATE: f64 = 0.02;
+/// Walks that did not know more of their pages than this are not done: figures may be off by as
+/// much.
+const MAX_UNSEEN: f64 = 0.01;
 
 /// What is measured of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,30 +54,25 @@ impl Measure {
         }
     }
 
-    /// The indicator of each page.
-    fn values(&self, graph: &Graph) -> Vec<f64> {
-        let indicator = |holds: bool| f64::from(u8::from(holds));
+    /// Whether each page has the property.
+    fn values(&self, graph: &Graph) -> Vec<bool> {
         match self {
             Self::InDegree(least) => {
-                let degrees = graph.in_degrees();
-                degrees.iter().map(|n| indicator(n >= least)).collect()
+                let degrees = graph.links.in_degrees();
+                degrees.iter().map(|&n| u64::from(n) >= *least).collect()
             }
             Self::OutDegree(least) => {
-                let links = graph.links.iter();
-                links
-                    .map(|own| indicator(own.len() as u64 >= *least))
-                    .collect()
+                let rows = graph.links.rows();
+                rows.map(|own| own.len() as u64 >= *least).collect()
             }
             Self::Name(part) if graph.names.is_empty() => {
-                let all = 0..graph.links.len();
-                all.map(|page| indicator(page.to_string().contains(part.as_str())))
+                let all = 0..graph.links.n_pages();
+                all.map(|page| page.to_string().contains(part.as_str()))
                     .collect()
             }
             Self::Name(part) => {
                 let names = graph.names.iter();
-                names
-                    .map(|name| indicator(name.contains(part.as_str())))
-                    .collect()
+                names.map(|name| name.contains(part.as_str())).collect()
             }
         }
     }
@@ -92,21 +95,13 @@ pub struct Settings {
     /// Steps of each.
     pub n_steps: usize,
     /// Where walks begin, one after the other; random pages with links if empty.
-    pub seeds: Vec<usize>,
+    pub seeds: Vec<u32>,
     /// What is measured.
     pub measures: Vec<Measure>,
     /// Along which links.
     pub direction: Direction,
     /// The seed of all choices.
     pub seed: u64,
-}
-
-/// One walk with the weight of each visit.
-struct Weighed {
-    visits: Vec<usize>,
-    weights: Vec<f64>,
-    late_share: f64,
-    n_seen: usize,
 }
 
 /// Walks and computes. The truth over all pages that the seeds reach is given beside it.
@@ -116,52 +111,70 @@ struct Weighed {
 /// When there are too few walks, no seed has links, or a seed is no page.
 pub fn run(graph: &Graph, settings: &Settings) -> Result<Findings, Error> {
     let mut seeds = seeds(graph, settings)?;
-    let mut walks = Vec::new();
-    let neighbours = match settings.direction {
-        Direction::Forwards => Vec::new(),
+    let measures = settings.measures.iter();
+    let values: Vec<Vec<bool>> = measures.map(|measure| measure.values(graph)).collect();
+    let keep = keep(settings.n_walks);
+    let mut tallies = Vec::new();
+    let reachable = match settings.direction {
+        Direction::Forwards => {
+            for place in 0..seeds.len() {
+                let walk = forwards(graph, &seeds, settings, place)?;
+                let links = |page| graph.links.of(page);
+                let weights = weights(links, graph.links.n_pages(), &walk)?;
+                tallies.push(Weighed::new(&walk, &weights).tally(&values, keep));
+            }
+            graph.links.reachable(&seeds)
+        }
         Direction::BothWays => {
-            let both = graph.neighbours();
-            seeds = in_one_part(&both, &seeds, settings.seed);
-            both
+            let links = graph.links.both_ways();
+            seeds = in_one_part(&links, &seeds, settings.seed);
+            let weights: Vec<f64> = links.rows().map(|own| 1.0 / own.len() as f64).collect();
+            for (place, &seed) in seeds.iter().enumerate() {
+                let mut random = random(settings.seed, place);
+                let visits = undirected(seed, settings.n_steps, &mut random, &links)?;
+                tallies.push(by_degree(&visits, &weights).tally(&values, keep));
+            }
+            links.reachable(&seeds)
         }
     };
-    for (place, &seed) in seeds.iter().enumerate() {
-        let mut random = SplitMix::new(mix(settings.seed ^ mix(place as u64 + 1)));
-        walks.push(match settings.direction {
-            Direction::Forwards => forwards(graph, &seeds, settings, &mut random)?,
-            Direction::BothWays => both_ways(&neighbours, seed, settings, &mut random)?,
-        });
-    }
-    let reachable = match settings.direction {
-        Direction::Forwards => graph::reachable(&graph.links, &seeds),
-        Direction::BothWays => graph::reachable(&neighbours, &seeds),
+    let method = match settings.direction {
+        Direction::Forwards => Method::RandomWalk,
+        Direction::BothWays => Method::UndirectedWalk,
     };
     let counted = "pages that links lead to from the seeds";
     let mut findings = Findings::new("walk", counted, settings.seed);
-    for measure in &settings.measures {
-        let values = measure.values(graph);
-        let figure = figure(measure, &values, &walks, settings, &mut findings)?;
-        findings
-            .figures
-            .push(figure.with_truth(truth(&values, &reachable)));
+    add_figures(&mut findings, method, &settings.measures, &tallies)?;
+    for (figure, has) in findings.figures.iter_mut().zip(&values) {
+        figure.truth = Some(truth(has, &reachable));
     }
-    findings.doubts.extend(doubts(&walks, settings));
+    findings.doubts.extend(doubts(&tallies, settings.n_steps));
     Ok(findings.with_biases())
 }
 
+/// A single walk is judged by its own steps, several by each other.
+fn keep(n_walks: usize) -> Keep {
+    match n_walks {
+        1 => Keep::Steps,
+        _ => Keep::Sums,
+    }
+}
+
+/// The choices of a walk.
+fn random(seed: u64, place: usize) -> SplitMix {
+    SplitMix::new(mix(seed ^ mix(place as u64 + 1)))
+}
+
 /// A seed for each walk.
-fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<usize>, Error> {
-    if let Some(seed) = settings
-        .seeds
-        .iter()
-        .find(|&&seed| seed >= graph.links.len())
-    {
+fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<u32>, Error> {
+    let n_pages = graph.links.n_pages();
+    let is_nowhere = |seed: &&u32| **seed as usize >= n_pages;
+    if let Some(seed) = settings.seeds.iter().find(is_nowhere) {
         return Err(Error::Words {
             what: format!("the seed {seed} is no page of the graph"),
         });
     }
-    let with_links: Vec<usize> = (0..graph.links.len())
-        .filter(|&page| !graph.links[page].is_empty())
+    let with_links: Vec<u32> = (0..n_pages as u32)
+        .filter(|&page| !graph.links.of(page).is_empty())
         .collect();
     if with_links.is_empty() {
         return Err(Error::Words {
@@ -180,13 +193,13 @@ fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<usize>, Error> {
 
 /// Without jumps a walk never leaves its part of the graph, so all must begin in the same: that of
 /// the first seed. Seeds elsewhere are drawn anew.
-fn in_one_part(neighbours: &[Vec<usize>], seeds: &[usize], seed: u64) -> Vec<usize> {
-    let reached = graph::reachable(neighbours, &seeds[..seeds.len().min(1)]);
-    let part: Vec<usize> = (0..neighbours.len())
-        .filter(|&page| reached[page])
+fn in_one_part(links: &Links, seeds: &[u32], seed: u64) -> Vec<u32> {
+    let reached = links.reachable(&seeds[..seeds.len().min(1)]);
+    let part: Vec<u32> = (0..links.n_pages() as u32)
+        .filter(|&page| reached[page as usize])
         .collect();
     let mut random = SplitMix::new(mix(seed ^ 0xB074));
-    let moved = seeds.iter().map(|&page| match reached[page] {
+    let moved = seeds.iter().map(|&page| match reached[page as usize] {
         true => page,
         false => part[random.below(part.len() as u64) as usize],
     });
@@ -195,171 +208,130 @@ fn in_one_part(neighbours: &[Vec<usize>], seeds: &[usize], seed: u64) -> Vec<usi
 
 fn forwards(
     graph: &Graph,
-    seeds: &[usize],
+    seeds: &[u32],
     settings: &Settings,
-    random: &mut SplitMix,
-) -> Result<Weighed, Error> {
+    place: usize,
+) -> Result<Walk, Error> {
     let config = Config::new(settings.n_steps);
-    let host = |page: usize| graph.hosts[page];
-    let links = |page: usize| Ok::<_, Error>(graph.links[page].clone());
-    let walk = with_jumps(seeds, &config, random, host, links)?;
-    let ranks = ranks(graph, &walk, config.jump)?;
-    Ok(Weighed {
-        weights: walk.visits.iter().map(|page| 1.0 / ranks[page]).collect(),
-        late_share: walk.late_share(),
-        n_seen: walk.n_seen(),
-        visits: walk.visits,
-    })
+    let host = |page: u32| graph.hosts[page as usize];
+    let mut walker = Walker::new(seeds, &config, random(settings.seed, place), host)?;
+    while let Some(page) = walker.page() {
+        walker.step(graph.links.of(page), host);
+    }
+    Ok(walker.end())
 }
 
-/// The PageRank of the pages visited, on what the walk knows of the graph.
-fn ranks(graph: &Graph, walk: &Walk, jump: f64) -> Result<BTreeMap<usize, f64>, Error> {
-    let mut visited = vec![false; graph.links.len()];
+/// One over the PageRank of the pages visited, on what the walk knows of the graph; zero for
+/// others.
+fn weights<'l>(
+    links: impl Fn(u32) -> &'l [u32],
+    n_pages: usize,
+    walk: &Walk,
+) -> Result<Vec<f64>, Error> {
+    let mut visited = vec![false; n_pages];
     for &page in &walk.visits {
-        visited[page] = true;
+        visited[page as usize] = true;
     }
-    let law = walk.jump_law(graph.links.len());
+    let law = walk.jump_law(n_pages);
     // Seen pages get new numbers, so that the ranks cost no more than the walk knows.
-    let seen: Vec<usize> = (0..law.len()).filter(|&page| law[page] > 0.0).collect();
-    let mut number = vec![usize::MAX; graph.links.len()];
-    for (place, &page) in seen.iter().enumerate() {
+    let seen: Vec<usize> = (0..n_pages).filter(|&page| law[page] > 0.0).collect();
+    let mut number = vec![0; n_pages];
+    for (place, &page) in (0..).zip(&seen) {
         number[page] = place;
     }
-    let links: Vec<Vec<usize>> = seen
+    let known: Links = seen
         .iter()
-        .map(|&page| match visited[page] {
-            false => Vec::new(),
-            true => graph.links[page].iter().map(|&to| number[to]).collect(),
+        .map(|&page| {
+            let own = match visited[page] {
+                true => links(page as u32),
+                false => &[],
+            };
+            own.iter().map(|&to| number[to as usize])
         })
         .collect();
     let law: Vec<f64> = seen.iter().map(|&page| law[page]).collect();
-    let ranks = pagerank(&links, &law, jump)?;
-    let known = seen.iter().zip(ranks);
-    let known = known.filter(|(page, _)| visited[**page]);
-    Ok(known.map(|(&page, rank)| (page, rank)).collect())
+    let ranks = pagerank(&known, &law, Config::new(1).jump)?;
+    let mut weights = vec![0.0; n_pages];
+    for (&page, rank) in seen.iter().zip(ranks) {
+        if visited[page] {
+            weights[page] = 1.0 / rank;
+        }
+    }
+    Ok(weights)
 }
 
-fn both_ways(
-    neighbours: &[Vec<usize>],
-    seed: usize,
-    settings: &Settings,
-    random: &mut SplitMix,
-) -> Result<Weighed, Error> {
-    let near = |page: usize| Ok::<_, Error>(neighbours[page].clone());
-    let visits = undirected(seed, settings.n_steps, random, near)?;
-    let weight = |&page: &usize| 1.0 / neighbours[page].len() as f64;
-    let mut distinct = visits.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    Ok(Weighed {
-        weights: visits.iter().map(weight).collect(),
-        late_share: 0.0,
-        n_seen: distinct.len(),
+/// A walk both ways, whose visits come by the number of links.
+fn by_degree<'w>(visits: &'w [u32], weights: &'w [f64]) -> Weighed<'w> {
+    let mut visited = vec![false; weights.len()];
+    let is_new = |page: &&u32| !std::mem::replace(&mut visited[**page as usize], true);
+    Weighed {
         visits,
-    })
+        n_early: 0,
+        unseen_share: 0.0,
+        n_seen: visits.iter().filter(is_new).count(),
+        weights,
+    }
 }
 
-fn figure(
-    measure: &Measure,
-    values: &[f64],
-    walks: &[Weighed],
-    settings: &Settings,
+/// A figure for each measure, with how far the walks agree on it.
+fn add_figures(
     findings: &mut Findings,
-) -> Result<Figure, Error> {
-    let method = match settings.direction {
-        Direction::Forwards => Method::RandomWalk,
-        Direction::BothWays => Method::UndirectedWalk,
-    };
-    let steps: Vec<Vec<Weighted>> = walks.iter().map(|walk| walk.steps(values)).collect();
-    let estimate: Estimate = match &steps[..] {
-        [] => mean_over_walks(method, &steps)?,
-        [only] => chain::weighted_mean(method, only)?,
-        _ => mean_over_walks(method, &steps)?,
-    };
-    let mut figure = Figure::new(measure.name(), &estimate);
-    let raw: f64 = walks
-        .iter()
-        .flat_map(|walk| &walk.visits)
-        .map(|&page| values[page])
-        .sum();
-    let n: usize = walks.iter().map(|walk| walk.visits.len()).sum();
-    figure
-        .notes
-        .push(format!("{:.4} uncorrected", raw / n as f64));
-    let indicators: Vec<Vec<f64>> = walks
-        .iter()
-        .map(|walk| walk.visits.iter().map(|&page| values[page]).collect())
-        .collect();
-    let chains: Vec<&[f64]> = indicators.iter().map(Vec::as_slice).collect();
-    if let Ok(r_hat) = split_r_hat(&chains) {
-        figure.notes.push(format!("R-hat {r_hat:.4}"));
-        if r_hat >= MAX_R_HAT {
-            findings.doubts.push(format!(
-                "the walks disagree on the {} (R-hat {r_hat:.3}, below {MAX_R_HAT} is taken for \
-                 converged): walk longer",
-                measure.name()
-            ));
-        }
-    }
-    findings.series.push(course(measure, &steps));
-    Ok(figure)
-}
-
-/// The corrected share over all walks as they went on.
-fn course(measure: &Measure, walks: &[Vec<Weighted>]) -> Series {
-    let n_steps = walks.iter().map(Vec::len).min().unwrap_or(0);
-    let (mut sum, mut total) = (0.0, 0.0);
-    let mut points = Vec::new();
-    for step in 0..n_steps {
-        for walk in walks {
-            sum += walk[step].weight * walk[step].value;
-            total += walk[step].weight;
-        }
-        if is_point(step + 1, n_steps) {
-            points.push((step as u64 + 1, sum / total));
-        }
-    }
-    Series {
-        name: measure.name(),
-        points,
-    }
-}
-
-impl Weighed {
-    fn steps(&self, values: &[f64]) -> Vec<Weighted> {
-        let visits = self.visits.iter().zip(&self.weights);
-        let step = |(&page, &weight): (&usize, &f64)| Weighted {
-            value: values[page],
-            weight,
+    method: Method,
+    measures: &[Measure],
+    tallies: &[Tally],
+) -> Result<(), Error> {
+    for (place, measure) in measures.iter().enumerate() {
+        let walks: Vec<&Measured> = tallies.iter().map(|walk| &walk.measured[place]).collect();
+        let estimate: Estimate = match &walks[..] {
+            [only] => chain::weighted_mean(method, &only.steps)?,
+            _ => {
+                let sums: Vec<Sums> = walks.iter().map(|walk| walk.sums()).collect();
+                mean_over_walks(method, &sums)?
+            }
         };
-        visits.map(step).collect()
+        let mut figure = Figure::new(measure.name(), &estimate);
+        let counts = walks.iter().map(|walk| walk.counts());
+        let (n, n_with) = counts.fold((0, 0), |all, own| (all.0 + own.0, all.1 + own.1));
+        figure
+            .notes
+            .push(format!("{:.4} uncorrected", n_with as f64 / n as f64));
+        let halves: Vec<Part> = walks.iter().flat_map(|walk| walk.halves()).collect();
+        if let Ok(r_hat) = r_hat(&halves) {
+            figure.notes.push(format!("R-hat {r_hat:.4}"));
+            if r_hat >= MAX_R_HAT {
+                findings.doubts.push(format!(
+                    "the walks disagree on the {} (R-hat {r_hat:.3}, below {MAX_R_HAT} is taken \
+                     for converged): walk longer",
+                    measure.name()
+                ));
+            }
+        }
+        findings.figures.push(figure);
+        findings.series.push(Series {
+            name: measure.name(),
+            points: course(walks.iter().copied()),
+        });
     }
+    Ok(())
 }
 
-fn truth(values: &[f64], reachable: &[bool]) -> f64 {
-    let (mut sum, mut n) = (0.0, 0.0);
-    for (value, _) in values
-        .iter()
-        .zip(reachable)
-        .filter(|(_, reached)| **reached)
-    {
-        sum += value;
-        n += 1.0;
-    }
-    sum / n
+fn truth(has: &[bool], reachable: &[bool]) -> f64 {
+    let reached = has.iter().zip(reachable).filter(|(_, reached)| **reached);
+    let (n_with, n) = reached.fold((0, 0), |(n_with, n), (has, _)| {
+        (n_with + u64::from(*has), n + 1)
+    });
+    n_with as f64 / n as f64
 }
 
-fn doubts(walks: &[Weighed], settings: &Settings) -> Vec<String> {
-    let late = walks.iter().map(|walk| walk.late_share).fold(0.0, f64::max);
+fn doubts(walks: &[Tally], n_steps: usize) -> Option<String> {
+    let unseen = walks.iter().map(|walk| walk.unseen_share);
+    let unseen = unseen.sum::<f64>() / walks.len() as f64;
     let n_seen = walks.iter().map(|walk| walk.n_seen).max().unwrap_or(0);
-    let mut doubts = Vec::new();
-    if late > MAX_LATE {
-        doubts.push(format!(
-            "the second half of a walk still found {:.0} % of its {n_seen} pages: pages near the \
-             seeds count for too much; walk longer than {} steps",
-            100.0 * late,
-            settings.n_steps
-        ));
-    }
-    doubts
+    (unseen > MAX_UNSEEN).then(|| {
+        format!(
+            "on average over the visits that count, {:.0} % of {n_seen} pages were not yet known: \
+             pages near the seeds count for too much; walk longer than {n_steps} steps",
+            100.0 * unseen
+        )
+    })
 }

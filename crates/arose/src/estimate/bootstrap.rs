@@ -10,14 +10,20 @@
 //! by the bias (how many resamples fall below the value itself) and by the acceleration (how skewed
 //! the influence of single units is, by leaving each out once).
 //!
+//! Where the formula has a standard error of its own, however rough, a third way needs no
+//! correction: look not at how far resamples fall from the value but at how many of *their own*
+//! standard errors ([`Bootstrap::studentised`]). A few units that carry most of the value make the
+//! other two too short, for resamples without them look sure of themselves; here those count as
+//! far off.
+//!
 //! What is drawn must be the *independent unit*: the query and not its results, the server and not
 //! its pages, the walk and not its steps. Several samples are drawn anew each for itself.
 //!
-//! *Paper.* Efron 1979, 1987. *Parameters.* 2,000 resamples; a seed, recorded with the result.
-//! *Cost.* As many evaluations as resamples, and for BCa as many again as units, up to 1,000 for
-//! each sample. *Error.* Covers 90 to 97 % instead of 95 % from some 50 units on; less where few
-//! units carry most of the value. *Not for* maxima, whose resamples never exceed the sample, nor
-//! for a single walk ([`crate::estimate::chain`]).
+//! *Papers.* Efron 1979, 1987; Hall 1988 (studentised). *Parameters.* 2,000 resamples; a seed,
+//! recorded with the result. *Cost.* As many evaluations as resamples, and for BCa as many again as
+//! units, up to 1,000 for each sample. *Error.* Covers 90 to 97 % instead of 95 % from some 50
+//! units on; less where few units carry most of the value, unless studentised. *Not for* maxima,
+//! whose resamples never exceed the sample, nor for a single walk ([`crate::estimate::chain`]).
 
 use crate::Error;
 use crate::estimate::normal;
@@ -37,6 +43,30 @@ pub enum Kind {
     Percentile,
     /// Percentiles corrected for bias and acceleration.
     Bca,
+}
+
+/// A statistic with its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// The statistic; infinite or not a number where there is none.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+impl Measured {
+    /// How many standard errors it lies above a value. A resample without a value is as far off as
+    /// can be, to the side it says, and so is one that knows no error.
+    fn distance_from(self, value: f64) -> f64 {
+        let distance = self.value - value;
+        if distance == 0.0 {
+            return 0.0;
+        }
+        match distance / self.standard_error {
+            number if number.is_nan() => f64::INFINITY.copysign(distance),
+            number => number,
+        }
+    }
 }
 
 /// How to resample.
@@ -126,6 +156,50 @@ impl Bootstrap {
             self.read_off(observed, values, acceleration)
         })
         .collect()
+    }
+
+    /// The 95 % interval of a statistic of one sample that comes with its standard error.
+    ///
+    /// Both are given how often each unit was drawn. Best on a scale where errors do not grow with
+    /// the value: a ratio by its logarithm. `None` when the sample does not vary. Ends are infinite
+    /// where the sample sets no limit.
+    ///
+    /// # Errors
+    ///
+    /// When there is no unit or resample, or the sample itself has no value or no error.
+    pub fn studentised(
+        &self,
+        n_units: usize,
+        mut statistic: impl FnMut(&[u32]) -> Measured,
+    ) -> Result<Option<Interval>, Error> {
+        if self.n_resamples == 0 {
+            return Err(Error::parameter("n_resamples", 0, "at least one"));
+        }
+        if n_units == 0 {
+            return Err(Error::no_estimate("an interval", "a sample is empty"));
+        }
+        let mut counts = vec![1; n_units];
+        let observed = statistic(&counts);
+        if !observed.value.is_finite() || !observed.standard_error.is_finite() {
+            return Err(Error::no_estimate("an interval", "the sample has no value"));
+        }
+        if observed.standard_error <= 0.0 {
+            return Ok(None);
+        }
+        let mut random = SplitMix::new(self.seed);
+        let mut distances: Vec<f64> = (0..self.n_resamples)
+            .map(|_| {
+                redraw(&mut counts, &[n_units], &mut random);
+                statistic(&counts).distance_from(observed.value)
+            })
+            .collect();
+        distances.sort_unstable_by(f64::total_cmp);
+        let end =
+            |level| observed.value - order_statistic(&distances, level) * observed.standard_error;
+        Ok(Some(Interval {
+            low: end(0.975),
+            high: end(0.025),
+        }))
     }
 
     /// The interval of one statistic.
@@ -270,6 +344,17 @@ mod tests {
         sum / counts.iter().sum::<u32>() as f64
     }
 
+    fn mean_with_error(values: &[f64], counts: &[u32]) -> Measured {
+        let value = mean_of(values, counts);
+        let squares = values.iter().zip(counts);
+        let squares = squares.map(|(v, &n)| f64::from(n) * (v - value).powi(2));
+        let n = values.len() as f64;
+        Measured {
+            value,
+            standard_error: (squares.sum::<f64>() / (n * (n - 1.0))).sqrt(),
+        }
+    }
+
     /// For the mean of n values the resamples are normal with the standard error, so both kinds
     /// must give mean +- 1.96 SE. With 20,000 resamples the 2.5 % point has an error of .02 SE.
     #[test]
@@ -344,6 +429,58 @@ mod tests {
         assert!(corrected.low > plain.low && corrected.high > plain.high);
     }
 
+    /// The studentised interval of the mean of a normal sample is Student's: 20 values at normal
+    /// quantiles. The 2.5 % point of 20,000 resamples has an error of some .03 SE; four of those,
+    /// and the resamples of so few values are no normal sample themselves.
+    #[test]
+    fn studentised_mean() {
+        let values: Vec<f64> = (0..20)
+            .map(|i| normal::quantile((f64::from(i) + 0.5) / 20.0))
+            .collect();
+        let bootstrap = Bootstrap {
+            n_resamples: 20_000,
+            ..Bootstrap::new(4)
+        };
+        let statistic = |counts: &[u32]| mean_with_error(&values, counts);
+        let interval = bootstrap.studentised(20, statistic).unwrap().unwrap();
+        let standard_error = statistic(&[1; 20]).standard_error;
+        let half = normal::student_quantile(0.975, 19) * standard_error;
+        assert!(
+            (interval.high - half).abs() < 0.2 * standard_error,
+            "{interval:?}"
+        );
+        assert!(
+            (interval.low + half).abs() < 0.2 * standard_error,
+            "{interval:?}"
+        );
+    }
+
+    /// Skewed values, 25 of them, log-normal: the studentised interval holds the mean in 90 to 99 %
+    /// of 300 samples where the percentile interval does not.
+    #[test]
+    fn studentised_intervals_of_skewed_values() {
+        let truth = 0.5_f64.exp();
+        let [mut n_studentised, mut n_percentile] = [0, 0];
+        for seed in 0..300 {
+            let mut random = SplitMix::new(seed);
+            let values: Vec<f64> = (0..25)
+                .map(|_| normal::quantile(random.next_f64()).exp())
+                .collect();
+            let bootstrap = Bootstrap {
+                n_resamples: 500,
+                kind: Kind::Percentile,
+                seed,
+            };
+            let holds = |interval: Option<Interval>| u32::from(interval.unwrap().contains(truth));
+            let statistic = |counts: &[u32]| mean_with_error(&values, counts);
+            n_studentised += holds(bootstrap.studentised(25, statistic).unwrap());
+            let plain = bootstrap.interval(25, |counts| mean_of(&values, counts));
+            n_percentile += holds(plain.unwrap());
+        }
+        assert!((270..=297).contains(&n_studentised), "{n_studentised}");
+        assert!(n_percentile < 270, "{n_percentile}");
+    }
+
     /// Two samples are drawn each for itself: the difference of their means never mixes them.
     #[test]
     fn samples_stay_apart() {
@@ -378,6 +515,17 @@ mod tests {
         assert!(bootstrap.interval(0, |_| 1.0).is_err());
         assert!(bootstrap.interval(5, |_| f64::NAN).is_err());
         assert_eq!(bootstrap.interval(5, |_| 1.0), Ok(None));
+        let measured = |value, standard_error| Measured {
+            value,
+            standard_error,
+        };
+        assert!(bootstrap.studentised(0, |_| measured(1.0, 1.0)).is_err());
+        assert!(
+            bootstrap
+                .studentised(5, |_| measured(f64::NAN, 1.0))
+                .is_err()
+        );
+        assert_eq!(bootstrap.studentised(5, |_| measured(1.0, 0.0)), Ok(None));
         let none = Bootstrap {
             n_resamples: 0,
             ..bootstrap

@@ -42,6 +42,40 @@ pub struct Weighted {
     pub weight: f64,
 }
 
+/// The steps of a chain, or of a part of it, summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sums {
+    /// Of the weights.
+    pub weight: f64,
+    /// Of the values, each times its weight.
+    pub value: f64,
+}
+
+impl Sums {
+    /// Adds a step.
+    pub fn add(&mut self, step: Weighted) {
+        self.weight += step.weight;
+        self.value += step.weight * step.value;
+    }
+}
+
+impl FromIterator<Weighted> for Sums {
+    fn from_iter<I: IntoIterator<Item = Weighted>>(steps: I) -> Self {
+        let mut sums = Self::default();
+        steps.into_iter().for_each(|step| sums.add(step));
+        sums
+    }
+}
+
+impl std::iter::Sum for Sums {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |all, part| Self {
+            weight: all.weight + part.weight,
+            value: all.value + part.value,
+        })
+    }
+}
+
 /// The mean of a chain and its error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchMeans {
@@ -146,29 +180,65 @@ pub fn autocorrelation_time(values: &[f64]) -> Result<f64, Error> {
 /// assert!(split_r_hat(&[&drift, &drift]).unwrap() > 1.05);
 /// ```
 pub fn split_r_hat(chains: &[&[f64]]) -> Result<f64, Error> {
-    let half = chains
-        .iter()
-        .map(|chain| chain.len() / 2)
-        .min()
-        .unwrap_or(0);
-    if half < 2 {
-        return Err(Error::no_estimate(
-            "convergence",
-            "a chain has fewer than four values",
-        ));
-    }
+    let half = chains.iter().map(|chain| chain.len() / 2).min();
+    let half = half.unwrap_or(0);
     chains.iter().try_for_each(|chain| check_finite(chain))?;
-    let halves: Vec<&[f64]> = chains
+    let halves = chains
         .iter()
-        .flat_map(|chain| [&chain[..half], &chain[chain.len() - half..]])
-        .collect();
-    let means: Vec<f64> = halves.iter().map(|half| mean(half)).collect();
-    let variances: Vec<f64> = halves.iter().map(|half| variance(half)).collect();
+        .flat_map(|chain| [&chain[..half], &chain[chain.len() - half..]]);
+    let parts: Vec<Part> = halves.map(Part::of).collect();
+    r_hat(&parts)
+}
+
+/// A part of a chain: one of its halves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// How many values.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their sample variance.
+    pub variance: f64,
+}
+
+impl Part {
+    /// Of some values.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        Self {
+            n: values.len(),
+            mean: mean(values),
+            variance: variance(values),
+        }
+    }
+
+    /// Of `n` values of which `n_ones` are one and the others zero.
+    #[must_use]
+    pub fn of_ones(n_ones: usize, n: usize) -> Self {
+        let mean = n_ones as f64 / n as f64;
+        let variance = mean * (1.0 - mean) * n as f64 / (n as f64 - 1.0);
+        Self { n, mean, variance }
+    }
+}
+
+/// [`split_r_hat`] where the halves are no longer at hand, but known.
+///
+/// # Errors
+///
+/// When there is no part, one has fewer than two values, or all values are the same.
+pub fn r_hat(parts: &[Part]) -> Result<f64, Error> {
+    let n = parts.iter().map(|part| part.n).min().unwrap_or(0);
+    if n < 2 {
+        let reason = "a chain has fewer than four values";
+        return Err(Error::no_estimate("convergence", reason));
+    }
+    let means: Vec<f64> = parts.iter().map(|part| part.mean).collect();
+    let variances: Vec<f64> = parts.iter().map(|part| part.variance).collect();
     let (between, within) = (variance(&means), mean(&variances));
     if between == 0.0 && within == 0.0 {
         return Err(Error::no_estimate("convergence", "the values never change"));
     }
-    let n = half as f64;
+    let n = n as f64;
     Ok(((n - 1.0) / n + between / within).sqrt())
 }
 
@@ -303,6 +373,10 @@ mod tests {
         let elsewhere: Vec<f64> = chains[1].iter().map(|value| value + 1.0).collect();
         assert!(split_r_hat(&[&chains[0], &elsewhere]).unwrap() > 1.3);
         assert_eq!(split_r_hat(&[&[0.0; 8], &[1.0; 8]]), Ok(f64::INFINITY));
+        let n_ones = chains[0].iter().filter(|value| **value == 1.0).count();
+        let (part, values) = (Part::of_ones(n_ones, 2000), Part::of(&chains[0]));
+        assert!((part.mean - values.mean).abs() < 1e-12);
+        assert!((part.variance - values.variance).abs() < 1e-12);
     }
 
     /// Shares of .4 and .6: R-hat sees nothing, the standard errors do.

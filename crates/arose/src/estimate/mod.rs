@@ -14,7 +14,7 @@
 //! | queries of a log | all their results, over all engines | [`searches`] |
 //! | addresses | whether a server answers | [`addresses`] |
 //! | queries of a pool | in how many ways each result could have been found | [`pool`], [`corpus_size`] |
-//! | links, with jumps | how often the walk comes by | [`walk`], [`pagerank`] |
+//! | [`links`], with jumps | how often the walk comes by | [`walk`], [`pagerank`] |
 //! | the same pages twice | how many come again | [`capture`] |
 //!
 //! Each gives an [`Estimate`]: a value, an interval for its sampling error, and in words the biases
@@ -42,6 +42,7 @@ pub mod corpus_size;
 pub mod joint;
 pub mod least_squares;
 pub mod lexicon;
+pub mod links;
 pub mod lower_bound;
 mod method;
 pub mod normal;

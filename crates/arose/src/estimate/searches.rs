@@ -14,20 +14,55 @@
 //! `N = |A| |B| / |A and B|` ([`two_engine_size`]); they are not, so this is a lower bound.
 //!
 //! *Papers.* Lawrence & Giles 1998 (575 queries, 320 million pages), 1999 (1,050 queries).
-//! *Parameters.* The queries. *Cost.* Linear in the results for each resample. *Error.* From
-//! drawing the *queries* anew: results of one query are no independent witnesses. *Not for* queries
-//! with more results than can be fetched: what ranks first is not what is held.
+//! *Parameters.* The queries; what the interval is about ([`About`]). *Cost.* Linear in the queries
+//! for each resample. *Error.* From drawing the *queries* anew: results of one query are no
+//! independent witnesses. A few queries have most of the results, so intervals are studentised, on
+//! the logarithm of the ratio ([`Bootstrap::studentised`]). That is all if the question is what
+//! people find. If it is what engines hold, some pages answer many queries and others none, and
+//! which of them an engine happens to hold moves the ratio as well: the variance then is that of
+//! queries plus that of pages less what both share (Cameron, Gelbach & Miller 2011), and less what
+//! pages would add that all came equally often, for then the ratio is that of the sizes. In
+//! simulations intervals about pages hold the truth in 94 to 98 % of the cases, those about queries
+//! hold *that* truth in 43 to 94 %. *Not for* queries with more results than can be fetched: what
+//! ranks first is not what is held.
+
+use std::collections::BTreeMap;
 
 use crate::Error;
-use crate::estimate::bootstrap::Bootstrap;
+use crate::estimate::bootstrap::{Bootstrap, Measured};
+use crate::estimate::capture::{Captures, chao1};
 use crate::estimate::joint::EngineSet;
 use crate::estimate::{Estimate, Method, Note};
+use crate::judgement::Interval;
 
 /// Queries with this many results in total, or more, are not used.
 pub const MAX_RESULTS: usize = 600;
 
-/// The distinct verified results of one query over all engines: who returned each page.
-pub type Results = Vec<EngineSet>;
+/// Chao's number of pages is a lower bound. With half as much again the intervals err on the wide
+/// side: 94 to 97 % hold the truth in worlds of 500 to 4,000 pages of even or uneven lengths, where
+/// 91 to 96 % do with the bound itself.
+const BEYOND_CHAO: f64 = 1.5;
+
+/// A verified result of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The page, the same number whichever query found it.
+    pub page: u64,
+    /// The engines that returned it.
+    pub engines: EngineSet,
+}
+
+/// The distinct verified results of one query over all engines.
+pub type Results = Vec<Found>;
+
+/// What an interval is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum About {
+    /// What all queries of this kind would give: how the engines do on what people ask.
+    Queries,
+    /// What the engines hold: how large they are.
+    Pages,
+}
 
 /// The queries with fewer results than [`MAX_RESULTS`], counted per engine before pages are
 /// collapsed over engines, and how many were left out.
@@ -37,7 +72,7 @@ pub fn usable(queries: Vec<Results>) -> (Vec<Results>, usize) {
     let n_results = |results: &Results| {
         results
             .iter()
-            .map(|page| page.len() as usize)
+            .map(|found| found.engines.len() as usize)
             .sum::<usize>()
     };
     let kept: Vec<Results> = queries
@@ -57,10 +92,14 @@ pub fn usable(queries: Vec<Results>) -> (Vec<Results>, usize) {
 /// ```
 /// use arose::estimate::bootstrap::Bootstrap;
 /// use arose::estimate::joint::EngineSet;
-/// use arose::estimate::searches::{mean_of_ratios, ratio_of_sums};
-/// let (only_a, only_b) = (EngineSet(1), EngineSet(2));
-/// let queries = vec![vec![only_a, only_a, only_b], vec![only_a, only_b, only_b]];
-/// assert_eq!(ratio_of_sums(&queries, 0, 1, &Bootstrap::new(1))?.value, 1.0);
+/// use arose::estimate::searches::{About, Found, mean_of_ratios, ratio_of_sums};
+/// let found = |page, engines| Found { page, engines: EngineSet(engines) };
+/// // By A alone and by B alone.
+/// let queries = vec![
+///     vec![found(1, 1), found(2, 1), found(3, 2)],
+///     vec![found(4, 1), found(5, 2), found(6, 2)],
+/// ];
+/// assert_eq!(ratio_of_sums(&queries, 0, 1, About::Pages, &Bootstrap::new(1))?.value, 1.0);
 /// assert_eq!(mean_of_ratios(&queries, 0, 1)?.value, 1.25);
 /// assert_eq!(mean_of_ratios(&queries, 1, 0)?.value, 1.25);
 /// # Ok::<(), arose::Error>(())
@@ -69,11 +108,11 @@ pub fn ratio_of_sums(
     queries: &[Results],
     a: usize,
     b: usize,
+    about: About,
     bootstrap: &Bootstrap,
 ) -> Result<Estimate, Error> {
-    let count = |results: &Results| [held_by(results, a), held_by(results, b)];
-    let counts: Vec<[f64; 2]> = queries.iter().map(count).collect();
-    ratio(Method::RatioOfSums, &counts, bootstrap)
+    let count = |engines: EngineSet| [engines.contains(a), engines.contains(b)].map(one);
+    ratio(Method::RatioOfSums, &hits(queries, count), about, bootstrap)
 }
 
 /// The share of an engine in the results of all engines.
@@ -84,12 +123,16 @@ pub fn ratio_of_sums(
 pub fn coverage(
     queries: &[Results],
     engine: usize,
+    about: About,
     bootstrap: &Bootstrap,
 ) -> Result<Estimate, Error> {
-    let in_any = |results: &Results| results.iter().filter(|page| !page.is_empty()).count() as f64;
-    let count = |results: &Results| [held_by(results, engine), in_any(results)];
-    let counts: Vec<[f64; 2]> = queries.iter().map(count).collect();
-    ratio(Method::SearchCoverage, &counts, bootstrap)
+    let count = |engines: EngineSet| [engines.contains(engine), !engines.is_empty()].map(one);
+    ratio(
+        Method::SearchCoverage,
+        &hits(queries, count),
+        about,
+        bootstrap,
+    )
 }
 
 /// All pages, from the known size of A and the share of B's results that A returned as well.
@@ -102,6 +145,7 @@ pub fn two_engine_size(
     queries: &[Results],
     a: usize,
     b: usize,
+    about: About,
     bootstrap: &Bootstrap,
 ) -> Result<Estimate, Error> {
     if !(size_of_a.is_finite() && size_of_a > 0.0) {
@@ -111,15 +155,11 @@ pub fn two_engine_size(
             "a positive number",
         ));
     }
-    let in_both = |results: &Results| {
-        let both = results
-            .iter()
-            .filter(|page| page.contains(a) && page.contains(b));
-        both.count() as f64
+    let count = |engines: EngineSet| {
+        let in_both = engines.contains(a) && engines.contains(b);
+        [size_of_a * one(engines.contains(b)), one(in_both)]
     };
-    let count = |results: &Results| [size_of_a * held_by(results, b), in_both(results)];
-    let counts: Vec<[f64; 2]> = queries.iter().map(count).collect();
-    let estimate = ratio(Method::TwoEngines, &counts, bootstrap)?;
+    let estimate = ratio(Method::TwoEngines, &hits(queries, count), about, bootstrap)?;
     Ok(estimate.with_notes([Note::LowerBound]))
 }
 
@@ -152,23 +192,133 @@ pub fn mean_of_ratios(queries: &[Results], a: usize, b: usize) -> Result<MeanOfR
     })
 }
 
-/// The ratio of two sums over queries, with the queries drawn anew for its interval.
-fn ratio(method: Method, counts: &[[f64; 2]], bootstrap: &Bootstrap) -> Result<Estimate, Error> {
-    let ratio = |times: &[u32]| {
-        let (mut above, mut below) = (0.0, 0.0);
-        for ([numerator, denominator], &n) in counts.iter().zip(times) {
-            above += numerator * f64::from(n);
-            below += denominator * f64::from(n);
-        }
-        above / below
+/// What a page adds to both sums.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    page: u64,
+    counts: [f64; 2],
+}
+
+/// What each query adds to both sums, page by page.
+fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<Hit>> {
+    let hit = |found: &Found| Hit {
+        page: found.page,
+        counts: count(found.engines),
     };
+    let queries = queries.iter();
+    queries
+        .map(|results| results.iter().map(hit).collect())
+        .collect()
+}
+
+/// The ratio of two sums over queries, with the queries drawn anew for its interval.
+fn ratio(
+    method: Method,
+    hits: &[Vec<Hit>],
+    about: About,
+    bootstrap: &Bootstrap,
+) -> Result<Estimate, Error> {
+    let of_query = |hits: &Vec<Hit>| {
+        let all = hits.iter();
+        all.fold([0.0; 2], |sums, hit| {
+            [0, 1].map(|side| sums[side] + hit.counts[side])
+        })
+    };
+    let counts: Vec<[f64; 2]> = hits.iter().map(of_query).collect();
     if counts.iter().all(|[_, denominator]| *denominator == 0.0) {
         return Err(nothing_to_divide_by(method));
     }
-    let value = ratio(&vec![1; counts.len()]);
-    let interval = bootstrap.interval(counts.len(), ratio)?;
-    let estimate = Estimate::new(method, value, counts.len() as u64)?;
+    let [above, below] = sums(&counts, &vec![1; counts.len()]);
+    let estimate = Estimate::new(method, above / below, counts.len() as u64)?;
+    if above == 0.0 || counts.len() < 2 {
+        return Ok(estimate.with_bootstrap(None, bootstrap.seed));
+    }
+    let statistic = |times: &[u32]| log_ratio(&counts, times);
+    let interval = bootstrap.studentised(counts.len(), statistic)?;
+    let stretch = match about {
+        About::Queries => 1.0,
+        About::Pages => stretch(method, hits, estimate.value),
+    };
+    let end = |end: f64| estimate.value * (stretch * (end - estimate.value.ln())).exp();
+    let interval = interval.map(|interval| Interval {
+        low: end(interval.low),
+        high: match method {
+            // A share ends there.
+            Method::SearchCoverage => end(interval.high).min(1.0),
+            _ => end(interval.high),
+        },
+    });
     Ok(estimate.with_bootstrap(interval, bootstrap.seed))
+}
+
+/// How much larger the error is when not only the queries are chance but also which of the pages
+/// they ask for is held by whom.
+fn stretch(method: Method, hits: &[Vec<Hit>], ratio: f64) -> f64 {
+    let mut of_pages: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
+    let (mut by_query, mut by_hit) = (0.0, 0.0);
+    for own in hits {
+        let mut of_query = 0.0;
+        for hit in own {
+            let residual = hit.counts[0] - ratio * hit.counts[1];
+            of_query += residual;
+            by_hit += residual * residual;
+            let (times, sum) = of_pages.entry(hit.page).or_default();
+            *times += 1;
+            *sum += residual;
+        }
+        by_query += of_query * of_query;
+    }
+    let by_page: f64 = of_pages.values().map(|(_, sum)| sum * sum).sum();
+    let if_equal = match method {
+        // Which pages both engines hold is chance, however often each is asked for.
+        Method::TwoEngines => 0.0,
+        _ => mean_times(of_pages.values().map(|(times, _)| *times)) * by_hit,
+    };
+    let more = by_page - by_hit - if_equal;
+    // Not below one: where pages make up for each other, that is chance as well.
+    (1.0 + more.max(0.0) / by_query).sqrt()
+}
+
+/// How often a page was found, on average over all that could have been, from how often each was
+/// that was found at all.
+fn mean_times(times: impl Iterator<Item = u64> + Clone) -> f64 {
+    let count = |n: u64| times.clone().filter(|&times| times == n).count() as u64;
+    let captures = Captures {
+        n_seen: times.clone().count() as u64,
+        n_once: count(1),
+        n_twice: count(2),
+    };
+    let n_pages = chao1(&captures).map_or(1.0, |estimate| estimate.value);
+    times.sum::<u64>() as f64 / (BEYOND_CHAO * n_pages)
+}
+
+/// The logarithm of the ratio of two sums, with the standard error that the spread of queries
+/// around the ratio gives it (Cochran's linearisation).
+fn log_ratio(counts: &[[f64; 2]], times: &[u32]) -> Measured {
+    let [above, below] = sums(counts, times);
+    let ratio = above / below;
+    let residuals = counts.iter().zip(times);
+    let squares = residuals.map(|([numerator, denominator], &n)| {
+        f64::from(n) * (numerator - ratio * denominator).powi(2)
+    });
+    let n = counts.len() as f64;
+    Measured {
+        value: ratio.ln(),
+        standard_error: (squares.sum::<f64>() * n / (n - 1.0)).sqrt() / above,
+    }
+}
+
+fn sums(counts: &[[f64; 2]], times: &[u32]) -> [f64; 2] {
+    let mut sums = [0.0; 2];
+    for ([numerator, denominator], &n) in counts.iter().zip(times) {
+        sums[0] += numerator * f64::from(n);
+        sums[1] += denominator * f64::from(n);
+    }
+    sums
+}
+
+fn one(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
 }
 
 fn nothing_to_divide_by(method: Method) -> Error {
@@ -180,7 +330,10 @@ fn nothing_to_divide_by(method: Method) -> Error {
 }
 
 fn held_by(results: &Results, engine: usize) -> f64 {
-    results.iter().filter(|page| page.contains(engine)).count() as f64
+    let held = results
+        .iter()
+        .filter(|found| found.engines.contains(engine));
+    held.count() as f64
 }
 
 #[cfg(test)]
@@ -191,16 +344,33 @@ mod tests {
     const B: EngineSet = EngineSet(2);
     const BOTH: EngineSet = EngineSet(3);
 
+    /// Queries that find a page nobody else finds for each set.
+    fn found(queries: &[&[EngineSet]]) -> Vec<Results> {
+        let mut pages = 0..;
+        let mut one = |&engines: &EngineSet| Found {
+            page: pages.next().unwrap(),
+            engines,
+        };
+        let queries = queries.iter();
+        queries
+            .map(|sets| sets.iter().map(&mut one).collect())
+            .collect()
+    }
+
     #[test]
     fn sums_agree_in_both_directions_and_means_do_not() {
-        let queries = [vec![A, A, B], vec![A, B, B]];
+        let queries = found(&[&[A, A, B], &[A, B, B]]);
         let bootstrap = Bootstrap::new(1);
         assert_eq!(
-            ratio_of_sums(&queries, 0, 1, &bootstrap).unwrap().value,
+            ratio_of_sums(&queries, 0, 1, About::Queries, &bootstrap)
+                .unwrap()
+                .value,
             1.0
         );
         assert_eq!(
-            ratio_of_sums(&queries, 1, 0, &bootstrap).unwrap().value,
+            ratio_of_sums(&queries, 1, 0, About::Queries, &bootstrap)
+                .unwrap()
+                .value,
             1.0
         );
         assert_eq!(mean_of_ratios(&queries, 0, 1).unwrap().value, 1.25);
@@ -210,7 +380,7 @@ mod tests {
     /// The mean drops the query without a denominator, the sum does not.
     #[test]
     fn zero_denominators() {
-        let queries = [vec![A, BOTH], vec![A, A]];
+        let queries = found(&[&[A, BOTH], &[A, A]]);
         let mean = mean_of_ratios(&queries, 0, 1).unwrap();
         assert_eq!(
             mean,
@@ -220,7 +390,7 @@ mod tests {
             }
         );
         assert_eq!(
-            ratio_of_sums(&queries, 1, 0, &Bootstrap::new(1))
+            ratio_of_sums(&queries, 1, 0, About::Queries, &Bootstrap::new(1))
                 .unwrap()
                 .value,
             0.25
@@ -229,10 +399,15 @@ mod tests {
 
     #[test]
     fn shares_of_the_union() {
-        let queries = vec![vec![A, BOTH, B, B], vec![BOTH, BOTH, A, B]];
+        let queries = found(&[&[A, BOTH, B, B], &[BOTH, BOTH, A, B]]);
         let bootstrap = Bootstrap::new(1);
-        assert_eq!(coverage(&queries, 0, &bootstrap).unwrap().value, 5.0 / 8.0);
-        let size = two_engine_size(30.0, &queries, 0, 1, &bootstrap).unwrap();
+        assert_eq!(
+            coverage(&queries, 0, About::Queries, &bootstrap)
+                .unwrap()
+                .value,
+            5.0 / 8.0
+        );
+        let size = two_engine_size(30.0, &queries, 0, 1, About::Queries, &bootstrap).unwrap();
         assert_eq!(
             (size.value, size.notes),
             (30.0 * 6.0 / 3.0, vec![Note::LowerBound])
@@ -242,24 +417,78 @@ mod tests {
     #[test]
     fn large_queries_are_dropped() {
         // 300 pages in both engines are 600 results.
-        let (kept, n_dropped) = usable(vec![vec![BOTH; 300], vec![A; 599], vec![]]);
+        let (kept, n_dropped) = usable(found(&[&[BOTH; 300], &[A; 599], &[]]));
         assert_eq!((kept.len(), n_dropped), (2, 1));
+    }
+
+    /// A page that five queries find is one witness, not five: errors grow by the square root of
+    /// that where nothing else is repeated. Pages found once leave them as they are. Residuals are
+    /// one for every hit here.
+    #[test]
+    fn pages_found_again_and_again() {
+        let page = |page: u64| Found {
+            page,
+            engines: if page.is_multiple_of(2) { A } else { B },
+        };
+        let interval = |queries: &[Results], about| {
+            let estimate = ratio_of_sums(queries, 0, 1, about, &Bootstrap::new(1)).unwrap();
+            let interval = estimate.interval.unwrap();
+            (interval.high / interval.low).ln()
+        };
+        let again: Vec<Results> = (0..100).map(|query| vec![page(query % 20)]).collect();
+        // Less a part: twenty pages met five times each are likely all, or thirty by caution, and
+        // pages that come equally often do not mislead.
+        let wide = interval(&again, About::Pages) / interval(&again, About::Queries);
+        let expected = (1.0 + (500.0 - 100.0 - 100.0 * 100.0 / 30.0) / 100.0_f64).sqrt();
+        assert!((wide - expected).abs() < 1e-9, "{wide}, {expected}");
+        let size = |about| {
+            let both = |query: u64| Found {
+                page: query % 20,
+                engines: if query % 20 < 10 { BOTH } else { B },
+            };
+            let queries: Vec<Results> = (0..100).map(|query| vec![both(query)]).collect();
+            let estimate = two_engine_size(7.0, &queries, 0, 1, about, &Bootstrap::new(1));
+            let interval = estimate.unwrap().interval.unwrap();
+            (interval.high / interval.low).ln()
+        };
+        let wide = size(About::Pages) / size(About::Queries);
+        assert!((wide - 5_f64.sqrt()).abs() < 1e-9, "{wide}");
+        let once: Vec<Results> = (0..100).map(|query| vec![page(query)]).collect();
+        let same = interval(&once, About::Pages) / interval(&once, About::Queries);
+        assert!((same - 1.0).abs() < 1e-9, "{same}");
     }
 
     #[test]
     fn bad_data() {
         let bootstrap = Bootstrap::new(1);
-        assert!(ratio_of_sums(&[], 0, 1, &bootstrap).is_err());
-        assert!(ratio_of_sums(&[vec![A]], 0, 1, &bootstrap).is_err());
-        assert!(coverage(&[vec![], vec![]], 0, &bootstrap).is_err());
-        assert!(mean_of_ratios(&[vec![A]], 0, 1).is_err());
-        let error = two_engine_size(5.0, &[vec![A, B]], 0, 1, &bootstrap).unwrap_err();
+        assert!(ratio_of_sums(&[], 0, 1, About::Queries, &bootstrap).is_err());
+        assert!(ratio_of_sums(&found(&[&[A]]), 0, 1, About::Queries, &bootstrap).is_err());
+        assert!(coverage(&[vec![], vec![]], 0, About::Queries, &bootstrap).is_err());
+        assert!(mean_of_ratios(&found(&[&[A]]), 0, 1).is_err());
+        let error =
+            two_engine_size(5.0, &found(&[&[A, B]]), 0, 1, About::Queries, &bootstrap).unwrap_err();
         assert!(error.to_string().contains("share no result"), "{error}");
-        assert!(two_engine_size(f64::NAN, &[vec![BOTH]], 0, 1, &bootstrap).is_err());
-        // One of many queries has results of B: no resample without it has a value.
-        let mut queries = vec![vec![A]; 30];
-        queries.push(vec![BOTH]);
-        let estimate = ratio_of_sums(&queries, 0, 1, &bootstrap).unwrap();
-        assert_eq!(estimate.interval.unwrap().high, f64::INFINITY);
+        assert!(
+            two_engine_size(
+                f64::NAN,
+                &found(&[&[BOTH]]),
+                0,
+                1,
+                About::Queries,
+                &bootstrap
+            )
+            .is_err()
+        );
+        let single =
+            ratio_of_sums(&found(&[&[BOTH, A]]), 0, 1, About::Queries, &bootstrap).unwrap();
+        assert_eq!((single.value, single.interval), (2.0, None));
+        // One of many queries has results of B: no resample without it has a value, and the ratio
+        // of 31 may be anything below and far more above.
+        let mut queries = vec![&[A][..]; 30];
+        queries.push(&[BOTH]);
+        let queries = found(&queries);
+        let estimate = ratio_of_sums(&queries, 0, 1, About::Queries, &bootstrap).unwrap();
+        let interval = estimate.interval.unwrap();
+        assert!(interval.low == 0.0 && interval.high > 150.0, "{interval:?}");
     }
 }

@@ -11,18 +11,20 @@
 //! links can be followed backwards as well, no jumps are needed: the walk then visits pages by
 //! their number of links, and visits count one over that ([`undirected`]).
 //!
+//! Early in a walk jumps reach few pages, those near the seeds, and no rank computed later undoes
+//! that: visits from then are better left out ([`Walk::settled`]).
+//!
 //! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Jump probability 1/7. *Cost.* A fetch per
 //! step; memory of the pages seen. *Error.* Batch means within a walk
 //! ([`chain`](crate::estimate::chain)), Student's quantile over several ([`mean_over_walks`]); two
 //! walks from different seeds must agree ([`split_r_hat`](crate::estimate::chain::split_r_hat),
 //! [`disagreement`](crate::estimate::chain::disagreement)) and have stopped to find new pages
-//! ([`Walk::late_share`]). *Not for* pages that no seed leads to; short walks stay near their
+//! ([`Walk::unseen_share`]). *Not for* pages that no seed leads to; short walks stay near their
 //! seeds.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::Error;
-use crate::estimate::chain::{Weighted, check_weighted, variance};
+use crate::estimate::chain::{Sums, Weighted, check_weighted, variance};
+use crate::estimate::links::Links;
 use crate::estimate::{Estimate, Method, Note, normal};
 use crate::judgement::Interval;
 use crate::mix::SplitMix;
@@ -51,14 +53,12 @@ impl Config {
 }
 
 /// Where a walk has been.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
     /// The pages visited, in order, with repetition.
-    pub visits: Vec<usize>,
+    pub visits: Vec<u32>,
     /// Steps that were jumps.
     pub n_jumps: usize,
-    /// Pages visited or linked to when half of the steps were done.
-    pub n_seen_at_half: usize,
     seen: Seen,
 }
 
@@ -66,16 +66,28 @@ impl Walk {
     /// How many pages were visited or linked to.
     #[must_use]
     pub fn n_seen(&self) -> usize {
-        self.seen.pages.len()
+        self.seen.since.len()
     }
 
-    /// The share of the pages seen that only the second half of the walk found.
+    /// The share of the pages seen in the end that was unknown before, on average over the
+    /// [`settled`](Self::settled) visits.
     ///
-    /// Until it is near zero, jumps reach a part of the pages only, and those near the seeds count
-    /// for too much; no comparison of walks shows that.
+    /// Pages that could not be jumped to count for too little, those near the seeds for too much,
+    /// and no comparison of walks shows that; but a share over pages is off by about this at most,
+    /// as far as the pages seen are all there are.
     #[must_use]
-    pub fn late_share(&self) -> f64 {
-        1.0 - self.n_seen_at_half as f64 / self.n_seen() as f64
+    pub fn unseen_share(&self) -> f64 {
+        let n_early = self.visits.len() - self.settled().len();
+        let unknown = self.seen.since.iter();
+        let unknown = unknown.map(|&since| (since as usize).saturating_sub(n_early) as f64);
+        let n = self.settled().len() * self.n_seen();
+        unknown.sum::<f64>() / n.max(1) as f64
+    }
+
+    /// The visits of the second half, when jumps reached most of what they ever reach.
+    #[must_use]
+    pub fn settled(&self) -> &[u32] {
+        &self.visits[self.visits.len() / 2..]
     }
 
     /// The probability of each of `n_pages` pages to be jumped to, as the walk ended.
@@ -84,8 +96,8 @@ impl Walk {
         let mut law = vec![0.0; n_pages];
         let n_hosts = self.seen.by_host.len() as f64;
         for pages in &self.seen.by_host {
-            for &page in pages.iter().filter(|&&page| page < n_pages) {
-                law[page] = 1.0 / (n_hosts * pages.len() as f64);
+            for &page in pages.iter().filter(|&&page| (page as usize) < n_pages) {
+                law[page as usize] = 1.0 / (n_hosts * pages.len() as f64);
             }
         }
         law
@@ -95,119 +107,163 @@ impl Walk {
 /// The pages known to a walk, by host in the order of their discovery.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Seen {
-    pages: BTreeSet<usize>,
-    place_of_host: BTreeMap<usize, usize>,
-    by_host: Vec<Vec<usize>>,
+    /// Whether each page is.
+    pages: Vec<bool>,
+    /// The place of each host below, one more than that, or zero.
+    place_of_host: Vec<u32>,
+    by_host: Vec<Vec<u32>>,
+    /// The visits before each discovery.
+    since: Vec<u32>,
 }
 
 impl Seen {
-    fn insert(&mut self, page: usize, host: usize) {
-        if !self.pages.insert(page) {
+    fn insert(&mut self, page: u32, host: u32, n_visits: usize) {
+        if std::mem::replace(entry(&mut self.pages, page), true) {
             return;
         }
-        let next = self.by_host.len();
-        let place = *self.place_of_host.entry(host).or_insert(next);
-        if place == next {
+        self.since.push(n_visits as u32);
+        let place = entry(&mut self.place_of_host, host);
+        if *place == 0 {
             self.by_host.push(Vec::new());
+            *place = self.by_host.len() as u32;
         }
-        self.by_host[place].push(page);
+        self.by_host[*place as usize - 1].push(page);
     }
 
-    fn jump(&self, random: &mut SplitMix) -> usize {
+    fn jump(&self, random: &mut SplitMix) -> u32 {
         let pages = &self.by_host[random.below(self.by_host.len() as u64) as usize];
         pages[random.below(pages.len() as u64) as usize]
     }
 }
 
-/// Walks along links and jumps now and then.
+/// The entry of a number in a table that grows as need be.
+fn entry<T: Clone + Default>(table: &mut Vec<T>, number: u32) -> &mut T {
+    let number = number as usize;
+    if table.len() <= number {
+        table.resize(number + 1, T::default());
+    }
+    &mut table[number]
+}
+
+/// A walk under way. It stands on a page and goes on when it is told the links there.
 ///
-/// Pages are numbered by the caller; `host_of` says whose they are, `links` where they lead.
-///
-/// # Errors
-///
-/// When there is no seed or step, the jump probability is not in `0..=1`, or `links` fails.
+/// Pages and hosts are numbered by the caller from zero, without gaps: memory goes by the largest
+/// number.
 ///
 /// ```
-/// use arose::estimate::walk::{Config, with_jumps};
+/// use arose::estimate::walk::{Config, Walker};
 /// use arose::mix::SplitMix;
-/// let graph = [vec![1, 2], vec![2], vec![]];
-/// let links = |page: usize| Ok::<_, arose::Error>(graph[page].clone());
-/// let walk = with_jumps(&[0], &Config::new(1000), &mut SplitMix::new(1), |page| page, links)?;
+/// let links = [vec![1, 2], vec![2], vec![]];
+/// let own_host = |page: u32| page;
+/// let mut walker = Walker::new(&[0], &Config::new(1000), SplitMix::new(1), own_host)?;
+/// while let Some(page) = walker.page() {
+///     walker.step(&links[page as usize], own_host);
+/// }
+/// let walk = walker.end();
 /// assert_eq!((walk.visits.len(), walk.n_seen()), (1000, 3));
 /// # Ok::<(), arose::Error>(())
 /// ```
-pub fn with_jumps<E: From<Error>>(
-    seeds: &[usize],
-    config: &Config,
-    random: &mut SplitMix,
-    mut host_of: impl FnMut(usize) -> usize,
-    mut links: impl FnMut(usize) -> Result<Vec<usize>, E>,
-) -> Result<Walk, E> {
-    if !(0.0..=1.0).contains(&config.jump) {
-        return Err(Error::parameter("jump", config.jump, "0..=1").into());
-    }
-    if seeds.is_empty() || config.n_steps == 0 {
-        let reason = "the walk has no seed or no step";
-        return Err(Error::no_estimate(Method::RandomWalk.quantity(), reason).into());
-    }
-    let mut walk = Walk {
-        visits: Vec::new(),
-        n_jumps: 0,
-        n_seen_at_half: 0,
-        seen: Seen::default(),
-    };
-    for &seed in seeds {
-        walk.seen.insert(seed, host_of(seed));
-    }
-    let mut visited = BTreeSet::new();
-    let mut page = seeds[random.below(seeds.len() as u64) as usize];
-    loop {
-        walk.visits.push(page);
-        if walk.visits.len() == config.n_steps.div_ceil(2) {
-            walk.n_seen_at_half = walk.n_seen();
+#[derive(Debug, Clone)]
+pub struct Walker {
+    config: Config,
+    random: SplitMix,
+    page: u32,
+    has_visited: Vec<bool>,
+    walk: Walk,
+}
+
+impl Walker {
+    /// Stands on one of the seeds; all of them can be jumped to.
+    ///
+    /// # Errors
+    ///
+    /// When there is no seed or step, there are more than 2^32 steps, or the jump probability is
+    /// not in `0..=1`.
+    pub fn new(
+        seeds: &[u32],
+        config: &Config,
+        mut random: SplitMix,
+        mut host_of: impl FnMut(u32) -> u32,
+    ) -> Result<Self, Error> {
+        if !(0.0..=1.0).contains(&config.jump) {
+            return Err(Error::parameter("jump", config.jump, "0..=1"));
         }
-        if walk.visits.len() == config.n_steps {
-            return Ok(walk);
+        if u32::try_from(config.n_steps).is_err() {
+            return Err(Error::parameter("n_steps", config.n_steps, "below 2^32"));
         }
-        let targets = links(page)?;
-        if visited.insert(page) {
-            for &target in &targets {
-                walk.seen.insert(target, host_of(target));
+        if seeds.is_empty() || config.n_steps == 0 {
+            let reason = "the walk has no seed or no step";
+            return Err(Error::no_estimate(Method::RandomWalk.quantity(), reason));
+        }
+        let mut walk = Walk::default();
+        for &seed in seeds {
+            walk.seen.insert(seed, host_of(seed), 0);
+        }
+        Ok(Self {
+            config: *config,
+            page: seeds[random.below(seeds.len() as u64) as usize],
+            random,
+            has_visited: Vec::new(),
+            walk,
+        })
+    }
+
+    /// The page whose links are wanted; none after the last step.
+    #[must_use]
+    pub fn page(&self) -> Option<u32> {
+        (self.walk.visits.len() < self.config.n_steps).then_some(self.page)
+    }
+
+    /// Visits the page it stands on, which has these links, and goes on.
+    pub fn step(&mut self, links: &[u32], mut host_of: impl FnMut(u32) -> u32) {
+        let walk = &mut self.walk;
+        walk.visits.push(self.page);
+        if !std::mem::replace(entry(&mut self.has_visited, self.page), true) {
+            for &target in links {
+                walk.seen.insert(target, host_of(target), walk.visits.len());
             }
         }
-        page = if targets.is_empty() || random.next_f64() < config.jump {
+        if walk.visits.len() >= self.config.n_steps {
+            return;
+        }
+        self.page = if links.is_empty() || self.random.next_f64() < self.config.jump {
             walk.n_jumps += 1;
-            walk.seen.jump(random)
+            walk.seen.jump(&mut self.random)
         } else {
-            targets[random.below(targets.len() as u64) as usize]
+            links[self.random.below(links.len() as u64) as usize]
         };
+    }
+
+    /// Where it has been.
+    #[must_use]
+    pub fn end(self) -> Walk {
+        self.walk
     }
 }
 
 /// Walks along links in both directions, without jumps; in the long run pages come by degree.
 ///
-/// `neighbours` gives the pages that link to a page or are linked from it. Weights are one over
-/// their number.
+/// `links` must lead both ways ([`Links::both_ways`]). Weights are one over their number.
 ///
 /// # Errors
 ///
-/// When there is no step, a page has no neighbours, or `neighbours` fails.
-pub fn undirected<E: From<Error>>(
-    start: usize,
+/// When there is no step, or a page has no links.
+pub fn undirected(
+    start: u32,
     n_steps: usize,
     random: &mut SplitMix,
-    mut neighbours: impl FnMut(usize) -> Result<Vec<usize>, E>,
-) -> Result<Vec<usize>, E> {
+    links: &Links,
+) -> Result<Vec<u32>, Error> {
     let no = |reason: String| Error::no_estimate(Method::UndirectedWalk.quantity(), reason);
     if n_steps == 0 {
-        return Err(no("the walk has no step".into()).into());
+        return Err(no("the walk has no step".into()));
     }
     let mut visits = vec![start];
     let mut page = start;
     while visits.len() < n_steps {
-        let near = neighbours(page)?;
+        let near = links.of(page);
         if near.is_empty() {
-            return Err(no(format!("page {page} has no neighbours")).into());
+            return Err(no(format!("page {page} has no neighbours")));
         }
         page = near[random.below(near.len() as u64) as usize];
         visits.push(page);
@@ -217,12 +273,13 @@ pub fn undirected<E: From<Error>>(
 
 /// For each visit, one over how often its page was visited in all.
 #[must_use]
-pub fn inverse_visits(visits: &[usize]) -> Vec<f64> {
-    let mut times: BTreeMap<usize, u64> = BTreeMap::new();
+pub fn inverse_visits(visits: &[u32]) -> Vec<f64> {
+    let mut times: Vec<u32> = Vec::new();
     for &page in visits {
-        *times.entry(page).or_default() += 1;
+        *entry(&mut times, page) += 1;
     }
-    visits.iter().map(|page| 1.0 / times[page] as f64).collect()
+    let weight = |&page: &u32| 1.0 / f64::from(times[page as usize]);
+    visits.iter().map(weight).collect()
 }
 
 /// Draws `n` of the visited pages, each visit by its weight, with replacement.
@@ -231,11 +288,11 @@ pub fn inverse_visits(visits: &[usize]) -> Vec<f64> {
 ///
 /// When there are not as many weights as visits, or they are no weights.
 pub fn draw_visits(
-    visits: &[usize],
+    visits: &[u32],
     weights: &[f64],
     n: usize,
     random: &mut SplitMix,
-) -> Result<Vec<usize>, Error> {
+) -> Result<Vec<u32>, Error> {
     if visits.len() != weights.len() {
         return Err(Error::parameter(
             "weights",
@@ -266,31 +323,27 @@ pub fn draw_visits(
 
 /// The weighted mean over several independent walks, with Student's interval over the walks.
 ///
+/// Of each walk the sums of its steps are enough.
+///
 /// # Errors
 ///
 /// When there are fewer than five walks, or one of them is empty or holds no numbers.
-pub fn mean_over_walks(method: Method, walks: &[Vec<Weighted>]) -> Result<Estimate, Error> {
+pub fn mean_over_walks(method: Method, walks: &[Sums]) -> Result<Estimate, Error> {
     if walks.len() < MIN_WALKS {
         let reason = format!("{} walks are too few to see their spread", walks.len());
         return Err(Error::no_estimate(method.quantity(), reason));
     }
-    walks
-        .iter()
-        .try_for_each(|walk| check_weighted(method.quantity(), walk))?;
-    let total: f64 = walks.iter().flatten().map(|step| step.weight).sum();
-    let sum: f64 = walks
-        .iter()
-        .flatten()
-        .map(|step| step.weight * step.value)
-        .sum();
-    let estimate = Estimate::new(method, sum / total, walks.len() as u64)?;
+    for walk in walks {
+        let is_mean = walk.weight.is_finite() && walk.weight > 0.0 && walk.value.is_finite();
+        if !is_mean {
+            let reason = format!("a walk has weight {} and sum {}", walk.weight, walk.value);
+            return Err(Error::no_estimate(method.quantity(), reason));
+        }
+    }
+    let all: Sums = walks.iter().copied().sum();
     let n = walks.len() as f64;
-    let influence = |walk: &Vec<Weighted>| {
-        let residuals = walk
-            .iter()
-            .map(|step| step.weight * (step.value - estimate.value));
-        residuals.sum::<f64>() * n / total
-    };
+    let estimate = Estimate::new(method, all.value / all.weight, walks.len() as u64)?;
+    let influence = |walk: &Sums| (walk.value - estimate.value * walk.weight) * n / all.weight;
     let influences: Vec<f64> = walks.iter().map(influence).collect();
     let standard_error = (variance(&influences) / n).sqrt();
     if standard_error == 0.0 {
@@ -308,27 +361,25 @@ mod tests {
     use crate::estimate::pagerank::pagerank;
 
     /// Pages 0, 1, 2 on host 0, page 3 on host 1, page 4 unknown to all.
-    const LINKS: [&[usize]; 5] = [&[1, 2], &[3], &[3], &[0], &[0]];
+    const LINKS: [&[u32]; 5] = [&[1, 2], &[3], &[3], &[0], &[0]];
 
     fn example(n_steps: usize, seed: u64) -> Walk {
-        let links = |page: usize| Ok::<_, Error>(LINKS[page].to_vec());
-        let host_of = |page| usize::from(page == 3);
-        with_jumps(
-            &[0],
-            &Config::new(n_steps),
-            &mut SplitMix::new(seed),
-            host_of,
-            links,
-        )
-        .unwrap()
+        let host_of = |page| u32::from(page == 3);
+        let random = SplitMix::new(seed);
+        let mut walker = Walker::new(&[0], &Config::new(n_steps), random, host_of).unwrap();
+        while let Some(page) = walker.page() {
+            walker.step(LINKS[page as usize], host_of);
+        }
+        walker.end()
     }
 
     #[test]
     fn jumps_choose_the_host_first() {
         let walk = example(5000, 1);
-        assert_eq!((walk.n_seen(), walk.late_share()), (4, 0.0));
-        // Of three steps two are the first half; only after them the second page's links are seen.
-        assert_eq!(example(3, 1).n_seen_at_half, 3);
+        assert_eq!((walk.n_seen(), walk.unseen_share()), (4, 0.0));
+        // Of three visits two count. Before the first of them one page of four is unknown.
+        assert_eq!(example(3, 1).unseen_share(), 0.125);
+        assert_eq!(example(3, 1).settled().len(), 2);
         let sixth = 1.0 / 6.0;
         assert_eq!(walk.jump_law(5), [sixth, sixth, sixth, 0.5, 0.0]);
         // A seventh of the steps, within four standard errors sqrt(p (1-p) / n) = .005.
@@ -340,13 +391,13 @@ mod tests {
     #[test]
     fn visits_come_by_pagerank() {
         let walk = example(100_000, 2);
-        let links = LINKS.map(<[usize]>::to_vec);
+        let links = LINKS.iter().map(|row| row.iter().copied()).collect();
         let ranks = pagerank(&links, &walk.jump_law(5), 1.0 / 7.0).unwrap();
-        for page in 0..4 {
+        for page in 0..4_u32 {
             let steps = |weigh: fn(f64) -> f64| -> Vec<Weighted> {
-                let weighted = |&visit: &usize| Weighted {
+                let weighted = |&visit: &u32| Weighted {
                     value: f64::from(u8::from(visit == page)),
-                    weight: weigh(ranks[visit]),
+                    weight: weigh(ranks[visit as usize]),
                 };
                 walk.visits.iter().map(weighted).collect()
             };
@@ -362,7 +413,7 @@ mod tests {
             };
             check(
                 weighted_mean(Method::RandomWalk, &steps(|_| 1.0)).unwrap(),
-                ranks[page],
+                ranks[page as usize],
             );
             check(
                 weighted_mean(Method::RandomWalk, &steps(|rank| 1.0 / rank)).unwrap(),
@@ -395,8 +446,11 @@ mod tests {
     /// A star: the centre is visited every other step, and 1/degree undoes that.
     #[test]
     fn undirected_walks_come_by_degree() {
-        let neighbours = |page| Ok::<_, Error>(if page == 0 { vec![1, 2, 3] } else { vec![0] });
-        let visits = undirected(0, 10_000, &mut SplitMix::new(1), neighbours).unwrap();
+        let links: Links = [vec![1, 2, 3], vec![], vec![], vec![]]
+            .into_iter()
+            .collect();
+        let both = links.both_ways();
+        let visits = undirected(0, 10_000, &mut SplitMix::new(1), &both).unwrap();
         let n_centre = visits.iter().filter(|&&page| page == 0).count();
         assert_eq!(n_centre, 5000);
         let weighted: f64 = visits
@@ -408,28 +462,31 @@ mod tests {
 
     #[test]
     fn bad_data() {
-        let links = |_| Ok::<_, Error>(vec![]);
         let mut random = SplitMix::new(1);
         let config = Config::new(10);
-        assert!(with_jumps(&[], &config, &mut random, |_| 0, links).is_err());
-        assert!(with_jumps(&[0], &Config::new(0), &mut random, |_| 0, links).is_err());
+        let begin = |seeds: &[u32], config: &Config| {
+            Walker::new(seeds, config, SplitMix::new(1), |_| 0).map(|_| ())
+        };
+        assert!(begin(&[], &config).is_err());
+        assert!(begin(&[0], &Config::new(0)).is_err());
+        assert!(begin(&[0], &Config::new(1 << 32)).is_err());
         let never = Config {
             jump: f64::NAN,
             ..config
         };
-        assert!(with_jumps(&[0], &never, &mut random, |_| 0, links).is_err());
-        assert!(undirected(0, 10, &mut random, links).is_err());
-        assert!(undirected(0, 0, &mut random, links).is_err());
+        assert!(begin(&[0], &never).is_err());
+        assert!(undirected(0, 10, &mut random, &Links::default()).is_err());
+        assert!(undirected(0, 0, &mut random, &Links::default()).is_err());
         assert!(draw_visits(&[1], &[], 1, &mut random).is_err());
         assert!(draw_visits(&[1], &[0.0], 1, &mut random).is_err());
         assert!(draw_visits(&[], &[], 1, &mut random).is_err());
-        let step = Weighted {
+        let one = Sums {
             value: 1.0,
             weight: 1.0,
         };
-        assert!(mean_over_walks(Method::RandomWalk, &vec![vec![step]; 4]).is_err());
-        assert!(mean_over_walks(Method::RandomWalk, &vec![vec![]; 5]).is_err());
-        let same = mean_over_walks(Method::RandomWalk, &vec![vec![step]; 5]).unwrap();
+        assert!(mean_over_walks(Method::RandomWalk, &[one; 4]).is_err());
+        assert!(mean_over_walks(Method::RandomWalk, &[Sums::default(); 5]).is_err());
+        let same = mean_over_walks(Method::RandomWalk, &[one; 5]).unwrap();
         assert_eq!(same.notes, [Note::NoSpread]);
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use super::check_share;
 use super::corpus::MAX_COUNT;
 use crate::Error;
+use crate::estimate::links::Links;
 use crate::mix::SplitMix;
 
 /// What the links look like.
@@ -39,7 +40,7 @@ impl Default for GraphConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkGraph {
     /// The pages that each page links to.
-    pub links: Vec<Vec<usize>>,
+    pub links: Links,
     /// Pages with neighbouring numbers that share a host, at least one.
     pub pages_per_host: NonZeroUsize,
 }
@@ -55,7 +56,7 @@ impl LinkGraph {
     /// ```
     /// use arose::estimate::simulate::{GraphConfig, LinkGraph};
     /// let graph = LinkGraph::new(&GraphConfig::default())?;
-    /// let n_reachable = graph.reachable(&[0]).iter().filter(|&&reached| reached).count();
+    /// let n_reachable = graph.links.reachable(&[0]).iter().filter(|&&reached| reached).count();
     /// assert!(n_reachable < 1000);
     /// # Ok::<(), arose::Error>(())
     /// ```
@@ -76,20 +77,24 @@ impl LinkGraph {
             ));
         }
         let mut random = SplitMix::new(config.seed);
-        let mut targets: Vec<usize> = Vec::new();
-        let mut links = vec![Vec::new(); config.n_pages];
-        for own in &mut links {
+        let mut links = Links::default();
+        for _ in 0..config.n_pages {
+            let mut own = Vec::new();
             // A geometric number: each further link with probability m / (m + 1).
             while random.next_f64() < config.mean_links / (config.mean_links + 1.0) {
-                let is_copied = !targets.is_empty() && random.next_f64() < config.popularity;
-                let target = if is_copied {
-                    targets[random.below(targets.len() as u64) as usize]
-                } else {
-                    random.below(config.n_pages as u64) as usize
-                };
-                targets.push(target);
-                own.push(target);
+                let so_far = links.targets();
+                let n_so_far = so_far.len() + own.len();
+                let is_copied = n_so_far > 0 && random.next_f64() < config.popularity;
+                own.push(match is_copied {
+                    true => {
+                        let place = random.below(n_so_far as u64) as usize;
+                        let later = || own[place - so_far.len()];
+                        so_far.get(place).copied().unwrap_or_else(later)
+                    }
+                    false => random.below(config.n_pages as u64) as u32,
+                });
             }
+            links.push(own);
         }
         Ok(Self {
             links,
@@ -99,46 +104,8 @@ impl LinkGraph {
 
     /// The host of a page.
     #[must_use]
-    pub const fn host_of(&self, page: usize) -> usize {
-        page / self.pages_per_host.get()
-    }
-
-    /// How many links lead to each page.
-    #[must_use]
-    pub fn in_degrees(&self) -> Vec<usize> {
-        let mut degrees = vec![0; self.links.len()];
-        for &target in self.links.iter().flatten() {
-            degrees[target] += 1;
-        }
-        degrees
-    }
-
-    /// For each page whether some seed leads to it; seeds that are no page lead nowhere.
-    #[must_use]
-    pub fn reachable(&self, seeds: &[usize]) -> Vec<bool> {
-        let mut reached = vec![false; self.links.len()];
-        let mut open: Vec<usize> = seeds.to_vec();
-        while let Some(page) = open.pop() {
-            let is_new = reached
-                .get_mut(page)
-                .is_some_and(|reached| !std::mem::replace(reached, true));
-            if is_new {
-                open.extend(&self.links[page]);
-            }
-        }
-        reached
-    }
-
-    /// For each page the pages it links to or is linked from, once for each link.
-    #[must_use]
-    pub fn neighbours(&self) -> Vec<Vec<usize>> {
-        let mut neighbours = self.links.clone();
-        for (page, targets) in self.links.iter().enumerate() {
-            for &target in targets {
-                neighbours[target].push(page);
-            }
-        }
-        neighbours
+    pub const fn host_of(&self, page: u32) -> u32 {
+        (page as usize / self.pages_per_host.get()) as u32
     }
 }
 
@@ -153,29 +120,20 @@ mod tests {
             ..GraphConfig::default()
         };
         let graph = LinkGraph::new(&config).unwrap();
-        let n_links = graph.links.iter().map(Vec::len).sum::<usize>();
+        let n_links = graph.links.n_links();
         // A geometric number of mean 3.5 has the variance 15.75: 4 sqrt(15.75 / 4000) = .25.
         assert!((n_links as f64 / 4000.0 - 3.5).abs() < 0.25, "{n_links}");
-        assert_eq!(graph.in_degrees().iter().sum::<usize>(), n_links);
-        assert_eq!(
-            graph.neighbours().iter().map(Vec::len).sum::<usize>(),
-            2 * n_links
-        );
+        assert_eq!(graph.links.n_pages(), 4000);
         assert_eq!((graph.host_of(0), graph.host_of(3999)), (0, 3999));
     }
 
     #[test]
-    fn reachability() {
-        let links = vec![vec![1], vec![2, 0], vec![], vec![0]];
+    fn hosts_hold_neighbours() {
         let graph = LinkGraph {
-            links,
+            links: Links::default(),
             pages_per_host: 2.try_into().unwrap(),
         };
-        assert_eq!(graph.reachable(&[0]), [true, true, true, false]);
-        assert_eq!(graph.reachable(&[2, 77]), [false, false, true, false]);
-        assert_eq!(graph.reachable(&[]), [false; 4]);
-        assert_eq!(graph.host_of(3), 1);
-        assert_eq!(graph.neighbours()[0], [1, 1, 3]);
+        assert_eq!([1, 2, 3].map(|page| graph.host_of(page)), [0, 1, 1]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use arose::estimate::least_squares::{self, Form};
 use arose::estimate::lexicon::{Lexicon, ROBUST_WORDS, STRONG_WORDS};
 use arose::estimate::lower_bound::{Claim, lower_bound};
 use arose::estimate::overlap::{Check, Containment, relative_size};
-use arose::estimate::searches::{self, Results};
+use arose::estimate::searches::{self, About, Found, Results};
 use arose::estimate::simulate::{
     Corpus, CorpusConfig, Engine, EngineConfig, choose_distinct, holdings,
 };
@@ -211,7 +211,13 @@ fn log_of_searches(engines: &[Engine]) -> Vec<Results> {
                 *holders = holders.with(engine);
             }
         }
-        found.into_values().collect()
+        let found = found.into_iter();
+        found
+            .map(|(page, engines)| Found {
+                page: page as u64,
+                engines,
+            })
+            .collect()
     };
     (50..1550).map(ask).collect()
 }
@@ -227,9 +233,9 @@ fn search_intervals_cover() {
     let log = log_of_searches(&engines(&corpus, &[0.5, 0.3], 0.0, EngineConfig::default()));
     let figures = |queries: &[Results], bootstrap: &Bootstrap| {
         [
-            searches::ratio_of_sums(queries, 0, 1, bootstrap).unwrap(),
-            searches::coverage(queries, 0, bootstrap).unwrap(),
-            searches::two_engine_size(500.0, queries, 0, 1, bootstrap).unwrap(),
+            searches::ratio_of_sums(queries, 0, 1, About::Queries, bootstrap).unwrap(),
+            searches::coverage(queries, 0, About::Queries, bootstrap).unwrap(),
+            searches::two_engine_size(500.0, queries, 0, 1, About::Queries, bootstrap).unwrap(),
         ]
     };
     let truth = figures(&log, &value_only());
@@ -256,7 +262,7 @@ fn dependent_engines_underestimate() {
         let engines = engines(&corpus, &[0.5, 0.3], dependence, EngineConfig::default());
         let log = log_of_searches(&engines);
         let size = engines[0].n_pages() as f64;
-        searches::two_engine_size(size, &log, 0, 1, &value_only())
+        searches::two_engine_size(size, &log, 0, 1, About::Pages, &value_only())
             .unwrap()
             .value
     };

@@ -1,15 +1,12 @@
 //! Random walks over a link graph, corrected for where they like to be.
 
-use arose::Error;
 use arose::estimate::Method;
 use arose::estimate::chain::{
-    MAX_R_HAT, Weighted, batch_means, disagreement, split_r_hat, weighted_mean,
+    MAX_R_HAT, Sums, Weighted, batch_means, disagreement, split_r_hat, weighted_mean,
 };
 use arose::estimate::pagerank::pagerank;
 use arose::estimate::simulate::{GraphConfig, LinkGraph};
-use arose::estimate::walk::{
-    Config, Walk, inverse_visits, mean_over_walks, undirected, with_jumps,
-};
+use arose::estimate::walk::{Config, Walk, Walker, inverse_visits, mean_over_walks, undirected};
 use arose::mix::SplitMix;
 
 use super::{check_coverage, mean_and_deviation};
@@ -26,12 +23,9 @@ struct World {
 impl World {
     fn new(config: &GraphConfig) -> Self {
         let graph = LinkGraph::new(config).unwrap();
-        let is_popular: Vec<bool> = graph
-            .in_degrees()
-            .iter()
-            .map(|&degree| degree >= 5)
-            .collect();
-        let reachable = graph.reachable(&[0]);
+        let degrees = graph.links.in_degrees();
+        let is_popular: Vec<bool> = degrees.iter().map(|&degree| degree >= 5).collect();
+        let reachable = graph.links.reachable(&[0]);
         let share = |counts: &dyn Fn(usize) -> bool| {
             let pages: Vec<usize> = (0..is_popular.len()).filter(|&page| counts(page)).collect();
             pages.iter().filter(|&&page| is_popular[page]).count() as f64 / pages.len() as f64
@@ -50,21 +44,24 @@ impl World {
     }
 
     fn walk(&self, n_steps: usize, seed: u64) -> Walk {
-        let links = |page: usize| Ok::<_, Error>(self.graph.links[page].clone());
         let host_of = |page| self.graph.host_of(page);
-        let mut random = SplitMix::new(seed);
-        with_jumps(&[0], &Config::new(n_steps), &mut random, host_of, links).unwrap()
+        let random = SplitMix::new(seed);
+        let mut walker = Walker::new(&[0], &Config::new(n_steps), random, host_of).unwrap();
+        while let Some(page) = walker.page() {
+            walker.step(self.graph.links.of(page), host_of);
+        }
+        walker.end()
     }
 
     fn ranks(&self, walk: &Walk) -> Vec<f64> {
-        let n_pages = self.graph.links.len();
-        pagerank(&self.graph.links, &walk.jump_law(n_pages), 1.0 / 7.0).unwrap()
+        let links = &self.graph.links;
+        pagerank(links, &walk.jump_law(links.n_pages()), 1.0 / 7.0).unwrap()
     }
 
-    fn steps(&self, visits: &[usize], weigh: impl Fn(usize) -> f64) -> Vec<Weighted> {
-        let step = |&page: &usize| Weighted {
-            value: f64::from(u8::from(self.is_popular[page])),
-            weight: weigh(page),
+    fn steps(&self, visits: &[u32], weigh: impl Fn(usize) -> f64) -> Vec<Weighted> {
+        let step = |&page: &u32| Weighted {
+            value: f64::from(u8::from(self.is_popular[page as usize])),
+            weight: weigh(page as usize),
         };
         visits.iter().map(step).collect()
     }
@@ -139,10 +136,10 @@ fn convergence() {
     let r_hats = [&second, &elsewhere].map(|other| split_r_hat(&[&first, other]).unwrap());
     let means = [&first, &second, &elsewhere].map(|values| batch_means(values).unwrap());
     let apart = [1, 2].map(|other| disagreement(&means[0], &means[other]));
-    let late = [500, 5000, 50_000].map(|n_steps| world.walk(n_steps, 1).late_share());
-    println!("R-hat {r_hats:.4?}, {apart:.2?} errors apart, late pages {late:.3?}");
-    assert!(r_hats[0] < MAX_R_HAT && apart[0] < 4.0 && late[2] == 0.0);
-    assert!(r_hats[1] < MAX_R_HAT && apart[1] > 4.0 && late[0] > 0.1);
+    let unseen = [500, 5000, 50_000].map(|n_steps| world.walk(n_steps, 1).unseen_share());
+    println!("R-hat {r_hats:.4?}, {apart:.2?} errors apart, unseen {unseen:.3?}");
+    assert!(r_hats[0] < MAX_R_HAT && apart[0] < 4.0 && unseen[2] == 0.0);
+    assert!(r_hats[1] < MAX_R_HAT && apart[1] > 4.0 && unseen[0] > 0.1);
 }
 
 /// After 5,000 steps the corrected share is still too high by more than the limit of .01, and by
@@ -182,20 +179,15 @@ fn undirected_walks() {
         n_pages: 2000,
         ..GraphConfig::default()
     });
-    let neighbours = world.graph.neighbours();
-    let degree = |page: usize| neighbours[page].len() as f64;
-    let connected = LinkGraph {
-        links: neighbours.clone(),
-        ..world.graph.clone()
-    };
-    let connected = connected.reachable(&[0]);
+    let both = world.graph.links.both_ways();
+    let degree = |page: usize| both.of(page as u32).len() as f64;
+    let connected = both.reachable(&[0]);
     let pages: Vec<usize> = (0..2000).filter(|&page| connected[page]).collect();
     let n_popular = pages.iter().filter(|&&page| world.is_popular[page]).count();
     let truth = n_popular as f64 / pages.len() as f64;
     let walk = |n_steps: usize, random: &mut SplitMix| {
         let start = pages[random.below(pages.len() as u64) as usize];
-        let near = |page: usize| Ok::<_, Error>(neighbours[page].clone());
-        let visits = undirected(start, n_steps, random, near).unwrap();
+        let visits = undirected(start as u32, n_steps, random, &both).unwrap();
         world.steps(&visits, |page| 1.0 / degree(page))
     };
     let share = plain_mean(&walk(50_000, &mut SplitMix::new(1)));
@@ -207,7 +199,8 @@ fn undirected_walks() {
     check_coverage("undirected walks: one, and eight", |seed| {
         let mut random = SplitMix::new(seed);
         let one = weighted_mean(Method::UndirectedWalk, &walk(10_000, &mut random)).unwrap();
-        let walks: Vec<Vec<Weighted>> = (0..8).map(|_| walk(1000, &mut random)).collect();
+        let sums = |random: &mut SplitMix| -> Sums { walk(1000, random).into_iter().collect() };
+        let walks: Vec<Sums> = (0..8).map(|_| sums(&mut random)).collect();
         let eight = mean_over_walks(Method::UndirectedWalk, &walks).unwrap();
         vec![(one, truth), (eight, truth)]
     });

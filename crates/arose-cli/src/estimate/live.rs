@@ -1,0 +1,186 @@
+//! Walks on the web itself: the crawler's fetcher below, the estimate above.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, anyhow};
+use arose_crawl::Settings as Crawling;
+use arose_crawl::url::{Crumbs, Normalizer};
+use arose_crawl::visit::{Visit, Visits};
+use arose_search::engine::{Log, Progress, Reply};
+use arose_search::estimate::Findings;
+use arose_search::estimate::walk::Measure;
+use arose_search::estimate::walk::live::{self, Place};
+
+use super::shown::Watch;
+use crate::crawl::read_settings;
+use crate::output::printable;
+
+/// How the web is asked.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Live")]
+pub(crate) struct Live {
+    /// Walks on the web, from URLs.
+    #[arg(long)]
+    live: bool,
+    /// Requests at most, robots.txt included; what there is then is estimated from.
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "live")]
+    budget: u64,
+    /// Writes what is met to this file; a walk with the same file goes on with it.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "live",
+        conflicts_with = "replay"
+    )]
+    log: Option<PathBuf>,
+    /// Takes everything from this log and asks nobody.
+    #[arg(long, value_name = "FILE", requires = "live")]
+    replay: Option<PathBuf>,
+    /// A URL or mail address for the owners of sites; needed to leave loopback.
+    #[arg(long, value_name = "ADDRESS", requires = "live")]
+    contact: Option<String>,
+    /// Walks on this host only; may be given several times.
+    #[arg(long, value_name = "NAME", requires = "live")]
+    host: Vec<String>,
+    /// Walks on this domain and all hosts below it only; may be given several times.
+    #[arg(long, value_name = "NAME", requires = "live")]
+    domain: Vec<String>,
+    /// Seconds between two requests to a host, and to an address.
+    #[arg(long, value_name = "S", requires = "live")]
+    delay: Option<f64>,
+    /// Settings of `arose crawl`, as a TOML file: name, scope, limits, delays.
+    #[arg(long, value_name = "FILE", requires = "live")]
+    settings: Option<PathBuf>,
+    /// Asks private and loopback addresses too.
+    #[arg(long, requires = "live")]
+    allow_private: bool,
+    /// Asks this name server; may be given several times.
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "live")]
+    name_server: Vec<SocketAddr>,
+}
+
+/// What to walk for.
+pub(super) struct Walk<'w> {
+    pub(super) seeds: &'w [PathBuf],
+    pub(super) n_walks: usize,
+    pub(super) n_steps: usize,
+    pub(super) measures: Vec<Measure>,
+    pub(super) seed: u64,
+}
+
+impl Live {
+    pub(super) fn is_wanted(&self) -> bool {
+        self.live
+    }
+
+    /// Those of the file, with what the options say.
+    fn crawling(&self) -> anyhow::Result<Crawling> {
+        let mut settings = match &self.settings {
+            Some(path) => read_settings(path)?,
+            None => Crawling::default(),
+        };
+        if let Some(contact) = &self.contact {
+            settings.agent.contact.clone_from(contact);
+        }
+        settings.scope.hosts.extend(self.host.iter().cloned());
+        settings.scope.domains.extend(self.domain.iter().cloned());
+        settings.polite.delay = self.delay.unwrap_or(settings.polite.delay);
+        settings.polite.address_delay = self.delay.unwrap_or(settings.polite.address_delay);
+        settings.network.allow_private |= self.allow_private;
+        settings.network.name_servers.extend(&self.name_server);
+        Ok(settings)
+    }
+
+    fn log(&self) -> anyhow::Result<Log> {
+        Ok(match (&self.replay, &self.log) {
+            (Some(path), _) => Log::replay(path)?,
+            (None, Some(path)) => Log::open(path)?,
+            (None, None) => Log::off(),
+        })
+    }
+}
+
+/// Walks, and shows how far it is.
+pub(super) fn run(live: &Live, walk: Walk<'_>) -> anyhow::Result<Findings> {
+    let crawling = live.crawling()?;
+    let settings = live::Settings {
+        n_walks: walk.n_walks,
+        n_steps: walk.n_steps,
+        seeds: seeds(walk.seeds, &crawling)?,
+        measures: walk.measures,
+        web: name(&crawling),
+        seed: walk.seed,
+    };
+    let log = live.log()?;
+    let progress = Arc::new(Progress::default());
+    let mut source: Box<live::Source<'_>> = match live.replay {
+        Some(_) => Box::new(|addresses| vec![None; addresses.len()]),
+        None => {
+            let visits = Visits::open(crawling, live.budget)?;
+            let progress = Arc::clone(&progress);
+            Box::new(move |addresses| {
+                let found = visits.visit(addresses).into_iter().map(place).collect();
+                progress
+                    .n_requests
+                    .store(visits.n_requests(), Ordering::Relaxed);
+                found
+            })
+        }
+    };
+    let watch = Watch::start(Arc::clone(&progress));
+    let findings = live::run(&mut *source, log, &settings, &progress);
+    watch.end();
+    Ok(findings?)
+}
+
+/// Seeds as links to them are spelt.
+fn seeds(seeds: &[PathBuf], crawling: &Crawling) -> anyhow::Result<Vec<String>> {
+    let normalizer = Normalizer {
+        crumbs: match crawling.scope.drop_crumbs {
+            true => Crumbs::Drop,
+            false => Crumbs::Keep,
+        },
+        ..Normalizer::default()
+    };
+    let normal = seeds.iter().map(|seed| {
+        let text = seed.to_str().ok_or_else(|| anyhow!("it is no text"));
+        let url = text.and_then(|text| Ok(normalizer.normalize(text, None)?.to_string()));
+        url.with_context(|| format!("cannot start from {}", printable(&seed.to_string_lossy())))
+    });
+    normal.collect()
+}
+
+/// What is walked on: the web, or the part of it that is in scope.
+fn name(crawling: &Crawling) -> String {
+    let scope = &crawling.scope;
+    let lists = [
+        ("hosts", &scope.hosts),
+        ("domains", &scope.domains),
+        ("not", &scope.blocked),
+        ("matching", &scope.include),
+        ("not matching", &scope.exclude),
+    ];
+    let limits = lists.iter().filter(|(_, list)| !list.is_empty());
+    let limits: Vec<String> = limits
+        .map(|(what, list)| format!("{what} {}", list.join(", ")))
+        .collect();
+    match limits.is_empty() {
+        true => "the web".to_owned(),
+        false => format!("the web, {}", limits.join("; ")),
+    }
+}
+
+fn place(visit: Visit) -> Option<Reply<Place>> {
+    let text = |url: arose_crawl::url::NormalUrl| url.to_string();
+    Some(Reply::Answer(match visit {
+        Visit::Page(links) => Place::Page(links.into_iter().map(text).collect()),
+        Visit::Redirect(to) => Place::Redirect(text(to)),
+        Visit::Nothing(reason) => Place::Nothing(reason),
+        Visit::Disallowed => Place::Disallowed,
+        Visit::Missing(reason) => return Some(Reply::Missing(reason)),
+        Visit::Unasked => return None,
+    }))
+}

@@ -1,0 +1,472 @@
+//! Visits: single pages, fetched when someone asks for them, as politely as a crawl does it.
+//!
+//! *Question.* A random walk wants this page now and, when it has seen its links, that one. A crawl
+//! decides itself what comes next. How is a page fetched on demand without being rude?
+//!
+//! *Idea.* A gate for each host: whoever wants to ask waits until the one before is done and the
+//! time has passed that settings, robots.txt or the server itself ask for; likewise for each
+//! address. robots.txt comes first. Answers are read as a crawl reads them, so that scope, limits,
+//! `nofollow` and the spelling of URLs are the same; redirects are returned, not followed. Nothing
+//! is written down.
+//!
+//! *Parameters.* [`Settings`], of which queues, budgets of sites, duplicates and archives have no
+//! meaning here; a number of requests, robots.txt included, after which nothing more is asked.
+//! *Cost.* A host is remembered with its rules. *Not for* many pages: that is a crawl.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::crawl::{Seams, opens_in, retry_after};
+use crate::error::Error;
+use crate::fetch::{Connection, Failure, Fetcher, Request, Response};
+use crate::guard::{Candidate, Reason};
+use crate::journal::Kind;
+use crate::page::{Job, Reader, Shared};
+use crate::robots::{self, Robots, TimeOfDay};
+use crate::settings::{Settings, seconds};
+use crate::url::{NormalUrl, Url};
+
+/// The longest that a failing host is left alone before it is tried again.
+const MAX_BACKOFF: Duration = Duration::from_secs(3600);
+
+/// What is at a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Visit {
+    /// A page, and the links on it that are in scope, each once.
+    Page(Vec<NormalUrl>),
+    /// Another URL.
+    Redirect(NormalUrl),
+    /// An answer that is no page, as the text says.
+    Nothing(String),
+    /// Something that robots.txt asks not to fetch.
+    Disallowed,
+    /// Unknown: no answer came, for this reason.
+    Missing(String),
+    /// Unknown: no more requests were allowed.
+    Unasked,
+}
+
+/// Fetches pages on demand, each call a few of them at once.
+pub struct Visits {
+    runtime: tokio::runtime::Runtime,
+    local: LocalSet,
+    visitor: Rc<Visitor>,
+}
+
+impl std::fmt::Debug for Visits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n_requests = self.n_requests();
+        f.debug_struct("Visits")
+            .field("n_requests", &n_requests)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Visits {
+    /// Into the real world, for as many requests as are allowed.
+    ///
+    /// # Errors
+    ///
+    /// If the settings cannot be used, or name no contact and would lead beyond loopback.
+    pub fn open(settings: Settings, max_requests: u64) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime =
+            runtime.map_err(|error| Error::Settings(format!("no event loop: {error}")))?;
+        let local = LocalSet::new();
+        let visitor = local.block_on(&runtime, async {
+            let seams = Seams::real(&settings)?;
+            Visitor::new(settings, seams, max_requests)
+        })?;
+        Ok(Self {
+            runtime,
+            local,
+            visitor: Rc::new(visitor),
+        })
+    }
+
+    /// What is at each of these URLs. Different hosts are asked at the same time.
+    #[must_use]
+    pub fn visit(&self, urls: &[String]) -> Vec<Visit> {
+        let visitor = Rc::clone(&self.visitor);
+        self.local.block_on(&self.runtime, visit_all(visitor, urls))
+    }
+
+    /// Requests made so far, robots.txt included.
+    #[must_use]
+    pub fn n_requests(&self) -> u64 {
+        self.visitor.n_requests.get()
+    }
+}
+
+async fn visit_all(visitor: Rc<Visitor>, urls: &[String]) -> Vec<Visit> {
+    let mut tasks = JoinSet::new();
+    for (place, url) in urls.iter().cloned().enumerate() {
+        let visitor = Rc::clone(&visitor);
+        tasks.spawn_local(async move { (place, visitor.visit(&url).await) });
+    }
+    let mut visits = vec![Visit::Missing("it could not be read".to_owned()); urls.len()];
+    while let Some(done) = tasks.join_next().await {
+        if let Ok((place, visit)) = done {
+            visits[place] = visit;
+        }
+    }
+    visits
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum No {
+    /// No more requests are allowed.
+    Budget,
+    Failed(Failure),
+    /// It is not asked, for this reason.
+    NotAsked(&'static str),
+}
+
+/// Knows hosts and addresses, and when each may be asked.
+struct Visitor {
+    shared: Arc<Shared>,
+    seams: Seams,
+    fetcher: Fetcher,
+    reader: RefCell<Reader>,
+    hosts: RefCell<HashMap<Box<str>, Rc<Host>>>,
+    /// From when on each address may be asked; held while it is.
+    turns: RefCell<HashMap<IpAddr, Rc<Mutex<Instant>>>>,
+    n_requests: Cell<u64>,
+    max_requests: u64,
+}
+
+/// Scheme, name and port. Of both locks the rules come first.
+struct Host {
+    /// What it allows, until when; none if that cannot be had. Held while robots.txt is fetched.
+    rules: Mutex<Option<(Option<Rc<Robots>>, Instant)>>,
+    /// Held while it is asked.
+    gate: Mutex<Gate>,
+}
+
+/// When a host may be asked, and where it is.
+struct Gate {
+    addresses: Vec<IpAddr>,
+    /// Until when the addresses hold.
+    expires: Instant,
+    /// When the last request ended.
+    ended: Instant,
+    /// From when on it may be asked.
+    next: Instant,
+    /// Delay after it said that it is too busy.
+    busy_delay: Duration,
+    /// Failures in a row.
+    n_failures: u8,
+    kept: Option<Connection>,
+}
+
+impl Visitor {
+    fn new(mut settings: Settings, seams: Seams, max_requests: u64) -> Result<Self, Error> {
+        settings.duplicates.check = false;
+        let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
+        let shared = Arc::new(Shared::new(settings, None)?);
+        Ok(Self {
+            reader: RefCell::new(Reader::of_each(Arc::clone(&shared))),
+            shared,
+            seams,
+            fetcher,
+            hosts: RefCell::default(),
+            turns: RefCell::default(),
+            n_requests: Cell::new(0),
+            max_requests,
+        })
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    async fn visit(&self, text: &str) -> Visit {
+        let url = match self.approve(text) {
+            Ok(url) => url,
+            Err(reason) => return Visit::Nothing(reason.to_string()),
+        };
+        match self.look(&url).await {
+            Ok(visit) => visit,
+            Err(No::Budget) => Visit::Unasked,
+            Err(No::Failed(failure)) => Visit::Missing(failure.as_str().to_owned()),
+            Err(No::NotAsked(reason)) => Visit::Missing(reason.to_owned()),
+        }
+    }
+
+    fn approve(&self, text: &str) -> Result<NormalUrl, Reason> {
+        let url = self.shared.normalizer.normalize(text, None)?;
+        let candidate = Candidate {
+            url: &url,
+            link_depth: 0,
+            robots: None,
+        };
+        self.shared.guard.approve(&candidate)?;
+        Ok(url)
+    }
+
+    async fn look(&self, url: &NormalUrl) -> Result<Visit, No> {
+        let robots = self.rules(url).await?;
+        if !robots.verdict(url).allowed {
+            return Ok(Visit::Disallowed);
+        }
+        let date = (self.seams.clock)().as_secs();
+        if let Some(wait) = opens_in(&robots, date) {
+            if wait > self.patience() {
+                return Err(No::NotAsked("closed at this hour"));
+            }
+            sleep(wait).await;
+        }
+        let delay = robots.delay(TimeOfDay::from_unix(date));
+        if delay > seconds(self.settings().polite.defer_above) {
+            return Err(No::NotAsked("robots.txt asks for too long a delay"));
+        }
+        let response = self.ask(url, delay).await?;
+        Ok(self.read(url, response))
+    }
+
+    /// The longest wait for a host.
+    fn patience(&self) -> Duration {
+        let settings = self.settings();
+        seconds(settings.stop.patience.max(settings.polite.defer_above))
+    }
+
+    fn read(&self, url: &NormalUrl, response: Response) -> Visit {
+        if is_busy(&response) {
+            return Visit::Missing("busy".to_owned());
+        }
+        let job = Job {
+            host: 0,
+            ticket: Some(0),
+            url: url.clone(),
+            kind: Kind::Page,
+            depth: 0,
+            n_redirects: 0,
+            message: response.message,
+            date: 0,
+            address: Ipv4Addr::UNSPECIFIED.into(),
+        };
+        let report = self.reader.borrow_mut().look(&job, "");
+        let mut links = report.links.into_iter().map(|found| found.url);
+        match report.status {
+            200..=299 if report.is_page => {
+                let mut met = BTreeSet::new();
+                let is_new = |link: &NormalUrl| link != url && met.insert(link.clone());
+                Visit::Page(links.filter(is_new).collect())
+            }
+            200..=299 => Visit::Nothing("no page".to_owned()),
+            300..=399 => match links.next() {
+                Some(target) => Visit::Redirect(target),
+                None => Visit::Nothing("a redirect that leads nowhere in scope".to_owned()),
+            },
+            status => Visit::Nothing(format!("status {status}")),
+        }
+    }
+
+    /// What the host of a URL allows.
+    async fn rules(&self, url: &NormalUrl) -> Result<Rc<Robots>, No> {
+        let host = self.host(url);
+        let mut rules = host.rules.lock().await;
+        let known = rules.as_ref().filter(|(_, until)| Instant::now() < *until);
+        let robots = match known {
+            Some((robots, _)) => robots.clone(),
+            None => {
+                let robots = self.robots(url).await?;
+                *rules = Some((robots.clone(), Instant::now() + robots::MAX_AGE));
+                robots
+            }
+        };
+        robots.ok_or(No::NotAsked("robots.txt cannot be had"))
+    }
+
+    /// Fetches robots.txt, wherever it is said to be; none if it cannot be had.
+    async fn robots(&self, url: &NormalUrl) -> Result<Option<Rc<Robots>>, No> {
+        let agent = &self.settings().agent.name;
+        let known = |answer: robots::Answer<'_>| {
+            let robots = Robots::from_answer(answer, agent, Duration::ZERO);
+            (!answer.is_unreachable()).then(|| Rc::new(robots))
+        };
+        let mut file = NormalUrl::from_parts(url.origin(), "/robots.txt");
+        for _ in 0..=robots::MAX_REDIRECTS {
+            let Some(place) = file else {
+                break;
+            };
+            let response = match self.ask(&place, Duration::ZERO).await {
+                Ok(response) => response,
+                Err(No::Budget) => return Err(No::Budget),
+                Err(_) => return Ok(None),
+            };
+            let head = response.message.head();
+            let status = head.map_or(0, |head| head.status);
+            let location = head.and_then(|head| head.get("location"));
+            let (300..=399, Some(location)) = (status, location) else {
+                return Ok(known(robots::Answer::Status(
+                    status,
+                    response.message.body(),
+                )));
+            };
+            let base = Url::parse(place.as_str()).ok();
+            file = self
+                .shared
+                .normalizer
+                .normalize(location, base.as_ref())
+                .ok();
+        }
+        Ok(known(robots::Answer::TooManyRedirects))
+    }
+
+    /// Asks until there is an answer that will do, as often as is allowed.
+    async fn ask(&self, url: &NormalUrl, delay: Duration) -> Result<Response, No> {
+        let mut n_left = self.settings().fetch.tries.max(1);
+        loop {
+            n_left -= 1;
+            match self.request(url, delay).await {
+                Ok(response) if is_busy(&response) && n_left > 0 => {}
+                Err(No::Failed(failure)) if failure.is_passing() && n_left > 0 => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Asks once, when it is time: at least `delay` after the last request.
+    async fn request(&self, url: &NormalUrl, delay: Duration) -> Result<Response, No> {
+        let host = self.host(url);
+        let mut gate = host.gate.lock().await;
+        if gate.n_failures >= self.settings().fetch.tries.saturating_mul(3) {
+            return Err(No::NotAsked("its host does not answer"));
+        }
+        let address = self.address(url, &mut gate).await?;
+        let next = gate.next.max(gate.ended + delay);
+        if next > Instant::now() + self.patience() {
+            return Err(No::NotAsked("its host wants to be left alone"));
+        }
+        sleep_until(next).await;
+        let turn = self.turn(address);
+        let mut turn = turn.lock().await;
+        sleep_until(*turn).await;
+        if self.n_requests.get() >= self.max_requests {
+            return Err(No::Budget);
+        }
+        self.n_requests.set(self.n_requests.get() + 1);
+        let idle = seconds(self.settings().fetch.idle);
+        let kept = gate.kept.take().filter(|_| gate.ended.elapsed() < idle);
+        let request = request(url, address);
+        let (result, connection) = self.fetcher.fetch(&request, kept).await;
+        gate.kept = connection;
+        gate.ended = Instant::now();
+        *turn = gate.ended + seconds(self.settings().polite.address_delay);
+        gate.next = gate.ended + self.pace(&mut gate, &result);
+        result.map_err(No::Failed)
+    }
+
+    /// How long a host is to be left alone after this answer.
+    fn pace(&self, gate: &mut Gate, result: &Result<Response, Failure>) -> Duration {
+        let (polite, fetch) = (&self.settings().polite, &self.settings().fetch);
+        let delay = seconds(polite.delay);
+        let response = match result {
+            Ok(response) => response,
+            Err(failure) if !failure.is_passing() => return delay,
+            Err(_) => {
+                let n_addresses = gate.addresses.len();
+                gate.addresses.rotate_left(n_addresses.min(1));
+                let doublings = u32::from(gate.n_failures).min(10);
+                gate.n_failures = gate.n_failures.saturating_add(1);
+                let backoff = seconds(fetch.retry_delay) * (1 << doublings);
+                return backoff.min(MAX_BACKOFF).max(delay);
+            }
+        };
+        gate.n_failures = 0;
+        let adaptive = response.took.mul_f64(polite.factor.max(0.0));
+        let delay = delay.max(adaptive.min(seconds(polite.max_delay)));
+        if !is_busy(response) {
+            gate.busy_delay /= 2;
+            return delay.max(gate.busy_delay);
+        }
+        let asked = response.message.head();
+        let asked = asked.and_then(|head| head.get("retry-after"));
+        let date = (self.seams.clock)().as_secs();
+        match asked.and_then(|value| retry_after(value, date)) {
+            Some(wait) => wait.max(delay),
+            None => {
+                let least = delay.max(Duration::from_secs(1));
+                gate.busy_delay = (gate.busy_delay.max(least) * 2).min(MAX_BACKOFF);
+                gate.busy_delay
+            }
+        }
+    }
+
+    /// Where a host is.
+    async fn address(&self, url: &NormalUrl, gate: &mut Gate) -> Result<IpAddr, No> {
+        if let Ok(address) = url.host().trim_matches(['[', ']']).parse() {
+            return Ok(address);
+        }
+        if gate.addresses.is_empty() || gate.expires <= Instant::now() {
+            match self.seams.resolver.resolve(url.host()).await {
+                Ok(found) => {
+                    gate.addresses = found.addresses;
+                    gate.expires = Instant::now() + found.ttl.max(robots::MAX_AGE / 24);
+                }
+                // An old answer is better than none.
+                Err(_) => gate.n_failures = gate.n_failures.saturating_add(1),
+            }
+        }
+        let unknown = No::NotAsked("its host has no address");
+        gate.addresses.first().copied().ok_or(unknown)
+    }
+
+    fn host(&self, url: &NormalUrl) -> Rc<Host> {
+        let mut hosts = self.hosts.borrow_mut();
+        let host = hosts.entry(url.origin().into()).or_insert_with(|| {
+            let now = Instant::now();
+            Rc::new(Host {
+                rules: Mutex::new(None),
+                gate: Mutex::new(Gate {
+                    addresses: Vec::new(),
+                    expires: now,
+                    ended: now,
+                    next: now,
+                    busy_delay: Duration::ZERO,
+                    n_failures: 0,
+                    kept: None,
+                }),
+            })
+        });
+        Rc::clone(host)
+    }
+
+    fn turn(&self, address: IpAddr) -> Rc<Mutex<Instant>> {
+        let mut turns = self.turns.borrow_mut();
+        let turn = turns.entry(address);
+        Rc::clone(turn.or_insert_with(|| Rc::new(Mutex::new(Instant::now()))))
+    }
+}
+
+fn is_busy(response: &Response) -> bool {
+    let head = response.message.head();
+    head.is_some_and(|head| matches!(head.status, 429 | 503))
+}
+
+fn request(url: &NormalUrl, address: IpAddr) -> Request {
+    let authority = url.origin().split_once("://").map_or("", |(_, rest)| rest);
+    let is_tls = url.scheme() == "https";
+    let port = authority.strip_prefix(url.host());
+    let port = port.and_then(|port| port.strip_prefix(':')?.parse().ok());
+    let port = port.unwrap_or(if is_tls { 443 } else { 80 });
+    Request {
+        address: SocketAddr::new(address, port),
+        name: url.host().into(),
+        authority: authority.into(),
+        is_tls,
+        rest: url.rest().into(),
+    }
+}
