@@ -101,14 +101,14 @@ pub struct Options {
     /// and a longer time to open, and make for fewer and larger runs. Default 100,000.
     pub recent_docs: NonZeroU32,
     /// Bytes of files that are held in memory, besides the filters, to answer without reading.
-    /// Default 96 MiB, which is all of some 400,000 documents.
+    /// Default 64 MiB, which is all of some 270,000 documents.
     pub cache_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let recent_docs = NonZeroU32::new(100_000).expect("not zero");
-        let cache_bytes = 96 << 20;
+        let cache_bytes = 64 << 20;
         Self {
             recent_docs,
             cache_bytes,

@@ -1,13 +1,13 @@
 //! Runs: which documents have this key, among those of one stretch of the index?
 //!
-//! *Question.* A run holds the entries `(prefix, row)` of up to 2^30 rows, twenty a document. How
+//! *Question.* A run holds the entries `(prefix, row)` of up to 2^29 rows, twenty a document. How
 //! to look a prefix up without a search in a file, and in little space?
 //!
 //! *Idea.* The naive way keeps 12 bytes an entry, sorted, and searches. But prefixes are uniform,
 //! so the sorted order tells most of each: cut the space of prefixes into about as many *quotients*
 //! as there are entries, and note how many entries each quotient has, in unary: a one per entry, a
-//! zero per quotient. Of the prefix only the bits below its quotient, 6 for 20 million documents,
-//! are left to write down. This part, under 8 bits an entry, stays in memory and is both the filter
+//! zero per quotient. Of the prefix only the bits below its quotient, 7 for 20 million documents,
+//! are left to write down. This part, 9 bits an entry, stays in memory and is both the filter
 //! that sends strangers away and the index into the file, which holds nothing but row numbers,
 //! packed to as many bits as the largest needs.
 //!
@@ -18,9 +18,9 @@
 //! for each bucket the number of entries before it, from which the place of everything follows.
 //! `docs/formats.md` has the grammar.
 //!
-//! *Cost.* For 20 million documents of 20 keys: 1 byte an entry in memory, 4.1 on the disk. A
+//! *Cost.* For 20 million documents of 20 keys: 1.1 bytes an entry in memory, 4.2 on the disk. A
 //! prefix nobody has: two or three cache lines, no read. One that somebody has: one read of some
-//! 200 bytes. *Error.* `n / 2^34` entries agree with a stranger by chance; the caller judges.
+//! 200 bytes. *Error.* `n / 2^35` entries agree with a stranger by chance; the caller judges.
 //!
 //! *Not for* keys that are not uniform: hash them first.
 
