@@ -66,8 +66,8 @@ pub struct Metadata {
     pub robots: MetaRobots,
     /// The first `<meta http-equiv=refresh>`.
     pub refresh: Option<Refresh>,
-    /// `href` of `a`, `area` and those `link`s that lead to a page, `src` of `frame` and `iframe`, in
-    /// order.
+    /// `href` of `a`, `area` and those `link`s that lead to a page, `src` of `frame` and
+    /// `iframe`, in order.
     pub links: Vec<Link>,
 }
 

@@ -48,7 +48,7 @@ fn as_polite_as_a_crawl() {
     let server = Server::start(Config {
         n_hosts: 24,
         n_addresses: 9,
-        pages: PageCount::Fixed(7),
+        pages: PageCount::Fixed(10),
         kinds: vec![(Kind::Plain, 1)],
         robots: robots.copied().collect(),
         copies: 0.0,
