@@ -57,6 +57,9 @@ impl Sample {
     }
 }
 
+/// Over less than this no rate is taken: the sample at the end of a crawl may follow at once.
+const MIN_SECONDS: f64 = 0.5;
+
 /// The samples of a crawl, oldest first; none if the folder holds none.
 pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
     let file = File::open(folder.join(FILE)).map_err(|_| {
@@ -183,13 +186,18 @@ fn page_of(samples: &[Sample]) -> Page {
 
 /// How much a counter grows in a second, from sample to sample.
 fn rates(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let steps = points.windows(2).filter(|two| two[1].0 > two[0].0);
-    steps
-        .map(|two| {
-            let rate = (two[1].1 - two[0].1) / (two[1].0 - two[0].0);
-            (two[1].0, rate.max(0.0))
-        })
-        .collect()
+    let mut rates = Vec::new();
+    let Some(&(mut last)) = points.first() else {
+        return rates;
+    };
+    for &point in points {
+        let elapsed = point.0 - last.0;
+        if elapsed >= MIN_SECONDS {
+            rates.push((point.0, ((point.1 - last.1) / elapsed).max(0.0)));
+            last = point;
+        }
+    }
+    rates
 }
 
 fn sums(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -199,6 +207,13 @@ fn sums(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_over_no_time_are_left_out() {
+        let points = [(1.0, 100.0), (2.0, 150.0), (3.0, 140.0), (3.003, 142.0)];
+        assert_eq!(rates(&points), [(2.0, 50.0), (3.0, 0.0)]);
+        assert_eq!(rates(&[]), []);
+    }
 
     #[test]
     fn torn_and_senseless_lines_are_passed_over() {
