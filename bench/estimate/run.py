@@ -3,12 +3,11 @@
 usage: run.py ARTICLES.jsonl.zst AROSE FOLDER
 
 Two engines are `arose serve`, one is Xapian Omega behind Python's CGI server. Runs `arose estimate study` with 1,000 pages
-per engine, then the size of an engine and the mean length of cut articles, and prints every figure beside its truth.
+per engine, then the size of two engines by six seeds, and prints every figure beside its truth.
 """
 
 import http.server
 import json
-import math
 import os
 import random
 import subprocess
@@ -105,12 +104,6 @@ def show(name, figure, truth):
     print(f"  {name:45} {value:10.4g}  truth {truth:10.4g}  error {error:+6.1f} %  interval {ends}")
 
 
-def cut(pages):
-    draw = random.Random(5)
-    length = lambda: int(min(700, max(10, 60 * math.exp(draw.gauss(0, 0.9)))))
-    return [(url, " ".join(text.split()[: length()])) for url, text in pages]
-
-
 def main(path, arose, folder):
     folder = os.path.abspath(folder)
     os.makedirs(folder, exist_ok=True)
@@ -146,18 +139,11 @@ def main(path, arose, folder):
         print("  doubts:", next(one for one in found["findings"] if one["method"] == "overlap")["doubts"])
         with open(folder + "/omega.toml", "w") as out:
             out.write(study[-1].replace("[[engine]]\n", ""))
-        size = [arose, "estimate", "corpus-size", folder + "/omega.toml", "--lexicon", folder + "/all.jsonl", "-n", "800", "--json"]
-        show("pages of omega", figures(json.loads(timed(size)))["pages matched by the pool"], len(held["omega"]))
-        size = [arose, "estimate", "corpus-size", folder + "/a", "-n", "800", "--json"]
-        show("pages of a", figures(json.loads(timed(size)))["pages matched by the pool"], len(held["a"]))
-        short = cut(pages)
-        write_jsonl(folder + "/short.jsonl", short)
-        subprocess.run([arose, "dedup", folder + "/short.jsonl", "-o", folder + "/short", "--force"], check=True, capture_output=True)
-        words = [arose, "estimate", "pool", folder + "/short", "-n", "1000", "--json"]
-        measured = figures(json.loads(timed(words)))
-        truth = sum(len(text.split()) for _, text in short) / len(short)
-        for name, figure in measured.items():
-            show(name, figure, truth)
+        for seed in map(str, range(1, 7)):
+            size = [arose, "estimate", "corpus-size", folder + "/omega.toml", "--lexicon", folder + "/all.jsonl", "-n", "800", "--json", "--seed", seed]
+            show("pages of omega", figures(json.loads(timed(size)))["pages matched by the pool"], len(held["omega"]))
+            size = [arose, "estimate", "corpus-size", folder + "/a", "-n", "800", "--json", "--seed", seed]
+            show("pages of a", figures(json.loads(timed(size)))["pages matched by the pool"], len(held["a"]))
     finally:
         for child in children:
             child.terminate()

@@ -3,8 +3,9 @@
 //! *Question.* One engine, no other to compare it with, and counts that nobody should believe. How
 //! many pages are there?
 //!
-//! *Idea.* Draw words of a [pool](super::pool) uniformly; every result counts one over the number
-//! of pool words that return it; the mean times the size of the pool is the number of pages matched
+//! *Idea.* Draw words of a [pool](super::pool), the more often the more pages of the vocabulary
+//! hold them; every result counts one over the number of pool words that return it; the mean, each
+//! word weighed by how seldom it is drawn, times the size of the pool is the number of pages matched
 //! ([`arose::estimate::corpus_size`]). A second pool that has nothing to do with the first tells
 //! what neither matches.
 //!
@@ -12,10 +13,12 @@
 //! query its search, and a fetch and some searches per result. *Error.* Bootstrap over queries.
 //! *Not for* pages without any word of the pool, unless there is a second one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use arose::estimate::bootstrap::Bootstrap;
-use arose::estimate::corpus_size::{PoolSample, from_matched_share, matched_pages, two_pools};
+use arose::estimate::corpus_size::{
+    PoolSample, QueryOdds, from_matched_share, matched_pages, two_pools,
+};
 use arose::estimate::pool::Answer;
 use arose::estimate::{Estimate, Method};
 use arose::mix::{SplitMix, mix};
@@ -78,9 +81,15 @@ pub fn run(
     let n_pools = 1 + u64::from(!pools.second.is_empty());
     panel.expect(n_pools * settings.n_queries as u64);
     let mut doubts = Vec::new();
+    let n_pages: HashMap<&str, u64> = vocabulary
+        .iter()
+        .map(|(word, n)| (word.as_str(), *n))
+        .collect();
     let mut weigh = |panel: &mut Panel, own: &[String], other: &[String]| {
         let desk = Desk::open(panel, engine, vocabulary, own.to_vec(), settings.n_controls)?;
-        weights(desk, other, settings, &mut random, &mut doubts)
+        let expected = |word: &String| n_pages.get(word.as_str()).copied().unwrap_or(0);
+        let odds = QueryOdds::new(&own.iter().map(expected).collect::<Vec<_>>());
+        weights(desk, &odds, other, settings, &mut random, &mut doubts)
     };
     let first = weigh(panel, &pools.first, &pools.second)?;
     let second = match pools.second.is_empty() {
@@ -104,6 +113,7 @@ const MATCHED: &str = "pages matched by the pool";
 
 fn weights(
     mut desk: Desk<'_>,
+    odds: &QueryOdds,
     other: &[String],
     settings: &Settings,
     random: &mut SplitMix,
@@ -115,9 +125,13 @@ fn weights(
     };
     let other: HashSet<&str> = other.iter().map(String::as_str).collect();
     for place in 0..settings.n_queries {
-        let query = random.below(weights.n_pool) as usize;
+        let query = odds.draw(random);
+        let factor = odds.factor(query);
         match weigh_query(&mut desk, query, &other, random, &mut weights) {
-            Ok(()) => {}
+            Ok((all, shared)) => {
+                weights.all.push(factor * all);
+                weights.shared.push(factor * shared);
+            }
             Err(error) if error.ends_study() && !weights.all.is_empty() => {
                 weights.ended_at = Some(place);
                 break;
@@ -147,14 +161,14 @@ fn weights(
     Ok(weights)
 }
 
-/// Adds what one query weighs.
+/// What one query weighs: all its pages, and those that the other pool matches too.
 fn weigh_query(
     desk: &mut Desk<'_>,
     query: usize,
     other: &HashSet<&str>,
     random: &mut SplitMix,
     weights: &mut Weights,
-) -> Result<(), Error> {
+) -> Result<(f64, f64), Error> {
     let pages = match desk.answer(query)? {
         // No page counts it among its own then, so it weighs nothing, like one with too many.
         Answer::Missing => {
@@ -192,9 +206,7 @@ fn weigh_query(
         0 => 1.0,
         n => pages.len() as f64 / f64::from(n),
     };
-    weights.all.push(scale * all);
-    weights.shared.push(scale * shared);
-    Ok(())
+    Ok((scale * all, scale * shared))
 }
 
 fn figures(first: &Weights, second: Option<&Weights>, pools: &Pools, seed: u64) -> Vec<Figure> {

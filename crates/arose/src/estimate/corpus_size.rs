@@ -12,11 +12,13 @@
 //! ([`two_pools`]).
 //!
 //! Using all results of a query, and never just one, costs nothing and keeps the variance down; so
-//! do rare terms, whose results are few.
+//! do rare terms, whose results are few, and drawing a query in proportion to the results expected
+//! of it ([`QueryOdds`]).
 //!
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools, such as terms of middle frequency and
 //! numbers of five digits. *Cost.* A query and the degrees of its results per draw. *Error.*
-//! Queries differ widely in their weight: 200 of them give some 10 %. Bootstrap over queries. *Not
+//! Queries differ widely in their weight: 200 drawn uniformly give some 10 %, drawn by their
+//! expected results half of that. Bootstrap over queries. *Not
 //! for* pools that go together, as words of one language do: pages that match one then match the
 //! other and the size comes out too low.
 
@@ -24,6 +26,7 @@ use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
 use crate::estimate::{Estimate, Factor, Method, mean, mean_drawn, product};
 use crate::judgement::{Z_95, wilson};
+use crate::mix::SplitMix;
 
 /// The weight of a query: the sum of 1 / degree over the pages it returns.
 ///
@@ -48,7 +51,64 @@ pub fn query_weight(degrees: &[u64]) -> Result<f64, Error> {
     Ok(degrees.iter().map(|&degree| 1.0 / degree as f64).sum())
 }
 
-/// The pages that a pool matches, from the weights of queries drawn uniformly from it.
+/// How queries of a pool are drawn: nearly in proportion to the results expected of each.
+///
+/// A query with many results weighs much. Drawn that much more often, and counted that much less
+/// each time, it brings the same on average and varies less. Where the expectation is wrong the
+/// mean still holds: a quarter of the mean expectation is added to each, so that no query counts
+/// more than five times what it weighs.
+///
+/// ```
+/// use arose::estimate::corpus_size::QueryOdds;
+/// let odds = QueryOdds::new(&[10, 0, 2]);
+/// // 4 x 10 + 4, 4 x 0 + 4 and 4 x 2 + 4, of 60.
+/// assert_eq!(odds.factor(0), 60.0 / (3.0 * 44.0));
+/// assert_eq!(odds.factor(1), 60.0 / (3.0 * 4.0));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryOdds {
+    /// Sums of the sizes up to each query and with it.
+    up_to: Vec<u64>,
+}
+
+impl QueryOdds {
+    /// From the number of results expected of each query of the pool.
+    #[must_use]
+    pub fn new(n_expected: &[u64]) -> Self {
+        let n_queries = n_expected.len().max(1) as u64;
+        let mean = n_expected.iter().sum::<u64>().div_ceil(n_queries).max(1);
+        let sum_up = |sum: &mut u64, n: &u64| {
+            *sum += 4 * n + mean;
+            Some(*sum)
+        };
+        Self {
+            up_to: n_expected.iter().scan(0, sum_up).collect(),
+        }
+    }
+
+    /// Draws a query.
+    ///
+    /// # Panics
+    ///
+    /// When the pool is empty.
+    pub fn draw(&self, random: &mut SplitMix) -> usize {
+        let total = self.up_to.last().expect("a pool with a query");
+        let place = random.below(*total);
+        self.up_to.partition_point(|&sum| sum <= place)
+    }
+
+    /// What the weight of a query that was drawn is to be multiplied by, so that the mean over
+    /// draws is that of queries drawn uniformly.
+    #[must_use]
+    pub fn factor(&self, query: usize) -> f64 {
+        let before = query.checked_sub(1).map_or(0, |before| self.up_to[before]);
+        let total = self.up_to.last().copied().unwrap_or(0);
+        total as f64 / (self.up_to.len() as f64 * (self.up_to[query] - before) as f64)
+    }
+}
+
+/// The pages that a pool matches, from the weights of queries drawn uniformly from it, or
+/// multiplied as [`QueryOdds`] has it.
 ///
 /// # Errors
 ///
@@ -235,6 +295,31 @@ mod tests {
                 .value,
             2.0
         );
+    }
+
+    /// However wrong the expectations, the mean over all draws is the mean weight.
+    #[test]
+    fn odds_leave_the_mean() {
+        let weights = [1.75, 1.25, 1.75, 0.25];
+        for n_expected in [[3, 2, 3, 1], [0, 0, 0, 0], [0, 90, 1, 7], [5, 5, 5, 5]] {
+            let odds = QueryOdds::new(&n_expected);
+            let chance = |query: usize| 1.0 / (4.0 * odds.factor(query));
+            let chances: f64 = (0..4).map(chance).sum();
+            let mean: f64 = (0..4)
+                .map(|query| chance(query) * odds.factor(query) * weights[query])
+                .sum();
+            assert!((chances - 1.0).abs() < 1e-12 && (mean - 1.25).abs() < 1e-12);
+            assert!((0..4).all(|query| odds.factor(query) <= 5.0));
+            let mut random = SplitMix::new(1);
+            let mut n_drawn = [0_u32; 4];
+            for _ in 0..100_000 {
+                n_drawn[odds.draw(&mut random)] += 1;
+            }
+            for query in 0..4 {
+                let share = f64::from(n_drawn[query]) / 100_000.0;
+                assert!((share - chance(query)).abs() < 0.007, "{n_drawn:?}");
+            }
+        }
     }
 
     #[test]
