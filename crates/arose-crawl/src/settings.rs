@@ -334,7 +334,8 @@ impl Default for Archive {
 pub struct Machine {
     /// Threads that read pages beside the one that fetches them; zero reads them there too.
     pub threads: usize,
-    /// Bytes of memory above which fewer requests are made at a time.
+    /// Bytes of memory above which fewer requests are made at a time. A quarter of it may hold URLs
+    /// met before.
     pub max_memory: u64,
     /// Share of failed requests above which fewer are made at a time.
     pub max_errors: f64,

@@ -56,7 +56,11 @@ impl Crawl {
         let archive = Archive::open(&archive_folder, restored.extent, max_file)?;
         let robots_folder = folder.join(ROBOTS);
         let robots_archive = Archive::open(&robots_folder, restored.robots_extent, max_file)?;
-        let mut seen = Seen::open(&folder.join("seen"), seen::Config::default())?;
+        let seen_config = seen::Config {
+            held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
+            ..seen::Config::default()
+        };
+        let mut seen = Seen::open(&folder.join("seen"), seen_config)?;
         restore_seen(&mut seen, &restored)?;
         let contents = match settings.duplicates.check {
             true => Some(Contents::open(&folder.join("contents")).map_err(Error::Contents)?),

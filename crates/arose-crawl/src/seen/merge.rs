@@ -17,14 +17,20 @@ pub(super) fn merge(
     let mut inputs: Vec<Input<'_>> = runs.iter().map(|run| Input::Run(run.cursor())).collect();
     inputs.push(Input::Buffer(buffer.into_iter()));
     let mut heads = Vec::with_capacity(inputs.len());
-    for input in &mut inputs {
-        heads.push(input.next()?);
+    for (index, input) in inputs.iter_mut().enumerate() {
+        heads.extend(input.next()?.map(|record| (record, index)));
     }
     let mut writer = RunWriter::create(path, width)?;
     let mut last = None;
-    // There are a handful of inputs: looking at each beats a heap.
-    while let Some((index, record)) = least(&heads) {
-        heads[index] = inputs[index].next()?;
+    while !heads.is_empty() {
+        let place = least(&heads);
+        let (record, index) = heads[place];
+        match inputs[index].next()? {
+            Some(next) => heads[place].0 = next,
+            None => {
+                heads.remove(place);
+            }
+        }
         if last != Some(record.key) {
             writer.push(record)?;
             last = Some(record.key);
@@ -33,11 +39,16 @@ pub(super) fn merge(
     writer.finish()
 }
 
-/// The input with the least key, the oldest among equals.
-fn least(heads: &[Option<Record>]) -> Option<(usize, Record)> {
-    let heads = heads.iter().enumerate();
-    let heads = heads.filter_map(|(index, head)| head.map(|record| (index, record)));
-    heads.min_by_key(|(_, record)| record.key)
+/// The place of the least key, the first among equals. There are a handful: looking at each beats a
+/// heap.
+fn least(heads: &[(Record, usize)]) -> usize {
+    let mut least = 0;
+    for place in 1..heads.len() {
+        if heads[place].0.key < heads[least].0.key {
+            least = place;
+        }
+    }
+    least
 }
 
 enum Input<'r> {

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! run     = block* fence* filter* trailer
-//! block   = record* zero* checksum        1,024 bytes; records ascend by key
+//! block   = record* zero* checksum        512 bytes; records ascend by key
 //! record  = key place?                    16 bytes big-endian; 8 bytes little-endian
 //! fence   = key                           the first key of a block
-//! filter  = 80 bytes                      of a block
+//! filter  = 64 bytes                      of a block
 //! trailer = magic version width n_records checksum of fences and filters
 //! ```
 //!
 //! Numbers are little-endian, checksums XXH3 of 64 bits over what comes before them in the block,
-//! or over fences and filters. Fences and filters are in memory, 1.5 bytes a record; blocks are
-//! read when a key may be in them, and together with those between them where they lie close: a few
-//! keys cost a small read each, a great batch reads the run once from beginning to end.
+//! or over fences and filters. Fences and filters are in memory, 2.7 bytes a record. So are the
+//! blocks of a run that is [held](Run::hold). Others are read when a key may be in them, and
+//! together with those between them where they lie close: a few keys cost a small read each, a
+//! great batch reads the run once from beginning to end.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,11 +22,11 @@ use std::path::{Path, PathBuf};
 
 use arose::digest::digest64;
 
-use super::filter::{self, FILTER_BYTES};
+use super::filter::{FILTER_BYTES, Filter};
 use super::record::{Record, Width};
 use crate::error::{Context, Error};
 
-const BLOCK_BYTES: usize = 1024;
+const BLOCK_BYTES: usize = 512;
 const CHECKSUM_BYTES: usize = 8;
 const TRAILER_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"arose-sr";
@@ -37,6 +38,14 @@ const MAX_SPAN: usize = 256;
 /// Over how many blocks that nobody asked for a read goes on: copying one takes 50 ns, asking the
 /// system for another piece of the file some 400.
 const MAX_GAP: usize = 8;
+
+/// Keys whose place in memory is touched before the first of them is looked for: the processor
+/// waits for all of them at once, and not for one after the other.
+const AHEAD: usize = 32;
+
+fn touch(bytes: impl Iterator<Item = u8>) {
+    std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
+}
 
 const fn records_per_block(width: Width) -> usize {
     (BLOCK_BYTES - CHECKSUM_BYTES) / width.n_bytes()
@@ -50,8 +59,10 @@ pub(super) struct Run {
     file: File,
     width: Width,
     /// The first key of each block.
-    fences: Vec<u128>,
-    filters: Vec<u8>,
+    fences: Fences,
+    filters: Vec<Filter>,
+    /// All blocks, if they are held in memory.
+    held: Option<Vec<u8>>,
 }
 
 impl Run {
@@ -80,27 +91,61 @@ impl Run {
         if trailer[24..] != digest64(&footer).to_le_bytes() {
             return Err(damaged("its index has another checksum"));
         }
-        let filters = footer.split_off(16 * n_blocks as usize);
-        let fences = footer.as_chunks::<16>().0;
+        let (fences, filters) = footer.split_at(16 * n_blocks as usize);
+        let fences = fences.as_chunks::<16>().0.iter();
+        let filters = filters.as_chunks::<FILTER_BYTES>().0.iter();
         Ok(Self {
             path: path.to_owned(),
             n_records,
             file,
             width,
-            fences: fences.iter().map(|key| u128::from_be_bytes(*key)).collect(),
-            filters,
+            fences: Fences::new(fences.map(|key| u128::from_be_bytes(*key)).collect()),
+            filters: filters.map(Filter::from_bytes).collect(),
+            held: None,
         })
+    }
+
+    /// The size of all blocks.
+    pub(super) fn n_block_bytes(&self) -> usize {
+        self.fences.keys.len() * BLOCK_BYTES
+    }
+
+    /// Reads all blocks into memory, where they are looked for from now on.
+    pub(super) fn hold(&mut self) -> Result<(), Error> {
+        if self.held.is_none() {
+            let mut blocks = vec![0; self.n_block_bytes()];
+            let read = self.file.read_exact_at(&mut blocks, 0);
+            read.context("reading", &self.path)?;
+            let mut all = blocks.as_chunks::<BLOCK_BYTES>().0.iter();
+            all.try_for_each(|block| self.check(block))?;
+            self.held = Some(blocks);
+        }
+        Ok(())
+    }
+
+    /// Leaves the blocks to the disk again.
+    pub(super) fn release(&mut self) {
+        self.held = None;
     }
 
     /// Looks for `keys`, which ascend; puts what is found into `places` and leaves what it holds
     /// already.
     pub(super) fn find_all(&self, keys: &[u128], places: &mut [Option<u64>]) -> Result<(), Error> {
         let mut candidates = self.candidates(keys, places);
-        // A loop of its own, so that the processor may wait for many filters at once.
-        candidates.retain(|candidate| {
-            let filter = self.filter(candidate.block);
-            filter::may_contain(filter, keys[candidate.index])
-        });
+        self.keep_possible(keys, &mut candidates);
+        if let Some(blocks) = &self.held {
+            let blocks = blocks.as_chunks::<BLOCK_BYTES>().0;
+            for some in candidates.chunks(AHEAD) {
+                let lines = some
+                    .iter()
+                    .map(|found| blocks[found.block].iter().step_by(64));
+                touch(lines.flatten().copied());
+                for &Candidate { block, index } in some {
+                    places[index] = self.search(block, &blocks[block], keys[index]);
+                }
+            }
+            return Ok(());
+        }
         let mut buffer = Vec::new();
         let mut rest = candidates.as_slice();
         while let [first, ..] = rest {
@@ -122,11 +167,11 @@ impl Run {
     /// In which block each key that is not found yet would be.
     fn candidates(&self, keys: &[u128], places: &[Option<u64>]) -> Vec<Candidate> {
         let mut candidates = Vec::with_capacity(keys.len());
-        let mut block = 0;
-        for (index, &key) in keys.iter().enumerate() {
-            if places[index].is_none() {
-                block += gallop(&self.fences[block..], key);
-                if self.fences.get(block).is_some_and(|&first| first <= key) {
+        for start in (0..keys.len()).step_by(AHEAD) {
+            let some = start..keys.len().min(start + AHEAD);
+            touch(keys[some.clone()].iter().map(|&key| self.fences.near(key)));
+            for index in some.filter(|&index| places[index].is_none()) {
+                if let Some(block) = self.fences.block_of(keys[index]) {
                     candidates.push(Candidate { block, index });
                 }
             }
@@ -134,8 +179,20 @@ impl Run {
         candidates
     }
 
-    fn filter(&self, block: usize) -> &[u8] {
-        &self.filters[block * FILTER_BYTES..][..FILTER_BYTES]
+    /// Leaves the candidates that pass the filter of their block.
+    fn keep_possible(&self, keys: &[u128], candidates: &mut Vec<Candidate>) {
+        let mut n_kept = 0;
+        for at in 0..candidates.len() {
+            if at % AHEAD == 0 {
+                let some = candidates[at..].iter().take(AHEAD);
+                touch(some.map(|found| self.filters[found.block].any_byte()));
+            }
+            let candidate = candidates[at];
+            candidates[n_kept] = candidate;
+            let filter = &self.filters[candidate.block];
+            n_kept += usize::from(filter.may_contain(keys[candidate.index]));
+        }
+        candidates.truncate(n_kept);
     }
 
     /// The place of a key in a block.
@@ -201,6 +258,7 @@ fn n_records(trailer: &[u8; TRAILER_BYTES], width: Width) -> Option<u64> {
 }
 
 /// A key that may be in a block.
+#[derive(Debug, Clone, Copy)]
 struct Candidate {
     block: usize,
     index: usize,
@@ -215,17 +273,54 @@ fn span(candidates: &[Candidate]) -> usize {
     1 + candidates.windows(2).take_while(is_near).count()
 }
 
-/// How many of the ascending `fences`, but for the last of them, are at or below `key`: doubling
-/// steps find the range, halving ones the place. Cheap where the answer is near.
-fn gallop(fences: &[u128], key: u128) -> usize {
-    let mut step = 1;
-    while step < fences.len() && fences[step] <= key {
-        step *= 2;
+/// The first keys of blocks, which ascend, and where to look among them.
+#[derive(Debug)]
+struct Fences {
+    keys: Vec<u128>,
+    /// How many keys begin with bits below `n`, for each `n` of so many bits.
+    starts: Vec<u32>,
+    n_bits: u32,
+}
+
+impl Fences {
+    /// Some four fences begin with the same bits: a host is a hash, and hosts are many. Where they
+    /// are not, the search takes a few steps more.
+    fn new(keys: Vec<u128>) -> Self {
+        let n_bits = (keys.len() / 4).checked_ilog2().unwrap_or(0);
+        let mut fences = Self {
+            keys,
+            starts: Vec::with_capacity((1 << n_bits) + 1),
+            n_bits,
+        };
+        let mut n_before = 0;
+        for n in 0..=1 << n_bits {
+            let is_before = |key: &u128| fences.bits(*key) < n;
+            n_before += fences.keys[n_before..]
+                .iter()
+                .take_while(|key| is_before(key))
+                .count();
+            fences.starts.push(n_before as u32);
+        }
+        fences
     }
-    let low = step / 2;
-    let high = step.min(fences.len());
-    let n = fences[low..high].partition_point(|&fence| fence <= key);
-    (low + n).saturating_sub(1)
+
+    fn bits(&self, key: u128) -> usize {
+        (key.rotate_left(self.n_bits) as usize) & ((1 << self.n_bits) - 1)
+    }
+
+    /// A byte from where a key is looked for.
+    fn near(&self, key: u128) -> u8 {
+        let start = self.starts[self.bits(key)] as usize;
+        self.keys[start.min(self.keys.len() - 1)] as u8
+    }
+
+    /// The block that would hold a key: the last one that begins at or below it.
+    fn block_of(&self, key: u128) -> Option<usize> {
+        let bits = self.bits(key);
+        let (start, end) = (self.starts[bits] as usize, self.starts[bits + 1] as usize);
+        let n = self.keys[start..end].partition_point(|&fence| fence <= key);
+        (start + n).checked_sub(1)
+    }
 }
 
 /// Reads a run from beginning to end.
@@ -247,25 +342,30 @@ impl Cursor<'_> {
             return Ok(None);
         }
         let width = self.run.width.n_bytes();
-        let record = Record::read(&self.buffer[self.at..][..width]);
+        let bytes = self.run.held.as_ref().unwrap_or(&self.buffer);
+        let record = Record::read(&bytes[self.at..][..width]);
         self.at += width;
         self.n_left -= 1;
         Ok(Some(record))
     }
 
     fn next_block(&mut self) -> Result<bool, Error> {
-        let n_blocks = self.run.fences.len();
+        let n_blocks = self.run.fences.keys.len();
         if self.next_block == n_blocks {
             return Ok(false);
         }
-        self.buffer_block += 1;
-        if self.buffer_block * BLOCK_BYTES >= self.buffer.len() {
-            let last = n_blocks.min(self.next_block + MAX_SPAN) - 1;
-            self.run.read(self.next_block, last, &mut self.buffer)?;
-            self.buffer_block = 0;
+        if self.run.held.is_some() {
+            self.at = self.next_block * BLOCK_BYTES;
+        } else {
+            self.buffer_block += 1;
+            if self.buffer_block * BLOCK_BYTES >= self.buffer.len() {
+                let last = n_blocks.min(self.next_block + MAX_SPAN) - 1;
+                self.run.read(self.next_block, last, &mut self.buffer)?;
+                self.buffer_block = 0;
+            }
+            self.at = self.buffer_block * BLOCK_BYTES;
+            self.run.check(&self.buffer[self.at..][..BLOCK_BYTES])?;
         }
-        self.at = self.buffer_block * BLOCK_BYTES;
-        self.run.check(&self.buffer[self.at..][..BLOCK_BYTES])?;
         self.n_left = self.run.n_records_in(self.next_block);
         self.next_block += 1;
         Ok(true)
@@ -281,7 +381,7 @@ pub(super) struct RunWriter {
     block: Vec<u8>,
     n_records: u64,
     fences: Vec<u128>,
-    filters: Vec<u8>,
+    filters: Vec<Filter>,
 }
 
 impl RunWriter {
@@ -302,10 +402,11 @@ impl RunWriter {
     pub(super) fn push(&mut self, record: Record) -> Result<(), Error> {
         if self.block.is_empty() {
             self.fences.push(record.key);
-            self.filters.resize(self.filters.len() + FILTER_BYTES, 0);
+            self.filters.push(Filter::default());
         }
-        let filter_start = self.filters.len() - FILTER_BYTES;
-        filter::add(&mut self.filters[filter_start..], record.key);
+        if let Some(filter) = self.filters.last_mut() {
+            filter.add(record.key);
+        }
         record.write(self.width, &mut self.block);
         self.n_records += 1;
         if self.block.len() == records_per_block(self.width) * self.width.n_bytes() {
@@ -335,7 +436,7 @@ impl RunWriter {
             .iter()
             .flat_map(|key| key.to_be_bytes())
             .collect();
-        footer.append(&mut self.filters);
+        footer.extend(self.filters.iter().flat_map(|filter| filter.to_bytes()));
         let checksum = digest64(&footer);
         footer.extend_from_slice(MAGIC);
         footer.extend_from_slice(&VERSION.to_le_bytes());
@@ -378,14 +479,17 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(n: usize, width: Width) {
+    fn check(n: usize, width: Width, is_held: bool) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run");
         let all = keys(n, n as u64);
         let (odd, even): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(n, _)| n % 2 == 1);
         let odd: Vec<u128> = odd.into_iter().map(|(_, &key)| key).collect();
         write(&path, width, &odd);
-        let run = Run::open(&path, width).unwrap();
+        let mut run = Run::open(&path, width).unwrap();
+        if is_held {
+            run.hold().unwrap();
+        }
         let mut places = vec![None; all.len()];
         run.find_all(&all, &mut places).unwrap();
         for (n, place) in places.iter().enumerate() {
@@ -404,9 +508,11 @@ mod tests {
 
     #[test]
     fn what_was_written_is_found_and_nothing_else() {
-        for n in [0, 1, 2, 126, 127, 128, 5000, 60_000] {
-            check(n, Width::Key);
-            check(n, Width::KeyAndPlace);
+        for n in [0, 1, 2, 62, 63, 64, 126, 127, 128, 5000, 60_000] {
+            for is_held in [false, true] {
+                check(n, Width::Key, is_held);
+                check(n, Width::KeyAndPlace, is_held);
+            }
         }
     }
 
@@ -426,6 +532,8 @@ mod tests {
                 let mut places = vec![None; keys.len()];
                 run.find_all(&keys, &mut places)
             });
+            let held = Run::open(&path, Width::Key).and_then(|mut run| run.hold());
+            assert!(held.is_err(), "{at}");
             let error = result.expect_err("damage").to_string();
             assert!(
                 error.contains("damaged") && error.contains("run"),
@@ -440,15 +548,20 @@ mod tests {
         assert!(Run::open(&path, Width::KeyAndPlace).is_err());
     }
 
+    /// Keys all over, many on one host, and the first and last there can be.
+    fn spread() -> impl Strategy<Value = u128> {
+        prop_oneof![any::<u128>(), 0..50_u128, Just(u128::MAX)]
+    }
+
     proptest! {
         #[test]
-        fn galloping_finds_the_last_fence_below(
-            mut fences in prop::collection::vec(0..50_u128, 1..40),
-            key in 0..55_u128,
+        fn a_key_is_in_the_last_block_that_begins_below(
+            mut keys in prop::collection::vec(spread(), 0..400),
+            key in spread(),
         ) {
-            fences.sort_unstable();
-            let expected = fences.partition_point(|&fence| fence <= key).saturating_sub(1);
-            prop_assert_eq!(gallop(&fences, key), expected);
+            keys.sort_unstable();
+            let expected = keys.partition_point(|&fence| fence <= key).checked_sub(1);
+            prop_assert_eq!(Fences::new(keys).block_of(key), expected);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 fn small(strings: Strings) -> Config {
     Config {
         buffer_keys: 50,
+        held_bytes: 3000,
         strings,
     }
 }

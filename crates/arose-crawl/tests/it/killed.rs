@@ -18,6 +18,7 @@ const N_BATCH: u64 = 40;
 /// So small that most commits write a run, many of them by merging.
 const CONFIG: Config = Config {
     buffer_keys: 60,
+    held_bytes: 3000,
     strings: Strings::Keep,
 };
 
