@@ -40,6 +40,11 @@ impl Scorer {
         self.bands.is_some() && self.verify == Verify::Sketch
     }
 
+    /// Whether a coefficient, or one that is no greater, says that a pair is rejected.
+    pub(crate) fn is_too_low(&self, jaccard: f64) -> bool {
+        matches!(self.policy.criterion, Criterion::Jaccard(least) if !least.reached_by(jaccard))
+    }
+
     /// A pair whose coefficient is known; simhashes are those that sketches may be without.
     pub(crate) fn by_text(
         &self,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Error;
 use super::lot::Lot;
-use crate::results::pairs::{Pair, for_each};
+use crate::results::pairs::{Pair, Rows, for_each_row};
 use arose::mix::mix;
 
 /// Pairs shown of each level.
@@ -79,20 +79,22 @@ impl Pairs {
             histogram: [0; N_BARS],
             levels: vec![(0, Lot::new(seed, MAX_PAIRS)); Level::ALL.len()],
         };
-        for_each(path, |pair| {
-            pairs.add(pair);
+        for_each_row(path, |rows, row| {
+            pairs.add(rows, row);
             Ok(())
         })?;
         Ok(pairs)
     }
 
-    fn add(&mut self, pair: Pair) {
-        if let Some(similarity) = pair.jaccard {
+    fn add(&mut self, rows: &Rows<'_>, row: usize) {
+        let jaccard = rows.jaccard(row);
+        if let Some(similarity) = jaccard {
             self.histogram[bar(similarity)] += 1;
         }
-        let (count, lot) = &mut self.levels[Level::of(pair.jaccard) as usize];
+        let (count, lot) = &mut self.levels[Level::of(jaccard) as usize];
         *count += 1;
-        lot.draw(mix(pair.a).wrapping_add(pair.b), || pair);
+        let [a, b] = rows.docs(row);
+        lot.draw(mix(a).wrapping_add(b), || rows.pair(row));
     }
 
     /// How many pairs have a similarity.

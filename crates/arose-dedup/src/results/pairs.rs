@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use arrow_array::Array;
+use arrow_array::{Array, Float64Array, StringArray, UInt32Array, UInt64Array};
 
 use super::Error;
 use super::table::{Batch, scan, scan_groups};
@@ -35,8 +35,17 @@ pub struct Pair {
 ///
 /// If the table cannot be read, or `each` says so.
 pub fn for_each(path: &Path, mut each: impl FnMut(Pair) -> Result<(), Error>) -> Result<(), Error> {
+    for_each_row(path, |rows, row| each(rows.pair(row)))
+}
+
+/// Calls `each` with the place of every pair in order.
+pub(crate) fn for_each_row(
+    path: &Path,
+    mut each: impl FnMut(&Rows<'_>, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
     scan(path, &COLUMNS, |batch| {
-        (0..batch.n_rows()).try_for_each(|row| each(pair(batch, row)?))
+        let rows = Rows::of(batch)?;
+        (0..batch.n_rows()).try_for_each(|row| each(&rows, row))
     })
 }
 
@@ -62,11 +71,11 @@ pub fn among(path: &Path, docs: &BTreeSet<u64>, max: usize) -> Result<Vec<Pair>,
         return Ok(found);
     };
     scan_groups(path, &COLUMNS, ("a", first..=last), |batch| {
-        let (a, b) = (batch.u64s("a")?, batch.u64s("b")?);
+        let rows = Rows::of(batch)?;
         for row in 0..batch.n_rows() {
-            let is_among = docs.contains(&a.value(row)) && docs.contains(&b.value(row));
+            let is_among = rows.docs(row).iter().all(|doc| docs.contains(doc));
             if is_among && found.len() < max {
-                found.push(pair(batch, row)?);
+                found.push(rows.pair(row));
             }
         }
         Ok(())
@@ -74,17 +83,50 @@ pub fn among(path: &Path, docs: &BTreeSet<u64>, max: usize) -> Result<Vec<Pair>,
     Ok(found)
 }
 
-fn pair(batch: &Batch<'_>, row: usize) -> Result<Pair, Error> {
-    let (jaccard, b_sim) = (batch.f64s("jaccard")?, batch.u32s("b_sim")?);
-    let c_sim = batch.u32s("c_sim")?;
-    let similarity = jaccard.is_valid(row).then(|| jaccard.value(row));
-    Ok(Pair {
-        a: batch.u64s("a")?.value(row),
-        b: batch.u64s("b")?.value(row),
-        jaccard: similarity.filter(|similarity| !similarity.is_nan()),
-        b_sim: b_sim.is_valid(row).then(|| b_sim.value(row)),
-        c_sim: c_sim.is_valid(row).then(|| c_sim.value(row)),
-        rule: batch.strings("rule")?.value(row).to_owned(),
-        verified: batch.strings("verified")?.value(row).to_owned(),
-    })
+/// Some pairs, by column.
+pub(crate) struct Rows<'a> {
+    a: &'a UInt64Array,
+    b: &'a UInt64Array,
+    jaccard: &'a Float64Array,
+    b_sim: &'a UInt32Array,
+    c_sim: &'a UInt32Array,
+    rule: &'a StringArray,
+    verified: &'a StringArray,
+}
+
+impl<'a> Rows<'a> {
+    fn of(batch: &'a Batch<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            a: batch.u64s("a")?,
+            b: batch.u64s("b")?,
+            jaccard: batch.f64s("jaccard")?,
+            b_sim: batch.u32s("b_sim")?,
+            c_sim: batch.u32s("c_sim")?,
+            rule: batch.strings("rule")?,
+            verified: batch.strings("verified")?,
+        })
+    }
+
+    pub(crate) fn docs(&self, row: usize) -> [u64; 2] {
+        [self.a.value(row), self.b.value(row)]
+    }
+
+    pub(crate) fn jaccard(&self, row: usize) -> Option<f64> {
+        let similarity = self.jaccard.is_valid(row).then(|| self.jaccard.value(row));
+        similarity.filter(|similarity| !similarity.is_nan())
+    }
+
+    pub(crate) fn pair(&self, row: usize) -> Pair {
+        let [a, b] = self.docs(row);
+        let number = |column: &UInt32Array| column.is_valid(row).then(|| column.value(row));
+        Pair {
+            a,
+            b,
+            jaccard: self.jaccard(row),
+            b_sim: number(self.b_sim),
+            c_sim: number(self.c_sim),
+            rule: self.rule.value(row).to_owned(),
+            verified: self.verified.value(row).to_owned(),
+        }
+    }
 }

@@ -279,8 +279,13 @@ impl<'a> Judge<'a> {
         };
         for pair in pairs {
             let places = [index(pair.a), index(pair.b)];
+            if self.scorer.is_too_low(room.most_jaccard(places)) {
+                continue;
+            }
             let jaccard = room.jaccard(places);
-            accepted.extend(self.decide(pair, places, jaccard, room)?);
+            if !self.scorer.is_too_low(jaccard) {
+                accepted.extend(self.decide(pair, places, jaccard, room)?);
+            }
         }
         Ok(())
     }
@@ -401,6 +406,12 @@ impl Room {
         });
     }
 
+    /// What the coefficient is at most, by the sizes of the sets.
+    fn most_jaccard(&self, places: [usize; 2]) -> f64 {
+        let [a, b] = places.map(|place| self.sets[place].n);
+        f64::from(a.min(b)) / f64::from(a.max(b))
+    }
+
     pub(crate) fn jaccard(&self, places: [usize; 2]) -> f64 {
         let [a, b] = places.map(|place| &self.sets[place]);
         let common = n_common(
@@ -411,18 +422,15 @@ impl Room {
     }
 }
 
-/// How many numbers two ascending lists of intervals have in common.
-fn n_common(mut a: &[Range<u32>], mut b: &[Range<u32>]) -> u32 {
-    let mut n = 0;
-    while let ([first, rest_a @ ..], [other, rest_b @ ..]) = (a, b) {
-        let start = first.start.max(other.start);
-        let end = first.end.min(other.end);
-        n += end.saturating_sub(start);
-        if first.end <= other.end {
-            a = rest_a;
-        } else {
-            b = rest_b;
-        }
+/// How many numbers two ascending lists of intervals have in common. Which list goes on is counted,
+/// not branched on: it is as good as random.
+fn n_common(a: &[Range<u32>], b: &[Range<u32>]) -> u32 {
+    let (mut i, mut j, mut n) = (0, 0, 0);
+    while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
+        let end = one.end.min(other.end);
+        n += end.saturating_sub(one.start.max(other.start));
+        i += usize::from(one.end == end);
+        j += usize::from(other.end == end);
     }
     n
 }
