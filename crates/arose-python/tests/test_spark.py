@@ -61,6 +61,14 @@ def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partiti
     check(lines, out, policy=policy, cap=cap)
 
 
+def test_relative_paths_are_those_of_the_driver(spark, lines, tmp_path, monkeypatch):
+    """Executors work in folders of their own; names of documents hold the path as it was given."""
+    monkeypatch.chdir(os.path.dirname(lines))
+    out = os.fspath(tmp_path / "out")
+    dedup(spark, [os.path.basename(lines)], out, input_bytes=20_000)
+    check(os.path.basename(lines), out)
+
+
 @pytest.mark.parametrize(
     "steps",
     [

@@ -7,6 +7,7 @@ plan here says what goes where. What a stage has stored is not done again.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -113,13 +114,16 @@ def put_in_order(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iterator[Any]:
     version, numbers = context["version"], context.get("numbers")
-    for batch in batches:
-        for one, other in zip(*(column.to_pylist() for column in batch.columns)):
-            if numbers is None:
-                chunks = _arose.read_part(one, other, options, version)
-            else:
-                chunks = _arose.read_bytes(numbers[one], one, other, options, version)
-            yield from (pa.record_batch(chunk) for chunk in chunks)
+    # Names of documents hold paths as they were given: relative ones start where the driver is.
+    folder = context.get("folder")
+    with contextlib.chdir(folder) if folder else contextlib.nullcontext():
+        for batch in batches:
+            for one, other in zip(*(column.to_pylist() for column in batch.columns)):
+                if numbers is None:
+                    chunks = _arose.read_part(one, other, options, version)
+                else:
+                    chunks = _arose.read_bytes(numbers[one], one, other, options, version)
+                yield from (pa.record_batch(chunk) for chunk in chunks)
 
 
 def merge_notes(notes: list[str]) -> dict[str, Any]:

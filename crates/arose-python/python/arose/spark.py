@@ -97,11 +97,11 @@ class SparkEngine:
         for name, value in SETTINGS.items():
             spark.conf.set(name, value)
 
-    def read(self, parts: list[str]) -> None:
-        """Reads parts of the input that executors can see."""
+    def read(self, parts: list[str], folder: str | None) -> None:
+        """Reads parts of the input that executors can see; paths may be relative to a folder."""
         rows = self.spark.createDataFrame(list(enumerate(parts)), "number long, part string")
         rows = rows.repartition(max(1, min(len(parts), 4 * self.n_partitions)), "number")
-        context = json.dumps({"version": _arose.__version__})
+        context = json.dumps({"version": _arose.__version__, "folder": folder})
         self._write(self._run(rows, "read", context, CHUNKS), "read", [])
 
     def read_remote(self, addresses: list[str]) -> None:
@@ -413,7 +413,10 @@ def _dedup(
     engine = engine_of(files, settings, n_partitions)
     read = stages.done("read")
     if read is None:
-        engine.read_remote(inputs) if is_remote else engine.read(parts)
+        if is_remote:
+            engine.read_remote(inputs)
+        else:
+            engine.read(parts, None if all(map(os.path.isabs, inputs)) else os.getcwd())
         read = merge_notes(engine.notes("read"))
         for reason, warning in passed:
             skipped = read.setdefault("skipped", {})
