@@ -311,7 +311,7 @@ impl Fences {
     /// A byte from where a key is looked for.
     fn near(&self, key: u128) -> u8 {
         let start = self.starts[self.bits(key)] as usize;
-        self.keys[start.min(self.keys.len() - 1)] as u8
+        self.keys.get(start).map_or(0, |&key| key as u8)
     }
 
     /// The block that would hold a key: the last one that begins at or below it.
@@ -514,6 +514,17 @@ mod tests {
                 check(n, Width::KeyAndPlace, is_held);
             }
         }
+    }
+
+    #[test]
+    fn nothing_is_in_an_empty_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        write(&path, Width::Key, &[]);
+        let run = Run::open(&path, Width::Key).unwrap();
+        let mut places = vec![None; 2];
+        run.find_all(&[0, u128::MAX], &mut places).unwrap();
+        assert_eq!(places, [None, None]);
     }
 
     /// Any changed byte is an error that names the file, never a wrong answer.

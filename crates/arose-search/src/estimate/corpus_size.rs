@@ -5,9 +5,9 @@
 //!
 //! *Idea.* Draw words of a [pool](super::pool), the more often the more pages of the vocabulary
 //! hold them; every result counts one over the number of pool words that return it; the mean, each
-//! word weighed by how seldom it is drawn, times the size of the pool is the number of pages matched
-//! ([`arose::estimate::corpus_size`]). A second pool that has nothing to do with the first tells
-//! what neither matches.
+//! word weighed by how seldom it is drawn, times the size of the pool is the number of pages
+//! matched ([`arose::estimate::corpus_size`]). A second pool that has nothing to do with the first
+//! tells what neither matches.
 //!
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools and the number of queries. *Cost.* Per
 //! query its search, and a fetch and some searches per result. *Error.* Bootstrap over queries.
