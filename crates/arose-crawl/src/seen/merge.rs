@@ -16,14 +16,14 @@ pub(super) fn merge(
 ) -> Result<(), Error> {
     let mut inputs: Vec<Input<'_>> = runs.iter().map(|run| Input::Run(run.cursor())).collect();
     inputs.push(Input::Buffer(buffer.into_iter()));
-    let mut heads = Vec::with_capacity(inputs.len());
+    let mut heads: Vec<(Record, usize)> = Vec::with_capacity(inputs.len());
     for (index, input) in inputs.iter_mut().enumerate() {
         heads.extend(input.next()?.map(|record| (record, index)));
     }
     let mut writer = RunWriter::create(path, width)?;
     let mut last = None;
-    while !heads.is_empty() {
-        let place = least(&heads);
+    // The oldest comes first among equals. There are a handful: looking at each beats a heap.
+    while let Some(place) = (0..heads.len()).min_by_key(|&place| heads[place].0.key) {
         let (record, index) = heads[place];
         match inputs[index].next()? {
             Some(next) => heads[place].0 = next,
@@ -37,18 +37,6 @@ pub(super) fn merge(
         }
     }
     writer.finish()
-}
-
-/// The place of the least key, the first among equals. There are a handful: looking at each beats a
-/// heap.
-fn least(heads: &[(Record, usize)]) -> usize {
-    let mut least = 0;
-    for place in 1..heads.len() {
-        if heads[place].0.key < heads[least].0.key {
-            least = place;
-        }
-    }
-    least
 }
 
 enum Input<'r> {

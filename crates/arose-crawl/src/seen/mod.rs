@@ -76,7 +76,7 @@ use run::Run;
 pub struct Config {
     /// How many new keys are gathered before they are written as a run; 50 bytes of memory each.
     pub buffer_keys: usize,
-    /// Bytes of runs that may be held in memory: a look into them takes a fifth of one into a file.
+    /// Bytes of runs that may be held in memory; others are read as they are asked for.
     pub held_bytes: usize,
     /// Whether URLs are kept.
     pub strings: Strings,

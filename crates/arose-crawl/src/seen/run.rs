@@ -35,8 +35,8 @@ const VERSION: u32 = 1;
 /// How many blocks are read at once at most.
 const MAX_SPAN: usize = 256;
 
-/// Over how many blocks that nobody asked for a read goes on: copying one takes 50 ns, asking the
-/// system for another piece of the file some 400.
+/// Over how many blocks that nobody asked for a read goes on: copying them takes no longer than
+/// asking the system for another piece of the file. 2, 4, 8 and 16 do not differ measurably.
 const MAX_GAP: usize = 8;
 
 /// Keys whose place in memory is touched before the first of them is looked for: the processor

@@ -18,9 +18,9 @@
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools, such as terms of middle frequency and
 //! numbers of five digits. *Cost.* A query and the degrees of its results per draw. *Error.*
 //! Queries differ widely in their weight: 200 drawn uniformly give some 10 %, drawn by their
-//! expected results half of that. Bootstrap over queries. *Not
-//! for* pools that go together, as words of one language do: pages that match one then match the
-//! other and the size comes out too low.
+//! expected results half of that. Bootstrap over queries. *Not for* pools that go together, as
+//! words of one language do: pages that match one then match the other and the size comes out too
+//! low.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
