@@ -8,8 +8,18 @@ pub(crate) type Ordinal = u32;
 
 /// Samples in a sketch for the Jaccard policy.
 pub(crate) const N_SAMPLES: usize = 128;
-/// The lowest 16 bits of each sample of a sketch.
-pub(crate) type Samples = [u16; N_SAMPLES];
+/// Bands of samples, at most.
+pub(crate) const MAX_BANDS: usize = 64;
+
+/// What is kept of the samples of a sketch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Samples {
+    /// The lowest 16 bits of each.
+    pub(crate) low: [u16; N_SAMPLES],
+    /// Eight bits of what is left of all samples of a band.
+    pub(crate) rest: [u8; MAX_BANDS],
+}
 
 /// What every stage needs to know of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]

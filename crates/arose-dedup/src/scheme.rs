@@ -10,9 +10,10 @@
 //! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule holds |
 //! | site | both | the rule holds |
 //!
-//! Of a sample only the lowest 16 bits are kept: they agree by accident once in 65,536, which the
-//! test allows for, and a sketch of 128 samples has 256 bytes. (With 8 bits, pages that share a
-//! template meet by the hundred: a band in which one sample is their own has only 256 values.)
+//! Of a sample only the lowest 16 bits are kept, which agree by accident once in 65,536; the test
+//! allows for it. Keys cannot: a band in which one sample is a page's own has 65,536 values, so of
+//! a million pages that share a template everybody would meet a dozen strangers. So eight bits of
+//! what is left of the samples of a band are kept too. A sketch of 128 samples has 320 bytes.
 
 use arose::banding::Banding;
 use arose::binomial::{at_least, choose};
@@ -21,10 +22,10 @@ use arose::filter::Filter;
 use arose::mix::mix;
 use arose::rule::{Criterion, Evidence, Policy, SiteRelation, decide};
 use arose::simhash::{Fingerprint, Fingerprint384, law, pieces::Pieces};
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
 use crate::config::{Config, Verify};
-use crate::record::{N_SAMPLES, Samples, Vectors};
+use crate::record::{MAX_BANDS, N_SAMPLES, Samples, Vectors};
 
 /// Tables of keys over sketches of one kind.
 pub(crate) trait Tables: Sync {
@@ -92,6 +93,21 @@ impl Bands {
         self.banding
     }
 
+    /// What is kept of a sketch.
+    pub(crate) fn keep(&self, sketch: &[u32]) -> Samples {
+        let mut kept = Samples::zeroed();
+        for (low, sample) in kept.low.iter_mut().zip(sketch) {
+            *low = *sample as u16;
+        }
+        for (rest, rows) in kept.rest.iter_mut().zip(sketch.chunks(self.banding.q())) {
+            let all = rows.iter().fold(0_u64, |all, sample| {
+                all.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(sample >> 16)
+            });
+            *rest = mix(all) as u8;
+        }
+        kept
+    }
+
     /// The Jaccard coefficient that two sketches suggest.
     pub(crate) fn estimate(a: &Samples, b: &Samples) -> f64 {
         let share = f64::from(n_equal(a, b)) / N_SAMPLES as f64;
@@ -99,14 +115,14 @@ impl Bands {
     }
 }
 
-/// The longest rows, in at most 64 bands, that reach the recall with the samples there are. Under
-/// keys of a single sample everybody would meet, so rows are two at least.
+/// The longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the samples there
+/// are. Under keys of a single sample everybody would meet, so rows are two at least.
 fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     (2..=N_SAMPLES).rev().find_map(|q| {
         let b = ((-recall).ln_1p() / (-threshold.powi(q as i32)).ln_1p())
             .ceil()
             .max(1.0);
-        (b <= 64.0 && b * q as f64 <= N_SAMPLES as f64).then_some((b as usize, q))
+        (b <= MAX_BANDS as f64 && b * q as f64 <= N_SAMPLES as f64).then_some((b as usize, q))
     })
 }
 
@@ -119,7 +135,7 @@ fn min_equal(threshold: f64) -> u32 {
 
 fn n_equal(a: &Samples, b: &Samples) -> u32 {
     // Counted in lanes as wide as the samples, as many at a time as a register has.
-    let equal = a.iter().zip(b).map(|(a, b)| u16::from(a == b));
+    let equal = a.low.iter().zip(&b.low).map(|(a, b)| u16::from(a == b));
     equal.sum::<u16>().into()
 }
 
@@ -132,8 +148,9 @@ impl Tables for Bands {
 
     fn key(&self, table: u32, sketch: &Samples) -> u64 {
         let q = self.banding.q();
-        let rows = &sketch[table as usize * q..][..q];
-        rows.chunks(4).fold(0, |key, chunk| {
+        let rows = &sketch.low[table as usize * q..][..q];
+        let rest = sketch.rest[table as usize];
+        rows.chunks(4).fold(rest.into(), |key, chunk| {
             let word = chunk
                 .iter()
                 .fold(0, |word, &sample| word << 16 | u64::from(sample));
@@ -150,10 +167,9 @@ impl Tables for Bands {
     }
 
     fn meet_in(&self, table: u32, a: &Samples, b: &Samples) -> bool {
-        let q = self.banding.q();
-        let rows = table as usize * q..(table as usize + 1) * q;
-        let mut rows = a[rows.clone()].iter().zip(&b[rows]);
-        rows.all(|(a, b)| a == b)
+        let (q, table) = (self.banding.q(), table as usize);
+        let rows = table * q..(table + 1) * q;
+        a.rest[table] == b.rest[table] && a.low[rows.clone()] == b.low[rows]
     }
 }
 
@@ -323,15 +339,41 @@ mod tests {
     #[test]
     fn documents_meet_where_their_keys_are_equal() {
         let bands = bands(0.8);
-        let a: Samples = std::array::from_fn(|i| i as u16);
-        let mut b = a;
+        let a: Vec<u32> = (0..N_SAMPLES as u32).collect();
+        let mut b = a.clone();
         for i in (0..N_SAMPLES).step_by(17) {
             b[i] ^= 1;
         }
+        let [a, b] = [a, b].map(|sketch| bands.keep(&sketch));
         for table in 0..bands.n_tables() {
             let have_one_key = bands.key(table, &a) == bands.key(table, &b);
             assert_eq!(bands.meet_in(table, &a, &b), have_one_key, "{table}");
         }
+    }
+
+    /// Sketches that agree in all 16 bits kept of each sample, but not in one whole sample a band.
+    #[test]
+    fn strangers_with_one_template_seldom_meet() {
+        let bands = bands(0.8);
+        let q = bands.banding.q() as u32;
+        let page = |number: u32| {
+            let samples = (0..N_SAMPLES as u32).map(|i| {
+                let own = if i % q == 0 { number << 16 } else { 0 };
+                own | i.wrapping_mul(40_503) & 0xffff
+            });
+            bands.keep(&samples.collect::<Vec<_>>())
+        };
+        let first = page(0);
+        let n = 1000;
+        let met = (1..=n).map(|number| {
+            let other = page(number);
+            let tables = 0..bands.n_tables();
+            tables
+                .filter(|&table| bands.meet_in(table, &first, &other))
+                .count()
+        });
+        let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);
+        assert!(met > 0 && met * 256 < 2 * all, "{met} of {all}");
     }
 
     #[test]

@@ -15,10 +15,10 @@
 //! | `read` | a part of the input | shards: documents, sketches, tokens |
 //! | `keys` | documents and sketches of a shard | `ENTRY` per table and `CONTENT`, by key |
 //! | `runs` | entries and contents with one hash | `LIVE`: who meets somebody, by shard; `CLASS`: equal contents, by shard of the first |
-//! | `live` | sketches and `LIVE` of a shard | `MEMBER`: key and sketch, by key |
-//! | `candidates` | members with one hash | `PAIR`, by the later document |
+//! | `live` | sketches and `LIVE` of a shard | `MEMBER`: key and sketch, if not read later, by key |
+//! | `candidates` | members with one hash | `PAIR`, by the later document, or `JUDGE`, by the run |
 //! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs, by group |
-//! | `fetch` | documents, tokens, classes and `WANT` of a shard | `CARD`: a document, by group |
+//! | `fetch` | documents, tokens or `PLACES`, classes and `WANT` of a shard | `CARD`: a document, by group |
 //! | `verify` | cards and pairs of groups | `LINK`, by document; `SINGLE` and `LISTED`: rows to be |
 //! | `edges` | links and classes | `EDGE`, by node |
 //! | `large`, `small` | edges of nodes | `EDGE`: one round of components |
@@ -33,10 +33,14 @@
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
 //! Vassilvitskii 2014) until no edge changes.
 //!
+//! What `read` gives is most of all there is. Where executors share a folder it stays there, and
+//! messages say where.
+//!
 //! *Memory.* A step holds one part at a time. Parts are sized by the driver; what cannot be cut,
 //! the documents under one very common key, is taken one by one.
 
 mod candidates;
+mod chunks;
 mod components;
 mod document;
 mod groups;
@@ -47,6 +51,8 @@ mod tables;
 mod verify;
 mod wire;
 
+use std::path::PathBuf;
+
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,6 +60,8 @@ use serde_json::Value;
 use crate::Error;
 use crate::config::Config;
 use crate::record::Ordinal;
+
+use chunks::ChunkReader;
 
 pub use read::{Chunk, read_bytes, read_part};
 pub use wire::{Message, Sink};
@@ -98,6 +106,8 @@ pub mod kind {
     pub const LABEL: i32 = 16;
     /// What happens to a document.
     pub const VERDICT: i32 = 17;
+    /// Where the tokens of a shard are.
+    pub const PLACES: i32 = 18;
 }
 
 /// What every step of a run is told.
@@ -108,12 +118,18 @@ pub struct Context {
     pub version: String,
     /// Shards in input order: their part, and the ordinal of their first document.
     pub shards: Vec<(i64, Ordinal)>,
+    /// The folder that chunks are in, if they are not in messages.
+    pub chunks: Option<PathBuf>,
+    /// Where sketches are, if they are read one by one: by first document, its shard and its byte.
+    pub sketches: Vec<(Ordinal, i64, u64)>,
     /// Documents in all shards.
     pub n_docs: u64,
     /// Parts that messages are addressed to, other than shards.
     pub n_parts: u32,
     /// Tables and keys of long runs.
     pub long: Vec<(u32, u64)>,
+    /// Those of them that are huge.
+    pub huge: Vec<(u32, u64)>,
     /// Documents that may be judged together.
     pub group_docs: usize,
     /// The largest product of copies that is listed in full.
@@ -154,6 +170,7 @@ pub(crate) trait Step: Send {
 /// A step at work on the parts that one task of an engine has.
 pub struct Worker {
     step: Box<dyn Step>,
+    chunks: Option<ChunkReader>,
     part: Option<i64>,
     sink: Sink,
 }
@@ -167,6 +184,7 @@ impl Worker {
     pub fn new(name: &str, config: &Config, context: Context) -> Result<Self, Error> {
         check_version(&context.version)?;
         Ok(Self {
+            chunks: context.chunks.clone().map(ChunkReader::new),
             step: step(name, config, context)?,
             part: None,
             sink: Sink::default(),
@@ -187,7 +205,13 @@ impl Worker {
             self.end_part()?;
             self.part = Some(message.part);
         }
-        self.step.take(message, &mut self.sink)
+        match &mut self.chunks {
+            Some(chunks) if matches!(message.kind, kind::DOCS | kind::TOKENS) => {
+                let message = chunks.resolve(message)?;
+                self.step.take(&message, &mut self.sink)
+            }
+            _ => self.step.take(message, &mut self.sink),
+        }
     }
 
     /// Ends the last part.

@@ -235,12 +235,18 @@ pub(crate) struct Chunks {
     receiver: Mutex<Receiver<Result<Chunk, Error>>>,
 }
 
-/// Reads a part that [`cut_input`] made.
+/// Reads a part that [`cut_input`] made; given a folder, columns of chunks stay there.
 #[pyfunction]
-pub(crate) fn read_part(number: i64, part: &str, options: &str, version: &str) -> PyResult<Chunks> {
+pub(crate) fn read_part(
+    number: i64,
+    part: &str,
+    options: &str,
+    version: &str,
+    folder: Option<PathBuf>,
+) -> PyResult<Chunks> {
     let part: Part = options::parse::<PartText>(part)?.into();
     start(options, version, move |config, give| {
-        shuffle::read_part(number, &part, config, give)
+        shuffle::read_part(number, &part, config, folder.as_deref(), give)
     })
 }
 
@@ -252,9 +258,10 @@ pub(crate) fn read_bytes(
     bytes: Vec<u8>,
     options: &str,
     version: &str,
+    folder: Option<PathBuf>,
 ) -> PyResult<Chunks> {
     start(options, version, move |config, give| {
-        shuffle::read_bytes(number, &name, bytes, config, give)
+        shuffle::read_bytes(number, &name, bytes, config, folder.as_deref(), give)
     })
 }
 

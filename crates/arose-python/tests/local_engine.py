@@ -6,23 +6,14 @@ import random
 import pyarrow as pa
 
 from arose import _arose
-from arose.cluster import NOTE, work
-
-MESSAGES = pa.schema(
-    [
-        ("part", pa.int64()),
-        ("kind", pa.int32()),
-        ("seq", pa.int64()),
-        ("bytes", pa.binary()),
-        ("more", pa.binary()),
-    ]
-)
+from arose.cluster import MESSAGES, NOTE, start_of, work
 
 
 class LocalEngine:
     """Tables are lists of messages."""
 
-    def __init__(self, options, n_partitions, seed):
+    def __init__(self, options, n_partitions, seed, chunk_folder=None):
+        self.chunk_folder = chunk_folder
         self.options = json.dumps(options)
         self.n_partitions = n_partitions
         self.random = random.Random(seed)
@@ -32,7 +23,9 @@ class LocalEngine:
     def read(self, parts):
         chunks = []
         for number, part in enumerate(parts):
-            for chunk in _arose.read_part(number, part, self.options, _arose.__version__):
+            for chunk in _arose.read_part(
+                number, part, self.options, _arose.__version__, self.chunk_folder
+            ):
                 chunks += pa.record_batch(chunk).to_pylist()
         self.tables["read"] = chunks
 
@@ -76,6 +69,10 @@ class LocalEngine:
             n_docs, n_tokens = shards.get(chunk["part"], (0, 0))
             shards[chunk["part"]] = (n_docs + chunk["n_docs"], n_tokens + chunk["n_tokens"])
         return [(part, *counts) for part, counts in shards.items()]
+
+    def places(self):
+        chunks = self.tables["read"]
+        return [(chunk["part"], chunk["seq"], start_of(chunk["sketches"])) for chunk in chunks]
 
     def _shuffled_anyhow(self, tables):
         messages = sum(tables, [])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 
 import pyarrow as pa
 import pytest
@@ -59,9 +60,9 @@ def lines(tmp_path_factory):
     return os.fspath(path)
 
 
-def run(lines, n_partitions, shuffle_seed, input_bytes, **given):
+def run(lines, n_partitions, shuffle_seed, input_bytes, chunk_folder=None, **given):
     options = _options(dict(given))
-    engine = LocalEngine(options, n_partitions, shuffle_seed)
+    engine = LocalEngine(options, n_partitions, shuffle_seed, chunk_folder)
     parts, _ = _arose.cut_input([lines], input_bytes, json.dumps(options))
     engine.read(parts)
     found = Plan(engine, Memory(), options).run()
@@ -78,23 +79,29 @@ def by_pair(rows):
 
 def check(lines, **options):
     local = arose.dedup(lines, **options)
+    with tempfile.TemporaryDirectory() as chunk_folder:
+        check_run(lines, local, (1, 0, 1 << 30), options)
+        check_run(lines, local, (3, 1, 9_000, chunk_folder), options)
+        check_run(lines, local, (7, 2, 40_000), options)
+
+
+def check_run(lines, local, spread, options):
     documents = local.documents.to_pyarrow().to_pylist()
     pairs = local.pairs.to_pyarrow().to_pylist()
     assert len(pairs) > 20
-    for n_partitions, shuffle_seed, input_bytes in [(1, 0, 1 << 30), (3, 1, 9_000), (7, 2, 40_000)]:
-        engine, found = run(lines, n_partitions, shuffle_seed, input_bytes, **options)
-        assert by_doc(engine.rows["documents"]) == documents, (n_partitions, options)
-        assert by_pair(engine.rows["pairs"]) == pairs, (n_partitions, options)
-        counts, cap = local.summary["counts"], local.summary["cap"]
-        assert found["groups"]["candidates"] == counts["candidates"]
-        assert found["candidates"]["tested"] == counts["tested"]
-        assert found["stars"]["clusters"] == counts["clusters"]
-        assert found["stars"]["max_cluster"] == counts["largest_cluster"]
-        assert found["pairs"]["not_listed"] == counts["pairs_not_listed"]
-        assert found["runs"]["long_runs"] == cap["runs"]
-        assert found["runs"]["untested"] == cap["pairs_not_compared"]
-        read = merge_notes(engine.notes("read"))
-        assert read["docs"] == counts["read"] and read["damaged"] == 1
+    engine, found = run(lines, *spread, **options)
+    assert by_doc(engine.rows["documents"]) == documents, (spread, options)
+    assert by_pair(engine.rows["pairs"]) == pairs, (spread, options)
+    counts, cap = local.summary["counts"], local.summary["cap"]
+    assert found["groups"]["candidates"] == counts["candidates"]
+    assert found["candidates"]["tested"] == counts["tested"]
+    assert found["stars"]["clusters"] == counts["clusters"]
+    assert found["stars"]["max_cluster"] == counts["largest_cluster"]
+    assert found["pairs"]["not_listed"] == counts["pairs_not_listed"]
+    assert found["runs"]["long_runs"] == cap["runs"]
+    assert found["runs"]["untested"] == cap["pairs_not_compared"]
+    read = merge_notes(engine.notes("read"))
+    assert read["docs"] == counts["read"] and read["damaged"] == 1
 
 
 @pytest.mark.parametrize("policy", ["jaccard", "b", "c", "combined", "site"])
@@ -134,7 +141,7 @@ def test_another_version_is_refused():
     with pytest.raises(arose.AroseError, match="the driver runs arose 0.0.9 and this executor"):
         _arose.Worker("runs", "{}", context)
     with pytest.raises(arose.AroseError, match="install the same wheel"):
-        _arose.read_part(0, '{"files": [], "range": null}', "{}", "0.0.9")
+        _arose.read_part(0, '{"files": [], "range": null}', "{}", "0.0.9", None)
 
 
 def test_torn_messages_are_errors(lines):
@@ -145,6 +152,17 @@ def test_torn_messages_are_errors(lines):
     for step, kind in [("runs", 3), ("groups", 7), ("verify", 9), ("stars", 12), ("decide", 2)]:
         with pytest.raises(arose.AroseError, match="a record is torn"):
             engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, plan.context())
+
+
+def test_lost_chunks_are_named(lines, tmp_path):
+    options = _options({})
+    engine = LocalEngine(options, 1, 0, os.fspath(tmp_path))
+    engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["0.chunks"]
+    assert max(len(chunk["tokens"]) for chunk in engine.tables["read"]) == 16
+    (tmp_path / "0.chunks").unlink()
+    with pytest.raises(arose.AroseError, match=r"cannot open `.*0\.chunks`"):
+        Plan(engine, Memory(), options).run()
 
 
 def test_messages_out_of_order_are_refused_or_sorted():

@@ -1,9 +1,11 @@
 //! Which candidates are judged together.
 //!
 //! Every pair goes to the group of the smallest candidate of its later document. In a clique that
-//! is the same for all, so a document's tokens travel once for most clusters; in a chain groups are
-//! small and overlap. A group that is too large for one part is cut, at the cost of sending its
-//! smallest document to each piece.
+//! is the same for all, so a document travels once for most clusters; in a chain groups are small
+//! and overlap. Pairs of a large run are a group of their own. A group that is too large for one
+//! part is cut by its later documents, at the cost of sending its smallest document to each piece.
+//! Candidates of a very common key are close neighbours, so blocks of neighbours stay together:
+//! most documents are needed in one piece only.
 
 use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
@@ -30,12 +32,22 @@ pub(super) struct Judge {
     pub(super) pair: PairKey,
 }
 
+/// Documents in a block, of which the pairs meet in one part.
+const BLOCK_DOCS: Ordinal = 1 << 12;
+
+/// The part of a candidate, by its later document.
+pub(super) fn part_of(context: &Context, pair: PairKey) -> i64 {
+    context.part_of(mix((pair.b / BLOCK_DOCS).into()))
+}
+
 /// Pairs of a group in one part that are never worth a piece of their own.
 const SMALL: usize = 64;
 
 pub(super) struct Groups {
     context: Context,
     pairs: Vec<PairKey>,
+    /// Those of large runs.
+    of_runs: Vec<Judge>,
 }
 
 impl Groups {
@@ -43,15 +55,15 @@ impl Groups {
         Self {
             context,
             pairs: Vec::new(),
+            of_runs: Vec::new(),
         }
     }
 
-    fn push_group(&self, group: u64, pairs: &[(Ordinal, PairKey)], out: &mut Sink) {
-        let part = self.context.part_of(group);
-        let mut docs: Vec<Ordinal> = pairs
-            .iter()
-            .flat_map(|(_, pair)| [pair.a, pair.b])
-            .collect();
+    /// Has pairs, one at least, judged under a name.
+    fn push_group(&self, name: u64, pairs: &[Judge], out: &mut Sink) {
+        let part = self.context.part_of(name);
+        let docs = pairs.iter().flat_map(|judge| [judge.pair.a, judge.pair.b]);
+        let mut docs: Vec<Ordinal> = docs.collect();
         docs.sort_unstable();
         docs.dedup();
         for doc in docs {
@@ -62,21 +74,26 @@ impl Groups {
             let shard = self.context.shard_of(doc);
             out.push(kind::WANT, shard, doc.into(), &[bytemuck::bytes_of(&want)]);
         }
-        for &(_, pair) in pairs {
-            let judge = Judge { group, pair };
-            out.push(
-                kind::JUDGE,
-                part,
-                pair.b.into(),
-                &[bytemuck::bytes_of(&judge)],
-            );
-        }
+        let named = pairs
+            .iter()
+            .map(|&Judge { pair, .. }| Judge { group: name, pair });
+        let named: Vec<Judge> = named.collect();
+        let seq = pairs[0].pair.b.into();
+        out.push(kind::JUDGE, part, seq, &[bytemuck::cast_slice(&named)]);
     }
+}
+
+/// By group, and by the later documents in it.
+fn sort(pairs: &mut [Judge]) {
+    pairs.sort_unstable_by_key(|judge| (judge.group, judge.pair.b, judge.pair.a));
 }
 
 impl Step for Groups {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        self.pairs.extend(message.records::<PairKey>()?);
+        match message.kind {
+            kind::PAIR => self.pairs.extend(message.records::<PairKey>()?),
+            _ => self.of_runs.extend(message.records::<Judge>()?),
+        }
         Ok(())
     }
 
@@ -84,15 +101,16 @@ impl Step for Groups {
         let mut pairs = std::mem::take(&mut self.pairs);
         pairs.sort_unstable_by_key(|pair| (pair.b, pair.a));
         pairs.dedup();
-        let mut grouped: Vec<(Ordinal, PairKey)> = Vec::with_capacity(pairs.len());
+        let mut grouped: Vec<Judge> = Vec::with_capacity(pairs.len());
         for of_one in pairs.chunk_by(|x, y| x.b == y.b) {
-            grouped.extend(of_one.iter().map(|&pair| (of_one[0].a, pair)));
+            let group = of_one[0].a.into();
+            grouped.extend(of_one.iter().map(|&pair| Judge { group, pair }));
         }
-        grouped.sort_unstable();
+        sort(&mut grouped);
         let most = self.context.group_docs.max(SMALL);
         let few = (most / self.context.n_parts.max(1) as usize).max(SMALL);
-        for group in grouped.chunk_by(|x, y| x.0 == y.0) {
-            let name = mix(group[0].0.into());
+        for group in grouped.chunk_by(|x, y| x.group == y.group) {
+            let name = mix(group[0].group);
             if group.len() <= few {
                 self.push_group(name, group, out);
                 continue;
@@ -101,7 +119,14 @@ impl Step for Groups {
                 self.push_group(mix(name ^ (part as u64) << 32 ^ piece), pairs, out);
             }
         }
-        out.note(&json!({ "candidates": pairs.len() }));
+        let mut of_runs = std::mem::take(&mut self.of_runs);
+        sort(&mut of_runs);
+        for run in of_runs.chunk_by(|x, y| x.group == y.group) {
+            for (piece, pairs) in (0..).zip(run.chunks(most)) {
+                self.push_group(mix(run[0].group ^ piece), pairs, out);
+            }
+        }
+        out.note(&json!({ "candidates": pairs.len() + of_runs.len() }));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use arose::rule::Criterion;
 use arose_corpus::{Item, Part};
 use serde_json::json;
 
+use super::chunks::ChunkWriter;
 use super::document::Docs;
 use crate::Error;
 use crate::config::Config;
@@ -23,11 +24,11 @@ const SHARD_TOKENS: usize = 1 << 22;
 const CHUNK_TOKENS: usize = 1 << 16;
 const CHUNK_DOCS: usize = 1 << 11;
 /// Shards of one part of the input.
-const MAX_SHARDS: i64 = 1 << 20;
+pub(super) const MAX_SHARDS: i64 = 1 << 20;
 /// Warnings that are kept word for word.
 const MAX_WARNINGS: usize = 20;
 
-/// Some documents of a shard, as columns of bytes.
+/// Some documents of a shard, as columns of bytes, or where those are.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
     /// The shard: a part of the messages to come.
@@ -50,7 +51,7 @@ pub struct Chunk {
     pub note: Option<String>,
 }
 
-/// Reads part `number` of the input and hands out its chunks.
+/// Reads part `number` of the input and hands out its chunks; given a folder, columns stay there.
 ///
 /// # Errors
 ///
@@ -59,11 +60,12 @@ pub fn read_part(
     number: i64,
     part: &Part,
     config: &Config,
+    folder: Option<&Path>,
     give: impl FnMut(Chunk) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let maker = Maker::new(config);
+    let maker = Maker::new(config)?;
     let rows = arose_corpus::read_part(part, config.corpus.clone(), move |item| maker.row(item))?;
-    Cutter::new(number, config, give).run(rows)
+    Cutter::new(number, config, folder, give)?.run(rows)
 }
 
 /// Reads a file whose bytes an engine has brought.
@@ -76,12 +78,13 @@ pub fn read_bytes(
     name: &Path,
     bytes: Vec<u8>,
     config: &Config,
+    folder: Option<&Path>,
     give: impl FnMut(Chunk) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let maker = Maker::new(config);
+    let maker = Maker::new(config)?;
     let reader = std::io::Cursor::new(bytes);
     let items = arose_corpus::read_from(name, reader, config.corpus.clone());
-    Cutter::new(number, config, give).run(items.map(|item: Item| maker.row(item)))
+    Cutter::new(number, config, folder, give)?.run(items.map(|item: Item| maker.row(item)))
 }
 
 struct Cutter<F> {
@@ -96,6 +99,8 @@ struct Cutter<F> {
     sources: BTreeMap<PathBuf, u32>,
     last: Option<Arc<Path>>,
     found: Found,
+    /// Takes the columns, if chunks are not to hold them.
+    file: Option<ChunkWriter>,
     give: F,
 }
 
@@ -112,8 +117,9 @@ struct Found {
 }
 
 impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
-    fn new(number: i64, config: &Config, give: F) -> Self {
-        Self {
+    fn new(number: i64, config: &Config, folder: Option<&Path>, give: F) -> Result<Self, Error> {
+        let file = folder.map(|folder| ChunkWriter::create(folder, number));
+        Ok(Self {
             number,
             is_jaccard: matches!(config.policy.criterion, Criterion::Jaccard(_)),
             shard: 0,
@@ -124,8 +130,9 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
             sources: BTreeMap::new(),
             last: None,
             found: Found::default(),
+            file: file.transpose()?,
             give,
-        }
+        })
     }
 
     fn run(mut self, rows: impl Iterator<Item = Row>) -> Result<(), Error> {
@@ -156,7 +163,8 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
             "warnings": found.warnings,
         });
         self.chunk.note = Some(note.to_string());
-        self.end_chunk()
+        self.end_chunk()?;
+        self.file.map_or(Ok(()), ChunkWriter::finish)
     }
 
     fn push(&mut self, row: &DocRow) -> Result<(), Error> {
@@ -222,6 +230,18 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
         if self.n_docs + CHUNK_DOCS > SHARD_DOCS || self.n_tokens >= SHARD_TOKENS {
             self.shard += 1;
             (self.n_docs, self.n_tokens) = (0, 0);
+        }
+        if let Some(file) = &mut self.file {
+            let Chunk {
+                docs,
+                sketches,
+                vectors,
+                tokens,
+                ..
+            } = &mut chunk;
+            for column in [docs, sketches, vectors, tokens] {
+                *column = file.put(column)?;
+            }
         }
         (self.give)(chunk)
     }

@@ -15,7 +15,7 @@ use crate::config::{Config, Keep};
 use crate::products::Products;
 use crate::record::{DocRecord, EMPTY, Ordinal, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
-use crate::stage::candidates::Candidates;
+use crate::stage::candidates::{Candidates, HUGE};
 use crate::stage::cluster::rank;
 
 /// A document under its key in a table.
@@ -153,7 +153,7 @@ impl Runs {
         let mut entries = std::mem::take(&mut self.entries);
         entries.sort_unstable_by_key(|entry| (entry.table, entry.key, entry.doc));
         let mut found = Candidates::default();
-        let mut long = Vec::new();
+        let (mut long, mut huge) = (Vec::new(), Vec::new());
         let mut n_live = 0;
         for run in entries.chunk_by(|a, b| (a.table, a.key) == (b.table, b.key)) {
             let firsts = firsts(run);
@@ -163,6 +163,9 @@ impl Runs {
             n_live += firsts.len();
             if firsts.len() > self.cap {
                 long.push((run[0].table, run[0].key));
+                if firsts.len() > HUGE * self.cap {
+                    huge.push((run[0].table, run[0].key));
+                }
                 found.note_long_run(firsts.len() as u64);
             }
             for doc in firsts {
@@ -178,6 +181,7 @@ impl Runs {
         out.note(&json!({
             "live": n_live,
             "long": long,
+            "huge": huge,
             "long_runs": found.long_runs,
             "max_longest_run": found.longest_run,
             "long_members": found.long_members,

@@ -9,6 +9,7 @@ use arose::simhash::Fingerprint384;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
+use super::chunks::{ChunkReader, Place};
 use super::document::{Class, Docs};
 use super::groups::{Judge, Want};
 use super::runs::by_magnitude;
@@ -23,13 +24,14 @@ use crate::score::Scorer;
 use crate::stage::cluster::{Link, Rank, rank};
 use crate::stage::verify::Room;
 
-/// A document on its way to a group; its id, tokens and samples follow.
+/// A document on its way to a group; its id, tokens or where they are, and samples follow.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CardHead {
     doc: Ordinal,
     flags: u32,
-    n_tokens: u32,
+    /// Bytes of tokens, or of where they are.
+    n_text: u32,
     n_id: u32,
     n_samples: u32,
     /// Documents of its content.
@@ -46,6 +48,8 @@ pub(super) struct Fetch {
     docs: Vec<Docs>,
     vectors: Vec<Vectors>,
     tokens: Vec<u64>,
+    /// Of the tokens of each chunk, if they are elsewhere.
+    places: Vec<Place>,
     samples: Vec<u8>,
     classes: BTreeMap<Ordinal, (Rank, u32)>,
     wants: Vec<Want>,
@@ -59,6 +63,7 @@ impl Fetch {
             docs: Vec::new(),
             vectors: Vec::new(),
             tokens: Vec::new(),
+            places: Vec::new(),
             samples: Vec::new(),
             classes: BTreeMap::new(),
             wants: Vec::new(),
@@ -69,6 +74,7 @@ impl Fetch {
         self.docs.clear();
         self.vectors.clear();
         self.tokens.clear();
+        self.places.clear();
         self.samples.clear();
         self.classes.clear();
         self.wants.clear();
@@ -80,19 +86,25 @@ impl Fetch {
         self.wants.dedup();
         let mut wants = &self.wants[..];
         let (mut doc, mut tokens_at) = (start, 0);
-        for docs in &self.docs {
+        for (chunk, docs) in self.docs.iter().enumerate() {
+            let chunk_at = tokens_at;
             for record in &docs.records {
                 let n_own = wants.partition_point(|want| want.doc <= u64::from(doc));
                 let (own, rest) = wants.split_at(n_own);
                 wants = rest;
                 let n_tokens = record.n_tokens as usize;
                 if !own.is_empty() {
-                    let tokens = match self.tokens.is_empty() {
-                        true => &[][..],
-                        false => self
-                            .tokens
-                            .get(tokens_at..tokens_at + n_tokens)
-                            .ok_or_else(torn)?,
+                    let place = self.places.get(chunk).map(|chunk| Place {
+                        start: chunk.start + 8 * (tokens_at - chunk_at) as u64,
+                        n_bytes: 8 * n_tokens as u64,
+                    });
+                    let tokens = match &place {
+                        Some(place) => bytemuck::bytes_of(place),
+                        None if self.tokens.is_empty() => &[],
+                        None => {
+                            let tokens = self.tokens.get(tokens_at..tokens_at + n_tokens);
+                            bytemuck::cast_slice(tokens.ok_or_else(torn)?)
+                        }
                     };
                     let at = (doc - start) as usize;
                     let n_samples = size_of::<Samples>();
@@ -104,15 +116,14 @@ impl Fetch {
                     let head = CardHead {
                         doc,
                         flags: record.flags,
-                        n_tokens: tokens.len() as u32,
+                        n_text: tokens.len() as u32,
                         n_id: id.len() as u32,
                         n_samples: samples.len() as u32,
                         size,
                         rank,
                         vectors: *self.vectors.get(at).ok_or_else(torn)?,
                     };
-                    let head = bytemuck::bytes_of(&head);
-                    let pieces = [head, id.as_bytes(), bytemuck::cast_slice(tokens), samples];
+                    let pieces = [bytemuck::bytes_of(&head), id.as_bytes(), tokens, samples];
                     for want in own {
                         out.push(kind::CARD, want.part, doc.into(), &pieces);
                     }
@@ -140,6 +151,7 @@ impl Step for Fetch {
                 self.samples
                     .extend_from_slice(message.more.as_deref().unwrap_or_default());
             }
+            kind::PLACES => self.places.push(Cursor(&message.bytes).record()?),
             kind::CLASS => {
                 for class in Class::all(message)? {
                     let size = class.members.len() as u32;
@@ -165,7 +177,8 @@ impl Step for Fetch {
 struct Card {
     head: CardHead,
     id: String,
-    tokens: Vec<u64>,
+    /// Tokens, or where they are.
+    text: Vec<u8>,
     samples: Option<Samples>,
 }
 
@@ -176,8 +189,11 @@ pub(super) struct Verify {
     scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
+    /// Where tokens are, if not in cards.
+    chunks: Option<ChunkReader>,
     cards: BTreeMap<Ordinal, Arc<Card>>,
     pairs: Vec<Judge>,
+    tokens: Vec<u64>,
     room: Room,
 }
 
@@ -185,12 +201,14 @@ impl Verify {
     pub(super) fn new(config: &Config, context: Context) -> Result<Self, Error> {
         Ok(Self {
             by: config.verify,
+            chunks: context.chunks.clone().map(ChunkReader::new),
             context,
             scorer: Scorer::new(config)?,
             spaced: Shingler::new(config.shingle.w),
             unspaced: Shingler::new(config.shingle.unspaced_w),
             cards: BTreeMap::new(),
             pairs: Vec::new(),
+            tokens: Vec::new(),
             room: Room::default(),
         })
     }
@@ -202,56 +220,88 @@ impl Verify {
         Ok(Arc::clone(card))
     }
 
+    /// Puts the tokens of a document into `tokens`.
+    fn load_tokens(&mut self, card: &Card) -> Result<(), Error> {
+        let Some(chunks) = &mut self.chunks else {
+            self.tokens = records(&card.text)?;
+            return Ok(());
+        };
+        let place: Place = Cursor(&card.text).record()?;
+        self.tokens.resize(place.n_bytes as usize / 8, 0);
+        let shard = self.context.shard_of(card.head.doc);
+        let out = bytemuck::cast_slice_mut(&mut self.tokens);
+        chunks.read(shard, place.start, out)
+    }
+
     /// The members of a group, by ordinal, with their shingles in the room.
-    fn load(&mut self, group: &[Judge]) -> Result<Vec<Member>, Error> {
-        let mut docs: Vec<Ordinal> = group
-            .iter()
-            .flat_map(|judge| [judge.pair.a, judge.pair.b])
-            .collect();
+    fn load(&mut self, group: &[Judge]) -> Result<Members, Error> {
+        let docs = group.iter().flat_map(|judge| [judge.pair.a, judge.pair.b]);
+        let mut docs: Vec<Ordinal> = docs.collect();
         docs.sort_unstable();
         docs.dedup();
         self.room.clear();
-        let mut members = Vec::with_capacity(docs.len());
-        for doc in docs {
+        let mut cards = Vec::with_capacity(docs.len());
+        for &doc in &docs {
             let card = self.card(doc)?;
-            let mut simhash = None;
             if self.by == By::Text {
+                self.load_tokens(&card)?;
                 let shingler = match card.head.flags & UNSPACED {
                     0 => &self.spaced,
                     _ => &self.unspaced,
                 };
                 self.room.shingles.clear();
-                shingler.shingles_into(&card.tokens, &mut self.room.shingles);
+                shingler.shingles_into(&self.tokens, &mut self.room.shingles);
                 self.room.push_doc();
-                let is_without = self.scorer.is_without_simhash;
-                simhash = is_without
-                    .then(|| Fingerprint384::of(&card.tokens))
-                    .flatten();
             }
-            members.push(Member { card, simhash });
+            cards.push(card);
         }
-        Ok(members)
+        Ok(Members {
+            simhashes: vec![None; docs.len()],
+            docs,
+            cards,
+        })
     }
 
-    fn judge(&self, pair: PairKey, members: &[Member]) -> Result<Option<Accepted>, Error> {
-        let place = |doc| members.binary_search_by_key(&doc, |member| member.card.head.doc);
-        let places = [place(pair.a), place(pair.b)].map(|at| at.unwrap_or(0));
-        let both = places.map(|at| &members[at]);
-        let vectors = both.map(|member| member.card.head.vectors);
-        Ok(match self.by {
-            By::Text => {
-                let jaccard = self.room.jaccard(places);
-                let simhashes = both.map(|member| member.simhash);
-                self.scorer.by_text(pair, &vectors, jaccard, simhashes)
+    fn judge(&mut self, pair: PairKey, members: &mut Members) -> Result<Option<Accepted>, Error> {
+        let places = [pair.a, pair.b].map(|doc| members.docs.partition_point(|other| *other < doc));
+        let vectors = || places.map(|at| members.cards[at].head.vectors);
+        if self.by != By::Text {
+            let samples = match places.map(|at| members.cards[at].samples) {
+                [Some(a), Some(b)] => Some([a, b]),
+                _ => None,
+            };
+            return Ok(self.scorer.by_sketch(pair, &vectors(), samples.as_ref()));
+        }
+        if self.scorer.is_too_low(self.room.most_jaccard(places)) {
+            return Ok(None);
+        }
+        let jaccard = self.room.jaccard(places);
+        if self.scorer.is_too_low(jaccard) {
+            return Ok(None);
+        }
+        let vectors = vectors();
+        let mut simhashes = [None; 2];
+        if self.scorer.is_without_simhash {
+            for (simhash, at) in simhashes.iter_mut().zip(places) {
+                *simhash = self.simhash(at, members)?;
             }
-            By::Sketch | By::None => {
-                let samples = match both.map(|member| member.card.samples) {
-                    [Some(a), Some(b)] => Some([a, b]),
-                    _ => None,
-                };
-                self.scorer.by_sketch(pair, &vectors, samples.as_ref())
-            }
-        })
+        }
+        Ok(self.scorer.by_text(pair, &vectors, jaccard, simhashes))
+    }
+
+    /// The simhash of a member, made when it is first asked for: of most pairs nobody asks.
+    fn simhash(
+        &mut self,
+        at: usize,
+        members: &mut Members,
+    ) -> Result<Option<Fingerprint384>, Error> {
+        if let Some(simhash) = members.simhashes[at] {
+            return Ok(simhash);
+        }
+        self.load_tokens(&members.cards[at])?;
+        let simhash = Fingerprint384::of(&self.tokens);
+        members.simhashes[at] = Some(simhash);
+        Ok(simhash)
     }
 
     fn push_accepted(&self, accepted: &Accepted, out: &mut Sink) -> Result<u64, Error> {
@@ -276,9 +326,12 @@ impl Verify {
     }
 }
 
-struct Member {
-    card: Arc<Card>,
-    simhash: Option<Fingerprint384>,
+/// The documents of a group, by ordinal.
+struct Members {
+    docs: Vec<Ordinal>,
+    cards: Vec<Arc<Card>>,
+    /// Those that were asked for.
+    simhashes: Vec<Option<Option<Fingerprint384>>>,
 }
 
 impl Step for Verify {
@@ -293,7 +346,7 @@ impl Step for Verify {
             let card = Card {
                 head,
                 id: cursor.text(head.n_id as usize)?,
-                tokens: cursor.records(head.n_tokens as usize)?,
+                text: cursor.bytes(head.n_text as usize)?.to_vec(),
                 samples: match head.n_samples {
                     0 => None,
                     _ => Some(cursor.record()?),
@@ -310,9 +363,9 @@ impl Step for Verify {
         let (mut products, mut firsts) = (Products::default(), [0_u64; 64]);
         let (mut n_pairs, mut estimated) = (0_u64, 0.0);
         for group in pairs.chunk_by(|one, next| one.group == next.group) {
-            let members = self.load(group)?;
+            let mut members = self.load(group)?;
             for judge in group {
-                if let Some(accepted) = self.judge(judge.pair, &members)? {
+                if let Some(accepted) = self.judge(judge.pair, &mut members)? {
                     let product = self.push_accepted(&accepted, out)?;
                     products.count(product);
                     firsts[product.ilog2() as usize] += 1;

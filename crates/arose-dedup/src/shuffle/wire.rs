@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
 /// Bytes to one part before they become a message.
 const MESSAGE_BYTES: usize = 1 << 19;
 /// Bytes to all parts before they become messages.
-const SINK_BYTES: usize = 32 << 20;
+const SINK_BYTES: usize = 16 << 20;
 
 /// Gathers what a step gives.
 #[derive(Default)]

@@ -7,10 +7,12 @@
 //!
 //! A run longer than the cap is not expanded: `n` documents under one key would be `n^2 / 2` pairs.
 //! Its members are compared with the run's *leaders*, those that are unlike all leaders before
-//! them, up to [`N_LEADERS`], and with the [`N_NEIGHBOURS`] members before them, of which the
-//! [`N_TIES`] closest become candidates. So every document still
-//! meets some that it is like, at a cost linear in the run, and the pairs that were not tested are
-//! counted. A pair that met in such a run is looked for once more in its later tables.
+//! them, up to [`N_LEADERS`], and with the [`N_NEIGHBOURS`] members before them; the [`N_TIES`]
+//! closest of each become candidates. So every document still meets some that it is like, at a cost
+//! linear in the run, and the pairs that were not tested are counted. A pair that met in such a run
+//! is looked for once more in its later tables. What a million documents share they share in many
+//! tables, and later ones would bring a document to the same others again: of runs that are
+//! [`HUGE`] it takes part in the first [`N_HUGE`], and gets one candidate of each sort.
 //!
 //! Memory: as many tables as fit, or one in ranges of keys, and the sketches gathered, from the
 //! file if they do not fit.
@@ -45,6 +47,10 @@ pub(crate) const N_LEADERS: usize = 16;
 pub(crate) const N_NEIGHBOURS: usize = 16;
 /// Candidates that a member of a long run gets from its leaders, and from its neighbours.
 const N_TIES: usize = 3;
+/// Runs so many times as long as the cap are huge.
+pub(crate) const HUGE: usize = 8;
+/// Huge runs that a document takes part in.
+pub(crate) const N_HUGE: usize = 2;
 
 /// Documents under equal keys: table, number, and that many ordinals; again and again.
 const RUNS: &str = "runs";
@@ -134,6 +140,7 @@ fn search<T: Tables>(
         sketches: Lookup::open(sketches, &Arc::new(chosen), 5 * config.part(8))?,
         cap: config.cap.get(),
         long: BTreeSet::new(),
+        huge: BTreeSet::new(),
         found: Candidates::default(),
     };
     let mut out = Sorter::new(&folder.join("pairs"), config.part(4));
@@ -302,6 +309,8 @@ struct Search<'a, T: Tables> {
     cap: usize,
     /// Tables and keys of long runs so far.
     long: BTreeSet<(u32, u64)>,
+    /// Those of them that are huge.
+    huge: BTreeSet<(u32, u64)>,
     found: Candidates,
 }
 
@@ -342,6 +351,9 @@ impl<T: Tables> Search<'_, T> {
             for &(key, n) in &result.long {
                 // Only later tables ask.
                 self.long.insert((wave.table, key));
+                if n > (HUGE * self.cap) as u64 {
+                    self.huge.insert((wave.table, key));
+                }
                 self.found.note_long_run(n);
             }
         }
@@ -384,8 +396,14 @@ impl<T: Tables> Search<'_, T> {
     /// Compares each member with leaders and neighbours.
     fn expand_long(&self, table: u32, run: &Run<T::Sketch>, result: &mut RunPairs) {
         let is_new = |a: &T::Sketch, b: &T::Sketch| self.meets_first_in(table, a, b);
-        let mut members = LongRun::default();
-        for (&b, &sketch) in run.docs.iter().zip(&run.sketches) {
+        let is_huge = run.docs.len() > HUGE * self.cap;
+        let is_in = |sketch: &T::Sketch| {
+            let is_earlier = |t: &u32| self.huge.contains(&(*t, self.tables.key(*t, sketch)));
+            !is_huge || (0..table).filter(is_earlier).count() < N_HUGE
+        };
+        let mut members = LongRun::new(is_huge);
+        let docs = run.docs.iter().zip(&run.sketches);
+        for (&b, &sketch) in docs.filter(|(_, sketch)| is_in(sketch)) {
             let ties = members.push(self.tables, b, sketch, is_new);
             let ties = ties.into_iter().map(|a| PairKey { a, b });
             result.pairs.extend(ties);
@@ -421,20 +439,20 @@ pub(crate) struct LongRun<S> {
     leaders: Vec<(Ordinal, S)>,
     /// The last members, oldest first.
     neighbours: VecDeque<(Ordinal, S)>,
+    n_ties: usize,
     pub(crate) n_tested: u64,
 }
 
-impl<S> Default for LongRun<S> {
-    fn default() -> Self {
+impl<S: Copy> LongRun<S> {
+    pub(crate) fn new(is_huge: bool) -> Self {
         Self {
             leaders: Vec::new(),
             neighbours: VecDeque::new(),
+            n_ties: if is_huge { 1 } else { N_TIES },
             n_tested: 0,
         }
     }
-}
 
-impl<S: Copy> LongRun<S> {
     /// Takes the next member, by ordinal, and gives the earlier ones that it is a candidate of.
     pub(crate) fn push<T: Tables<Sketch = S>>(
         &mut self,
@@ -443,15 +461,12 @@ impl<S: Copy> LongRun<S> {
         sketch: S,
         is_new: impl Fn(&S, &S) -> bool,
     ) -> Vec<Ordinal> {
-        let accepted = |(_, other): &&(Ordinal, S)| tables.accepts(other, &sketch);
-        let followed: Vec<(Ordinal, S)> = self.leaders.iter().filter(accepted).copied().collect();
         let is_leader = |doc: Ordinal| self.leaders.iter().any(|(leader, _)| *leader == doc);
         let strangers = self.neighbours.iter().filter(|(doc, _)| !is_leader(*doc));
-        let mut others: Vec<(Ordinal, S)> = strangers.filter(accepted).copied().collect();
-        others.sort_by_key(|(_, other)| Reverse(tables.closeness(other, &sketch)));
-        others.truncate(N_TIES);
+        let followed = closest(tables, &sketch, self.leaders.iter(), self.n_ties);
+        let others = closest(tables, &sketch, strangers, self.n_ties);
         self.n_tested += (self.leaders.len() + N_NEIGHBOURS) as u64;
-        let ties = followed.iter().take(N_TIES).chain(&others);
+        let ties = followed.iter().chain(&others);
         let new = ties.filter(|(_, other)| is_new(other, &sketch));
         let new: Vec<Ordinal> = new.map(|(doc, _)| *doc).collect();
         if followed.is_empty() && self.leaders.len() < N_LEADERS {
@@ -463,6 +478,25 @@ impl<S: Copy> LongRun<S> {
         self.neighbours.push_back((doc, sketch));
         new
     }
+}
+
+/// Those `n` of a few others that are closest to a sketch, if it is like them.
+fn closest<'a, T: Tables>(
+    tables: &T,
+    sketch: &T::Sketch,
+    others: impl Iterator<Item = &'a (Ordinal, T::Sketch)>,
+    n: usize,
+) -> Vec<&'a (Ordinal, T::Sketch)>
+where
+    T::Sketch: 'a,
+{
+    let alike = others.filter(|(_, other)| tables.accepts(other, sketch));
+    let mut alike: Vec<_> = alike
+        .map(|other| (Reverse(tables.closeness(&other.1, sketch)), other))
+        .collect();
+    alike.sort_by_key(|(closeness, _)| *closeness);
+    alike.truncate(n);
+    alike.into_iter().map(|(_, other)| other).collect()
 }
 
 /// Whether two documents that meet in `table` meet in no earlier one, long runs aside.
@@ -523,17 +557,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(SAMPLES);
         let mut writer = Writer::<crate::record::Samples>::create(&path).unwrap();
+        let tables = Bands::new(&Config::default(), Threshold::new(0.8).unwrap()).unwrap();
         for doc in 0..5 {
-            writer.push(&[doc % 2; 128]).unwrap();
+            writer.push(&tables.keep(&[doc % 2; 128])).unwrap();
         }
         writer.finish().unwrap();
-        let tables = Bands::new(&Config::default(), Threshold::new(0.8).unwrap()).unwrap();
         let chosen = Arc::new(Chosen::new(&[true; 5]));
         let search = Search {
             tables: &tables,
             sketches: Lookup::open(&path, &chosen, 1 << 20).unwrap(),
             cap: 10,
             long: BTreeSet::new(),
+            huge: BTreeSet::new(),
             found: Candidates::default(),
         };
         let runs = search.load(3, &[0, 1, 2, 3, 4]).unwrap();

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{ListWriter, Writer};
 use crate::config::Config;
 use crate::record::{DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors};
+use crate::scheme::Bands;
 use crate::{Error, Progress};
 
 pub(crate) const DOCS: &str = "docs";
@@ -92,7 +93,7 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Read, Error> {
-    let maker = Maker::new(config);
+    let maker = Maker::new(config)?;
     let rows = arose_corpus::read_map(inputs, config.corpus.clone(), move |item| maker.row(item))?;
     let mut columns = Columns::create(folder, config)?;
     for row in rows {
@@ -134,6 +135,8 @@ pub(crate) enum Row {
 
 /// Makes rows on the worker threads.
 pub(crate) struct Maker {
+    /// Of the Jaccard policy.
+    bands: Option<Bands>,
     config: Config,
     tokenizer: Tokenizer,
     spaced: Shingler,
@@ -156,20 +159,21 @@ thread_local! {
 const N_FEATURE_SAMPLES: usize = Features::SIX_BY_FOURTEEN.t();
 
 impl Maker {
-    pub(crate) fn new(config: &Config) -> Self {
-        let n_samples = match config.policy.criterion {
-            Criterion::Jaccard(_) => N_SAMPLES,
-            _ => N_FEATURE_SAMPLES,
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let (bands, n_samples) = match config.policy.criterion {
+            Criterion::Jaccard(threshold) => (Some(Bands::new(config, threshold)?), N_SAMPLES),
+            _ => (None, N_FEATURE_SAMPLES),
         };
         let t = NonZeroU16::new(n_samples as u16).expect("there are samples");
-        Self {
+        Ok(Self {
+            bands,
             config: config.clone(),
             tokenizer: Tokenizer::default(),
             spaced: Shingler::new(config.shingle.w),
             unspaced: Shingler::new(config.shingle.unspaced_w),
             sketcher: NarrowMinHash::new(t, config.seed),
             with_simhash: has_simhash(config),
-        }
+        })
     }
 
     pub(crate) fn row(&self, item: Item) -> Row {
@@ -186,7 +190,7 @@ impl Maker {
             id: document.id,
             source: document.source,
             position: document.position,
-            samples: [0; N_SAMPLES],
+            samples: Samples::zeroed(),
             vectors: Vectors::zeroed(),
             url: document.url,
             tokens: tokens.fingerprints,
@@ -240,8 +244,8 @@ impl Maker {
             shingles.clear();
             shingler.shingles_into(&row.tokens, shingles);
             self.sketcher.sketch_into(shingles, sketch);
-            for (kept, sample) in row.samples.iter_mut().zip(&*sketch) {
-                *kept = *sample as u16;
+            if let Some(bands) = &self.bands {
+                row.samples = bands.keep(sketch);
             }
             let features = Features::SIX_BY_FOURTEEN.of(&sketch[..N_FEATURE_SAMPLES]);
             let features = features.expect("as many samples as features need");
@@ -429,7 +433,7 @@ mod tests {
 
     #[test]
     fn pages_of_one_site_have_one_number() {
-        let maker = Maker::new(&Config::default());
+        let maker = Maker::new(&Config::default()).unwrap();
         let [one, other, none] = ["http://site1.example/a", "http://site1.example/b", "x"]
             .map(|url| maker.site(Some(url)));
         assert_eq!(one, other);

@@ -407,7 +407,7 @@ impl Room {
     }
 
     /// What the coefficient is at most, by the sizes of the sets.
-    fn most_jaccard(&self, places: [usize; 2]) -> f64 {
+    pub(crate) fn most_jaccard(&self, places: [usize; 2]) -> f64 {
         let [a, b] = places.map(|place| self.sets[place].n);
         f64::from(a.min(b)) / f64::from(a.max(b))
     }

@@ -198,6 +198,31 @@ fn a_cap_ties_together_what_it_does_not_compare() {
     assert_eq!(clusters(&capped), clusters(&uncapped));
 }
 
+/// Pages that share most of their keys are compared under two of them, with a leader and a
+/// neighbour, and meet nobody by accident. Those that are alike are still tied together.
+#[test]
+fn a_template_makes_few_candidates() {
+    let n = 500;
+    let pages = |n_own: usize| {
+        let page = |page| {
+            let own = (0..n_own).map(move |i| format!("page{page}own{i}"));
+            let words = (0..80).map(|i| format!("word{i}")).chain(own);
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let bench = Bench::with_texts(&(0..n).map(page).collect::<Vec<String>>());
+        bench.run(&Config {
+            cap: NonZeroUsize::new(10).unwrap(),
+            ..jaccard(0.8)
+        })
+    };
+    let summary = pages(12);
+    let n_candidates = summary["counts"]["candidates"].as_u64().unwrap();
+    assert!(summary["cap"]["documents"].as_u64().unwrap() > 5 * n);
+    assert!(n_candidates >= n - 20, "{n_candidates}");
+    assert!(n_candidates <= 4 * n, "{n_candidates}");
+    assert_eq!(pages(4)["counts"]["largest_cluster"], n);
+}
+
 #[test]
 fn sketches_alone_say_so() {
     let texts = family_texts(300, 4);

@@ -8,25 +8,42 @@ plan here says what goes where. What a stage has stored is not done again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-from collections.abc import Iterator
+import os
+import uuid
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import _arose
 
 #: Kinds of messages, as in the compiled part.
 NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT = range(-1, 9)
 CARD, JUDGE, EDGE = range(9, 12)
-LINK, SINGLE, LISTED, TAKEN, LABEL, VERDICT = range(12, 18)
+LINK, SINGLE, LISTED, TAKEN, LABEL, VERDICT, PLACES = range(12, 19)
 
+MESSAGES = pa.schema(
+    [
+        ("part", pa.int64()),
+        ("kind", pa.int32()),
+        ("seq", pa.int64()),
+        ("bytes", pa.binary()),
+        ("more", pa.binary()),
+    ]
+)
 #: What the messages of a partition are sorted by.
 ORDER = ["part", "kind", "seq"]
 #: Bytes that the messages of one part should have, about.
-PART_BYTES = 24 << 20
+PART_BYTES = 16 << 20
 #: Bytes of input in a part, about.
 INPUT_BYTES = 32 << 20
+#: Rows in a group of a Parquet file, at least.
+ROW_GROUP = 1 << 16
+#: Documents whose sketches, 320 bytes each, are read where they are.
+MAX_READ = 1 << 23
 #: More rounds than any graph of four billion nodes takes.
 MAX_ROUNDS = 100
 
@@ -39,6 +56,8 @@ class Engine(Protocol):
 
     #: Parts to spread work over, at least.
     n_partitions: int
+    #: The folder that keeps what was read, if all workers see one; otherwise messages do.
+    chunk_folder: str | None
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> Any:
         """Columns of what was read, as messages."""
@@ -63,6 +82,9 @@ class Engine(Protocol):
 
     def shards(self) -> list[tuple[int, int, int]]:
         """Shards of what was read: part, documents, tokens."""
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Chunks in files: part, first document in it, and where the sketch of that starts."""
 
 
 class Stages(Protocol):
@@ -91,6 +113,82 @@ def work(
         yield pa.record_batch(table)
 
 
+def write_rows(batches: Iterator[Any], folder: str) -> Iterator[Any]:
+    """Writes rows, if there are any, to a file that no other task has; its path."""
+    import pyarrow.parquet as pq
+
+    first = next(batches, None)
+    if first is None:
+        return
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{uuid.uuid4()}.parquet")
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        held = []
+        for batch in itertools.chain([first], batches):
+            held.append(batch)
+            if sum(map(len, held)) >= ROW_GROUP:
+                writer.write_table(pa.Table.from_batches(held))
+                held = []
+        if held:
+            writer.write_table(pa.Table.from_batches(held))
+    yield pa.record_batch([pa.array([path])], ["path"])
+
+
+def keep(batches: Iterator[Any], folder: str) -> Iterator[Any]:
+    """Writes messages to files that no other task has, one for each kind, or chunks; the paths."""
+    os.makedirs(folder, exist_ok=True)
+    stem = os.path.join(folder, str(uuid.uuid4()))
+    with contextlib.ExitStack() as open_files:
+        writers: dict[str, Any] = {}
+        for batch in batches:
+            for suffix, own in _by_kind(batch):
+                path = f"{stem}.{suffix}"
+                if path not in writers:
+                    file = open_files.enter_context(pa.OSFile(path, "wb"))
+                    writer = pa.ipc.new_file(file, batch.schema)
+                    writers[path] = open_files.enter_context(writer)
+                writers[path].write_batch(own)
+    if writers:
+        yield pa.record_batch([pa.array(list(writers))], ["path"])
+
+
+def _by_kind(batch: Any) -> list[tuple[Any, Any]]:
+    if "kind" not in batch.schema.names:
+        return [("chunks", batch)]
+    kinds = batch.column("kind")
+    found = kinds.unique().to_pylist()
+    if len(found) == 1:
+        return [(found[0], batch)]
+    return [(kind, batch.filter(pc.equal(kinds, kind))) for kind in found]
+
+
+def kept(paths: Iterable[str]) -> Iterator[Any]:
+    """The batches in files that `keep` has written."""
+    for path in paths:
+        with pa.OSFile(path, "rb") as file:
+            reader = pa.ipc.open_file(file)
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
+
+
+def as_messages(batches: Iterator[Any], kind: int, bytes: str, more: str | None) -> Iterator[Any]:
+    """Columns of chunks as messages."""
+    for batch in batches:
+        columns = [
+            batch.column("part"),
+            pa.array([kind] * len(batch), pa.int32()),
+            batch.column("seq"),
+            batch.column(bytes),
+            batch.column(more) if more else pa.nulls(len(batch), pa.binary()),
+        ]
+        yield pa.record_batch(columns, schema=MESSAGES)
+
+
+def messages(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches of messages, all with the same schema."""
+    return (pa.record_batch(batch.columns, schema=MESSAGES) for batch in batches)
+
+
 def in_order(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches as they come; if messages are out of order, an error."""
     last = (-1 << 63, 0, 0)
@@ -113,17 +211,24 @@ def put_in_order(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iterator[Any]:
-    version, numbers = context["version"], context.get("numbers")
+    version, numbers, chunk_folder = context["version"], context.get("numbers"), context["chunks"]
     # Names of documents hold paths as they were given: relative ones start where the driver is.
     folder = context.get("folder")
     with contextlib.chdir(folder) if folder else contextlib.nullcontext():
         for batch in batches:
             for one, other in zip(*(column.to_pylist() for column in batch.columns)):
                 if numbers is None:
-                    chunks = _arose.read_part(one, other, options, version)
+                    chunks = _arose.read_part(one, other, options, version, chunk_folder)
                 else:
-                    chunks = _arose.read_bytes(numbers[one], one, other, options, version)
+                    chunks = _arose.read_bytes(
+                        numbers[one], one, other, options, version, chunk_folder
+                    )
                 yield from (pa.record_batch(chunk) for chunk in chunks)
+
+
+def start_of(place: bytes) -> int:
+    """Where a column of a chunk starts in its file."""
+    return int.from_bytes(place[:8], "little")
 
 
 def merge_notes(notes: list[str]) -> dict[str, Any]:
@@ -157,6 +262,7 @@ class Plan:
         shards = sorted(engine.shards())
         self.n_docs = sum(n_docs for _, n_docs, _ in shards)
         self.n_tokens = sum(n_tokens for _, _, n_tokens in shards)
+        self.n_pairs = 0
         starts, start = [], 0
         for part, n_docs, _ in shards:
             starts.append((part, start))
@@ -167,7 +273,8 @@ class Plan:
         """All stages; what was found."""
         found = {"runs": self.runs()}
         found["candidates"] = self.candidates(found["runs"])
-        found["groups"] = self.groups(found["candidates"])
+        self.n_pairs = found["candidates"].get("pairs", 0)
+        found["groups"] = self.groups()
         found["verify"] = self.verify()
         last_round = self.components()
         found["stars"] = self.stars(last_round)
@@ -182,6 +289,7 @@ class Plan:
             {
                 "version": _arose.__version__,
                 "shards": self.starts,
+                "chunks": self.engine.chunk_folder,
                 "n_docs": self.n_docs,
                 "n_parts": n_parts,
                 **more,
@@ -208,13 +316,21 @@ class Plan:
         return self.stage("runs", make)
 
     def candidates(self, runs: dict[str, Any]) -> dict[str, Any]:
-        n_bytes = 272 if self.is_jaccard else 120
-        context = self.context(runs.get("live", 0) * n_bytes, long=runs.get("long", []))
         engine = self.engine
+        # As many sketches as a machine remembers of a file are read one by one; more are sent.
+        is_read = engine.chunk_folder is not None and self.n_docs <= MAX_READ
+        places = engine.places() if is_read else []
+        starts = dict(self.starts)
+        sketches = sorted((starts[part] + seq, part, at) for part, seq, at in places)
+        n_bytes = 32 if sketches else 336 if self.is_jaccard else 120
+        keys = {name: runs.get(name, []) for name in ("long", "huge")}
+        context = self.context(runs.get("live", 0) * n_bytes, sketches=sketches, **keys)
 
         def make() -> Any:
-            sketches = engine.chunks(DOCS, "sketches")
-            live = engine.reduce([sketches, engine.stored("runs", LIVE)], "live", context)
+            tables = [engine.stored("runs", LIVE)]
+            if not sketches:
+                tables.append(engine.chunks(DOCS, "sketches"))
+            live = engine.reduce(tables, "live", context)
             return engine.reduce([live], "candidates", context)
 
         return self.stage("candidates", make)
@@ -222,11 +338,13 @@ class Plan:
     def verify_context(self) -> str:
         tokens = max(1.0, self.n_tokens / max(1, self.n_docs))
         group_docs = int(max(64, PART_BYTES / (8 * tokens + 256)))
-        return self.context(2 * (8 * self.n_tokens + 256 * self.n_docs), group_docs=group_docs)
+        card = 256.0 if self.engine.chunk_folder else 8 * tokens + 256
+        n_bytes = 2 * card * self.n_docs + 32 * self.n_pairs
+        return self.context(n_bytes, group_docs=group_docs)
 
-    def groups(self, candidates: dict[str, Any]) -> dict[str, Any]:
+    def groups(self) -> dict[str, Any]:
         def make() -> Any:
-            pairs = self.engine.stored("candidates", PAIR)
+            pairs = self.engine.stored("candidates", PAIR, JUDGE)
             return self.engine.reduce([pairs], "groups", self.verify_context())
 
         return self.stage("groups", make)
@@ -242,7 +360,9 @@ class Plan:
                 engine.stored("groups", WANT),
             ]
             if self.options["verify"] == "text":
-                tables.append(engine.chunks(TOKENS, "tokens"))
+                # Tokens that are in files are read there.
+                kind = TOKENS if engine.chunk_folder is None else PLACES
+                tables.append(engine.chunks(kind, "tokens"))
             elif self.options["verify"] == "sketch" and self.is_jaccard:
                 # Samples take the place of tokens, of which there are none.
                 tables.append(engine.chunks(TOKENS, "vectors", "sketches"))

@@ -15,17 +15,29 @@ import argparse
 import functools
 import json
 import os
-import posixpath
 import re
-import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _arose, _reading
-from .cluster import INPUT_BYTES, NOTE, ORDER, Plan, in_order, merge_notes, put_in_order, work
+from ._stages import LocalFiles, SparkFiles, Stages
+from .cluster import (
+    INPUT_BYTES,
+    NOTE,
+    ORDER,
+    Plan,
+    as_messages,
+    in_order,
+    keep,
+    kept,
+    merge_notes,
+    messages,
+    put_in_order,
+    start_of,
+    work,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,35 +70,50 @@ SETTINGS = {
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "spark.sql.parquet.compression.codec": "uncompressed",
 }
-#: For JVMs on this machine. They move bytes for some minutes: time spent on optimising their code
-#: does not come back, and heap beyond this is not used.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: For JVMs on this machine. They move bytes for some minutes: time spent on optimising their code,
+#: or on proving that Spark's was compiled well, does not come back, and more heap is not used.
+JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 HERE = {
     "spark.driver.extraJavaOptions": JVM,
     "spark.executor.extraJavaOptions": JVM,
     "spark.executor.memory": "512m",
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",
     "spark.log.level": "ERROR",
+    "spark.python.daemon.module": "arose._daemon",
+    "spark.shuffle.checksum.enabled": "false",
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 Runner = Callable[[Iterator[Any], str, str, str, bool], Iterator[Any]]
-Order = Callable[[Iterator[Any]], Iterator[Any]]
+#: What a worker does to its batches.
+Change = Callable[[Iterator[Any]], Iterator[Any]]
+#: A table of Spark's, one to be, or files.
+Table = Any
 
 
 class SparkEngine:
-    """Runs steps in `mapInArrow` and keeps messages as Parquet, a folder for each kind."""
+    """Runs steps in `mapInArrow` and keeps messages as Parquet, a folder for each kind.
+
+    What `map` and `reduce` give is a table to be: called, it is one; given a function that writes
+    what tasks make, it is the paths of what they wrote.
+    """
+
+    #: No folder that all workers see is known of.
+    chunk_folder: str | None = None
 
     def __init__(
         self,
         spark: SparkSession,
-        files: LocalFiles | SparkFiles,
+        files: Any,
         options: dict[str, Any],
         n_partitions: int,
         runner: Runner = work,
-        order: Order = in_order,
+        order: Change = in_order,
     ) -> None:
         self.spark = spark
         self.files = files
@@ -99,24 +126,34 @@ class SparkEngine:
 
     def read(self, parts: list[str], folder: str | None) -> None:
         """Reads parts of the input that executors can see; paths may be relative to a folder."""
-        rows = self.spark.createDataFrame(list(enumerate(parts)), "number long, part string")
-        rows = rows.repartition(max(1, min(len(parts), 4 * self.n_partitions)), "number")
-        context = json.dumps({"version": _arose.__version__, "folder": folder})
-        self._write(self._run(rows, "read", context, CHUNKS), "read", [])
+        import pyarrow as pa
+
+        def name_parts(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                named = [parts[number] for number in batch.column(0).to_pylist()]
+                yield pa.record_batch([batch.column(0), pa.array(named)], ["number", "part"])
+
+        n_tasks = max(1, min(len(parts), 4 * self.n_partitions))
+        numbers = self.spark.range(0, len(parts), 1, n_tasks)
+        context = self._read_context(folder=folder)
+        self.store("read", self._made([numbers], "read", context, CHUNKS, prepare=name_parts))
 
     def read_remote(self, addresses: list[str]) -> None:
         """Reads files that Spark brings, in the order of their addresses."""
         files = self.spark.read.format("binaryFile").load(addresses).select("path", "content")
         paths = sorted(row.path for row in files.select("path").collect())
         numbers = {path: number for number, path in enumerate(paths)}
-        context = json.dumps({"version": _arose.__version__, "numbers": numbers})
-        self._write(self._run(files, "read-bytes", context, CHUNKS), "read", [])
+        context = self._read_context(numbers=numbers)
+        self.store("read", self._made([files], "read-bytes", context, CHUNKS))
+
+    def _read_context(self, **more: Any) -> str:
+        return json.dumps({"version": _arose.__version__, "chunks": self.chunk_folder, **more})
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> DataFrame:
         from pyspark.sql import functions as f
 
         extra = f.col(more) if more else f.lit(None).cast("binary")
-        return self._load("read").select(
+        return self._load("read", CHUNKS).select(
             "part",
             f.lit(kind).cast("int").alias("kind"),
             "seq",
@@ -125,69 +162,17 @@ class SparkEngine:
         )
 
     def stored(self, name: str, *kinds: int) -> DataFrame:
-        table = self._load(name)
+        table = self._load(name, MESSAGES)
         table = table.where(table.kind.isin(*kinds))
         return table.select("part", "kind", "seq", "bytes", "more")
 
-    def map(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
-        return self._run(_union(tables), step, context, MESSAGES)
+    def map(self, tables: list[Table], step: str, context: str) -> Table:
+        return self._made(tables, step, context, MESSAGES)
 
-    def reduce(self, tables: list[DataFrame], step: str, context: str) -> DataFrame:
-        return self._run_shuffled(tables, step, context, MESSAGES)
+    def reduce(self, tables: list[Table], step: str, context: str) -> Table:
+        return self._made(tables, step, context, MESSAGES, is_shuffled=True)
 
-    def store(self, name: str, table: DataFrame) -> None:
-        self._write(table, name, ["kind"])
-
-    def store_rows(self, name: str, steps: list[tuple[str, list[DataFrame], str, str]]) -> None:
-        rows = []
-        for how, tables, step, context in steps:
-            if how == "map":
-                rows.append(self._run(_union(tables), step, context, ROWS[name]))
-            else:
-                rows.append(self._run_shuffled(tables, step, context, ROWS[name]))
-        path = self.files.path(f"../{name}.parquet")
-        _union(rows).write.mode("overwrite").option("compression", "zstd").parquet(path)
-
-    def notes(self, name: str) -> list[str]:
-        if name == "read":
-            return [note for (note,) in self.files.rows(name, ["note"], CHUNKS) if note]
-        notes = self.files.rows(f"{name}/kind={NOTE}", ["bytes"], "bytes binary")
-        return [bytes(note).decode() for (note,) in notes]
-
-    def shards(self) -> list[tuple[int, int, int]]:
-        shards: dict[int, tuple[int, int]] = {}
-        columns = ["part", "n_docs", "n_tokens"]
-        for part, n_docs, n_tokens in self.files.rows("read", columns, CHUNKS):
-            docs_before, tokens_before = shards.get(part, (0, 0))
-            shards[part] = docs_before + n_docs, tokens_before + n_tokens
-        return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
-
-    def _run(self, table: DataFrame, step: str, context: str, schema: str) -> DataFrame:
-        runner, options, has_rows = self.runner, self.options, schema in ROWS.values()
-
-        def run_step(batches: Iterator[Any]) -> Iterator[Any]:
-            return runner(batches, step, options, context, has_rows)
-
-        return table.mapInArrow(run_step, schema)
-
-    def _run_shuffled(
-        self, tables: list[DataFrame], step: str, context: str, schema: str
-    ) -> DataFrame:
-        runner, options, order = self.runner, self.options, self.order
-        has_rows = schema in ROWS.values()
-        table = _union(tables).repartition(self.n_partitions, "part")
-        table = table.sortWithinPartitions(*ORDER)
-
-        def run_step(batches: Iterator[Any]) -> Iterator[Any]:
-            return runner(order(batches), step, options, context, has_rows)
-
-        return table.mapInArrow(run_step, schema)
-
-    def _load(self, name: str) -> DataFrame:
-        schema = CHUNKS if name == "read" else MESSAGES
-        return self.spark.read.schema(schema).parquet(self.files.path(name))
-
-    def _write(self, table: DataFrame, name: str, split_by: list[str]) -> None:
+    def store(self, name: str, table: Table) -> None:
         # Bytes have no order worth keeping and no value twice.
         options = {
             "parquet.enable.dictionary": "false",
@@ -195,154 +180,133 @@ class SparkEngine:
             "parquet.page.size.row.check.min": "1",
             "parquet.page.size.row.check.max": "16",
         }
-        writer = table.write.mode("overwrite").options(**options).partitionBy(*split_by)
+        split_by = [] if name == "read" else ["kind"]
+        writer = _table(table).write.mode("overwrite").options(**options).partitionBy(*split_by)
         writer.parquet(self.files.path(name))
 
+    def store_rows(self, name: str, steps: list[tuple[str, list[Table], str, str]]) -> None:
+        rows = _union(self._rows(name, steps))
+        path = self.files.path(f"../{name}.parquet")
+        rows.write.mode("overwrite").option("compression", "zstd").parquet(path)
 
-def _union(tables: list[DataFrame]) -> DataFrame:
-    first, *others = tables
+    def _rows(self, name: str, steps: list[tuple[str, list[Table], str, str]]) -> list[Table]:
+        return [
+            self._made(tables, step, context, ROWS[name], is_shuffled=how == "reduce")
+            for how, tables, step, context in steps
+        ]
+
+    def notes(self, name: str) -> list[str]:
+        if name == "read":
+            return [note for (note,) in self.files.rows(name, None, ["note"], CHUNKS) if note]
+        notes = self.files.rows(name, NOTE, ["bytes"], "bytes binary")
+        return [bytes(note).decode() for (note,) in notes]
+
+    def places(self) -> list[tuple[int, int, int]]:
+        return []
+
+    def shards(self) -> list[tuple[int, int, int]]:
+        shards: dict[int, tuple[int, int]] = {}
+        columns = ["part", "n_docs", "n_tokens"]
+        for part, n_docs, n_tokens in self.files.rows("read", None, columns, CHUNKS):
+            docs_before, tokens_before = shards.get(part, (0, 0))
+            shards[part] = docs_before + n_docs, tokens_before + n_tokens
+        return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
+
+    def _made(
+        self,
+        tables: list[Table],
+        step: str,
+        context: str,
+        schema: str,
+        *,
+        is_shuffled: bool = False,
+        prepare: Change = iter,
+    ) -> Table:
+        """What a step makes of tables."""
+        runner, options, has_rows = self.runner, self.options, schema in ROWS.values()
+        if is_shuffled:
+            prepare = self.order
+
+        def made(write: Change | None = None) -> DataFrame:
+            table, load = self._source(tables, is_shuffled)
+
+            def run_step(batches: Iterator[Any]) -> Iterator[Any]:
+                found = runner(prepare(load(batches)), step, options, context, has_rows)
+                return found if write is None else write(found)
+
+            if is_shuffled:
+                table = table.repartition(self.n_partitions, "part").sortWithinPartitions(*ORDER)
+            return table.mapInArrow(run_step, schema if write is None else "path string")
+
+        return made
+
+    def _source(self, tables: list[Table], is_shuffled: bool) -> tuple[DataFrame, Change]:
+        """Tables as one, and what a worker has to do to their batches."""
+        return _union(tables), iter
+
+    def _load(self, name: str, schema: str) -> DataFrame:
+        return self.spark.read.schema(schema).parquet(self.files.path(name))
+
+
+class SharedEngine(SparkEngine):
+    """Workers keep what they make in files that all of them see; Spark moves what is shuffled.
+
+    A stored table is a list of files, each with what makes messages of its batches.
+    """
+
+    def __init__(self, spark: SparkSession, files: LocalFiles, *rest: Any, **more: Any) -> None:
+        super().__init__(spark, files, *rest, **more)
+        self.chunk_folder = files.shared("chunks")
+
+    def chunks(self, kind: int, bytes: str, more: str | None = None) -> Table:
+        change = functools.partial(as_messages, kind=kind, bytes=bytes, more=more)
+        return [(path, change) for path in self.files.kept("read", None)]
+
+    def stored(self, name: str, *kinds: int) -> Table:
+        return [(path, messages) for kind in kinds for path in self.files.kept(name, kind)]
+
+    def places(self) -> list[tuple[int, int, int]]:
+        chunks = self.files.rows("read", None, ["part", "seq", "sketches"], CHUNKS)
+        return [(part, seq, start_of(sketches)) for part, seq, sketches in chunks]
+
+    def store(self, name: str, table: Table) -> None:
+        write = functools.partial(keep, folder=self.files.shared(f"{name}.new"))
+        paths = [path for row in _table(table, write).collect() for path in row]
+        self.files.keep(name, paths)
+
+    def store_rows(self, name: str, steps: list[tuple[str, list[Table], str, str]]) -> None:
+        write = functools.partial(write_rows, folder=self.files.shared(f"{name}.new"))
+        rows = _union(self._rows(name, steps), write)
+        self.files.publish(name, [row.path for row in rows.collect()], ROWS[name])
+
+    def _source(self, tables: list[Table], is_shuffled: bool) -> tuple[DataFrame, Change]:
+        files = [file for table in tables if isinstance(table, list) for file in table]
+        others = [table for table in tables if not isinstance(table, list)]
+        if not files and others:
+            return _union(others), iter
+
+        def load(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    path, change = files[number]
+                    yield from change(kept([path]))
+
+        n_tasks = max(1, min(len(files), self.n_partitions // 2))
+        numbers = self.spark.range(0, len(files), 1, n_tasks)
+        if not others and not is_shuffled:
+            return numbers, load
+        return _union([numbers.mapInArrow(load, MESSAGES), *others]), iter
+
+
+def _table(table: Table, write: Change | None = None) -> DataFrame:
+    return table(write) if callable(table) else table
+
+
+def _union(tables: list[Table], write: Change | None = None) -> DataFrame:
+    first, *others = (_table(table, write) for table in tables)
     for other in others:
         first = first.unionAll(other)
     return first
-
-
-class LocalFiles:
-    """A folder that this machine sees: what is small is read without Spark."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = Path(folder)
-
-    def path(self, name: str) -> str:
-        return os.path.normpath(self.folder / name)
-
-    def rows(self, name: str, columns: list[str], schema: str) -> Iterator[tuple[Any, ...]]:
-        """Rows of these columns in a stored table; none if there is no such table."""
-        for table in self._tables(name, columns):
-            yield from zip(*(column.to_pylist() for column in table.columns))
-
-    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
-        """How often each value of a column occurs."""
-        counts: dict[Any, int] = {}
-        for table in self._tables(name, [column]):
-            for found in table[column].value_counts().to_pylist():
-                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
-        return counts
-
-    def _tables(self, name: str, columns: list[str]) -> Iterator[Any]:
-        import pyarrow.parquet as pq
-
-        for file in sorted(Path(self.path(name)).glob("*.parquet")):
-            yield pq.ParquetFile(file).read(columns)
-
-    def read(self, name: str) -> str | None:
-        try:
-            return (self.folder / name).read_text()
-        except FileNotFoundError:
-            return None
-
-    def write(self, name: str, text: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / f"{name}.part"
-        partial.write_text(text)
-        partial.replace(self.folder / name)
-
-    def clear(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-class SparkFiles:
-    """A folder wherever Spark writes."""
-
-    def __init__(self, spark: SparkSession, folder: str) -> None:
-        self.spark = spark
-        self.folder = folder
-
-    def path(self, name: str) -> str:
-        scheme, rest = self.folder.split("://", 1)
-        return f"{scheme}://{posixpath.normpath(posixpath.join(rest, name))}"
-
-    def rows(self, name: str, columns: list[str], schema: str) -> Iterator[tuple[Any, ...]]:
-        from pyspark.errors import AnalysisException
-
-        try:
-            table = self.spark.read.schema(schema).parquet(self.path(name))
-            yield from (tuple(row) for row in table.select(*columns).collect())
-        except AnalysisException:
-            return
-
-    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
-        table = self.spark.read.schema(schema).parquet(self.path(name))
-        return {row[0]: row[1] for row in table.groupBy(column).count().collect()}
-
-    def read(self, name: str) -> str | None:
-        from pyspark.errors import AnalysisException
-
-        try:
-            rows = self.spark.read.text(f"{self.folder}/{name}", wholetext=True).collect()
-        except AnalysisException:
-            return None
-        return rows[0][0] if rows else None
-
-    def write(self, name: str, text: str) -> None:
-        rows = self.spark.createDataFrame([(json.dumps(json.loads(text)),)], "value string")
-        rows.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
-
-    def clear(self) -> None:
-        """Nothing is removed: stages are written over, and those of other settings are not read."""
-        self.write("settings.json", "{}")
-
-
-class Stages:
-    """Which stages are done, under the settings they were done with."""
-
-    def __init__(
-        self, files: LocalFiles | SparkFiles, settings: dict[str, Any], force: bool
-    ) -> None:
-        self.files = files
-        there = files.read("settings.json")
-        if force and there is not None:
-            files.clear()
-            there = None
-        self.run = ""
-        if there is not None and json.loads(there):
-            self._compare(json.loads(there), settings)
-            self.run = json.loads(there)["run"]
-        else:
-            self.run = str(time.time_ns())
-            files.write("settings.json", json.dumps({**settings, "run": self.run}))
-        self.seconds: dict[str, float] = {}
-        self._begin = time.monotonic()
-
-    def _compare(self, there: dict[str, Any], here: dict[str, Any]) -> None:
-        here = json.loads(json.dumps(here))
-        for name in here:
-            if there.get(name) == here[name]:
-                continue
-            if name == "sources":
-                changed = [s[0] for s in here[name] if s not in there.get(name, [])] or ["an input"]
-                raise _arose.InputError(
-                    f"`{changed[0]}` has changed since it was read; start anew with --force"
-                )
-            raise _arose.AroseError(
-                f"the output holds a run with another {name}: {json.dumps(there.get(name))} there, "
-                f"{json.dumps(here[name])} here; choose another folder, or replace it with --force"
-            )
-
-    def done(self, name: str) -> dict[str, Any] | None:
-        text = self.files.read(f"{name}.json")
-        stage = json.loads(text) if text is not None else None
-        if stage is None or stage["run"] != self.run:
-            self._begin = time.monotonic()
-            print(f"arose: {name}", file=sys.stderr, flush=True)
-            return None
-        self.seconds[name] = stage["seconds"]
-        return stage["note"]
-
-    def finish(self, name: str, note: dict[str, Any]) -> None:
-        seconds = round(time.monotonic() - self._begin, 3)
-        self.seconds[name] = seconds
-        stage = {"run": self.run, "seconds": seconds, "note": note}
-        self.files.write(f"{name}.json", json.dumps(stage))
 
 
 def dedup(
@@ -369,7 +333,8 @@ def dedup(
 
     try:
         order = put_in_order if gather else in_order
-        engine_of = functools.partial(SparkEngine, spark, runner=runner, order=order)
+        engine = SparkEngine if "://" in output else SharedEngine
+        engine_of = functools.partial(engine, spark, runner=runner, order=order)
         settings = _options(options)
         return _dedup(
             spark, inputs, output, partitions, damaged, force, input_bytes, engine_of, settings
