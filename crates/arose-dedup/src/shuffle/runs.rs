@@ -163,7 +163,7 @@ impl Runs {
             n_live += firsts.len();
             if firsts.len() > self.cap {
                 long.push((run[0].table, run[0].key));
-                if firsts.len() > HUGE * self.cap {
+                if firsts.len() > self.cap.saturating_mul(HUGE) {
                     huge.push((run[0].table, run[0].key));
                 }
                 found.note_long_run(firsts.len() as u64);

@@ -351,7 +351,7 @@ impl<T: Tables> Search<'_, T> {
             for &(key, n) in &result.long {
                 // Only later tables ask.
                 self.long.insert((wave.table, key));
-                if n > (HUGE * self.cap) as u64 {
+                if n > self.cap.saturating_mul(HUGE) as u64 {
                     self.huge.insert((wave.table, key));
                 }
                 self.found.note_long_run(n);
@@ -396,7 +396,7 @@ impl<T: Tables> Search<'_, T> {
     /// Compares each member with leaders and neighbours.
     fn expand_long(&self, table: u32, run: &Run<T::Sketch>, result: &mut RunPairs) {
         let is_new = |a: &T::Sketch, b: &T::Sketch| self.meets_first_in(table, a, b);
-        let is_huge = run.docs.len() > HUGE * self.cap;
+        let is_huge = run.docs.len() > self.cap.saturating_mul(HUGE);
         let is_in = |sketch: &T::Sketch| {
             let is_earlier = |t: &u32| self.huge.contains(&(*t, self.tables.key(*t, sketch)));
             !is_huge || (0..table).filter(is_earlier).count() < N_HUGE
