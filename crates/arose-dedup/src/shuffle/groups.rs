@@ -4,8 +4,8 @@
 //! is the same for all, so a document travels once for most clusters; in a chain groups are small
 //! and overlap. Pairs of a large run are a group of their own. A group that is too large for one
 //! part is cut by its later documents, at the cost of sending its smallest document to each piece.
-//! Candidates of a very common key are close neighbours, so blocks of neighbours stay together:
-//! most documents are needed in one piece only.
+//! Candidates of a very common key are a few leaders and close neighbours, so such groups are cut
+//! into blocks of neighbours, all of them alike: most documents are needed in one piece only.
 
 use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
@@ -39,6 +39,9 @@ const BLOCK_DOCS: Ordinal = 1 << 12;
 pub(super) fn part_of(context: &Context, pair: PairKey) -> i64 {
     context.part_of(mix((pair.b / BLOCK_DOCS).into()))
 }
+
+/// Candidates of a document in a group, on average, up to which the group is cut by blocks.
+const FEW_EACH: usize = 8;
 
 /// Pairs of a group in one part that are never worth a piece of their own.
 const SMALL: usize = 64;
@@ -107,6 +110,7 @@ impl Step for Groups {
             grouped.extend(of_one.iter().map(|&pair| Judge { group, pair }));
         }
         sort(&mut grouped);
+        let mut common = Vec::new();
         let most = self.context.group_docs.max(SMALL);
         let few = (most / self.context.n_parts.max(1) as usize).max(SMALL);
         for group in grouped.chunk_by(|x, y| x.group == y.group) {
@@ -115,8 +119,22 @@ impl Step for Groups {
                 self.push_group(name, group, out);
                 continue;
             }
+            let n_later = group.chunk_by(|x, y| x.pair.b == y.pair.b).count();
+            if group.len() <= FEW_EACH * n_later {
+                common.extend(group.iter().map(|&Judge { pair, .. }| Judge {
+                    group: (pair.b / BLOCK_DOCS).into(),
+                    pair,
+                }));
+                continue;
+            }
             for (piece, pairs) in (1..).zip(group.chunks(most)) {
                 self.push_group(mix(name ^ (part as u64) << 32 ^ piece), pairs, out);
+            }
+        }
+        sort(&mut common);
+        for block in common.chunk_by(|x, y| x.group == y.group) {
+            for (piece, pairs) in (1..).zip(block.chunks(most)) {
+                self.push_group(mix(!block[0].group ^ piece << 40), pairs, out);
             }
         }
         let mut of_runs = std::mem::take(&mut self.of_runs);
