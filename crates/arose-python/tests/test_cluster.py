@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import arose
-from arose import _arose
+from arose import _arose, cluster
+from arose._stages import LocalFiles
 from arose.cluster import ORDER, Plan, in_order, merge_notes, put_in_order
 from arose.spark import _options
 from local_engine import MESSAGES, LocalEngine, Memory
@@ -125,6 +126,21 @@ def test_every_verification(lines, verify, policy):
 def test_other_settings(lines):
     check(lines, threshold=0.5, w=2, short="any", seed=7)
     check(lines, threshold=0.6, cap=3, cjk_w=3)
+
+
+def test_sketches_are_sent_where_there_are_too_many_to_read(lines, tmp_path, monkeypatch):
+    local = arose.dedup(lines, cap=5)
+    monkeypatch.setattr(cluster, "MAX_READ", 0)
+    monkeypatch.setattr(LocalEngine, "places", None)
+    check_run(lines, local, (3, 1, 9_000, os.fspath(tmp_path)), {"cap": 5})
+
+
+def test_results_take_the_place_of_a_local_run(tmp_path):
+    files = LocalFiles(os.fspath(tmp_path / "out" / ".arose-spark"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "pairs.parquet").write_text("a file")
+    files.publish("pairs", [], "a long, rule string")
+    assert files.count("../pairs.parquet", "rule", "") == {}
 
 
 def test_stages_that_are_done_are_not_done_again(lines):

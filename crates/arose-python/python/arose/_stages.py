@@ -51,6 +51,8 @@ class LocalFiles:
             pq.write_table(_schema(schema).empty_table(), folder / "00000.parquet")
 
     def _move(self, name: str, paths: list[str], folder: Path) -> None:
+        if folder.is_file():  # the result of a local run
+            folder.unlink()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for number, path in enumerate(paths):
