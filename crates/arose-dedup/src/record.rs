@@ -1,5 +1,6 @@
 //! The records that stages leave for each other.
 
+use arose::parity::{self, Parity};
 use arose::rule::Rule;
 use bytemuck::{Pod, Zeroable};
 
@@ -11,7 +12,7 @@ pub(crate) const N_SAMPLES: usize = 128;
 /// Bands of samples, at most.
 pub(crate) const MAX_BANDS: usize = 64;
 
-/// What is kept of the samples of a sketch.
+/// What is kept of the samples of a sketch, and parities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Samples {
@@ -19,6 +20,27 @@ pub(crate) struct Samples {
     pub(crate) low: [u16; N_SAMPLES],
     /// Eight bits of what is left of all samples of a band.
     pub(crate) rest: [u8; MAX_BANDS],
+    /// Parities of the shingles.
+    pub(crate) parity: [u32; parity::N_WORDS],
+    /// Shingles of which these are; zero if they were not taken.
+    pub(crate) n_shingles: u32,
+}
+
+impl Samples {
+    /// What the Jaccard coefficient of two documents is at most.
+    pub(crate) fn most_jaccard(&self, other: &Self) -> f64 {
+        match [self, other].map(Self::parity) {
+            [Some(a), Some(b)] => a.most_resemblance(&b),
+            _ => 1.0,
+        }
+    }
+
+    fn parity(&self) -> Option<Parity> {
+        (self.n_shingles > 0).then_some(Parity {
+            bits: self.parity,
+            n: self.n_shingles,
+        })
+    }
 }
 
 /// What every stage needs to know of a document.

@@ -5,7 +5,7 @@
 //!
 //! | policy | tables | a pair that meets stays a candidate if |
 //! |---|---|---|
-//! | jaccard | bands of samples ([`arose::banding`]) | enough samples agree |
+//! | jaccard | bands of samples ([`arose::banding`]) | enough samples agree, and parities allow it ([`arose::parity`]) |
 //! | b, combined | subsets of features ([`arose::feature::mega_shingles`]) | the rule holds |
 //! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule holds |
 //! | site | both | the rule holds |
@@ -13,13 +13,15 @@
 //! Of a sample only the lowest 16 bits are kept, which agree by accident once in 65,536; the test
 //! allows for it. Keys cannot: a band in which one sample is a page's own has 65,536 values, so of
 //! a million pages that share a template everybody would meet a dozen strangers. So eight bits of
-//! what is left of the samples of a band are kept too. A sketch of 128 samples has 320 bytes.
+//! what is left of the samples of a band are kept too. A sketch of 128 samples has 388 bytes.
 
+use arose::Threshold;
 use arose::banding::Banding;
 use arose::binomial::{at_least, choose};
 use arose::feature::{Features, b_sim};
 use arose::filter::Filter;
 use arose::mix::mix;
+use arose::parity::Parity;
 use arose::rule::{Criterion, Evidence, Policy, SiteRelation, decide};
 use arose::simhash::{Fingerprint, Fingerprint384, law, pieces::Pieces};
 use bytemuck::{Pod, Zeroable};
@@ -60,6 +62,8 @@ pub(crate) struct Bands {
     banding: Banding,
     /// Samples that must agree.
     min_equal: u32,
+    /// What the coefficient must be, unless nobody asks.
+    least: Option<Threshold>,
 }
 
 /// The chance that what is kept of different samples agrees.
@@ -68,18 +72,22 @@ const ACCIDENT: f64 = 1.0 / 65_536.0;
 const TEST_LOSS: f64 = 5e-4;
 
 impl Bands {
-    pub(crate) fn new(config: &Config, threshold: arose::Threshold) -> Result<Self, crate::Error> {
+    pub(crate) fn new(config: &Config, threshold: Threshold) -> Result<Self, crate::Error> {
         let shape = longest_rows(threshold.get(), config.recall.get());
         let (b, q) = shape.ok_or(crate::Error::Recall {
             recall: config.recall.get(),
             threshold: threshold.get(),
         })?;
         let banding = Banding::new(b, q)?;
-        let min_equal = match config.verify {
-            Verify::None => 0,
-            _ => min_equal(threshold.get()),
+        let (min_equal, least) = match config.verify {
+            Verify::None => (0, None),
+            _ => (min_equal(threshold.get()), Some(threshold)),
         };
-        Ok(Self { banding, min_equal })
+        Ok(Self {
+            banding,
+            min_equal,
+            least,
+        })
     }
 
     /// The chance that a pair of this Jaccard coefficient becomes a candidate.
@@ -93,9 +101,13 @@ impl Bands {
         self.banding
     }
 
-    /// What is kept of a sketch.
-    pub(crate) fn keep(&self, sketch: &[u32]) -> Samples {
+    /// What is kept of a sketch, and of the shingles it is of.
+    pub(crate) fn keep(&self, sketch: &[u32], shingles: &[u64]) -> Samples {
         let mut kept = Samples::zeroed();
+        if let Some(parity) = Parity::of(shingles) {
+            kept.parity = parity.bits;
+            kept.n_shingles = parity.n;
+        }
         for (low, sample) in kept.low.iter_mut().zip(sketch) {
             *low = *sample as u16;
         }
@@ -159,7 +171,8 @@ impl Tables for Bands {
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
-        n_equal(a, b) >= self.min_equal
+        let may_reach = |least: Threshold| least.reached_by(a.most_jaccard(b));
+        n_equal(a, b) >= self.min_equal && self.least.is_none_or(may_reach)
     }
 
     fn closeness(&self, a: &Samples, b: &Samples) -> u32 {
@@ -309,7 +322,6 @@ impl Tables for Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose::Threshold;
 
     fn bands(threshold: f64) -> Bands {
         Bands::new(&Config::default(), Threshold::new(threshold).unwrap()).unwrap()
@@ -344,7 +356,7 @@ mod tests {
         for i in (0..N_SAMPLES).step_by(17) {
             b[i] ^= 1;
         }
-        let [a, b] = [a, b].map(|sketch| bands.keep(&sketch));
+        let [a, b] = [a, b].map(|sketch| bands.keep(&sketch, &[]));
         for table in 0..bands.n_tables() {
             let have_one_key = bands.key(table, &a) == bands.key(table, &b);
             assert_eq!(bands.meet_in(table, &a, &b), have_one_key, "{table}");
@@ -361,7 +373,7 @@ mod tests {
                 let own = if i % q == 0 { number << 16 } else { 0 };
                 own | i.wrapping_mul(40_503) & 0xffff
             });
-            bands.keep(&samples.collect::<Vec<_>>())
+            bands.keep(&samples.collect::<Vec<_>>(), &[])
         };
         let first = page(0);
         let n = 1000;

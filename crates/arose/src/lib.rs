@@ -32,6 +32,7 @@
 //! | measure resemblance and containment | [`shingle`] |
 //! | estimate resemblance from a few hundred bytes | [`sketch`], [`lead_byte`] |
 //! | measure the angle between word counts in 48 bytes | [`simhash`] |
+//! | rule pairs out for certain, without their texts | [`parity`] |
 //! | find candidates without comparing all pairs | [`feature`], [`eight_byte`], [`banding`], [`simhash::pieces`], [`candidates`], [`slot_index`] |
 //! | know what a setting will find and miss | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
 //! | find copied passages | [`winnow`] |
@@ -63,6 +64,7 @@ pub mod filter;
 pub mod judgement;
 pub mod lead_byte;
 pub mod mix;
+pub mod parity;
 pub mod rabin;
 pub mod rule;
 pub mod shingle;

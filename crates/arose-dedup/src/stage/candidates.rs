@@ -559,7 +559,7 @@ mod tests {
         let mut writer = Writer::<crate::record::Samples>::create(&path).unwrap();
         let tables = Bands::new(&Config::default(), Threshold::new(0.8).unwrap()).unwrap();
         for doc in 0..5 {
-            writer.push(&tables.keep(&[doc % 2; 128])).unwrap();
+            writer.push(&tables.keep(&[doc % 2; 128], &[])).unwrap();
         }
         writer.finish().unwrap();
         let chosen = Arc::new(Chosen::new(&[true; 5]));

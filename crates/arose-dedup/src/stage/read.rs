@@ -245,7 +245,7 @@ impl Maker {
             shingler.shingles_into(&row.tokens, shingles);
             self.sketcher.sketch_into(shingles, sketch);
             if let Some(bands) = &self.bands {
-                row.samples = bands.keep(sketch);
+                row.samples = bands.keep(sketch, shingles);
             }
             let features = Features::SIX_BY_FOURTEEN.of(&sketch[..N_FEATURE_SAMPLES]);
             let features = features.expect("as many samples as features need");

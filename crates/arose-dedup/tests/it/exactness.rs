@@ -8,6 +8,7 @@ use arose::compare::Profiler;
 use arose::rule::{Criterion, SiteRelation};
 use arose::site::SiteKind;
 use arose_dedup::{Config, Keep, Verify};
+use serde_json::Value;
 
 use crate::support::{Bench, family_texts, results};
 
@@ -199,7 +200,8 @@ fn a_cap_ties_together_what_it_does_not_compare() {
 }
 
 /// Pages that share most of their keys are compared under two of them, with a leader and a
-/// neighbour, and meet nobody by accident. Those that are alike are still tied together.
+/// neighbour. Those that are alike are tied together by that; of others few pass the test of their
+/// sketches.
 #[test]
 fn a_template_makes_few_candidates() {
     let n = 500;
@@ -215,12 +217,15 @@ fn a_template_makes_few_candidates() {
             ..jaccard(0.8)
         })
     };
-    let summary = pages(12);
-    let n_candidates = summary["counts"]["candidates"].as_u64().unwrap();
-    assert!(summary["cap"]["documents"].as_u64().unwrap() > 5 * n);
-    assert!(n_candidates >= n - 20, "{n_candidates}");
-    assert!(n_candidates <= 4 * n, "{n_candidates}");
-    assert_eq!(pages(4)["counts"]["largest_cluster"], n);
+    let n_candidates = |summary: &Value| summary["counts"]["candidates"].as_u64().unwrap();
+    for (n_own, most) in [(12, n), (16, n / 50)] {
+        let others = pages(n_own);
+        assert!(others["cap"]["documents"].as_u64().unwrap() > 2 * n);
+        assert!(n_candidates(&others) <= most, "{}", n_candidates(&others));
+    }
+    let alike = pages(4);
+    assert_eq!(alike["counts"]["largest_cluster"], n);
+    assert!((n - 1..=4 * n).contains(&n_candidates(&alike)));
 }
 
 #[test]
