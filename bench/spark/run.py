@@ -122,7 +122,7 @@ def main():
     parser.add_argument("corpora", nargs="+", metavar="CORPUS")
     parser.add_argument("--python", required=True)
     parser.add_argument("--master", default="local-cluster[2,1,1024]")
-    parser.add_argument("--partitions", default="8")
+    parser.add_argument("--partitions", help="as many as the job takes, unless told")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folder", help="where the work is done; temporary unless told")
     parser.add_argument("--local", action="store_true", help="only the local run")
@@ -145,7 +145,8 @@ def one_corpus(corpus, folder, options):
     print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | |", flush=True)
     if not options.local:
         command = [options.python, "-m", "arose.spark", corpus, "-o", out]
-        command += ["--master", options.master, "--partitions", options.partitions]
+        command += ["--master", options.master]
+        command += ["--partitions", options.partitions] if options.partitions else []
         command += [word for setting in options.conf for word in ("--conf", setting)]
         spent, largest = cost(command, folder / "spark.log", options.timeout)
         summary = json.loads((out / "summary.json").read_text())

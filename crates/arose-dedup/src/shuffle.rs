@@ -21,6 +21,7 @@
 //! | `fetch` | documents, tokens or `PLACES`, classes and `WANT` of a shard | `CARD`: a document, by group |
 //! | `verify` | cards and pairs of groups | `LINK`, by document; `SINGLE` and `LISTED`: rows to be |
 //! | `edges` | links and classes | `EDGE`, by node |
+//! | `whole` | all edges, if they fit one part | `EDGE`: components |
 //! | `large`, `small` | edges of nodes | `EDGE`: one round of components |
 //! | `attach` | edges that are labels by now, links | `LINK`, by component |
 //! | `stars` | links of components | `TAKEN`, by shard |
@@ -31,7 +32,7 @@
 //! | `copies` | classes | rows |
 //!
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
-//! Vassilvitskii 2014) until no edge changes.
+//! Vassilvitskii 2014) until no edge changes, those of few edges in one part.
 //!
 //! What `read` gives is most of all there is. Where executors share a folder it stays there, and
 //! messages say where.
@@ -253,6 +254,7 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "fetch" => Box::new(verify::Fetch::new(config, context)),
         "verify" => Box::new(verify::Verify::new(config, context)?),
         "edges" => Box::new(components::Edges::new(context)),
+        "whole" => Box::new(components::Whole::new(context)),
         "large" => Box::new(components::LargeStar::new(context)),
         "small" => Box::new(components::SmallStar::new(context)),
         "labels" => Box::new(components::Labels::new(context)),

@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 
 import arose
 import spark_support
+from arose import cluster
 from arose.spark import dedup
 from test_cluster import corpus
 
@@ -75,11 +76,14 @@ def test_relative_paths_are_those_of_the_driver(spark, lines, tmp_path, monkeypa
         ["read", "runs", "groups", "large", "stars"],
         ["keys", "candidates", "verify", "attach", "documents"],
         ["live", "fetch", "small", "decide", "list"],
+        ["edges", "whole", "labels"],
     ],
 )
-def test_executors_may_die_in_any_stage(spark, lines, tmp_path, steps):
+def test_executors_may_die_in_any_stage(spark, lines, tmp_path, monkeypatch, steps):
     """In the map stages, in every reduce, and in a round of components."""
     out = os.fspath(tmp_path / "out")
+    if "whole" not in steps:
+        monkeypatch.setattr(cluster, "MAX_EDGES", 0)
     runner = spark_support.killing(steps, os.fspath(tmp_path))
     dedup(spark, [lines], out, partitions=3, input_bytes=20_000, runner=runner)
     assert all((tmp_path / f"killed-{step}").exists() for step in steps)

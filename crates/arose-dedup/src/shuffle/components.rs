@@ -1,10 +1,12 @@
-//! Components by rounds of large and small stars.
+//! Components: by rounds of large and small stars, or at once if all edges fit one part.
 //!
 //! In a *large star* every node ties its larger neighbours to the smallest node it knows, in a
 //! *small star* its smaller ones and itself. Neither changes what is connected, and after a number
 //! of rounds that grows with the logarithm of the nodes every component is a star around its
 //! smallest node, which no round changes any more.
 
+use arose::DocId;
+use arose::cluster::Components;
 use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
@@ -80,6 +82,49 @@ impl Nodes {
         edges.sort_unstable();
         edges.dedup();
         edges
+    }
+}
+
+/// The step that has all edges, and makes stars of them.
+pub(super) struct Whole {
+    context: Context,
+    nodes: Nodes,
+}
+
+impl Whole {
+    pub(super) fn new(context: Context) -> Self {
+        Self {
+            context,
+            nodes: Nodes::default(),
+        }
+    }
+}
+
+impl Step for Whole {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        self.nodes.take(message)
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let edges = self.nodes.end();
+        let mut nodes: Vec<Ordinal> = edges.iter().map(|edge| edge.node).collect();
+        nodes.dedup();
+        let components = Components::new(nodes.len())?;
+        let of_nodes = (0..).zip(edges.chunk_by(|a, b| a.node == b.node));
+        for (node, edges) in of_nodes {
+            // Both nodes of an edge have it; that of the larger one is enough.
+            for edge in edges.iter().take_while(|edge| edge.other < edge.node) {
+                let other = nodes.partition_point(|node| *node < edge.other);
+                components.union(DocId(node), DocId(other as u64))?;
+            }
+        }
+        for (&node, label) in nodes.iter().zip(components.labels()) {
+            let least = nodes[label.0 as usize];
+            if least < node {
+                push_both(&self.context, node, least, out);
+            }
+        }
+        Ok(())
     }
 }
 

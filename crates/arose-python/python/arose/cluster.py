@@ -42,8 +42,10 @@ PART_BYTES = 16 << 20
 INPUT_BYTES = 32 << 20
 #: Rows in a group of a Parquet file, at least.
 ROW_GROUP = 1 << 16
-#: Documents whose sketches, 320 bytes each, are read where they are.
+#: Documents whose sketches, 388 bytes each, are read where they are.
 MAX_READ = 1 << 23
+#: Edges whose components are found in one part; of more, by rounds.
+MAX_EDGES = PART_BYTES // 8
 #: More rounds than any graph of four billion nodes takes.
 MAX_ROUNDS = 100
 
@@ -276,7 +278,8 @@ class Plan:
         self.n_pairs = found["candidates"].get("pairs", 0)
         found["groups"] = self.groups()
         found["verify"] = self.verify()
-        last_round = self.components()
+        n_edges = found["verify"].get("accepted", 0) + found["runs"].get("copies", 0)
+        last_round = self.components(n_edges)
         found["stars"] = self.stars(last_round)
         self.documents(last_round)
         found["pairs"] = self.pairs(found["runs"], found["verify"])
@@ -322,7 +325,7 @@ class Plan:
         places = engine.places() if is_read else []
         starts = dict(self.starts)
         sketches = sorted((starts[part] + seq, part, at) for part, seq, at in places)
-        n_bytes = 32 if sketches else 336 if self.is_jaccard else 120
+        n_bytes = 32 if sketches else 404 if self.is_jaccard else 120
         keys = {name: runs.get(name, []) for name in ("long", "huge")}
         context = self.context(runs.get("live", 0) * n_bytes, sketches=sketches, **keys)
 
@@ -335,12 +338,12 @@ class Plan:
 
         return self.stage("candidates", make)
 
-    def verify_context(self) -> str:
+    def verify_context(self, **more: Any) -> str:
         tokens = max(1.0, self.n_tokens / max(1, self.n_docs))
         group_docs = int(max(64, PART_BYTES / (8 * tokens + 256)))
         card = 256.0 if self.engine.chunk_folder else 8 * tokens + 256
         n_bytes = 2 * card * self.n_docs + 32 * self.n_pairs
-        return self.context(n_bytes, group_docs=group_docs)
+        return self.context(n_bytes, group_docs=group_docs, **more)
 
     def groups(self) -> dict[str, Any]:
         def make() -> Any:
@@ -371,18 +374,22 @@ class Plan:
 
         return self.stage("verify", make)
 
-    def components(self) -> str:
-        """Rounds until no node has to move; the name of the last one."""
+    def components(self, n_edges: int) -> str:
+        """Rounds until no node has to move, of few edges a single one; the name of the last one."""
         # The same number of parts as in verification: links and edges meet by document.
         context = self.verify_context()
         engine = self.engine
+        is_whole = n_edges <= MAX_EDGES
         for number in range(MAX_ROUNDS):
             name = f"round-{number}"
 
             def make(number: int = number) -> Any:
                 if number == 0:
                     pairs = [engine.stored("verify", LINK), engine.stored("runs", CLASS)]
-                    edges = engine.map(pairs, "edges", context)
+                    to = self.verify_context(n_parts=1) if is_whole else context
+                    edges = engine.map(pairs, "edges", to)
+                    if is_whole:
+                        return engine.reduce([edges], "whole", context)
                 else:
                     edges = engine.stored(f"round-{number - 1}", EDGE)
                 return engine.reduce([engine.reduce([edges], "large", context)], "small", context)
