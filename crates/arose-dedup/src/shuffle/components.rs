@@ -85,33 +85,41 @@ impl Nodes {
     }
 }
 
-/// The step that has all edges, and makes stars of them.
-pub(super) struct Whole {
+/// A step over the edges of a part's nodes.
+struct OfNodes {
     context: Context,
     nodes: Nodes,
+    end: fn(&Context, &[Edge], &mut Sink) -> Result<(), Error>,
 }
 
-impl Whole {
-    pub(super) fn new(context: Context) -> Self {
-        Self {
-            context,
-            nodes: Nodes::default(),
-        }
-    }
+fn of_nodes(
+    context: Context,
+    end: fn(&Context, &[Edge], &mut Sink) -> Result<(), Error>,
+) -> Box<dyn Step> {
+    Box::new(OfNodes {
+        context,
+        nodes: Nodes::default(),
+        end,
+    })
 }
 
-impl Step for Whole {
+impl Step for OfNodes {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         self.nodes.take(message)
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        let edges = self.nodes.end();
+        (self.end)(&self.context, &self.nodes.end(), out)
+    }
+}
+
+/// The step that has all edges, and makes stars of them.
+pub(super) fn whole(context: Context) -> Box<dyn Step> {
+    of_nodes(context, |context, edges, out| {
         let mut nodes: Vec<Ordinal> = edges.iter().map(|edge| edge.node).collect();
         nodes.dedup();
         let components = Components::new(nodes.len())?;
-        let of_nodes = (0..).zip(edges.chunk_by(|a, b| a.node == b.node));
-        for (node, edges) in of_nodes {
+        for (node, edges) in (0..).zip(edges.chunk_by(|a, b| a.node == b.node)) {
             // Both nodes of an edge have it; that of the larger one is enough.
             for edge in edges.iter().take_while(|edge| edge.other < edge.node) {
                 let other = nodes.partition_point(|node| *node < edge.other);
@@ -121,42 +129,24 @@ impl Step for Whole {
         for (&node, label) in nodes.iter().zip(components.labels()) {
             let least = nodes[label.0 as usize];
             if least < node {
-                push_both(&self.context, node, least, out);
+                push_both(context, node, least, out);
             }
         }
         Ok(())
-    }
+    })
 }
 
 /// The first half of a round.
-pub(super) struct LargeStar {
-    context: Context,
-    nodes: Nodes,
-}
-
-impl LargeStar {
-    pub(super) fn new(context: Context) -> Self {
-        Self {
-            context,
-            nodes: Nodes::default(),
-        }
-    }
-}
-
-impl Step for LargeStar {
-    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        self.nodes.take(message)
-    }
-
-    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+pub(super) fn large_star(context: Context) -> Box<dyn Step> {
+    of_nodes(context, |context, edges, out| {
         let mut n_unsettled = 0;
-        for edges in self.nodes.end().chunk_by(|a, b| a.node == b.node) {
+        for edges in edges.chunk_by(|a, b| a.node == b.node) {
             let node = edges[0].node;
             let n_smaller = edges.partition_point(|edge| edge.other < node);
             let larger = &edges[n_smaller..];
             let least = edges[0].other.min(node);
             for edge in larger {
-                push_edge(&self.context, edge.other, least, out);
+                push_edge(context, edge.other, least, out);
             }
             // In a star a node is the centre, or a leaf of it.
             let is_settled = n_smaller == 0 || (n_smaller == 1 && larger.is_empty());
@@ -164,40 +154,22 @@ impl Step for LargeStar {
         }
         out.note(&json!({ "unsettled": n_unsettled }));
         Ok(())
-    }
+    })
 }
 
 /// The second half of a round.
-pub(super) struct SmallStar {
-    context: Context,
-    nodes: Nodes,
-}
-
-impl SmallStar {
-    pub(super) fn new(context: Context) -> Self {
-        Self {
-            context,
-            nodes: Nodes::default(),
-        }
-    }
-}
-
-impl Step for SmallStar {
-    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        self.nodes.take(message)
-    }
-
-    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+pub(super) fn small_star(context: Context) -> Box<dyn Step> {
+    of_nodes(context, |context, edges, out| {
         // All neighbours are smaller: they come from a large star.
-        for edges in self.nodes.end().chunk_by(|a, b| a.node == b.node) {
+        for edges in edges.chunk_by(|a, b| a.node == b.node) {
             let least = edges[0].other;
             for edge in &edges[1..] {
-                push_both(&self.context, edge.other, least, out);
+                push_both(context, edge.other, least, out);
             }
-            push_both(&self.context, edges[0].node, least, out);
+            push_both(context, edges[0].node, least, out);
         }
         Ok(())
-    }
+    })
 }
 
 /// The component of a document.
