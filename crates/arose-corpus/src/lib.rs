@@ -24,41 +24,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod ahead;
-pub mod charset;
+mod body;
 mod config;
-mod csv;
 mod document;
 mod error;
-mod feed;
-mod fetch;
-mod headers;
+mod format;
 pub mod html;
-mod http;
-mod input;
-mod json;
-mod keep;
-mod lines;
-mod member;
-mod open;
-mod parquet;
-mod part;
-pub mod payload;
-mod raw;
-mod read;
-mod row;
-mod stream;
+mod output;
+mod pipeline;
+mod source;
 pub mod time;
-pub mod warc;
-mod write;
 
 pub use arose::digest::Digest;
+pub use body::http::decode_content;
+pub use body::{charset, payload};
 pub use config::{Config, Fields, Limits, Statuses};
 pub use document::{Counts, Document, Item, Position, Reason, Warning};
 pub use error::Error;
-pub use fetch::fetch;
-pub use http::decode_content;
-pub use keep::{Kept, is_plain_json_lines, keep, keep_ranges};
-pub use part::{Part, PartFile, parts, read_part};
-pub use read::{Documents, read, read_from, read_map};
-pub use write::{ParquetWriter, write_json};
+pub use format::warc;
+pub use output::keep::{Kept, is_plain_json_lines, keep, keep_ranges};
+pub use output::write::{ParquetWriter, write_json};
+pub use pipeline::fetch::fetch;
+pub use pipeline::part::{Part, PartFile, parts, read_part};
+pub use pipeline::read::{Documents, read, read_from, read_map};

@@ -8,7 +8,7 @@
 //! worker takes the lock of the [`Plan`], cuts the next task, queues the receiving end of a fresh
 //! channel for its results, lets go and works. The consumer takes the receiving ends in the order
 //! in which they were queued and empties one after the other. A worker that finds the lock taken
-//! decodes ahead of the one that has it (see [`ahead`](crate::ahead)) and tries again.
+//! decodes ahead of the one that has it (see [`ahead`](crate::source::ahead)) and tries again.
 //!
 //! Bounds: the queue holds at most two tasks per thread and each channel one batch, so a worker
 //! that is ahead waits. It cannot wait for ever: the oldest task always has a worker that needs no
@@ -23,12 +23,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 
-use crate::ahead::Board;
 use crate::config::Config;
 use crate::document::{Counts, Item};
 use crate::error::Error;
-use crate::input::{Input, Inputs};
-use crate::open::{Open, Task, is_document_name};
+use crate::format::sniff::is_document_name;
+use crate::pipeline::open::{Open, Task};
+use crate::source::ahead::Board;
+use crate::source::input::{Input, Inputs};
 
 /// Small files per task.
 const FILES_PER_TASK: usize = 16;

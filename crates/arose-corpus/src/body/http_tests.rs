@@ -164,14 +164,14 @@ proptest! {
 #[test]
 fn content_is_decoded_within_limits() {
     let page = b"a rose is a rose is a rose ".repeat(10);
-    let once = crate::warc::write::gzip(&[&page]).unwrap();
-    let twice = crate::warc::write::gzip(&[&once]).unwrap();
+    let once = crate::format::warc::write::gzip(&[&page]).unwrap();
+    let twice = crate::format::warc::write::gzip(&[&once]).unwrap();
     let limits = Limits::default();
     let decode = |codings, body| decode_content(codings, body, &limits);
     assert_eq!(decode("gzip", &once).unwrap(), page);
     assert_eq!(decode("GZIP, gzip", &twice).unwrap(), page);
     assert_eq!(decode("", &page).unwrap(), page);
     assert_eq!(decode("gzip", &page).unwrap(), page);
-    let bomb = crate::warc::write::gzip(&[&vec![b' '; 100 << 20]]).unwrap();
+    let bomb = crate::format::warc::write::gzip(&[&vec![b' '; 100 << 20]]).unwrap();
     assert!(decode("gzip", &bomb).is_err());
 }

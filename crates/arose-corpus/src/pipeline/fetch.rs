@@ -27,8 +27,8 @@ use std::path::Path;
 use crate::config::Config;
 use crate::document::{Document, Item, Position};
 use crate::error::Error;
-use crate::input::{Input, Origin};
-use crate::open::Open;
+use crate::pipeline::open::Open;
+use crate::source::input::{Input, Origin};
 
 /// The documents of the file `source` at `positions`, which must ascend; none where there is none.
 ///

@@ -26,9 +26,9 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 
 use crate::config::{Config, N_SLOTS};
-use crate::csv::no_text;
 use crate::document::{Item, Position, Reason};
-use crate::row::{Place, Row};
+use crate::format::row::no_text;
+use crate::format::row::{Place, Row};
 
 /// A file whose footer has been read.
 pub(crate) struct Table {

@@ -10,10 +10,10 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::document::{Item, Position};
-use crate::raw::Handle;
-use crate::stream::Stream;
-use crate::warc::cut::{Blocks, RecordCutter};
-use crate::warc::dialect::Dialect;
+use crate::format::warc::cut::{Blocks, RecordCutter};
+use crate::format::warc::dialect::Dialect;
+use crate::source::raw::Handle;
+use crate::source::stream::Stream;
 
 fn config(block_bytes: usize) -> Config {
     Config {
@@ -163,7 +163,7 @@ fn most_members_are_decoded_ahead() {
     // What the stream had read when it was asked for its packing counts as begun.
     let n_skipped = members.len() - n_found;
     assert!(
-        n_skipped * members[0].len() <= 2 * crate::raw::CHUNK,
+        n_skipped * members[0].len() <= 2 * crate::source::raw::CHUNK,
         "{n_skipped}"
     );
     assert!(n_found > 60, "{n_found}");
@@ -179,7 +179,7 @@ fn memory_is_bounded() {
     assert_eq!(n_ranges, packed.len().div_ceil(1 << 14).min(8));
     let ranges = ahead.lock();
     for decoded in ranges.begun.values().flatten() {
-        assert!(decoded.bytes.len() < ahead.most_bytes + crate::raw::CHUNK);
+        assert!(decoded.bytes.len() < ahead.most_bytes + crate::source::raw::CHUNK);
     }
 }
 

@@ -34,19 +34,20 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
 use crate::config::Config;
-use crate::csv::RowCutter;
 use crate::document::Position;
 use crate::error::Error;
-use crate::input::Origin;
-use crate::lines::{Cut, LineCutter};
-use crate::member::Packing;
-use crate::open::{Format, sniff};
-use crate::parquet::guarded;
-use crate::raw::{CHUNK, Handle};
-use crate::stream::Stream;
-use crate::warc::cut::{Blocks, Record, RecordCutter};
-use crate::warc::dialect::Dialect;
-use crate::warc::write::gzip;
+use crate::format::Cut;
+use crate::format::csv::RowCutter;
+use crate::format::json::lines::LineCutter;
+use crate::format::parquet::guarded;
+use crate::format::sniff::{Format, sniff};
+use crate::format::warc::cut::{Blocks, Record, RecordCutter};
+use crate::format::warc::dialect::Dialect;
+use crate::format::warc::write::gzip;
+use crate::source::input::Origin;
+use crate::source::member::Packing;
+use crate::source::raw::{CHUNK, Handle};
+use crate::source::stream::Stream;
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,10 +10,11 @@ use memchr::{memchr, memrchr};
 
 use crate::config::{Config, Fields, N_SLOTS};
 use crate::document::{Item, Position, Reason};
-use crate::json::{self, Flaw, Quoted, Value};
-use crate::raw::CHUNK;
-use crate::row::{Place, Row};
-use crate::stream::{Places, Stream};
+use crate::format::Cut;
+use crate::format::json::scan::{self, Flaw, Quoted, Value};
+use crate::format::row::{Place, Row};
+use crate::source::raw::CHUNK;
+use crate::source::stream::{Places, Stream};
 
 /// Whole lines.
 pub(crate) struct LineBlock {
@@ -21,14 +22,6 @@ pub(crate) struct LineBlock {
     pub(crate) bytes: Vec<u8>,
     index: u64,
     places: Places,
-}
-
-/// What a cutter gives.
-pub(crate) enum Cut<B> {
-    /// Records for a worker.
-    Block(B),
-    /// Something that no record came of.
-    Skipped(Item),
 }
 
 /// Cuts a stream into blocks of whole lines.
@@ -181,7 +174,7 @@ fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
         return long_line(&place, config.limits.line_bytes);
     }
     let mut found = Found::default();
-    let row = json::scan(line, |key, value| found.offer(key, value, &config.fields))
+    let row = scan::scan(line, |key, value| found.offer(key, value, &config.fields))
         .and_then(|()| found.into_row());
     match row {
         Err(flaw) => place.skipped(Reason::NotAnObject, flaw),

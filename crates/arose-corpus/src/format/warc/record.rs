@@ -3,12 +3,12 @@
 use crate::config::{Config, Statuses};
 use arose::digest::Digest;
 
+use crate::body::http::{Note, Response};
+use crate::body::payload;
 use crate::document::{Document, Item, Reason, Warning};
-use crate::http::{Note, Response};
-use crate::payload;
-use crate::row::Place;
-use crate::warc::cut::Record;
-use crate::warc::dialect::{Dialect, Head};
+use crate::format::row::Place;
+use crate::format::warc::cut::Record;
+use crate::format::warc::dialect::{Dialect, Head};
 
 impl Head {
     /// Whether records of this kind can hold a document.

@@ -13,7 +13,7 @@ use walkdir::WalkDir;
 
 use crate::document::{Item, Position, Reason};
 use crate::error::Error;
-use crate::row::Place;
+use crate::format::row::Place;
 
 /// Something to read, or why something is not.
 pub(crate) enum Input {

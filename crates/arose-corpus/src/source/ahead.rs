@@ -29,7 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use memchr::memmem;
 
 use crate::config::{Config, Limits};
-use crate::member::{Member, Packing};
+use crate::source::member::{Member, Packing};
 
 /// The ranges of one file. Filled by whoever calls [`help`](Self::help), emptied by the reader of
 /// the file through [`take`](Self::take).

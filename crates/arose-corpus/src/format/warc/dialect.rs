@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::headers::{Headers, end_of_header, to_text};
+use crate::body::headers::{Headers, end_of_header, to_text};
 use crate::time;
 
 /// Bytes in which the start of a record is recognised; a longer first line is no start.

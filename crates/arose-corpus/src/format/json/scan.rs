@@ -423,5 +423,5 @@ fn closing(kinds: u128) -> u8 {
 }
 
 #[cfg(test)]
-#[path = "json_tests.rs"]
+#[path = "scan_tests.rs"]
 mod tests;

@@ -14,11 +14,11 @@
 
 use url::Url;
 
-use crate::charset::{self, Markup};
+use crate::body::charset::{self, Markup};
+use crate::body::feed;
+use crate::body::http::Note;
 use crate::document::Reason;
-use crate::feed;
 use crate::html::{self, ImageTerm, Metadata};
-use crate::http::Note;
 
 /// What a document shows of itself.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

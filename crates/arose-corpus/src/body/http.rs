@@ -9,9 +9,9 @@
 use std::borrow::Cow;
 use std::io::Read;
 
+use crate::body::headers::{Headers, end_of_header};
 use crate::config::Limits;
 use crate::document::Reason;
-use crate::headers::{Headers, end_of_header};
 
 /// A response: its status, its headers and its body as stored.
 #[derive(Debug)]

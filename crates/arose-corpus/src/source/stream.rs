@@ -23,11 +23,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use crate::ahead::{Ahead, Decoded};
 use crate::config::{Config, Limits};
 use crate::document::{Position, Reason};
-use crate::member::{Member, Packing};
-use crate::raw::{CHUNK, Handle, MEMORY, Raw};
+use crate::source::ahead::{Ahead, Decoded};
+use crate::source::member::{Member, Packing};
+use crate::source::raw::{CHUNK, Handle, MEMORY, Raw};
 
 /// A place where the stream is interrupted.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
+use crate::body::payload::{self, Page};
 use crate::html;
-use crate::payload::{self, Page};
 
 /// Elements of a feed that hold text for readers.
 const READABLE: [&str; 7] = [

@@ -1,7 +1,7 @@
 use std::io::{Cursor, Write};
 
 use super::*;
-use crate::warc::write::gzip;
+use crate::format::warc::write::gzip;
 
 fn piped(bytes: &[u8]) -> Stream {
     let pipe = Box::new(Cursor::new(bytes.to_vec()));

@@ -16,14 +16,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::body::http;
 use crate::config::{Config, Limits};
 use crate::document::{Item, Position, Reason, Warning};
-use crate::http;
-use crate::lines::Cut;
-use crate::raw::CHUNK;
-use crate::row::Place;
-use crate::stream::Stream;
-use crate::warc::dialect::{Dialect, Head, Parsed, START_BYTES};
+use crate::format::Cut;
+use crate::format::row::Place;
+use crate::format::warc::dialect::{Dialect, Head, Parsed, START_BYTES};
+use crate::source::raw::CHUNK;
+use crate::source::stream::Stream;
 
 /// One record.
 pub(crate) struct Record {

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::config::{Config, N_SLOTS, Slot};
 use arose::digest::Digest;
 
+use crate::body::payload;
+use crate::config::{Config, Fields, N_SLOTS, Slot};
 use crate::document::{Document, Item, Position, Reason, Warning};
-use crate::{payload, time};
+use crate::time;
 
 /// Where a record is.
 #[derive(Debug, Clone)]
@@ -57,6 +58,15 @@ impl Place {
             warnings: Vec::new(),
         }
     }
+}
+
+/// The notice that no column holds text.
+pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Item {
+    let (names, columns) = (fields.text_names(), columns.join(", "));
+    place.skipped(
+        Reason::NoText,
+        format!("none of {names}; columns found: {columns}"),
+    )
 }
 
 /// The wanted fields of one record, by [`Slot`].

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use crate::config::{Config, Fields, N_SLOTS};
+use crate::config::{Config, N_SLOTS};
 use crate::document::{Item, Position, Reason};
-use crate::lines::Cut;
-use crate::raw::CHUNK;
-use crate::row::{Place, Row};
-use crate::stream::Stream;
+use crate::format::Cut;
+use crate::format::row::{Place, Row, no_text};
+use crate::source::raw::CHUNK;
+use crate::source::stream::Stream;
 
 /// One row as split, with the bytes it was split from.
 pub(crate) struct Cells {
@@ -242,15 +242,6 @@ impl RowCutter {
     fn place(&self, position: Position) -> Place {
         Place::new(&self.source, position)
     }
-}
-
-/// The notice that no column holds text.
-pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Item {
-    let (names, columns) = (fields.text_names(), columns.join(", "));
-    place.skipped(
-        Reason::NoText,
-        format!("none of {names}; columns found: {columns}"),
-    )
 }
 
 /// A row being split.

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::document::{Item, Warning};
 use crate::error::Error;
-use crate::input::{Input, Inputs, Origin};
-use crate::keep::is_plain_json_lines;
-use crate::read::Documents;
+use crate::output::keep::is_plain_json_lines;
+use crate::pipeline::read::Documents;
+use crate::source::input::{Input, Inputs, Origin};
 
 /// Small files in a part.
 const MAX_FILES: usize = 4096;

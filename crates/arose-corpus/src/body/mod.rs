@@ -1,0 +1,7 @@
+//! From the body of a record to its text: HTTP framing and codings, character sets, media types.
+
+pub mod charset;
+mod feed;
+pub(crate) mod headers;
+pub(crate) mod http;
+pub mod payload;

@@ -1,0 +1,9 @@
+//! The pipeline that cuts inputs into tasks, runs them on many threads and keeps their order.
+//!
+//! `open` makes an input a sequence of tasks, `read` runs them; `part` cuts a corpus into parts for
+//! many machines, and `fetch` reads single records again.
+
+pub(crate) mod fetch;
+pub(crate) mod open;
+pub(crate) mod part;
+pub(crate) mod read;

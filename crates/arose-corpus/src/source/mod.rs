@@ -1,0 +1,8 @@
+//! Where bytes come from: files, folders and pipes (`input`, `raw`), unpacked as one stream that
+//! survives damage (`member`, `stream`), by several threads where that helps (`ahead`).
+
+pub(crate) mod ahead;
+pub(crate) mod input;
+pub(crate) mod member;
+pub(crate) mod raw;
+pub(crate) mod stream;
