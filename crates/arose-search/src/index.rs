@@ -217,7 +217,11 @@ impl Index {
 
     /// The best documents for a query without what is needed to show them: how many results there
     /// are, and ordinals with addresses, or ids where there is no address.
-    pub(crate) fn addresses(
+    ///
+    /// # Errors
+    ///
+    /// If the index is damaged.
+    pub fn addresses(
         &self,
         query: &Query,
         limit: usize,
@@ -246,10 +250,11 @@ impl Index {
 
     /// The words of all documents with the number of documents that hold each, in the order of the
     /// alphabet; `wanted` says which.
-    pub(crate) fn vocabulary(
-        &self,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Result<Vec<(String, u64)>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// If the index is damaged.
+    pub fn vocabulary(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, u64)>, Error> {
         self.with_view(|view| {
             let mut words: BTreeMap<String, u64> = BTreeMap::new();
             for segment in view.searcher.segment_readers() {

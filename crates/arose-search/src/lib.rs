@@ -24,17 +24,12 @@
 //! columns for what is collected by. What is here is the rest: which documents, in which words
 //! (those of [`arose::token`]), asked how ([`Query`]), and what counts as one result
 //! ([`Collapse`]).
-//!
-//! How large an index is, and how much two of them share, is estimated over any [`engine`] by the
-//! methods of [`estimate`].
 #![forbid(unsafe_code)]
 
 mod collapse;
 mod columns;
 mod compile;
-pub mod engine;
 mod error;
-pub mod estimate;
 mod folder;
 mod index;
 mod query;
@@ -42,7 +37,7 @@ mod schema;
 mod snippet;
 mod texts;
 mod update;
-mod words;
+pub mod words;
 
 pub use collapse::{Collapse, Order};
 pub use error::Error;

@@ -16,15 +16,16 @@ const MAX_BYTES: usize = 96;
 /// The name by which the index knows this tokenizer.
 pub(crate) const NAME: &str = "arose-words-1";
 
-/// The words of a text, in its order.
-pub(crate) fn words(text: &str) -> Vec<String> {
+/// Returns the words of a text, in its order.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for_each(text, |word, _| words.push(word.to_owned()));
     words
 }
 
 /// Calls `sink` with each word and its place in the text.
-pub(crate) fn for_each(text: &str, mut sink: impl FnMut(&str, Range<usize>)) {
+pub fn for_each(text: &str, mut sink: impl FnMut(&str, Range<usize>)) {
     Tokenizer::default().for_each_place(text, |token, place| {
         let end = token.floor_char_boundary(MAX_BYTES.min(token.len()));
         sink(&token[..end], place);

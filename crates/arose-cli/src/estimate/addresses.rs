@@ -1,7 +1,7 @@
 //! `arose estimate addresses`: servers, in a simulated address space.
 
 use arose::estimate::simulate::AddressConfig;
-use arose_search::estimate::addresses;
+use arose_estimate::addresses;
 
 use super::shown::show;
 use crate::read::Outcome;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use arose_corpus::Config as Reading;
-use arose_search::engine::{self, Description, Log, PRESETS, Panel, Progress};
-use arose_search::estimate::vocabulary::{self, Vocabulary};
+use arose_estimate::engine::{self, Description, Log, PRESETS, Panel, Progress};
+use arose_estimate::vocabulary::{self, Vocabulary};
 
 use super::shown::Watch;
 
@@ -116,7 +116,7 @@ impl Ready {
     /// Runs `work` while another thread tells how far it is.
     pub(crate) fn watched<T>(
         &mut self,
-        work: impl FnOnce(&mut Panel, &Vocabulary) -> Result<T, arose_search::Error>,
+        work: impl FnOnce(&mut Panel, &Vocabulary) -> Result<T, arose_estimate::Error>,
     ) -> anyhow::Result<T> {
         let progress: Arc<Progress> = self.panel.progress();
         let watch = Watch::start(progress);

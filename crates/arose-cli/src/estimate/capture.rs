@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use arose_search::estimate::capture;
+use arose_estimate::capture;
 
 use super::shown::show;
 use crate::read::Outcome;

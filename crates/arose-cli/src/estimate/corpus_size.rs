@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use arose_corpus::{Config as Reading, Item, read};
-use arose_search::estimate::corpus_size::{self, Pools, Settings};
-use arose_search::estimate::pool::choose;
-use arose_search::estimate::vocabulary;
+use arose_estimate::corpus_size::{self, Pools, Settings};
+use arose_estimate::pool::choose;
+use arose_estimate::vocabulary;
 
 use super::asking::{Asking, Words};
 use super::pool::PoolChoice;

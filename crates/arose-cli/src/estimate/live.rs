@@ -9,10 +9,10 @@ use anyhow::{Context, anyhow};
 use arose_crawl::Settings as Crawling;
 use arose_crawl::url::{Crumbs, Normalizer};
 use arose_crawl::visit::{Visit, Visits};
-use arose_search::engine::{Log, Progress, Reply};
-use arose_search::estimate::Findings;
-use arose_search::estimate::walk::Measure;
-use arose_search::estimate::walk::live::{self, Place};
+use arose_estimate::Findings;
+use arose_estimate::engine::{Log, Progress, Reply};
+use arose_estimate::walk::Measure;
+use arose_estimate::walk::live::{self, Place};
 
 use super::shown::Watch;
 use crate::crawl::read_settings;

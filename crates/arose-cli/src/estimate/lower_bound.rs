@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use arose_search::estimate::lower_bound::{self, LANGUAGES};
+use arose_estimate::lower_bound::{self, LANGUAGES};
 
 use super::asking::{Asking, Words};
 use super::shown::show;

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use arose::estimate::least_squares::Form;
-use arose_search::estimate::overlap::{self, Settings};
+use arose_estimate::overlap::{self, Settings};
 use clap::ValueEnum;
 
 use super::asking::{Asking, Words};

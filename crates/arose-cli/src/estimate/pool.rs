@@ -1,7 +1,7 @@
 //! `arose estimate pool`: shares and means over uniformly drawn pages.
 
 use anyhow::ensure;
-use arose_search::estimate::pool::{self, Measure, PoolConfig, Settings, Way, choose};
+use arose_estimate::pool::{self, Measure, PoolConfig, Settings, Way, choose};
 use clap::ValueEnum;
 
 use super::asking::{Asking, Words};

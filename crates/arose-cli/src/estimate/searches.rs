@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use arose_search::engine::Question;
-use arose_search::estimate::searches::{self, Checking, Settings};
+use arose_estimate::engine::Question;
+use arose_estimate::searches::{self, Checking, Settings};
 
 use super::asking::{Asking, Words};
 use super::shown::show;

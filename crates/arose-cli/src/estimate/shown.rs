@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use arose_search::engine::Progress;
-use arose_search::estimate::{Figure, Findings};
+use arose_estimate::engine::Progress;
+use arose_estimate::{Figure, Findings};
 
 use crate::output::{printable, write_json};
 use crate::read::Outcome;

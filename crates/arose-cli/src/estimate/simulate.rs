@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, ensure};
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
-use arose_search::engine::Fault;
-use arose_search::estimate::simulate::{self, Fared, Part, Settings};
+use arose_estimate::engine::Fault;
+use arose_estimate::simulate::{self, Fared, Part, Settings};
 use clap::ValueEnum;
 
 use super::shown::show;

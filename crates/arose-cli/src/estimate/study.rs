@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use arose_search::estimate::study::{self, Config, Source, Study};
+use arose_estimate::study::{self, Config, Source, Study};
 use clap::ValueEnum;
 
 use super::shown::{Watch, show};

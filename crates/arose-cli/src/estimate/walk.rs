@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use arose_corpus::Config as Reading;
-use arose_search::estimate::graph::{Form, Graph};
-use arose_search::estimate::walk::{self, Direction, Measure, Settings};
+use arose_estimate::graph::{Form, Graph};
+use arose_estimate::walk::{self, Direction, Measure, Settings};
 use clap::ValueEnum;
 
 use super::live::{self, Live};

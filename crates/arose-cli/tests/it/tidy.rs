@@ -8,10 +8,11 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the top down: a crate imports only crates below it.
-const ORDER: [&[&str]; 6] = [
+const ORDER: [&[&str]; 7] = [
     &["arose-cli", "arose-python"],
-    &["arose-web"],
-    &["arose-search", "arose-crawl"],
+    &["arose-web", "arose-estimate"],
+    &["arose-crawl"],
+    &["arose-search"],
     &["arose-dedup"],
     &["arose-corpus"],
     &["arose"],

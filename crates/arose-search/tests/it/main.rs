@@ -4,12 +4,6 @@
 
 mod answers;
 mod damage;
-mod http_engines;
-mod loopback;
-mod omega;
 mod oracle;
-mod simulated;
 mod support;
 mod updates;
-mod webgraph;
-mod wikispeedia;

@@ -35,9 +35,10 @@ pub use simulated::{Fault, Simulated, World};
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::vocabulary::{Vocabulary, of_local};
-use crate::update::{Config, Progress as Indexing, update};
-use crate::{Collapse, Error, Folder, Index};
+use crate::vocabulary::{Vocabulary, of_local};
+use arose_search::{Collapse, Config, Folder, Index, Progress as Indexing, update};
+
+use crate::Error;
 
 /// Opens the engine of a description, and its words where they can be had.
 ///
@@ -122,7 +123,7 @@ impl Question {
     /// A query as people type it: words, and phrases in quotation marks. `None` if it has no word.
     ///
     /// ```
-    /// use arose_search::engine::Question;
+    /// use arose_estimate::engine::Question;
     /// let question = Question::typed("\"Red rose\" thorn").unwrap();
     /// assert_eq!(question, Question::all(&["red rose", "thorn"]));
     /// assert_eq!(Question::typed(" \"\" ?"), None);
@@ -131,7 +132,7 @@ impl Question {
     pub fn typed(text: &str) -> Option<Self> {
         let mut parts = Vec::new();
         for (place, piece) in text.split('"').enumerate() {
-            let words = crate::words::words(piece);
+            let words = arose_search::words::words(piece);
             match place % 2 {
                 0 => parts.extend(words),
                 _ if words.is_empty() => {}

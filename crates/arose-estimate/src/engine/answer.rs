@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn pages_become_texts() {
         let html = b"<title>A &amp; b</title><script>no</script><p>one<p>tw<b>o</b>";
-        let words = crate::words::words(&page_text(html, Some("text/html")));
+        let words = arose_search::words::words(&page_text(html, Some("text/html")));
         assert_eq!(words, ["a", "b", "one", "two"]);
         let plain = page_text("<p>é".as_bytes(), Some("text/plain; charset=utf-8"));
         assert_eq!(plain, "<p>é");

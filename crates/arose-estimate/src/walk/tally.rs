@@ -3,7 +3,7 @@
 use arose::estimate::chain::{Part, Sums, Weighted};
 use arose::estimate::walk::Walk;
 
-use crate::estimate::N_POINTS;
+use crate::N_POINTS;
 
 /// A walk that is done, and how its visits are weighed.
 pub(super) struct Weighed<'w> {

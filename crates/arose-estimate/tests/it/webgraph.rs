@@ -4,9 +4,9 @@ use std::path::Path;
 
 use arose::estimate::links::Links;
 use arose::estimate::normal::student_quantile;
-use arose_search::estimate::Figure;
-use arose_search::estimate::graph::{Form, Graph};
-use arose_search::estimate::walk::{Direction, Measure, Settings, run};
+use arose_estimate::Figure;
+use arose_estimate::graph::{Form, Graph};
+use arose_estimate::walk::{Direction, Measure, Settings, run};
 
 /// In-degrees at which the distribution is looked at.
 const DEGREES: [u64; 9] = [1, 2, 3, 5, 10, 20, 50, 100, 500];

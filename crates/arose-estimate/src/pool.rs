@@ -25,7 +25,9 @@ use super::desk::Desk;
 use super::vocabulary::Vocabulary;
 use super::{Figure, Findings, MAX_DOUBTFUL, Series, is_point};
 use crate::engine::{Page, Panel};
-use crate::{Error, words};
+use arose_search::words;
+
+use crate::Error;
 
 /// Which words make a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

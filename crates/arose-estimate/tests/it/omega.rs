@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use arose_search::engine::Description;
+use arose_estimate::engine::Description;
 
 use crate::loopback::{Said, parameter, serve};
 

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::{Engine, Found, Joining, Page, Question, Reply};
-use crate::collapse::Collapse;
-use crate::{Error, Index, Query};
+use arose_search::{Collapse, Index, Query};
+
+use crate::Error;
 
 /// An index asked like any engine.
 pub struct Local {

@@ -28,7 +28,9 @@ use super::pool::{settled, tolerate_budget};
 use super::vocabulary::Vocabulary;
 use super::{Figure, Findings, Series, is_point};
 use crate::engine::Panel;
-use crate::{Error, words};
+use arose_search::words;
+
+use crate::Error;
 
 /// What to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

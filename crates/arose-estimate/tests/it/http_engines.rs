@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arose_search::Error;
-use arose_search::engine::{Description, Engine, Found, Http, Question, Reply};
+use arose_estimate::Error;
+use arose_estimate::engine::{Description, Engine, Found, Http, Question, Reply};
 use serde_json::json;
 
 use crate::loopback::{Said, parameter, serve};

@@ -26,7 +26,9 @@ use arose::shingle::DEFAULT_W;
 
 use super::{Figure, Findings, MAX_DOUBTFUL, Series, is_point};
 use crate::engine::{Panel, Question, Reply};
-use crate::{Error, words};
+use arose_search::words;
+
+use crate::Error;
 
 /// How results are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

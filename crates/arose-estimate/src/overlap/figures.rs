@@ -9,7 +9,7 @@ use arose::mix::{SplitMix, mix};
 use super::{MAX_CUT, Sampling, size_name};
 use crate::Error;
 use crate::engine::Panel;
-use crate::estimate::{Figure, Findings, MAX_DOUBTFUL, ends};
+use crate::{Figure, Findings, MAX_DOUBTFUL, ends};
 
 /// With fewer pages left of an engine, nothing is said of evened ones.
 const MIN_EVENED: usize = 20;

@@ -9,7 +9,9 @@ use arose::mix::{SplitMix, mix};
 use super::pool::{Measure, Settings};
 use super::vocabulary::{Vocabulary, lexicon};
 use crate::engine::{Page, Panel, Question, Reply};
-use crate::{Error, words};
+use arose_search::words;
+
+use crate::Error;
 
 /// Frequent words asked for to see how many results are shown.
 const N_PILOTS: usize = 10;

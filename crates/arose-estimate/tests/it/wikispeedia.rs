@@ -4,16 +4,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use arose::mix::{SplitMix, mix};
-use arose_search::Collapse;
-use arose_search::engine::{Engine, Http, Local, Log, Panel};
-use arose_search::estimate::overlap::Settings;
-use arose_search::estimate::pool::{Measure, PoolConfig, Way, choose};
-use arose_search::estimate::vocabulary::{Vocabulary, count};
-use arose_search::estimate::{Findings, corpus_size, overlap, pool};
-use serde_json::Value;
+use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
+use arose_estimate::engine::{Engine, Http, Local, Log, Panel};
+use arose_estimate::overlap::Settings;
+use arose_estimate::pool::{Measure, PoolConfig, Way, choose};
+use arose_estimate::vocabulary::{Vocabulary, count};
+use arose_estimate::{Findings, corpus_size, overlap, pool};
+use arose_search::{Collapse, Config, Folder, Index, Progress, update};
+use serde_json::{Value, json};
 
 use crate::omega;
-use crate::support::{Page, dedup, indexed, write_pages};
 
 /// A page: its address and its text.
 type Article = (String, String);
@@ -50,17 +50,16 @@ fn dealt(articles: &[Article], share: f64, engine: u64) -> Vec<Article> {
 
 fn local(folder: &Path, articles: &[Article]) -> Local {
     let (input, out): (PathBuf, PathBuf) = (folder.join("pages.jsonl"), folder.join("out"));
-    let pages: Vec<Page> = articles
+    let lines = articles
         .iter()
-        .map(|(url, text)| Page {
-            url: url.clone(),
-            text: text.clone(),
-            ..Page::default()
-        })
-        .collect();
-    write_pages(&input, &pages);
-    dedup(&input, &out);
-    Local::new(indexed(&out), Collapse::Nothing, 100)
+        .map(|(url, text)| format!("{}\n", json!({ "url": url, "text": text })));
+    std::fs::write(&input, lines.collect::<String>()).unwrap();
+    let (config, progress) = (DedupConfig::default(), DedupProgress::default());
+    arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
+    let folder = Folder::open(&out).unwrap();
+    update(&folder, &Config::default(), &Progress::default()).unwrap();
+    let index = Index::open(&folder).unwrap();
+    Local::new(index, Collapse::Nothing, 100)
 }
 
 fn words(articles: &[Article]) -> Vocabulary {

@@ -26,7 +26,7 @@ use super::{Measure, Tally, Weighed, add_figures, doubts, keep, random, weights}
 use crate::Error;
 use crate::engine::log::{Answered, Asked};
 use crate::engine::{Header, Log, Progress, Reply, Seat};
-use crate::estimate::{Figure, Findings, MAX_DOUBTFUL};
+use crate::{Figure, Findings, MAX_DOUBTFUL};
 
 /// What is at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

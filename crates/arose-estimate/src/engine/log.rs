@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Found, Page, Question, Reply};
 use crate::Error;
-use crate::estimate::walk::live::Place;
+use crate::walk::live::Place;
 
 /// The version of the file's form.
 const VERSION: u32 = 1;

@@ -1,6 +1,6 @@
 //! Size estimation over engines: how large is it, and how much do two overlap?
 //!
-//! The mathematics is in [`arose::estimate`]; here it meets [engines](crate::engine). A file per
+//! The mathematics is in [`arose::estimate`]; here it meets [engines](engine). A file per
 //! method: each asks a [`Panel`], feeds the answers to the formulas, and returns [`Findings`]:
 //! figures with intervals, how every engine behaved, what makes the figures doubtful, and the
 //! biases that no interval shows.
@@ -23,10 +23,14 @@
 //! ([`Figure::sampling`] is the interval without them). Where they are more than half, or where the
 //! data do not determine an answer, there is none.
 
+#![forbid(unsafe_code)]
+
 pub mod addresses;
 pub mod capture;
 pub mod corpus_size;
 mod desk;
+pub mod engine;
+mod error;
 pub mod graph;
 pub mod lower_bound;
 pub mod overlap;
@@ -37,6 +41,8 @@ pub mod simulate;
 pub mod study;
 pub mod vocabulary;
 pub mod walk;
+
+pub use error::Error;
 
 use arose::estimate::{Estimate, Method};
 use arose::judgement::Interval;

@@ -1,11 +1,11 @@
 //! Methods over synthetic engines, where the truth is known.
 
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
-use arose_search::Error;
-use arose_search::engine::{Engine, Fault, Found, Log, Page, Panel, Question, Reply, World};
-use arose_search::estimate::pool::{PoolConfig, choose};
-use arose_search::estimate::simulate::{Part, Settings, coverage, panel, run};
-use arose_search::estimate::{Findings, corpus_size, overlap};
+use arose_estimate::Error;
+use arose_estimate::engine::{Engine, Fault, Found, Log, Page, Panel, Question, Reply, World};
+use arose_estimate::pool::{PoolConfig, choose};
+use arose_estimate::simulate::{Part, Settings, coverage, panel, run};
+use arose_estimate::{Findings, corpus_size, overlap};
 
 /// Two engines that hold 50 and 40 % of 1,500 pages of about the same length.
 fn small(part: Part) -> Settings {

@@ -20,7 +20,9 @@ use arose::mix::mix;
 use arose_corpus::{Config, Item, read};
 
 use crate::engine::Local;
-use crate::{Error, words};
+use arose_search::words;
+
+use crate::Error;
 
 /// Words that a vocabulary holds at most.
 pub const MAX_WORDS: usize = 50_000;
@@ -31,7 +33,7 @@ pub type Vocabulary = Vec<(String, u64)>;
 /// The distinct words of a text that every engine cuts alike, in the order of the alphabet.
 ///
 /// ```
-/// use arose_search::estimate::vocabulary::plain_words;
+/// use arose_estimate::vocabulary::plain_words;
 /// let words = plain_words("Don't ask the U.S. about (roses), or foo-bar: ask roses!");
 /// assert_eq!(words, ["about", "ask", "roses", "the"]);
 /// ```

@@ -1,0 +1,10 @@
+//! Whole estimates: over engines of several kinds, on real text and real graphs.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod http_engines;
+mod loopback;
+mod omega;
+mod simulated;
+mod webgraph;
+mod wikispeedia;
