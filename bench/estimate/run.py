@@ -116,12 +116,12 @@ def main(path, arose, folder):
         subprocess.run([arose, "dedup", f"{folder}/{name}.jsonl", "-o", f"{folder}/{name}", "--force"], check=True, capture_output=True)
         child, url = serve_arose(arose, f"{folder}/{name}")
         children.append(child)
-        study.append(f"[[engine]]\nname = '{name}'\npreset = 'arose'\nurl = '{url}'\ndelay_ms = 0\n")
+        study.append(f"[[engine]]\nname = '{name}'\npreset = 'arose'\nurl = '{url}'\ndelay = 0\n")
     index_omega(folder, held["omega"])
     port = serve_omega(folder, held["omega"])
     study.append(
         f"[[engine]]\nname = 'omega'\npreset = 'omega'\nurl = 'http://127.0.0.1:{port}/omega?DB=pages'\n"
-        f"document = 'http://127.0.0.1:{port}/text?url={{address}}'\ndelay_ms = 0\n"
+        f"document = 'http://127.0.0.1:{port}/text?url={{address}}'\ndelay = 0\n"
     )
     with open(folder + "/study.toml", "w") as out:
         out.write("".join(study))

@@ -24,7 +24,7 @@ use arose::estimate::{Estimate, Method};
 use arose::mix::{SplitMix, mix};
 
 use super::desk::Desk;
-use super::pool::{settled, tolerate_budget};
+use super::pool::{Quantity, settled, tolerate_budget};
 use super::vocabulary::Vocabulary;
 use super::{Figure, Findings, Series, is_point};
 use crate::engine::Panel;
@@ -102,7 +102,7 @@ pub fn run(
     tolerate_budget(panel.ask_again(engine, n_controls, &mut random))?;
     let mut findings = Findings::new("corpus-size", "pages, each address once", settings.seed);
     findings.figures = figures(&first, second.as_ref(), pools, settings.seed);
-    findings.figures = settled(panel, engine, findings.figures);
+    findings.figures = settled(panel, engine, Quantity::Amount, findings.figures);
     findings.series.push(Series {
         name: MATCHED.to_owned(),
         points: first.series.clone(),

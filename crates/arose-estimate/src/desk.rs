@@ -19,7 +19,7 @@ const N_PILOTS: usize = 10;
 /// Queries in a row that may give no page.
 const MAX_DRAWS: u64 = 20_000;
 
-/// Tries to find a valid query of a page.
+/// Draws to find a valid query of a page before all its queries are asked.
 const MAX_TRIALS: u64 = 200;
 
 /// One engine, asked for the words of a pool.
@@ -34,6 +34,8 @@ pub(super) struct Desk<'a> {
     predicted: HashMap<usize, Option<Rc<Vec<usize>>>>,
     pub(super) n_unfetched: u64,
     n_unexpected: u64,
+    /// Pages of which all queries were asked, since hardly any was valid.
+    n_exact: u64,
     /// Words with more results than are shown.
     overflowing: HashSet<usize>,
     remarks: Vec<String>,
@@ -83,6 +85,7 @@ impl<'a> Desk<'a> {
             predicted: HashMap::new(),
             n_unfetched: 0,
             n_unexpected: 0,
+            n_exact: 0,
             overflowing: HashSet::new(),
             remarks,
         })
@@ -94,10 +97,9 @@ impl<'a> Desk<'a> {
         Ok(match &*self.panel.search(self.engine, &question)? {
             Reply::Missing(_) => Answer::Missing,
             Reply::Answer(hits) => {
-                let n = hits.pages.len();
-                let overflows = match hits.claimed {
-                    Some(claimed) if self.trusts_counts => claimed > n as u64,
-                    _ => n >= self.limit,
+                let overflows = match self.trusts_counts {
+                    true => hits.is_cut(self.limit),
+                    false => hits.n_results >= self.limit,
                 };
                 if overflows {
                     self.overflowing.insert(query);
@@ -160,9 +162,12 @@ impl<'a> Desk<'a> {
         let Some(queries) = self.predicted(page)? else {
             return Ok(None);
         };
+        let mut n_asked = 0;
         let guess = inverse_degree(queries.len(), MAX_TRIALS, random, |place| {
+            n_asked += 1;
             self.returns(queries[place], page)
         })?;
+        self.n_exact += u64::from(n_asked > MAX_TRIALS);
         self.n_unexpected += u64::from(guess.is_none());
         Ok(guess)
     }
@@ -249,6 +254,13 @@ impl<'a> Desk<'a> {
             let n = self.n_unfetched;
             doubts.push(format!("{n} pages could not be fetched and were left out"));
         }
+        if self.n_exact > 0 {
+            let n = self.n_exact;
+            doubts.push(format!(
+                "for {n} pages {MAX_TRIALS} words in a row returned too much or another page; all \
+                 their words were asked instead"
+            ));
+        }
         if self.n_unexpected > 0 {
             let n = self.n_unexpected;
             doubts.push(format!(
@@ -270,7 +282,7 @@ fn pilot(
     let mut shown = Vec::new();
     for (word, _) in frequent.into_iter().take(N_PILOTS) {
         if let Reply::Answer(hits) = &*panel.search(engine, &Question::all(&[word]))? {
-            shown.push((hits.pages.len(), hits.claimed.is_some()));
+            shown.push((hits.n_results, hits.claimed.is_some()));
         }
     }
     Ok(shown)

@@ -235,7 +235,7 @@ impl Sampling {
             let search = |words: [&String; 2]| -> Result<Option<Vec<usize>>, Error> {
                 Ok(match &*panel.search(engine, &Question::all(&words))? {
                     Reply::Answer(hits) => {
-                        let shown = hits.pages.len() as u64;
+                        let shown = hits.n_results as u64;
                         is_cut = hits.claimed.is_some_and(|claimed| claimed > shown);
                         Some(hits.pages.clone())
                     }
@@ -308,22 +308,23 @@ impl Sampling {
         drawn: &Drawn,
         n_alike: usize,
     ) -> Result<Check, Error> {
-        // One answer suffices: without it the check is missing, whether the page is held or not.
-        let mut outcome = Check::Missing;
+        // A page is absent only if every query was answered and none of them found it.
+        let mut outcome = Check::Absent;
         for words in [&drawn.strong.first, &drawn.strong.second] {
             if words.is_empty() {
                 continue;
             }
             match self.finds(panel, engine, drawn, words, n_alike)? {
                 Some(true) => return Ok(Check::Found),
-                Some(false) => outcome = Check::Absent,
-                None => {}
+                Some(false) => {}
+                None => outcome = Check::Missing,
             }
         }
         Ok(outcome)
     }
 
-    /// Whether a page is among the results for some words; none without an answer.
+    /// Whether a page is among the results for some words; none without an answer, or if a result
+    /// that may be a near duplicate of it could not be fetched.
     fn finds(
         &self,
         panel: &mut Panel,
@@ -340,14 +341,17 @@ impl Sampling {
         if hits.pages.iter().any(|&page| is_it(panel, page)) {
             return Ok(Some(true));
         }
+        let mut is_known = true;
         for &page in hits.pages.iter().take(n_alike) {
-            if let Reply::Answer(other) = &*panel.fetch(engine, page)?
-                && (is_it(panel, page) || self.are_alike(drawn, other))
-            {
-                return Ok(Some(true));
+            match &*panel.fetch(engine, page)? {
+                Reply::Answer(other) if is_it(panel, page) || self.are_alike(drawn, other) => {
+                    return Ok(Some(true));
+                }
+                Reply::Answer(_) => {}
+                Reply::Missing(_) => is_known = false,
             }
         }
-        Ok(Some(false))
+        Ok(is_known.then_some(false))
     }
 
     /// Whether another page is a near duplicate, by the project's default rule.

@@ -180,8 +180,31 @@ pub fn run(
     findings.doubts = desk.doubts();
     let n_controls = settings.n_controls as usize;
     tolerate_budget(desk.panel.ask_again(engine, n_controls, &mut random))?;
-    findings.figures = settled(desk.panel, engine, findings.figures);
+    let quantity = match settings.measure.is_share() {
+        true => Quantity::Share,
+        false => Quantity::Amount,
+    };
+    findings.figures = settled(desk.panel, engine, quantity, findings.figures);
     Ok(findings.finished(panel))
+}
+
+/// What a figure over one engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantity {
+    /// A share of the pages, from 0 to 1.
+    Share,
+    /// A number or a mean without an upper bound.
+    Amount,
+}
+
+impl Quantity {
+    /// The interval if only the share `kept` of the answers could be used.
+    fn widened(self, low: f64, high: f64, kept: f64) -> [f64; 2] {
+        match self {
+            Self::Share => [low * kept, high * kept + (1.0 - kept)],
+            Self::Amount => [low * kept, high / kept],
+        }
+    }
 }
 
 /// A control that the budget does not allow is left out.
@@ -194,9 +217,14 @@ pub(super) fn tolerate_budget(outcome: Result<(), Error>) -> Result<(), Error> {
 
 /// Figures over one engine: refused if it hardly answered or changed, wider if it did so a little.
 ///
-/// The interval reaches to where it would be if the missing share counted nothing, and if it
-/// counted for all that is there.
-pub(super) fn settled(panel: &Panel, engine: usize, figures: Vec<Figure>) -> Vec<Figure> {
+/// The interval reaches to where it would be if the missing part counted nothing, and if it counted
+/// in full.
+pub(super) fn settled(
+    panel: &Panel,
+    engine: usize,
+    quantity: Quantity,
+    figures: Vec<Figure>,
+) -> Vec<Figure> {
     let health = panel.health(engine);
     let (missing, changed) = (health.missing_rate(), health.changed_rate());
     let settle = |figure: Figure| {
@@ -217,7 +245,9 @@ pub(super) fn settled(panel: &Panel, engine: usize, figures: Vec<Figure>) -> Vec
             };
         }
         let kept = (1.0 - missing) * (1.0 - changed);
-        let wide = figure.interval.map(|[low, high]| [low * kept, high / kept]);
+        let wide = figure
+            .interval
+            .map(|[low, high]| quantity.widened(low, high, kept));
         figure.widened(wide)
     };
     figures.into_iter().map(settle).collect()

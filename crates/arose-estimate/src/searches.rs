@@ -125,12 +125,7 @@ fn results_of(
             fate.n_missing += 1;
             return Ok(None);
         };
-        let shown = hits.pages.len();
-        let is_cut = match hits.claimed {
-            Some(claimed) => claimed > shown as u64,
-            None => shown >= panel.limit(engine),
-        };
-        if is_cut {
+        if hits.is_cut(panel.limit(engine)) {
             fate.n_cut += 1;
             return Ok(None);
         }

@@ -20,12 +20,12 @@ pub(crate) struct Asking {
     /// Takes every answer from this log and asks nothing.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Requests at most; what there is then is estimated from.
+    /// Maximum number of requests, repeated tries included; the estimate uses what they found.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     budget: u64,
-    /// Milliseconds between two requests to one engine, instead of what its description says.
-    #[arg(long, value_name = "MS")]
-    delay: Option<u64>,
+    /// Seconds between two requests to one engine, instead of what its description says.
+    #[arg(long, value_name = "SECONDS")]
+    delay: Option<f64>,
     /// Results to ask for at most, instead of what its description says.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -97,7 +97,7 @@ impl Asking {
         let mut opened = Vec::new();
         for argument in engines {
             let mut description = describe(argument)?;
-            description.delay_ms = self.delay.or(description.delay_ms);
+            description.delay = self.delay.or(description.delay);
             description.limit = self.limit.or(description.limit);
             let name = description.name.clone().unwrap_or_else(|| argument.clone());
             let (engine, own) =

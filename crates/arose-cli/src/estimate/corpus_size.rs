@@ -32,7 +32,7 @@ pub(crate) struct Options {
     second: Vec<PathBuf>,
     /// Documents that are a uniform sample of the engine's pages.
     #[arg(long, value_name = "PATH")]
-    sample: Vec<PathBuf>,
+    uniform: Vec<PathBuf>,
     #[command(flatten)]
     choice: PoolChoice,
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     ensure!(ready.panel.n_engines() == 1, "name one engine");
     let second = vocabulary::open(&options.second, Reading::default())?;
     let mut uniform_texts = Vec::new();
-    if !options.sample.is_empty() {
-        for item in read(&options.sample, Reading::default())? {
+    if !options.uniform.is_empty() {
+        for item in read(&options.uniform, Reading::default())? {
             if let Item::Document(document) = item {
                 uniform_texts.push(document.text);
             }

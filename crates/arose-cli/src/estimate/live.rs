@@ -49,7 +49,7 @@ pub(crate) struct Live {
     #[arg(long, value_name = "NAME", requires = "live")]
     domain: Vec<String>,
     /// Seconds between two requests to a host, and to an address.
-    #[arg(long, value_name = "S", requires = "live")]
+    #[arg(long, value_name = "SECONDS", requires = "live")]
     delay: Option<f64>,
     /// Settings of `arose crawl`, as a TOML file: name, scope, limits, delays.
     #[arg(long, value_name = "FILE", requires = "live")]

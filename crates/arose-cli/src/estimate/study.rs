@@ -38,7 +38,7 @@ A study:
   name = \"theirs\"
   preset = \"solr\"                # or arose, elasticsearch, omega; docs/estimation.md has the rest
   url = \"http://127.0.0.1:8983/solr/pages\"
-  delay_ms = 1000")]
+  delay = 1")]
 pub(crate) struct Options {
     /// The settings.
     #[arg(value_name = "CONFIG")]

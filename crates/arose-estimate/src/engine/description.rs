@@ -8,7 +8,7 @@
 //! address = "a.title@href"
 //! count = "#count"
 //! limit = 50
-//! delay_ms = 2000
+//! delay = 2
 //! ```
 //!
 //! A preset fills in what engines of one kind share; what is written beside it counts more.
@@ -26,7 +26,7 @@ use crate::Error;
 pub const PRESETS: [&str; 4] = ["arose", "elasticsearch", "solr", "omega"];
 
 /// How to ask an engine and where its answers stand.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Description {
     /// What it is called in results.
@@ -60,10 +60,10 @@ pub struct Description {
     pub limit: Option<usize>,
     /// Results on one page, if more than one page must be asked for.
     pub per_page: Option<usize>,
-    /// Milliseconds between two requests.
-    pub delay_ms: Option<u64>,
-    /// Milliseconds until an answer is given up.
-    pub timeout_ms: Option<u64>,
+    /// Seconds between two requests.
+    pub delay: Option<f64>,
+    /// Seconds to wait for a response.
+    pub timeout: Option<f64>,
     /// Further tries after a failure that may pass.
     pub retries: Option<u32>,
     /// How a word is written, with `{word}`.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Found, Reply};
+use super::Reply;
+use super::panel::Hits;
 
 /// The reasons for missing answers that are told apart.
 const MAX_REASONS: usize = 20;
@@ -68,27 +69,25 @@ impl Health {
         self.n_contradicting > 0 || self.controls.n_violations > 0
     }
 
-    /// Counts a search. `n_distinct` pages are in the answer, of which `limit` were asked for.
-    pub(super) fn count_search(&mut self, reply: &Reply<Found>, n_distinct: usize, limit: usize) {
+    /// Counts a search for at most `limit` results.
+    pub(super) fn count_search(&mut self, reply: &Reply<Hits>, limit: usize) {
         self.n_searches += 1;
-        let found = match reply {
+        let hits = match reply {
             Reply::Missing(reason) => {
                 self.n_missing += 1;
                 return self.count_reason(reason);
             }
-            Reply::Answer(found) => found,
+            Reply::Answer(hits) => hits,
         };
-        self.most_shown = self.most_shown.max(n_distinct);
-        self.n_empty += u64::from(n_distinct == 0);
-        self.n_repeating += u64::from(n_distinct < found.addresses.len());
-        let claims = |test: fn(u64, u64) -> bool| {
-            found
-                .claimed
-                .is_some_and(|claimed| test(claimed, n_distinct as u64))
-        };
-        self.n_contradicting += u64::from(claims(|claimed, shown| claimed < shown));
-        let is_full = n_distinct >= limit && found.claimed.is_none();
-        self.n_cut += u64::from(is_full || claims(|claimed, shown| claimed > shown));
+        let n_results = hits.n_results;
+        self.most_shown = self.most_shown.max(n_results);
+        self.n_empty += u64::from(n_results == 0);
+        self.n_repeating += u64::from(hits.pages.len() < n_results);
+        let claims_less = hits
+            .claimed
+            .is_some_and(|claimed| claimed < n_results as u64);
+        self.n_contradicting += u64::from(claims_less);
+        self.n_cut += u64::from(hits.is_cut(limit));
     }
 
     pub(super) fn count_fetch<T>(&mut self, reply: &Reply<T>) {

@@ -3,6 +3,9 @@
 //! Polite: one request at a time, a pause between two, a name in every request. What may pass (a
 //! time-out, a status of 429 or 5xx) is tried again after a longer pause, and then counts as
 //! missing. An answer that holds neither results nor a count is missing too, whatever its status.
+//!
+//! The header fields of a description often hold credentials. They go to the origin of the engine's
+//! own URL and nowhere else: not to result pages on other hosts, nor where a redirect leads.
 
 use std::collections::{HashMap, VecDeque};
 use std::thread;
@@ -12,7 +15,7 @@ use ureq::Agent;
 use url::Url;
 
 use super::answer::{Parsed, Places, Pointers, body_text, page_text};
-use super::{Description, Engine, Format, Found, Joining, Page, Question, Reply};
+use super::{Description, Engine, Format, Found, Joining, Page, Question, Reply, Requests};
 use crate::Error;
 
 /// Bytes read of one answer.
@@ -20,6 +23,12 @@ const MAX_BODY: u64 = 16 << 20;
 
 /// Texts of results that are remembered.
 const MAX_TEXTS: usize = 2000;
+
+/// The longest pause and the longest wait for a response.
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
 
 /// Ids of results that are remembered.
 const MAX_IDS: usize = 500_000;
@@ -43,6 +52,8 @@ pub struct Http {
 
 struct Settings {
     url: String,
+    /// Where `headers` may go.
+    origin: url::Origin,
     document: Option<String>,
     headers: Vec<(String, String)>,
     limit: usize,
@@ -91,6 +102,44 @@ struct Failure {
     may_pass: bool,
 }
 
+impl Failure {
+    fn lasting(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            may_pass: false,
+        }
+    }
+}
+
+/// Why there is no answer.
+enum Trouble {
+    /// It is missing, for this reason.
+    Missing(String),
+    /// The study ends here.
+    Ended(Error),
+}
+
+impl From<String> for Trouble {
+    fn from(reason: String) -> Self {
+        Self::Missing(reason)
+    }
+}
+
+/// Missing answers as replies, the rest as errors.
+fn reply<T>(outcome: Result<T, Trouble>) -> Result<Reply<T>, Error> {
+    match outcome {
+        Ok(answer) => Ok(Reply::Answer(answer)),
+        Err(Trouble::Missing(reason)) => Ok(Reply::Missing(reason)),
+        Err(Trouble::Ended(error)) => Err(error),
+    }
+}
+
+/// What a request led to.
+enum Step {
+    Done(Response),
+    Redirect(String),
+}
+
 /// What came back.
 struct Response {
     address: String,
@@ -110,13 +159,13 @@ impl Http {
         let pointers = |text: &String| Pointers::new(text).map_err(|what| filled.bad(&what));
         let document_text = filled.document_text.as_ref().map(pointers).transpose()?;
         let settings = settings(&filled)?;
-        let timeout = Duration::from_millis(filled.timeout_ms.unwrap_or(10_000));
+        let timeout = seconds(&filled, "timeout", filled.timeout, 10.0)?;
         let agent = Agent::config_builder()
             .timeout_global(Some(timeout))
             .http_status_as_error(false)
-            .save_redirect_history(true)
             .user_agent(USER_AGENT)
-            .max_redirects(5)
+            // Followed here, since header fields must not follow.
+            .max_redirects(0)
             .build()
             .new_agent();
         Ok(Self {
@@ -155,8 +204,8 @@ impl Http {
     }
 
     /// One page of results.
-    fn results(&mut self, url: &str) -> Result<Parsed, String> {
-        let response = self.get(url)?;
+    fn results(&mut self, url: &str, requests: &Requests) -> Result<Parsed, Trouble> {
+        let response = self.get(url, requests)?;
         let body = body_text(&response.body, response.content_type.as_deref());
         let mut parsed = self.places.read(&body)?;
         let base = Url::parse(&response.address).ok();
@@ -177,11 +226,16 @@ impl Http {
     }
 
     /// All results up to the limit, page after page.
-    fn all_results(&mut self, question: &Question, limit: usize) -> Result<Found, String> {
+    fn all_results(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Found, Trouble> {
         let mut found = Found::default();
         while found.addresses.len() < limit {
             let url = self.url(question, found.addresses.len());
-            let parsed = self.results(&url)?;
+            let parsed = self.results(&url, requests)?;
             let n = parsed.items.len();
             found.claimed = found.claimed.or(parsed.claimed);
             found
@@ -198,7 +252,7 @@ impl Http {
         Ok(found)
     }
 
-    fn document(&mut self, address: &str) -> Result<Page, String> {
+    fn document(&mut self, address: &str, requests: &Requests) -> Result<Page, Trouble> {
         if let Some(text) = self.remembered.texts.get(address) {
             return Ok(Page {
                 address: address.to_owned(),
@@ -212,20 +266,21 @@ impl Http {
             _ => None,
         };
         let Some(template) = template else {
-            let response = self.get(address)?;
+            let response = self.get(address, requests)?;
             return Ok(Page {
                 text: page_text(&response.body, response.content_type.as_deref()),
                 address: response.address,
             });
         };
-        let response = self.get(&template.replace("{address}", &encoded(address)))?;
+        let url = template.replace("{address}", &encoded(address));
+        let response = self.get(&url, requests)?;
         let text = match &self.document_text {
             None => page_text(&response.body, response.content_type.as_deref()),
             Some(pointers) => {
                 let value = serde_json::from_slice(&response.body)
-                    .map_err(|_| "the document is no JSON".to_owned())?;
+                    .map_err(|_| "the document is not JSON".to_owned())?;
                 let text = pointers.text(&value);
-                text.ok_or_else(|| "the document holds no text".to_owned())?
+                text.ok_or_else(|| "the document has no text".to_owned())?
             }
         };
         Ok(Page {
@@ -235,31 +290,47 @@ impl Http {
     }
 
     /// Asks, waits, asks again.
-    fn get(&mut self, url: &str) -> Result<Response, String> {
+    fn get(&mut self, url: &str, requests: &Requests) -> Result<Response, Trouble> {
         let mut pause = self.settings.delay;
         for attempt in 0.. {
             if let Some(last) = self.last_request {
                 thread::sleep(pause.saturating_sub(last.elapsed()));
             }
-            let response = self.get_once(url);
-            self.last_request = Some(Instant::now());
+            let response = self.follow(url, requests)?;
             match response {
                 Ok(response) => return Ok(response),
                 Err(failure) if failure.may_pass && attempt < self.settings.retries => {
                     pause = (pause * 2).max(Duration::from_millis(100));
                 }
-                Err(failure) => return Err(failure.reason),
+                Err(failure) => return Err(Trouble::Missing(failure.reason)),
             }
         }
         unreachable!("the loop ends by an answer or with the last attempt")
     }
 
-    fn get_once(&self, url: &str) -> Result<Response, Failure> {
+    /// One try, and where its redirects lead; an error when the budget is spent.
+    fn follow(
+        &mut self,
+        url: &str,
+        requests: &Requests,
+    ) -> Result<Result<Response, Failure>, Trouble> {
+        let mut url = url.to_owned();
+        for _ in 0..=MAX_REDIRECTS {
+            requests.take().map_err(Trouble::Ended)?;
+            let response = self.get_once(&url);
+            self.last_request = Some(Instant::now());
+            match response {
+                Ok(Step::Done(response)) => return Ok(Ok(response)),
+                Ok(Step::Redirect(next)) => url = next,
+                Err(failure) => return Ok(Err(failure)),
+            }
+        }
+        Ok(Err(Failure::lasting("too many redirects")))
+    }
+
+    fn get_once(&self, url: &str) -> Result<Step, Failure> {
         let failed = |error: ureq::Error| Failure {
-            may_pass: !matches!(
-                error,
-                ureq::Error::BadUri(_) | ureq::Error::HostNotFound | ureq::Error::TooManyRedirects
-            ),
+            may_pass: !matches!(error, ureq::Error::BadUri(_) | ureq::Error::HostNotFound),
             reason: match error {
                 ureq::Error::Timeout(_) => "timed out".to_owned(),
                 ureq::Error::ConnectionFailed => "connection failed".to_owned(),
@@ -267,31 +338,39 @@ impl Http {
             },
         };
         let mut request = self.agent.get(url);
-        for (name, value) in &self.settings.headers {
-            request = request.header(name, value);
+        if Url::parse(url).is_ok_and(|url| url.origin() == self.settings.origin) {
+            for (name, value) in &self.settings.headers {
+                request = request.header(name, value);
+            }
         }
         let mut response = request.call().map_err(failed)?;
         let status = response.status().as_u16();
+        let field = |name: &str| {
+            let value = response.headers().get(name)?.to_str().ok();
+            value.map(str::to_owned)
+        };
+        if matches!(status, 301 | 302 | 303 | 307 | 308) {
+            let to = field("location").unwrap_or_default();
+            let to = Url::parse(url).and_then(|url| url.join(&to));
+            let to = to.map_err(|_| Failure::lasting(format!("status {status} to nowhere")))?;
+            return match to.scheme() {
+                "http" | "https" => Ok(Step::Redirect(to.into())),
+                scheme => Err(Failure::lasting(format!("redirected to {scheme}"))),
+            };
+        }
         if !(200..300).contains(&status) {
             return Err(Failure {
                 reason: format!("status {status}"),
                 may_pass: status == 429 || status >= 500,
             });
         }
-        let address = {
-            use ureq::ResponseExt as _;
-            response.get_uri().to_string()
-        };
-        let content_type = response.headers().get("content-type");
-        let content_type = content_type.and_then(|value| value.to_str().ok());
-        let content_type = content_type.map(str::to_owned);
+        let content_type = field("content-type");
         let body = response.body_mut().with_config().limit(MAX_BODY);
-        let body = body.read_to_vec().map_err(failed)?;
-        Ok(Response {
-            address,
+        Ok(Step::Done(Response {
+            address: url.to_owned(),
             content_type,
-            body,
-        })
+            body: body.read_to_vec().map_err(failed)?,
+        }))
     }
 }
 
@@ -300,14 +379,17 @@ impl Engine for Http {
         self.settings.limit
     }
 
-    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
-        let found = self.all_results(question, limit.min(self.settings.limit));
-        Ok(found.map_or_else(Reply::Missing, Reply::Answer))
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error> {
+        reply(self.all_results(question, limit.min(self.settings.limit), requests))
     }
 
-    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
-        let page = self.document(address);
-        Ok(page.map_or_else(Reply::Missing, Reply::Answer))
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
+        reply(self.document(address, requests))
     }
 }
 
@@ -327,7 +409,9 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
     }
     let or = |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
     let headers = filled.headers.iter();
+    let origin = Url::parse(&url).map_err(|error| filled.bad(&format!("`url`: {error}")))?;
     let settings = Settings {
+        origin: origin.origin(),
         url,
         document: filled.document.clone(),
         headers: headers
@@ -335,7 +419,7 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
             .collect(),
         limit,
         per_page,
-        delay: Duration::from_millis(filled.delay_ms.unwrap_or(1000)),
+        delay: seconds(filled, "delay", filled.delay, 1.0)?,
         retries: filled.retries.unwrap_or(2),
         word: or(&filled.word, "{word}"),
         phrase: or(&filled.phrase, "\"{phrase}\""),
@@ -347,6 +431,24 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
         return Err(filled.bad("`word` needs {word} and `phrase` needs {phrase}"));
     }
     Ok(settings)
+}
+
+/// A number of seconds that a description sets, or its default.
+fn seconds(
+    filled: &Description,
+    name: &str,
+    value: Option<f64>,
+    default: f64,
+) -> Result<Duration, Error> {
+    let value = value.unwrap_or(default);
+    let duration = Duration::try_from_secs_f64(value).ok();
+    let duration = duration.filter(|duration| *duration <= MAX_PAUSE);
+    let expected = MAX_PAUSE.as_secs();
+    duration.ok_or_else(|| {
+        filled.bad(&format!(
+            "`{name}` is {value}; expected 0 to {expected} seconds"
+        ))
+    })
 }
 
 fn places(filled: &Description) -> Result<Places, Error> {

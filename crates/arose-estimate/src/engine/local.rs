@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Engine, Found, Joining, Page, Question, Reply};
+use super::{Engine, Found, Joining, Page, Question, Reply, Requests};
 use arose_search::{Collapse, Index, Query};
 
 use crate::Error;
@@ -40,7 +40,13 @@ impl Engine for Local {
         self.limit
     }
 
-    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error> {
+        requests.take()?;
         let parts = question.parts.iter().map(|part| Query::phrase(part));
         let query = match question.joining {
             Joining::All if question.parts.is_empty() => Query::Any(Vec::new()),
@@ -61,7 +67,8 @@ impl Engine for Local {
         }))
     }
 
-    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
+        requests.take()?;
         let text = match self.documents.get(address) {
             Some(&doc) => self.index.text(doc)?,
             None => None,

@@ -22,6 +22,7 @@ mod http;
 mod local;
 pub(crate) mod log;
 mod panel;
+mod requests;
 mod select;
 mod simulated;
 
@@ -31,6 +32,7 @@ pub use http::Http;
 pub use local::Local;
 pub use log::{Header, Log, Seat};
 pub use panel::{Panel, Progress};
+pub use requests::Requests;
 pub use simulated::{Fault, Simulated, World};
 
 use serde::{Deserialize, Serialize};
@@ -64,20 +66,25 @@ pub trait Engine {
     /// Results that it shows at most.
     fn limit(&self) -> usize;
 
-    /// The first results of a question, at most `limit`.
+    /// The first results of a question, at most `limit`. Each request is taken from `requests`.
     ///
     /// # Errors
     ///
-    /// When it can never answer again, as when its files are damaged. What may pass, such as a
-    /// time-out, is [`Reply::Missing`].
-    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error>;
+    /// When no request is left, or it can never answer again, as when its files are damaged. What
+    /// may pass, such as a time-out, is [`Reply::Missing`].
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error>;
 
     /// The text of a page that was among its results.
     ///
     /// # Errors
     ///
     /// As [`Self::search`].
-    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error>;
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error>;
 }
 
 /// Which words a page is to hold. A part of several words is a phrase.

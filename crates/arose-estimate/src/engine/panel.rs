@@ -13,7 +13,7 @@ use arose::estimate::lexicon::Lexicon;
 use arose::mix::SplitMix;
 
 use super::log::{Answered, Asked};
-use super::{Engine, Found, Header, Health, Log, Page, Question, Reply, Seat, address};
+use super::{Engine, Found, Header, Health, Log, Page, Question, Reply, Requests, Seat, address};
 use crate::Error;
 
 /// An engine that has not answered one of its first questions is given up.
@@ -35,15 +35,27 @@ pub struct Progress {
 pub(crate) struct Hits {
     pub(crate) claimed: Option<u64>,
     pub(crate) pages: Vec<usize>,
+    /// Results as returned: one page may come under several addresses.
+    pub(crate) n_results: usize,
+}
+
+impl Hits {
+    /// Whether more match than were returned: by the engine's own count, else because as many
+    /// came as it shows at most. Both are about results as returned, not about pages.
+    pub(crate) fn is_cut(&self, limit: usize) -> bool {
+        match self.claimed {
+            Some(claimed) => claimed > self.n_results as u64,
+            None => self.n_results >= limit,
+        }
+    }
 }
 
 /// Engines that can be asked.
 pub struct Panel {
     members: Vec<Member>,
     log: Log,
-    budget: u64,
+    requests: Requests,
     n_answers: u64,
-    progress: Arc<Progress>,
     /// The number of each address in its normal spelling.
     numbers: HashMap<String, usize>,
     addresses: Vec<String>,
@@ -92,7 +104,7 @@ impl Member {
 }
 
 impl Panel {
-    /// Engines by name, to be asked at most `budget` times in all. `words` go into the log.
+    /// Engines by name, to be sent at most `budget` requests in all. `words` go into the log.
     ///
     /// # Errors
     ///
@@ -134,9 +146,8 @@ impl Panel {
         Self {
             members,
             log,
-            budget,
+            requests: Requests::new(budget),
             n_answers: 0,
-            progress: Arc::default(),
             numbers: HashMap::new(),
             addresses: Vec::new(),
             aliases: HashMap::new(),
@@ -146,7 +157,7 @@ impl Panel {
     /// What another thread may watch.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
-        Arc::clone(&self.progress)
+        Arc::clone(self.requests.progress())
     }
 
     /// How many engines there are.
@@ -187,13 +198,15 @@ impl Panel {
 
     /// Says how many units of work are wanted.
     pub(crate) fn expect(&self, n_wanted: u64) {
-        self.progress.n_wanted.store(n_wanted, Ordering::Relaxed);
-        self.progress.n_done.store(0, Ordering::Relaxed);
+        let progress = self.requests.progress();
+        progress.n_wanted.store(n_wanted, Ordering::Relaxed);
+        progress.n_done.store(0, Ordering::Relaxed);
     }
 
     /// Says that one is done.
     pub(crate) fn advance(&self) {
-        self.progress.n_done.fetch_add(1, Ordering::Relaxed);
+        let progress = self.requests.progress();
+        progress.n_done.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Asks an engine, unless it was asked before.
@@ -208,13 +221,9 @@ impl Panel {
         let reply = self.ask_search(engine, question, 0)?;
         let limit = self.limit(engine);
         let hits = self.number(engine, &reply);
-        let n_distinct = match &hits {
-            Reply::Answer(hits) => hits.pages.len(),
-            Reply::Missing(_) => 0,
-        };
-        let hits = Rc::new(hits);
         let member = &mut self.members[engine];
-        member.health.count_search(&reply, n_distinct, limit);
+        member.health.count_search(&hits, limit);
+        let hits = Rc::new(hits);
         if let Reply::Missing(reason) = &reply
             && member.health.n_searches == MAX_SILENT
             && member.health.n_missing == MAX_SILENT
@@ -238,8 +247,8 @@ impl Panel {
         let spelling = self.members[engine].spellings.get(&page);
         let address = spelling.unwrap_or(&self.addresses[page]).clone();
         let asked = Asked::Fetch(address.clone());
-        let answered = self.ask(engine, &asked, |engine| {
-            engine.fetch(&address).map(Answered::Fetch)
+        let answered = self.ask(engine, &asked, |engine, requests| {
+            engine.fetch(&address, requests).map(Answered::Fetch)
         })?;
         let Answered::Fetch(reply) = answered else {
             return Err(self.log.unknown(self.name(engine), &asked));
@@ -332,8 +341,9 @@ impl Panel {
     ) -> Result<Reply<Found>, Error> {
         let limit = self.limit(engine);
         let asked = Asked::Search(question.clone(), again);
-        let answered = self.ask(engine, &asked, |engine| {
-            engine.search(question, limit).map(Answered::Search)
+        let answered = self.ask(engine, &asked, |engine, requests| {
+            let reply = engine.search(question, limit, requests)?;
+            Ok(Answered::Search(reply))
         })?;
         match answered {
             Answered::Search(reply) => Ok(reply),
@@ -348,7 +358,7 @@ impl Panel {
         &mut self,
         engine: usize,
         asked: &Asked,
-        work: impl FnOnce(&mut dyn Engine) -> Result<Answered, Error>,
+        work: impl FnOnce(&mut dyn Engine, &Requests) -> Result<Answered, Error>,
     ) -> Result<Answered, Error> {
         let member = &mut self.members[engine];
         if let Some(known) = self.log.known(&member.seat.name, asked) {
@@ -358,13 +368,7 @@ impl Panel {
         let Some(source) = &mut member.engine else {
             return Err(self.log.unknown(&member.seat.name, asked));
         };
-        if self.progress.n_requests.load(Ordering::Relaxed) >= self.budget {
-            return Err(Error::Budget {
-                budget: self.budget,
-            });
-        }
-        self.progress.n_requests.fetch_add(1, Ordering::Relaxed);
-        let answered = work(&mut **source)?;
+        let answered = work(&mut **source, &self.requests)?;
         self.log.add(&member.seat.name, asked, &answered)?;
         self.n_answers += 1;
         Ok(answered)
@@ -391,6 +395,7 @@ impl Panel {
         Reply::Answer(Hits {
             claimed: found.claimed,
             pages,
+            n_results: found.addresses.len(),
         })
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use arose::estimate::simulate::{self, Corpus, CorpusConfig, EngineConfig, holdings};
 use arose::mix::mix;
 
-use super::{Engine, Found, Joining, Page, Question, Reply};
+use super::{Engine, Found, Joining, Page, Question, Reply, Requests};
 use crate::Error;
 
 /// A corpus, and what each engine holds of it.
@@ -191,7 +191,13 @@ impl Engine for Simulated {
         self.config.limit
     }
 
-    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error> {
+        requests.take()?;
         self.n_asked += 1;
         if let Some(reason) = self.failure(question) {
             return Ok(Reply::Missing(reason.to_owned()));
@@ -214,7 +220,8 @@ impl Engine for Simulated {
         }))
     }
 
-    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
+        requests.take()?;
         let page = address
             .strip_prefix("sim://page/")
             .and_then(|n| n.parse().ok());

@@ -4,15 +4,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arose_estimate::Error;
-use arose_estimate::engine::{Description, Engine, Found, Http, Question, Reply};
+use arose_estimate::engine::{Description, Engine, Found, Http, Page, Question, Reply, Requests};
 use serde_json::json;
 
-use crate::loopback::{Said, parameter, serve};
+use crate::loopback::{Said, parameter, serve, serve_asked};
 
 fn quick(description: Description) -> Http {
     Http::new(&Description {
-        delay_ms: Some(0),
-        timeout_ms: Some(300),
+        delay: Some(0.0),
+        timeout: Some(0.3),
         retries: Some(0),
         ..description
     })
@@ -20,11 +20,21 @@ fn quick(description: Description) -> Http {
 }
 
 fn found(engine: &mut Http, question: &Question) -> Found {
-    engine.search(question, 100).unwrap().answer().unwrap()
+    search(engine, question, 100).answer().unwrap()
 }
 
 fn text(engine: &mut Http, address: &str) -> String {
-    engine.fetch(address).unwrap().answer().unwrap().text
+    fetch(engine, address).answer().unwrap().text
+}
+
+/// Asks with requests enough.
+fn search(engine: &mut Http, question: &Question, limit: usize) -> Reply<Found> {
+    let requests = Requests::new(u64::MAX);
+    engine.search(question, limit, &requests).unwrap()
+}
+
+fn fetch(engine: &mut Http, address: &str) -> Reply<Page> {
+    engine.fetch(address, &Requests::new(u64::MAX)).unwrap()
 }
 
 fn missing<T: std::fmt::Debug>(reply: Reply<T>) -> String {
@@ -156,17 +166,16 @@ fn what_is_missing() {
             )),
             ..result_page()
         });
-        let reply = engine.search(&Question::all(&["red"]), 10).unwrap();
-        let said = missing(reply);
+        let said = missing(search(&mut engine, &Question::all(&["red"]), 10));
         assert!(said.contains(reason), "{said}");
     }
     let mut engine = quick(Description::preset("solr", &format!("http://{address}")));
-    let said = missing(engine.search(&Question::all(&["red"]), 10).unwrap());
+    let said = missing(search(&mut engine, &Question::all(&["red"]), 10));
     assert!(said.contains("no list of results"), "{said}");
-    let said = missing(engine.fetch(&format!("http://{address}/timeless")).unwrap());
+    let said = missing(fetch(&mut engine, &format!("http://{address}/timeless")));
     assert!(said.contains("timed out"), "{said}");
     let mut engine = quick(Description::preset("solr", "http://127.0.0.1:1"));
-    missing(engine.search(&Question::all(&["red"]), 10).unwrap());
+    missing(search(&mut engine, &Question::all(&["red"]), 10));
 }
 
 /// What fails at first and then works is answered, with a pause in between.
@@ -178,7 +187,7 @@ fn tries_again() {
         _ => Said::json(json!({ "response": { "numFound": 0, "docs": [] } })),
     });
     let mut engine = Http::new(&Description {
-        delay_ms: Some(1),
+        delay: Some(0.001),
         retries: Some(2),
         ..Description::preset("solr", &format!("http://{address}"))
     })
@@ -189,17 +198,78 @@ fn tries_again() {
     );
 }
 
+/// A budget bounds requests: tries and pages of results count.
+#[test]
+fn every_request_counts() {
+    let times = std::sync::Arc::new(AtomicU64::new(0));
+    let counted = std::sync::Arc::clone(&times);
+    let address = serve(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Said::Answer(503, "text/html", String::new())
+    });
+    let mut engine = Http::new(&Description {
+        delay: Some(0.0),
+        retries: Some(2),
+        ..Description::preset("solr", &format!("http://{address}"))
+    })
+    .unwrap();
+    let requests = Requests::new(4);
+    missing(
+        engine
+            .search(&Question::all(&["a"]), 10, &requests)
+            .unwrap(),
+    );
+    let error = engine.search(&Question::all(&["b"]), 10, &requests);
+    assert!(matches!(error, Err(Error::Budget { budget: 4 })));
+    assert_eq!(times.load(Ordering::Relaxed), 4);
+}
+
+/// What a description sends with its requests may be a password: other hosts never see it, whether
+/// a result leads there or a redirect.
+#[test]
+fn fields_go_to_the_engine_alone() {
+    let fields = || std::sync::Arc::new(Mutex::new(Vec::new()));
+    let (own, foreign) = (fields(), fields());
+    let log = std::sync::Arc::clone(&foreign);
+    let other = serve_asked(move |asked| {
+        log.lock().unwrap().push(asked.field("x-key"));
+        Said::html("<p>a page")
+    });
+    let log = std::sync::Arc::clone(&own);
+    let address = serve_asked(move |asked| {
+        log.lock().unwrap().push(asked.field("x-key"));
+        match asked.target.starts_with("/away") {
+            true => Said::Redirect(format!("http://{other}/there")),
+            false => Said::json(json!({ "r": [
+                { "u": format!("http://{other}/page") }, { "u": "/away" }, { "u": "/own" },
+            ] })),
+        }
+    });
+    let text = format!(
+        "url = 'http://{address}/?q={{query}}'\nresults = '/r'\naddress = '/u'\n\
+         [headers]\nX-Key = 'secret'\n"
+    );
+    let mut engine = quick(toml::from_str(&text).unwrap());
+    for result in found(&mut engine, &Question::all(&["a"])).addresses {
+        fetch(&mut engine, &result);
+    }
+    assert_eq!(*foreign.lock().unwrap(), [None, None]);
+    assert_eq!(*own.lock().unwrap(), vec![Some("secret".to_owned()); 3]);
+}
+
 #[test]
 fn fields_are_sent_and_templates_filled() {
     let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
     let log = std::sync::Arc::clone(&seen);
-    let address = serve(move |target| {
-        log.lock().unwrap().push(target.to_owned());
+    let address = serve_asked(move |asked| {
+        assert_eq!(asked.field("X-Name").as_deref(), Some("a b"));
+        log.lock().unwrap().push(asked.target.clone());
         Said::json(json!({ "r": [] }))
     });
     let text = format!(
         "url = 'http://{address}/?q={{query}}&p={{page}}&n={{limit}}'\nresults = '/r'\n\
-         address = '/u'\nlimit = 20\nper_page = 10\nword = '+{{word}}'\n"
+         address = '/u'\nlimit = 20\nper_page = 10\nword = '+{{word}}'\n\
+         headers = {{ X-Name = 'a b' }}\n"
     );
     let mut engine = quick(toml::from_str(&text).unwrap());
     found(&mut engine, &Question::all(&["a&b", "ç"]));
@@ -240,6 +310,14 @@ fn descriptions_that_lack_something() {
         (
             "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\nword = 'x'",
             "{word}",
+        ),
+        (
+            "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\ndelay = -1",
+            "`delay` is -1; expected 0 to 3600 seconds",
+        ),
+        (
+            "results = '/r'\naddress = '/u'\nurl = 'h/{query}'",
+            "`url`: relative URL",
         ),
     ] {
         let error = Http::new(&toml::from_str(text).unwrap()).err().unwrap();

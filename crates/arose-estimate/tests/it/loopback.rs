@@ -8,6 +8,8 @@ use std::thread;
 pub(crate) enum Said {
     /// An answer of a type.
     Answer(u16, &'static str, String),
+    /// Another address.
+    Redirect(String),
     /// Nothing, until the other side gives up.
     Silence,
 }
@@ -22,8 +24,30 @@ impl Said {
     }
 }
 
+/// A request: path and query, and the header fields as they came.
+pub(crate) struct Asked {
+    pub(crate) target: String,
+    fields: Vec<String>,
+}
+
+impl Asked {
+    /// The value of a header field.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        self.fields.iter().find_map(|field| {
+            let (key, value) = field.split_once(':')?;
+            let is_it = key.eq_ignore_ascii_case(name);
+            is_it.then(|| value.trim().to_owned())
+        })
+    }
+}
+
 /// Serves on a free port for as long as the process lives. The closure is given path and query.
 pub(crate) fn serve(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> SocketAddr {
+    serve_asked(move |asked| answer(&asked.target))
+}
+
+/// The same for a closure that wants the whole request.
+pub(crate) fn serve_asked(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = std::sync::Arc::new(answer);
@@ -39,7 +63,7 @@ pub(crate) fn serve(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> So
 }
 
 /// Answers requests on one connection until it ends.
-fn talk(stream: TcpStream, answer: &dyn Fn(&str) -> Said) -> std::io::Result<()> {
+fn talk(stream: TcpStream, answer: &dyn Fn(&Asked) -> Said) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
@@ -48,16 +72,22 @@ fn talk(stream: TcpStream, answer: &dyn Fn(&str) -> Said) -> std::io::Result<()>
         if reader.read_line(&mut request)? == 0 {
             return Ok(());
         }
+        let mut fields = Vec::new();
         let mut field = String::new();
         while reader.read_line(&mut field)? > 2 {
-            field.clear();
+            fields.push(std::mem::take(&mut field));
         }
-        let target = request.split(' ').nth(1).unwrap_or("/");
-        match answer(target) {
+        let target = request.split(' ').nth(1).unwrap_or("/").to_owned();
+        match answer(&Asked { target, fields }) {
             Said::Silence => {
                 let mut rest = String::new();
                 reader.read_line(&mut rest)?;
                 return Ok(());
+            }
+            Said::Redirect(to) => {
+                let answer =
+                    format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(answer.as_bytes())?;
             }
             Said::Answer(status, kind, body) => {
                 // At once: small pieces would wait for each other.

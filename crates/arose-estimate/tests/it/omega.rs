@@ -35,8 +35,8 @@ pub(crate) fn start(program: &Path, folder: &Path, pages: &[(String, String)]) -
     Description {
         name: Some("omega".to_owned()),
         document: Some(format!("http://{address}/text?url={{address}}")),
-        delay_ms: Some(0),
-        timeout_ms: Some(20_000),
+        delay: Some(0.0),
+        timeout: Some(20.0),
         ..Description::preset("omega", &format!("http://{address}/omega?DB=pages"))
     }
 }

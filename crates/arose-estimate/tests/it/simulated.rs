@@ -2,10 +2,12 @@
 
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
 use arose_estimate::Error;
-use arose_estimate::engine::{Engine, Fault, Found, Log, Page, Panel, Question, Reply, World};
+use arose_estimate::engine::{
+    Engine, Fault, Found, Log, Page, Panel, Question, Reply, Requests, World,
+};
 use arose_estimate::pool::{PoolConfig, choose};
 use arose_estimate::simulate::{Part, Settings, coverage, panel, run};
-use arose_estimate::{Findings, corpus_size, overlap};
+use arose_estimate::{Findings, corpus_size, overlap, searches};
 
 /// Two engines that hold 50 and 40 % of 1,500 pages of about the same length.
 fn small(part: Part) -> Settings {
@@ -210,12 +212,17 @@ impl Engine for Capped {
         100
     }
 
-    fn search(&mut self, question: &Question, limit: usize) -> Result<Reply<Found>, Error> {
-        self.0.search(question, limit.min(10))
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error> {
+        self.0.search(question, limit.min(10), requests)
     }
 
-    fn fetch(&mut self, address: &str) -> Result<Reply<Page>, Error> {
-        self.0.fetch(address)
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
+        self.0.fetch(address, requests)
     }
 }
 
@@ -256,6 +263,150 @@ fn an_engine_that_caps_its_results() {
     let findings = corpus_size::run(&mut panel, 0, &words, &pools, &own).unwrap();
     let said = findings.doubts.join("\n");
     assert!(said.contains("seems to show at most 10 results"), "{said}");
+}
+
+/// An engine that returns three pages in ten twice, under http and https, and counts both.
+struct Twins(Box<dyn Engine>);
+
+impl Engine for Twins {
+    fn limit(&self) -> usize {
+        self.0.limit()
+    }
+
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error> {
+        let Reply::Answer(found) = self.0.search(question, limit, requests)? else {
+            return Ok(Reply::Missing("the engine within is silent".to_owned()));
+        };
+        let spellings = |address: &String| {
+            let page = address.strip_prefix("sim://page/").unwrap();
+            let is_twin = page.parse::<u64>().unwrap() % 10 < 3;
+            let http = format!("http://sim.example/{page}");
+            let https = is_twin.then(|| format!("https://sim.example/{page}"));
+            std::iter::once(http).chain(https)
+        };
+        let shown = found.addresses.len() as u64;
+        let addresses: Vec<String> = found.addresses.iter().flat_map(spellings).collect();
+        // What is not shown has twins, too; what is shown is counted as it is returned.
+        let unseen = found.claimed.unwrap().saturating_sub(shown);
+        let claimed = Some(addresses.len() as u64 + unseen);
+        Ok(Reply::Answer(Found { claimed, addresses }))
+    }
+
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
+        let (_, page) = address.rsplit_once('/').unwrap();
+        let Reply::Answer(found) = self.0.fetch(&format!("sim://page/{page}"), requests)? else {
+            return Ok(Reply::Missing("there is no such page".to_owned()));
+        };
+        let address = address.to_owned();
+        Ok(Reply::Answer(Page { address, ..found }))
+    }
+}
+
+/// Pages that are returned twice are neither more pages nor a sign of results that are not shown.
+#[test]
+fn pages_under_two_addresses() {
+    let mut settings = small(Part::Overlap);
+    settings.corpus.n_pages = 800;
+    let world = World::new(&settings.corpus, &[1.0, 1.0], 0.0).unwrap();
+    let engine = |place| {
+        let engine = world.engine(place, EngineConfig::default(), Fault::None);
+        Box::new(Twins(Box::new(engine.unwrap()))) as Box<dyn Engine>
+    };
+    let words = world.vocabulary();
+    let mut alone =
+        Panel::new(vec![("a".to_owned(), engine(0))], &[], Log::off(), u64::MAX).unwrap();
+    let pools = corpus_size::Pools {
+        first: choose(&words, &PoolConfig::default()),
+        ..corpus_size::Pools::default()
+    };
+    let own = corpus_size::Settings {
+        n_queries: 200,
+        n_controls: 10,
+        seed: 1,
+    };
+    let findings = corpus_size::run(&mut alone, 0, &words, &pools, &own).unwrap();
+    let figure = &findings.figures[0];
+    let [low, high] = figure.interval.unwrap();
+    assert!(low <= 800.0 && 800.0 <= high && high < 1000.0, "{figure:?}");
+
+    let engines = vec![("a".to_owned(), engine(0)), ("b".to_owned(), engine(1))];
+    let mut both = Panel::new(engines, &[], Log::off(), u64::MAX).unwrap();
+    let queries: Vec<Question> = pools
+        .first
+        .iter()
+        .take(100)
+        .map(|word| Question::all(&[word]))
+        .collect();
+    let own = searches::Settings {
+        checking: searches::Checking::Believed,
+        size_of_first: None,
+        seed: 1,
+    };
+    let findings = searches::run(&mut both, &queries, &own).unwrap();
+    let said = findings.doubts.join("\n");
+    assert!(
+        !said.contains("more results than some engine shows"),
+        "{said}"
+    );
+}
+
+/// An engine that answers every second question only, as it comes.
+struct EverySecond(Box<dyn Engine>, u64);
+
+impl Engine for EverySecond {
+    fn limit(&self) -> usize {
+        self.0.limit()
+    }
+
+    fn search(
+        &mut self,
+        question: &Question,
+        limit: usize,
+        requests: &Requests,
+    ) -> Result<Reply<Found>, Error> {
+        self.1 += 1;
+        match self.1 % 2 {
+            0 => Ok(Reply::Missing("timed out".to_owned())),
+            _ => self.0.search(question, limit, requests),
+        }
+    }
+
+    fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
+        self.0.fetch(address, requests)
+    }
+}
+
+/// A page that one query did not find while the other had no answer is not known to be absent, so
+/// the intervals reach to where it was there.
+#[test]
+fn one_answer_of_two_is_no_absence() {
+    let settings = small(Part::Overlap);
+    let world = World::new(&settings.corpus, &[0.5, 0.5], 0.0).unwrap();
+    let engine = |place| {
+        let engine = world.engine(place, EngineConfig::default(), Fault::None);
+        Box::new(engine.unwrap()) as Box<dyn Engine>
+    };
+    let slow = Box::new(EverySecond(engine(1), 0)) as Box<dyn Engine>;
+    let engines = vec![("a".to_owned(), engine(0)), ("b".to_owned(), slow)];
+    let mut panel = Panel::new(engines, &[], Log::off(), u64::MAX).unwrap();
+    let own = overlap::Settings {
+        n_samples: 100,
+        n_controls: 0,
+        ..overlap::Settings::default()
+    };
+    let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
+    let figure = findings
+        .figure("a in b")
+        .or(findings.figure("the relative sizes"));
+    let figure = figure.unwrap();
+    // Half of the pages of a are in b. Of the others every query but one in two was answered.
+    let reaches = figure.interval.is_none_or(|[_, high]| high > 0.7);
+    assert!(reaches, "{figure:?}");
 }
 
 /// Copies at other addresses: by near duplicates they count as held, by address they do not.

@@ -244,7 +244,9 @@ pub fn share(n_with: u64, n: u64) -> Result<Estimate, Error> {
 ///
 /// Of the `n_predicted` pool queries that the page's text suggests, draws one after the other, with
 /// replacement, until one is valid and returns the page; the number of draws over `n_predicted` is
-/// `1 / degree` on average. `None` if `max_trials` do not suffice: such pages are to be counted.
+/// `1 / degree` on average. If `max_trials` do not suffice, asks all of them: from there on a valid
+/// one is still `n_predicted / degree` draws away on average, so the guess stays unbiased. `None` if
+/// no query is valid: such pages are to be counted.
 ///
 /// # Errors
 ///
@@ -263,7 +265,12 @@ pub fn inverse_degree<E>(
             return Ok(Some(trial as f64 / n_predicted as f64));
         }
     }
-    Ok(None)
+    let mut degree = 0_u64;
+    for query in 0..n_predicted {
+        degree += u64::from(is_valid(query)?);
+    }
+    let drawn = max_trials as f64 / n_predicted as f64;
+    Ok((degree > 0).then(|| drawn + 1.0 / degree as f64))
 }
 
 /// A mean over pages drawn by degree.

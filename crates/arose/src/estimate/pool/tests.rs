@@ -148,6 +148,27 @@ fn inverse_degrees_are_unbiased() {
     assert!((sum / f64::from(n) - 0.25).abs() < 4.0 * standard_error);
 }
 
+/// Asking all queries after a few draws keeps the mean: one in a hundred is valid, and nearly nine
+/// of ten pages need more than ten draws.
+#[test]
+fn inverse_degrees_stay_unbiased_after_the_last_draw() {
+    let mut random = SplitMix::new(4);
+    let (n_predicted, max_trials, n) = (100, 10, 20_000);
+    let guess = |_| {
+        inverse_degree(n_predicted, max_trials, &mut random, |query| {
+            Ok::<_, Error>(query == 17)
+        })
+    };
+    let guesses: Vec<f64> = (0..n)
+        .map(guess)
+        .map(|guess| guess.unwrap().unwrap())
+        .collect();
+    let mean = guesses.iter().sum::<f64>() / f64::from(n);
+    let squares: f64 = guesses.iter().map(|guess| (guess - mean).powi(2)).sum();
+    let standard_error = squares.sqrt() / f64::from(n);
+    assert!((mean - 1.0).abs() < 4.0 * standard_error, "{mean}");
+}
+
 #[test]
 fn invalid_answers_are_counted() {
     let answers = [

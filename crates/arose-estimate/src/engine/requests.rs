@@ -1,0 +1,48 @@
+//! The budget of requests that a study may send.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Progress;
+use crate::Error;
+
+/// Requests sent so far, and how many are allowed.
+///
+/// Whoever sends a request takes it from here first, so a budget bounds requests and not questions:
+/// one question may need several pages of results, and each of these several tries.
+#[derive(Debug)]
+pub struct Requests {
+    budget: u64,
+    progress: Arc<Progress>,
+}
+
+impl Requests {
+    /// At most `budget` requests.
+    #[must_use]
+    pub fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            progress: Arc::default(),
+        }
+    }
+
+    /// Takes one request from the budget.
+    ///
+    /// # Errors
+    ///
+    /// When the budget is spent.
+    pub fn take(&self) -> Result<(), Error> {
+        // One thread sends requests; others only look.
+        if self.progress.n_requests.load(Ordering::Relaxed) >= self.budget {
+            let budget = self.budget;
+            return Err(Error::Budget { budget });
+        }
+        self.progress.n_requests.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What another thread may watch.
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+}
