@@ -32,7 +32,7 @@ const PER_BYTE: usize = 8;
 
 /// What is allocated whatever the input: buffers of decoders, one block of each kind, and 16,384
 /// blocks of a page in mode `content`.
-const CONSTANT: usize = 12 << 20;
+const CONSTANT: usize = 8 << 20;
 
 /// Growth of time and memory for twice the input.
 const GROWTH: f64 = 2.2;
