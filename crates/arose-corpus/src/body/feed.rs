@@ -1,11 +1,12 @@
 //! The text of feeds (RSS, Atom) and of other XML.
 //!
 //! A feed becomes one document: the title of the feed, then of each entry its title and its
-//! contents. Contents are HTML packed into XML; they are unpacked like any page. XML that is no
-//! feed gives its character data, elements apart by a line. Damaged XML gives what was read before
-//! the damage.
+//! contents. Contents are HTML, escaped or as elements of the XML itself; either is extracted like
+//! any page, so that block elements separate words and inline elements do not. XML that is no feed
+//! gives its character data, elements apart by a line. Damaged XML gives what was read before the
+//! damage.
 
-use quick_xml::events::Event;
+use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use crate::body::payload::{self, Page};
@@ -29,11 +30,12 @@ pub(crate) fn read(source: &str) -> Page {
     reader.config_mut().check_end_names = false;
     loop {
         match reader.read_event() {
-            Ok(Event::Start(tag)) => {
-                state.n_elements += 1;
-                state.open(tag.local_name().as_ref());
-            }
+            Ok(Event::Start(tag)) => state.open(&tag),
             Ok(Event::End(tag)) => state.close(tag.local_name().as_ref()),
+            Ok(Event::Empty(tag)) => {
+                state.open(&tag);
+                state.close(tag.local_name().as_ref());
+            }
             Ok(Event::Text(text)) => state.add(&text),
             Ok(Event::CData(data)) => state.add(&data),
             Ok(Event::GeneralRef(name)) => state.add(&reference(&name)),
@@ -49,20 +51,37 @@ struct State {
     is_feed: bool,
     title: Option<String>,
     text: String,
-    /// The readable element being read, and its text so far.
-    element: Option<(String, String)>,
+    /// The readable element being read.
+    element: Option<Readable>,
+}
+
+/// An element of a feed that holds text for readers.
+struct Readable {
+    is_title: bool,
+    /// Its contents as HTML.
+    html: String,
+    /// Elements open inside it.
+    depth: usize,
 }
 
 impl State {
-    fn open(&mut self, name: &str) {
+    fn open(&mut self, tag: &BytesStart<'_>) {
+        let name = tag.local_name();
+        let name = name.as_ref();
+        self.n_elements += 1;
         if self.n_elements == 1 {
             self.is_feed = matches!(name, "rss" | "feed" | "RDF");
         }
-        if self.is_feed && self.element.is_none() && READABLE.contains(&name) {
-            self.element = Some((name.to_owned(), String::new()));
-        }
         if !self.is_feed {
             self.end_line();
+        } else if let Some(element) = &mut self.element {
+            element.open(name, tag.attributes_raw());
+        } else if READABLE.contains(&name) {
+            self.element = Some(Readable {
+                is_title: name == "title",
+                html: String::new(),
+                depth: 0,
+            });
         }
     }
 
@@ -70,12 +89,20 @@ impl State {
         if !self.is_feed {
             self.end_line();
         }
-        let Some((_, content)) = self.element.take_if(|(open, _)| open == name) else {
+        match &mut self.element {
+            Some(element) if element.depth > 0 => element.close(name),
+            Some(_) => self.end_element(),
+            None => {}
+        }
+    }
+
+    fn end_element(&mut self) {
+        let Some(element) = self.element.take() else {
             return;
         };
-        let content = payload::html(&content, None, &html::Config::default()).text;
+        let content = payload::html(&element.html, None, &html::Config::default()).text;
         let content = content.trim();
-        if name == "title" && self.title.is_none() {
+        if element.is_title && self.title.is_none() {
             self.title = Some(content.to_owned()).filter(|title| !title.is_empty());
         }
         self.text.push_str(content);
@@ -84,7 +111,7 @@ impl State {
 
     fn add(&mut self, text: &str) {
         match (&mut self.element, self.is_feed) {
-            (Some((_, content)), _) => content.push_str(text),
+            (Some(element), _) => element.add(text),
             (None, false) => self.text.push_str(text),
             (None, true) => {}
         }
@@ -97,15 +124,54 @@ impl State {
     }
 
     fn finish(mut self) -> Page {
-        if let Some((name, _)) = self.element.clone() {
-            self.close(&name);
-        }
+        self.end_element();
         Page {
             title: self.title,
             text: self.text,
             ..Page::default()
         }
     }
+}
+
+impl Readable {
+    fn open(&mut self, name: &str, attributes: &str) {
+        for part in ["<", name, " ", attributes.trim_end_matches(['/', ' ']), ">"] {
+            self.html.push_str(part);
+        }
+        self.depth += 1;
+    }
+
+    fn close(&mut self, name: &str) {
+        for part in ["</", name, ">"] {
+            self.html.push_str(part);
+        }
+        self.depth -= 1;
+    }
+
+    /// Text directly in the element is HTML; text in elements inside it is text.
+    fn add(&mut self, text: &str) {
+        match self.depth {
+            0 => self.html.push_str(text),
+            _ => push_escaped(&mut self.html, text),
+        }
+    }
+}
+
+/// Appends text so that it is read as text, escaping only what could start a tag or a reference.
+fn push_escaped(html: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b'<', b'&', rest.as_bytes()) {
+        let next = rest.as_bytes().get(at + 1).copied();
+        let starts = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'!' | b'?' | b'#');
+        html.push_str(&rest[..at]);
+        html.push_str(match (next.is_none_or(starts), &rest[at..=at]) {
+            (true, "<") => "&lt;",
+            (true, _) => "&amp;",
+            (false, sign) => sign,
+        });
+        rest = &rest[at + 1..];
+    }
+    html.push_str(rest);
 }
 
 /// What `&name;` stands for; unknown names stay as they are.
@@ -160,6 +226,48 @@ mod tests {
             Some("F"),
             "F E x y",
         );
+    }
+
+    /// As in a page: block elements and line breaks separate words, inline elements do not.
+    #[test]
+    fn issue_19_elements_separate_words() {
+        let parts = "<p>one</p><p>two</p>three<br/>four f<b>iv</b>e";
+        let words = "one two three four five";
+        check(
+            &format!("<feed><content><div>{parts}</div></content></feed>"),
+            None,
+            words,
+        );
+        check(
+            &format!("<rss><description>{parts}</description></rss>"),
+            None,
+            words,
+        );
+        let escaped = parts.replace('<', "&lt;");
+        check(
+            &format!("<rss><description>{escaped}</description></rss>"),
+            None,
+            words,
+        );
+        let data = format!("<rss><description><![CDATA[{parts}]]></description></rss>");
+        check(&data, None, words);
+        let prefixed = "<feed xmlns:h='x'><content><h:p>one</h:p><h:p>two</h:p></content></feed>";
+        check(prefixed, None, "one two");
+        let other = "<doc><p>one</p><p>two</p>three<br/>four</doc>";
+        check(other, None, "one two three four");
+    }
+
+    #[test]
+    fn text_inside_elements_of_a_feed_stays_text() {
+        let source = "<feed><content><div>1 &lt; 2 &lt;b> &amp;lt; <a href='x?a&amp;b'>c</a>\
+                      <script>hidden</script><![CDATA[<i>]]></div></content></feed>";
+        check(source, None, "1 < 2 <b> &lt; x?a&b c<i>");
+    }
+
+    #[test]
+    fn an_element_inside_one_of_its_own_name() {
+        let source = "<feed><content><content>one</content> two</content><title>T</title></feed>";
+        check(source, Some("T"), "one two T");
     }
 
     #[test]

@@ -11,10 +11,13 @@ impl Headers {
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
         for line in bytes.split(|&b| b == b'\n') {
+            if fields.len() == MAX_FIELDS {
+                break;
+            }
             let text = to_text(line.trim_ascii_end());
             if line.starts_with(b" ") || line.starts_with(b"\t") {
                 if let Some((_, value)) = fields.last_mut() {
-                    *value = format!("{value} {}", text.trim()).trim().to_owned();
+                    fold(value, text.trim());
                 }
             } else if let Some((name, value)) = text.split_once(':') {
                 fields.push((name.trim().to_owned(), value.trim().to_owned()));
@@ -34,6 +37,17 @@ impl Headers {
         let same = fields.filter(move |(known, _)| known.eq_ignore_ascii_case(name));
         same.map(|(_, value)| value.as_str())
     }
+}
+
+/// Fields that are read; servers and archivers write some dozens.
+const MAX_FIELDS: usize = 8192;
+
+/// Appends a folded line in place: copying the value for each line would be quadratic.
+fn fold(value: &mut String, line: &str) {
+    if !value.is_empty() && !line.is_empty() {
+        value.push(' ');
+    }
+    value.push_str(line);
 }
 
 /// Where the header that starts at 0 ends: the index after its blank line.

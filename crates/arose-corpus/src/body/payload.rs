@@ -99,12 +99,14 @@ pub(crate) fn read_as(
         Kind::Xml => Markup::Xml,
         Kind::Text => Markup::None,
     };
-    let (text, is_malformed) = charset::decode(body, http_charset, markup);
+    // Text that is UTF-8 already is not copied.
+    let encoding = charset::choose(body, http_charset, markup);
+    let (text, _, is_malformed) = encoding.decode(body);
     let page = match kind {
         Kind::Html => html(&text, url, config),
         Kind::Xml => feed::read(&text),
         Kind::Text => Page {
-            text,
+            text: text.into_owned(),
             ..Page::default()
         },
     };

@@ -3,7 +3,13 @@
 //! A line end inside quotes is not the end of a row, so rows are split in order, by the state
 //! machine of `csv-core`, while blocks are cut; the documents are made by workers. A quote that
 //! never closes would swallow the file: a row beyond the limit is given up, and reading goes on
-//! after the first line of it.
+//! after the first line of it. A file in which many quotes never close would be passed again for
+//! each of them: where more has been passed in vain than [`in_vain`] allows, a row ends with its
+//! line, as far as the rows that were given up had reached. So the work is linear in the file.
+//!
+//! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file is
+//! otherwise, and then all of it is read like CSV; a cell in quotes under a plain header is left as
+//! it is, with a warning.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -24,6 +30,9 @@ pub(crate) struct Cells {
     pub(crate) raw: Vec<u8>,
     text: Vec<u8>,
     ends: Vec<usize>,
+    /// Cells of the row, which may be more than `ends` has.
+    n_cells: usize,
+    note: Option<&'static str>,
 }
 
 impl Cells {
@@ -43,12 +52,36 @@ impl Cells {
     }
 }
 
+/// What quotes mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    /// They enclose cells.
+    Enclose,
+    /// Nothing.
+    Plain,
+}
+
 /// Rows for a worker.
 pub(crate) struct RowBlock {
     source: Arc<Path>,
     columns: [Option<usize>; N_SLOTS],
     n_columns: usize,
+    quotes: Quotes,
     rows: Vec<Cells>,
+}
+
+/// Cells of a row that are told apart; a row of more is bad.
+const MAX_CELLS: usize = 1 << 16;
+
+/// What a row takes beside its bytes, about.
+const ROW_BYTES: usize = 192;
+
+/// A buffer of more bytes is handed on instead of being copied.
+const LARGE: usize = 64 << 10;
+
+/// Bytes that may have been passed in vain when `n` bytes have been consumed.
+fn in_vain(n: u64) -> u64 {
+    (4 << 20) + 4 * n
 }
 
 /// Splits a stream into rows.
@@ -56,34 +89,56 @@ pub(crate) struct RowCutter {
     source: Arc<Path>,
     stream: Stream,
     reader: Reader,
+    quotes: Quotes,
+    split: Split,
+    /// Bytes of rows that were given up, and the index to which such rows reached.
+    given_up: u64,
+    given_up_to: u64,
     record_bytes: usize,
     block_bytes: usize,
     columns: [Option<usize>; N_SLOTS],
     n_columns: usize,
     header: Vec<u8>,
     pending: Option<Item>,
+    /// What is to be said with the next row.
+    note: Option<&'static str>,
 }
 
 impl RowCutter {
     /// Reads the header row; if no column holds text, the only thing that comes out is a notice
     /// with the columns.
     pub(crate) fn new(source: &Arc<Path>, stream: Stream, delimiter: u8, config: &Config) -> Self {
+        let quotes = match delimiter {
+            b'\t' => Quotes::Plain,
+            _ => Quotes::Enclose,
+        };
         let mut cutter = Self {
             source: Arc::clone(source),
             stream,
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            reader: reader(delimiter, quotes),
+            quotes,
+            split: Split::default(),
+            given_up: 0,
+            given_up_to: 0,
             record_bytes: config.limits.record_bytes,
             block_bytes: config.block_bytes.get(),
             columns: [None; N_SLOTS],
             n_columns: 0,
             header: Vec::new(),
             pending: None,
+            note: None,
         };
         let names = match cutter.row() {
+            Some(Ok(header)) if header.n_cells > header.ends.len() => {
+                let place = Place::new(source, header.position);
+                let detail = format!("a header of {} cells; at most {MAX_CELLS}", header.n_cells);
+                cutter.pending = Some(place.skipped(Reason::BadRow, detail));
+                Vec::new()
+            }
             Some(Ok(header)) => {
                 let names = header.names();
                 cutter.header = header.raw;
-                names
+                cutter.unquoted(names, delimiter)
             }
             Some(Err(item)) => {
                 cutter.pending = Some(item);
@@ -99,6 +154,21 @@ impl RowCutter {
             cutter.n_columns = 0;
         }
         cutter
+    }
+
+    /// The names of the columns; if they stand in quotes, the rest of the file is read so.
+    fn unquoted(&mut self, names: Vec<String>, delimiter: u8) -> Vec<String> {
+        if self.quotes == Quotes::Enclose || !names.iter().any(|name| is_quoted(name.as_bytes())) {
+            return names;
+        }
+        self.quotes = Quotes::Enclose;
+        self.reader = reader(delimiter, self.quotes);
+        self.note = Some("the header of a TSV file is in quotes; all of it is read like CSV");
+        let inner = |name: &String| match is_quoted(name.as_bytes()) {
+            true => name[1..name.len() - 1].replace("\"\"", "\""),
+            false => name.clone(),
+        };
+        names.iter().map(inner).collect()
     }
 
     /// The header row as it stands in the file.
@@ -118,7 +188,7 @@ impl RowCutter {
         while self.pending.is_none() && self.n_columns > 0 && n_bytes < self.block_bytes {
             match self.row() {
                 Some(Ok(row)) => {
-                    n_bytes += row.raw.len();
+                    n_bytes += ROW_BYTES + row.raw.len();
                     rows.push(row);
                 }
                 Some(Err(item)) => self.pending = Some(item),
@@ -151,6 +221,7 @@ impl RowCutter {
             source: Arc::clone(&self.source),
             columns: self.columns,
             n_columns: self.n_columns,
+            quotes: self.quotes,
             rows,
         }
     }
@@ -159,50 +230,93 @@ impl RowCutter {
     pub(crate) fn row(&mut self) -> Option<Result<Cells, Item>> {
         self.skip_blank_lines();
         self.reader.reset();
-        let mut split = Split::new();
+        self.split.start();
+        if self.is_in_doubt()
+            && let Some(n) = self.line_end()
+        {
+            let line = &self.stream.window()[..n];
+            return Some(match self.split.feed(&mut self.reader, line, false) {
+                true => Ok(self.take()),
+                false => {
+                    let detail = "a quoted cell does not end in its line, as many before it";
+                    Err(self.drop_line(Reason::BadRow, detail.to_owned()))
+                }
+            });
+        }
         loop {
-            let length = self.stream.fill(split.used + 1).len();
+            let length = self.stream.fill(self.split.used + 1).len();
             let is_flowing = self.stream.is_flowing();
             let window = self.stream.window();
-            if split.feed(&mut self.reader, window, !is_flowing) {
-                return Some(self.finish(split));
+            if self.split.feed(&mut self.reader, window, !is_flowing) {
+                return Some(self.finish());
             }
             if length > self.record_bytes {
                 return Some(Err(self.give_up()));
             }
-            if !is_flowing && length == split.used {
-                return self.at_end(split);
+            if !is_flowing && length == self.split.used {
+                return self.at_end();
             }
         }
     }
 
-    fn finish(&mut self, split: Split) -> Result<Cells, Item> {
-        if split.used > self.record_bytes {
+    /// Whether too much was passed in vain to look beyond the end of a line here.
+    fn is_in_doubt(&self) -> bool {
+        let here = self.stream.index();
+        here < self.given_up_to && self.given_up > in_vain(here)
+    }
+
+    /// The length of the line at hand with its end; none if it has none within the size limit.
+    fn line_end(&mut self) -> Option<usize> {
+        let mut from = 0;
+        loop {
+            let window = self.stream.fill(from + 1);
+            if let Some(end) = memchr::memchr(b'\n', window.get(from..)?) {
+                return Some(from + end + 1);
+            }
+            if window.len() == from || from > self.record_bytes {
+                return None;
+            }
+            from = window.len();
+        }
+    }
+
+    fn finish(&mut self) -> Result<Cells, Item> {
+        if self.split.used > self.record_bytes {
             return Err(self.give_up());
         }
-        if self.is_open(split.used) {
+        if self.is_open(self.split.used) {
+            self.note_in_vain();
             let detail = "a quoted cell does not end".to_owned();
             return Err(self.drop_line(Reason::BadRow, detail));
         }
+        Ok(self.take())
+    }
+
+    /// Hands out the row that was split.
+    fn take(&mut self) -> Cells {
+        let used = self.split.used;
         let position = self.stream.position(0);
-        let raw = self.stream.window()[..split.used].to_vec();
-        self.stream.consume(split.used);
-        Ok(Cells {
+        let raw = self.stream.window()[..used].to_vec();
+        self.stream.consume(used);
+        let (text, ends, n_cells) = self.split.take();
+        Cells {
             position,
             raw,
-            text: split.text,
-            ends: split.ends,
-        })
+            text,
+            ends,
+            n_cells,
+            note: self.note.take(),
+        }
     }
 
     /// The stream has no more bytes: a last row without a line end counts, one cut by a break does
     /// not.
-    fn at_end(&mut self, split: Split) -> Option<Result<Cells, Item>> {
+    fn at_end(&mut self) -> Option<Result<Cells, Item>> {
         if let Some(at_break) = self.stream.resume() {
             let place = self.place(at_break.position);
             return Some(Err(place.skipped(at_break.reason, at_break.detail)));
         }
-        (split.used > 0 && split.is_done).then(|| self.finish(split))
+        (self.split.used > 0 && self.split.is_done).then(|| self.finish())
     }
 
     /// Whether a row has swallowed the rest of the input since its last quote is open.
@@ -216,8 +330,15 @@ impl RowCutter {
     }
 
     fn give_up(&mut self) -> Item {
+        self.note_in_vain();
         let detail = format!("a row of more than {} bytes", self.record_bytes);
         self.drop_line(Reason::TooLarge, detail)
+    }
+
+    fn note_in_vain(&mut self) {
+        let n = self.split.used as u64;
+        self.given_up += n;
+        self.given_up_to = self.given_up_to.max(self.stream.index() + n);
     }
 
     /// Drops the first line of a row that does not end.
@@ -244,26 +365,65 @@ impl RowCutter {
     }
 }
 
-/// A row being split.
+fn reader(delimiter: u8, quotes: Quotes) -> Reader {
+    ReaderBuilder::new()
+        .delimiter(delimiter)
+        .quoting(quotes == Quotes::Enclose)
+        .build()
+}
+
+/// Whether a cell reads like one that quotes enclose: those inside it come in pairs.
+fn is_quoted(cell: &[u8]) -> bool {
+    let Some(inner) = cell
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""))
+    else {
+        return false;
+    };
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'"', rest) {
+        if rest.get(at + 1) != Some(&b'"') {
+            return false;
+        }
+        rest = &rest[at + 2..];
+    }
+    true
+}
+
+/// A row being split; its buffers serve one row after the other.
+#[derive(Default)]
 struct Split {
     used: usize,
     text: Vec<u8>,
     n_text: usize,
     ends: Vec<usize>,
     n_ends: usize,
+    n_cells: usize,
     is_done: bool,
 }
 
 impl Split {
-    fn new() -> Self {
-        Self {
-            used: 0,
-            text: vec![0; 1024],
-            n_text: 0,
-            ends: vec![0; 16],
-            n_ends: 0,
-            is_done: false,
+    fn start(&mut self) {
+        if self.text.is_empty() {
+            self.text.resize(1024, 0);
         }
+        if self.ends.is_empty() {
+            self.ends.resize(16, 0);
+        }
+        (self.used, self.n_text, self.n_ends, self.n_cells) = (0, 0, 0, 0);
+        self.is_done = false;
+    }
+
+    /// The text of the row, the ends of its cells and their number.
+    fn take(&mut self) -> (Vec<u8>, Vec<usize>, usize) {
+        let text = match self.n_text > LARGE {
+            true => {
+                self.text.truncate(self.n_text);
+                std::mem::take(&mut self.text)
+            }
+            false => self.text[..self.n_text].to_vec(),
+        };
+        (text, self.ends[..self.n_ends].to_vec(), self.n_cells)
     }
 
     /// Splits on with the rest of the window; whether the row is complete.
@@ -281,12 +441,15 @@ impl Split {
             self.used += n_in;
             self.n_text += n_out;
             self.n_ends += n_ends;
+            self.n_cells += n_ends;
             match result {
                 ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
-                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull if self.ends.len() < MAX_CELLS => {
+                    self.ends.resize(self.ends.len() * 2, 0);
+                }
+                // The row is bad, and where its cells end does not matter any more.
+                ReadRecordResult::OutputEndsFull => self.n_ends = 0,
                 ReadRecordResult::Record => {
-                    self.text.truncate(self.n_text);
-                    self.ends.truncate(self.n_ends);
                     self.is_done = true;
                     // At the end of a stream a row that no line end closes may be cut off.
                     let is_closed = matches!(window[..self.used], [.., b'\r' | b'\n']);
@@ -305,14 +468,49 @@ impl RowBlock {
     pub(crate) fn read(&self, config: &Config, sink: &mut dyn FnMut(Item)) {
         for cells in &self.rows {
             let place = Place::new(&self.source, cells.position);
-            if cells.ends.len() > self.n_columns {
-                let (found, expected) = (cells.ends.len(), self.n_columns);
+            if cells.n_cells > self.n_columns {
+                let (found, expected) = (cells.n_cells, self.n_columns);
                 let detail = format!("{found} cells under {expected} columns");
                 sink(place.skipped(Reason::BadRow, detail));
                 continue;
             }
-            sink(self.row(cells).into_item(place, config));
+            let mut item = self.row(cells).into_item(place.clone(), config);
+            let notes = cells.note.map(str::to_owned).into_iter();
+            let notes = notes.chain(self.contradiction(cells));
+            match &mut item {
+                Item::Document(document) => {
+                    let warnings = notes.map(|detail| place.warning(Reason::BadRow, detail));
+                    document.warnings.extend(warnings);
+                }
+                Item::Skipped(warning) => {
+                    notes.for_each(|note| warning.detail = format!("{}; {note}", warning.detail));
+                }
+            }
+            sink(item);
         }
+    }
+
+    /// What in a row of TSV, which has no quotes, looks as if it had.
+    fn contradiction(&self, cells: &Cells) -> Option<String> {
+        if self.quotes == Quotes::Enclose || memchr::memchr(b'"', &cells.text).is_none() {
+            return None;
+        }
+        let n_cells = cells.ends.len();
+        let quoted = (0..n_cells).find(|&column| cells.get(column).is_some_and(is_quoted));
+        if let Some(column) = quoted {
+            return Some(format!(
+                "cell {} is in quotes, which TSV does not have; they are kept as text",
+                column + 1
+            ));
+        }
+        let last = cells.get(n_cells.checked_sub(1)?)?;
+        (n_cells < self.n_columns && last.starts_with(b"\"")).then(|| {
+            format!(
+                "{n_cells} cells under {} columns, and the last opens a quote; TSV has no quotes, so \
+                 the row ends with its line",
+                self.n_columns
+            )
+        })
     }
 
     fn row<'a>(&self, cells: &'a Cells) -> Row<'a> {

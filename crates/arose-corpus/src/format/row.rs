@@ -81,7 +81,7 @@ impl Row<'_> {
     /// The document these fields make, or why they make none.
     pub(crate) fn into_item(mut self, place: Place, config: &Config) -> Item {
         let text = self.take(Slot::Text);
-        let html = self.take(Slot::Html);
+        let html = self.values[Slot::Html as usize].take();
         let (page, digest) = match (text, html) {
             (Some(text), _) => {
                 let digest = Digest::of_bytes(text.as_bytes());

@@ -10,7 +10,7 @@ use super::page::Collector;
 use super::sink::{Gap, Sink};
 use super::tag::Tag;
 use super::token::{Name, Text, TextKind, Token, Tokenizer};
-use super::{Config, Extracted, ImageTerm, Switch};
+use super::{Config, Extracted, ImageTerm, Switch, Warning};
 
 /// Reads a page in this mode.
 pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
@@ -18,6 +18,7 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
         config,
         sink: Sink::with_capacity(html.len() / 2),
         images: Vec::new(),
+        max_images: MAX_IMAGES + html.len() / size_of::<ImageTerm>(),
         collector: Collector::new(config.links),
         templates: 0,
         hides_text: false,
@@ -32,6 +33,9 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
         }
     }
     let mut warnings = Vec::new();
+    if reader.images.len() == reader.max_images {
+        warnings.push(Warning::ImagesTruncated);
+    }
     let metadata = reader.collector.finish(page_url, html.len(), &mut warnings);
     Extracted {
         text: reader.sink.text,
@@ -41,18 +45,22 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     }
 }
 
-struct Reader<'a, 'c> {
+/// Images of any page, however small; a larger page may have more.
+const MAX_IMAGES: usize = 1 << 14;
+
+struct Reader<'c> {
     config: &'c Config,
     sink: Sink,
     images: Vec<ImageTerm>,
-    collector: Collector<'a>,
+    max_images: usize,
+    collector: Collector,
     /// Open `template` elements; their content is not part of the page.
     templates: usize,
     /// Whether the last tag opened an element whose text nobody sees.
     hides_text: bool,
 }
 
-impl<'a> Reader<'a, '_> {
+impl Reader<'_> {
     fn text(&mut self, text: Text<'_>) {
         if self.hides_text || self.templates > 0 {
             return;
@@ -66,7 +74,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn start(&mut self, name: Name<'a>, tokenizer: &Tokenizer<'a>) {
+    fn start<'a>(&mut self, name: Name<'a>, tokenizer: &Tokenizer<'a>) {
         self.hides_text = hides_text(name.tag);
         if name.tag == Tag::Template && !name.is_foreign {
             self.templates += 1;
@@ -102,7 +110,7 @@ impl<'a> Reader<'a, '_> {
     fn image(&mut self, tokenizer: &Tokenizer<'_>) {
         if let Some(src) = tokenizer.attribute("src") {
             let src = src.trim();
-            if !src.is_empty() {
+            if !src.is_empty() && self.images.len() < self.max_images {
                 self.images.push(ImageTerm {
                     at: self.sink.text.len(),
                     src: src.to_owned(),

@@ -99,8 +99,14 @@ pub enum Warning {
     BadBase,
     /// Elements are nested too deep; the innermost count as one. Only in mode `content`.
     TooDeep,
+    /// The base URL of the page is too long to resolve links; relative ones were dropped.
+    LongBase,
     /// The links of the page, resolved, are many times longer than the page; the last were dropped.
     LinksTruncated,
+    /// More images than a page of its size could show; the last were dropped.
+    ImagesTruncated,
+    /// More blocks than are told apart; the last count as one. Only in mode `content`.
+    TooManyBlocks,
 }
 
 impl std::fmt::Display for Warning {
@@ -108,7 +114,10 @@ impl std::fmt::Display for Warning {
         f.write_str(match self {
             Self::BadBase => "its base is no web address",
             Self::TooDeep => "nested too deep; the innermost elements count as one",
+            Self::LongBase => "its base URL is too long; relative links are dropped",
             Self::LinksTruncated => "more links than the page could hold; the last are dropped",
+            Self::ImagesTruncated => "more images than the page could hold; the last are dropped",
+            Self::TooManyBlocks => "more blocks than are told apart; the last count as one",
         })
     }
 }

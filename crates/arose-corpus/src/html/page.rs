@@ -10,6 +10,7 @@ use url::Url;
 
 use super::Warning;
 use super::resolve::{Resolver, is_web};
+use super::sink::Sink;
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
 
@@ -83,34 +84,50 @@ pub enum Links {
 
 /// Gathers metadata while a page is read.
 #[derive(Debug)]
-pub(super) struct Collector<'a> {
+pub(super) struct Collector {
     links: Links,
     found: Metadata,
     /// Links as written.
-    hrefs: Vec<Href<'a>>,
+    hrefs: Hrefs,
     reads_title: bool,
 }
 
-/// A link as written.
-#[derive(Debug)]
-struct Href<'a> {
-    raw: Cow<'a, str>,
-    nofollow: bool,
+/// Links as written, in one text: a page of nothing but links has one for each eight bytes.
+#[derive(Debug, Default)]
+struct Hrefs {
+    text: String,
+    /// Where each ends, doubled, plus one if it is not to be followed.
+    ends: Vec<usize>,
 }
 
-impl<'a> Collector<'a> {
+impl Hrefs {
+    fn push(&mut self, href: &str, nofollow: bool) {
+        self.text.push_str(href);
+        self.ends.push(self.text.len() << 1 | usize::from(nofollow));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let from = std::mem::replace(&mut start, end >> 1);
+            (&self.text[from..end >> 1], end & 1 != 0)
+        })
+    }
+}
+
+impl Collector {
     pub(super) fn new(links: Links) -> Self {
         Self {
             links,
             found: Metadata::default(),
-            hrefs: Vec::new(),
+            hrefs: Hrefs::default(),
             reads_title: false,
         }
     }
 
     /// Looks at the start tag just read; returns the address it points to, for the caller's text.
     #[inline]
-    pub(super) fn start(
+    pub(super) fn start<'a>(
         &mut self,
         name: Name<'a>,
         tokenizer: &Tokenizer<'a>,
@@ -142,8 +159,9 @@ impl<'a> Collector<'a> {
     pub(super) fn text(&mut self, decoded: &str) {
         if self.reads_title {
             self.reads_title = false;
-            let words: Vec<&str> = decoded.split_ascii_whitespace().collect();
-            self.found.title = (!words.is_empty()).then(|| words.join(" "));
+            let mut title = Sink::default();
+            title.push(decoded);
+            self.found.title = Some(title.text).filter(|title| !title.is_empty());
         }
     }
 
@@ -171,9 +189,12 @@ impl<'a> Collector<'a> {
             warnings.push(Warning::BadBase);
         }
         let mut resolver = Budgeted {
-            resolver: declared.as_ref().or(page_url).map(Resolver::new),
+            base: Base::new(declared.as_ref().or(page_url)),
             left: LINK_BYTES_SLACK + LINK_EXPANSION * input_bytes,
         };
+        if matches!(resolver.base, Base::TooLong) {
+            warnings.push(Warning::LongBase);
+        }
         found.base = declared.as_ref().map(Url::to_string);
         found.canonical = found.canonical.and_then(|href| resolver.resolve(&href));
         if let Some(refresh) = &mut found.refresh {
@@ -183,9 +204,10 @@ impl<'a> Collector<'a> {
             let url = resolver.resolve(&alternate.url);
             url.map(|url| alternate.url = url).is_some()
         });
-        found.links.reserve_exact(self.hrefs.len());
-        for Href { raw, nofollow } in self.hrefs {
-            if let Some(url) = resolver.resolve(raw.trim()) {
+        let n_links = self.hrefs.ends.len().min(resolver.left / LINK_BYTES);
+        found.links.reserve_exact(n_links);
+        for (href, nofollow) in self.hrefs.iter() {
+            if let Some(url) = resolver.resolve(href.trim()) {
                 found.links.push(Link { url, nofollow });
             }
         }
@@ -195,21 +217,18 @@ impl<'a> Collector<'a> {
         found
     }
 
-    fn link(&mut self, tokenizer: &Tokenizer<'a>, attribute: &str) -> Option<Cow<'a, str>> {
+    fn link<'a>(&mut self, tokenizer: &Tokenizer<'a>, attribute: &str) -> Option<Cow<'a, str>> {
         let href = tokenizer.attribute(attribute)?;
         if self.links == Links::Collect {
             let nofollow = tokenizer
                 .attribute("rel")
                 .is_some_and(|rel| has_word(&rel, "nofollow"));
-            self.hrefs.push(Href {
-                raw: href.clone(),
-                nofollow,
-            });
+            self.hrefs.push(&href, nofollow);
         }
         Some(href)
     }
 
-    fn link_element(&mut self, tokenizer: &Tokenizer<'a>) {
+    fn link_element(&mut self, tokenizer: &Tokenizer<'_>) {
         let (Some(rel), Some(href)) = (tokenizer.attribute("rel"), trimmed(tokenizer, "href"))
         else {
             return;
@@ -254,14 +273,40 @@ impl<'a> Collector<'a> {
 /// The relations in which `<link>` leads to a page that a reader may open, as `<a>` does.
 const PAGE_RELATIONS: [&str; 6] = ["author", "help", "license", "next", "prev", "search"];
 
-/// Resolved links may together have this many times the bytes of the page, and some slack: a long
+/// Resolved links may together take this many times the bytes of the page, and some slack: a long
 /// `<base>` before many short links would otherwise fill any memory.
-const LINK_EXPANSION: usize = 16;
-const LINK_BYTES_SLACK: usize = 1 << 16;
+const LINK_EXPANSION: usize = 2;
+const LINK_BYTES_SLACK: usize = 1 << 20;
 
-/// Resolves links as long as their bytes stay below a budget.
+/// What a link takes beside its bytes.
+const LINK_BYTES: usize = size_of::<Link>();
+
+/// A base with more bytes is not one that a server would understand, and resolving a link costs time
+/// in proportion to it.
+const MAX_BASE_BYTES: usize = 8 << 10;
+
+/// What links are resolved against.
+enum Base<'u> {
+    Known(Resolver<'u>),
+    /// Links that need it are dropped.
+    TooLong,
+    /// Links stay as written.
+    Unknown,
+}
+
+impl<'u> Base<'u> {
+    fn new(url: Option<&'u Url>) -> Self {
+        match url {
+            Some(url) if url.as_str().len() > MAX_BASE_BYTES => Self::TooLong,
+            Some(url) => Self::Known(Resolver::new(url)),
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// Resolves links as long as what they take stays below a budget.
 struct Budgeted<'u> {
-    resolver: Option<Resolver<'u>>,
+    base: Base<'u>,
     left: usize,
 }
 
@@ -271,11 +316,12 @@ impl Budgeted<'_> {
         if self.left == 0 {
             return None;
         }
-        let url = match &self.resolver {
-            Some(resolver) => resolver.resolve(href)?,
-            None => href.to_owned(),
+        let url = match &self.base {
+            Base::Known(resolver) => resolver.resolve(href)?,
+            Base::TooLong => parse(None, href)?.into(),
+            Base::Unknown => href.to_owned(),
         };
-        self.left = self.left.saturating_sub(url.len());
+        self.left = self.left.saturating_sub(LINK_BYTES + url.len());
         Some(url)
     }
 }

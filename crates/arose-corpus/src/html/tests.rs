@@ -265,9 +265,40 @@ fn a_long_base_does_not_fill_memory() {
         ..Config::default()
     };
     let page = extract(&html, Some(&url), &config);
+    assert_eq!(page.warnings, [Warning::LongBase]);
+    assert!(page.metadata.links.is_empty());
+    // Links that need no base are found all the same.
+    let html = html + "<a href=http://other.example/x>";
+    let links = extract(&html, Some(&url), &config).metadata.links;
+    assert_eq!(links.len(), 1);
+    let html = html.replace(&"b".repeat(100_000), &"b".repeat(8_000));
+    let page = extract(&html, Some(&url), &config);
     assert_eq!(page.warnings, [Warning::LinksTruncated]);
     let bytes: usize = page.metadata.links.iter().map(|link| link.url.len()).sum();
-    assert!(bytes < 17 * html.len() + (1 << 17));
+    assert!(bytes < 2 * html.len() + (1 << 20) + 9_000);
+}
+
+#[test]
+fn images_beyond_all_measure_are_dropped() {
+    let page = extract(&"<img src=a>".repeat(50_000), None, &Config::default());
+    assert_eq!(page.warnings, [Warning::ImagesTruncated]);
+    assert_eq!(page.images.len(), (1 << 14) + 550_000 / 32);
+    let page = extract(&"<img src=a>".repeat(10_000), None, &Config::default());
+    assert_eq!((page.warnings.len(), page.images.len()), (0, 10_000));
+}
+
+/// The text of blocks that are not told apart is not lost, and their words stay apart.
+#[test]
+fn blocks_beyond_all_measure_count_as_one() {
+    let config = Config {
+        mode: Mode::Content,
+        ..Config::default()
+    };
+    let sentence = "<p>one sentence that is long enough to be read as prose, twice over. ";
+    let html = sentence.repeat(40_000);
+    let page = extract(&html, None, &config);
+    assert_eq!(page.warnings, [Warning::TooManyBlocks]);
+    assert!(page.text.lines().count() > 39_990);
 }
 
 /// Pieces of markup, so that random pages are broken in interesting ways.

@@ -205,13 +205,14 @@ impl Whole {
     pub(crate) fn read(mut self, config: &Config) -> Item {
         let place = Place::new(&self.source, Position::default());
         let limit = config.limits.record_bytes;
-        if self.stream.fill(limit + 1).len() > limit {
+        let n = self.stream.fill(limit + 1).len();
+        if n > limit {
             return place.skipped(
                 Reason::TooLarge,
                 format!("a file of more than {limit} bytes"),
             );
         }
-        let body = self.stream.window().to_vec();
+        let (body, ..) = self.stream.take(n);
         if let Some(at_break) = self.stream.resume() {
             let place = Place::new(&self.source, at_break.position);
             return place.skipped(at_break.reason, at_break.detail);

@@ -106,6 +106,26 @@ impl Raw {
         true
     }
 
+    /// Up to `n` bytes at any place of a file; reading goes on where it was.
+    pub(crate) fn peek(&mut self, offset: u64, n: usize) -> Option<Vec<u8>> {
+        let next = self.origin + self.buffer.len() as u64;
+        let Handle::File(file) = &mut self.handle else {
+            return None;
+        };
+        let mut bytes = Vec::new();
+        // Far beyond the end of the file is not where a file can go.
+        let result = file
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| file.take(n as u64).read_to_end(&mut bytes));
+        if let Err(error) = file.seek(SeekFrom::Start(next)) {
+            (self.error, self.ended) = (Some(error), true);
+        }
+        if result.is_err() {
+            bytes.clear();
+        }
+        Some(bytes)
+    }
+
     /// Hands over what is ahead and then up to `n` bytes more straight from the handle.
     pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>, n: usize) {
         out.extend_from_slice(&self.buffer[self.next..]);

@@ -29,6 +29,9 @@ use crate::source::ahead::{Ahead, Decoded};
 use crate::source::member::{Member, Packing};
 use crate::source::raw::{CHUNK, Handle, MEMORY, Raw};
 
+/// More consumed bytes are given back as soon as little is left after them.
+const LARGE: usize = 256 << 10;
+
 /// A place where the stream is interrupted.
 #[derive(Debug, Clone)]
 pub(crate) struct Break {
@@ -158,7 +161,9 @@ impl Stream {
     /// Tries to have at least `want` bytes at hand: fewer mean that the stream breaks or ends after
     /// them.
     pub(crate) fn fill(&mut self, want: usize) -> &[u8] {
-        if self.window().len() < want && self.is_flowing() {
+        // Moving the rest costs as much as was consumed at most: a window that stays large while
+        // little of it is consumed at a time is not moved again and again.
+        if self.window().len() < want && self.is_flowing() && self.used >= self.window().len() {
             self.window.drain(..self.used);
             self.used = 0;
         }
@@ -177,6 +182,9 @@ impl Stream {
         self.used += n;
         self.index += n as u64;
         self.places.forget_before(self.index);
+        if self.used > LARGE && self.used / 4 >= self.window().len() {
+            (self.window, self.used) = (self.window().to_vec(), 0);
+        }
     }
 
     /// Takes `n` bytes of the window out, with what turns their indices into positions.
@@ -193,15 +201,37 @@ impl Stream {
         (taken, index, places)
     }
 
+    /// Bytes of output before the window.
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+
     /// The position of the byte `ahead` bytes into the window.
     pub(crate) fn position(&self, ahead: usize) -> Position {
         self.places.at(self.index + ahead as u64)
     }
 
-    /// Indices in the window at which members start.
-    pub(crate) fn member_starts(&self) -> impl Iterator<Item = usize> {
-        let segments = self.places.segments.iter();
-        segments.filter_map(|segment| usize::try_from(segment.start.checked_sub(self.index)?).ok())
+    /// Indices in the window, in order and not below `from`, at which members start.
+    pub(crate) fn member_starts(&self, from: usize) -> impl Iterator<Item = usize> {
+        let segments = &self.places.segments;
+        let from = self.index + from as u64;
+        let first = segments.partition_point(|segment| segment.start < from);
+        let starts = segments.range(first..);
+        starts.filter_map(|segment| usize::try_from(segment.start - self.index).ok())
+    }
+
+    /// Whether a member starts at this index of the window.
+    pub(crate) fn is_member_start(&self, at: usize) -> bool {
+        self.member_starts(at).next() == Some(at)
+    }
+
+    /// Up to `n` bytes at a place of a plain file, without going there; none if the input has no
+    /// such places.
+    pub(crate) fn peek(&mut self, offset: u64, n: usize) -> Option<Vec<u8>> {
+        match self.places.packing {
+            Packing::Plain => self.raw.peek(offset, n),
+            _ => None,
+        }
     }
 
     /// Whether [`seek`](Self::seek) is possible.
@@ -305,11 +335,14 @@ impl Stream {
         n - left
     }
 
+    /// Reads at most as much as is there already: a length may be a lie, and what it asks for is not
+    /// reserved before it has come.
     fn read_plain(&mut self, want: usize) {
-        let missing = want.saturating_sub(self.window.len());
+        let have = self.window().len();
+        let step = want.saturating_sub(have).min(have).max(CHUNK);
         let before = self.window.len();
-        self.raw.drain_into(&mut self.window, missing.max(CHUNK));
-        if self.window.len() - before < missing || self.window.len() == before {
+        self.raw.drain_into(&mut self.window, step);
+        if self.window.len() - before < step {
             self.finish_input();
         }
     }
@@ -392,6 +425,16 @@ impl Stream {
 
     fn note_member(&mut self, offset: u64) {
         let start = self.index + self.window().len() as u64;
+        // No byte belongs to a member without content, so its place is not kept.
+        if let Some(empty) = self
+            .places
+            .segments
+            .back_mut()
+            .filter(|last| last.start == start)
+        {
+            empty.offset = offset;
+            return;
+        }
         self.places.segments.push_back(Segment { start, offset });
     }
 

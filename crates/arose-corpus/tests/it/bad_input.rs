@@ -391,3 +391,156 @@ fn a_link_to_nowhere() {
         assert_eq!(texts(&found), ["rose"]);
     }
 }
+
+/// A record as an archive holds it, with any block.
+fn record(url: &str, block: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: {url}\r\nContent-Type: text/plain\r\n\
+         Content-Length: {}\r\n\r\n",
+        block.len()
+    );
+    [head.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+fn with_records_of(record_bytes: usize) -> Config {
+    Config {
+        limits: Limits {
+            record_bytes,
+            ..Limits::default()
+        },
+        ..Config::default()
+    }
+}
+
+/// Whoever wrote the body of a record that is too large must not be able to write the records after
+/// it, whether there is a way back in the input or not, and however long the body is.
+#[test]
+fn issue_19_a_record_beyond_the_limit_forges_nothing() {
+    let forged = record("http://bank.example/", b"forged");
+    for (before, after) in [(50, 5_000), (9_000, 9_000), (200_000, 10), (50, 400_000)] {
+        let filler = |n: usize| noise(n as u64, n / 8).into_bytes();
+        let body = [
+            filler(before),
+            b"\n".to_vec(),
+            forged.clone(),
+            filler(after),
+        ]
+        .concat();
+        let archive = [
+            record("http://x/0", b"zero"),
+            record("http://x/1", &body),
+            record("http://x/2", b"two"),
+        ]
+        .concat();
+        let start = record("http://x/0", b"zero").len() as u64;
+        let folder = Folder::new();
+        for bytes in [archive.clone(), gzip(&archive)] {
+            let offset = if bytes == archive { start } else { 0 };
+            let config = || with_records_of(5_000);
+            let from_file = items_with(&[&folder.file("a.warc", &bytes)], config());
+            for found in [piped("a.warc", &bytes, config()), from_file] {
+                check_damage(&found, Reason::TooLarge, offset);
+                assert_eq!(
+                    urls(&found),
+                    ["http://x/0", "http://x/2"],
+                    "{before} {after}"
+                );
+            }
+        }
+    }
+}
+
+/// In an archive of many members the start of a member shows that a length beyond the limit is
+/// wrong, even where there is no way back.
+#[test]
+fn issue_19_members_show_that_a_length_is_wrong() {
+    let wrong = String::from_utf8(record("http://x/1", b"one")).expect("ASCII");
+    let wrong = wrong.replace("Content-Length: 3", "Content-Length: 99999999");
+    let mut archive = [gzip(&record("http://x/0", b"zero")), gzip(wrong.as_bytes())].concat();
+    for n in 2..40 {
+        let url = format!("http://x/{n}");
+        archive.extend(gzip(&record(&url, noise(n, 100).as_bytes())));
+    }
+    let found = piped("a.warc.gz", &archive, with_records_of(5_000));
+    assert_eq!(damage(&found).len(), 1, "{:?}", damage(&found));
+    assert_eq!(urls(&found).len(), 39);
+}
+
+#[test]
+fn issue_19_a_header_ends_where_the_next_record_starts() {
+    let cut = b"WARC/1.0\r\nWARC-Type: response\r\n".to_vec();
+    let archive = [record("http://x/0", b"0"), cut, record("http://x/2", b"2")].concat();
+    let found = piped("a.warc", &archive, Config::default());
+    check_damage(
+        &found,
+        Reason::BadHeader,
+        record("http://x/0", b"0").len() as u64,
+    );
+    assert_eq!(urls(&found), ["http://x/0", "http://x/2"]);
+}
+
+#[test]
+fn issue_19_tsv_has_no_quotes() {
+    let rows = "id\ttext\n1\t\"Hello\n2\tshe said \"no\"\n3\tbye\"\n";
+    for name in ["a.tsv", "a"] {
+        let found = piped(name, rows.as_bytes(), Config::default());
+        assert_eq!(texts(&found), ["\"Hello", "she said \"no\"", "bye\""]);
+        assert!(damage(&found).is_empty(), "{:?}", damage(&found));
+    }
+}
+
+/// Files that hold quotes all the same are read as they stand, and that is said.
+#[test]
+fn issue_19_tsv_that_contradicts_itself() {
+    let rows = "id\ttext\n1\t\"a \"\"rose\"\"\"\n2\t\"yes\" or \"no\"\n\"3\n\tx\"\ttulip\n";
+    let found = piped("a.tsv", rows.as_bytes(), Config::default());
+    assert_eq!(texts(&found), ["\"a \"\"rose\"\"\"", "\"yes\" or \"no\""]);
+    let details: Vec<_> = damage(&found)
+        .iter()
+        .map(|warning| (warning.position.offset, warning.detail.as_str()))
+        .collect();
+    let kept = "cell 2 is in quotes, which TSV does not have; they are kept as text";
+    assert_eq!(details[0], (8, kept));
+    assert_eq!(details[1].0, 39);
+    assert!(
+        details[1].1.contains("the last opens a quote"),
+        "{details:?}"
+    );
+    assert_eq!(details[2], (42, "3 cells under 2 columns"));
+}
+
+/// A header in quotes shows that the writer of a TSV file used them.
+#[test]
+fn issue_19_tsv_with_a_header_in_quotes() {
+    let rows = "\"id\"\t\"text\"\n\"1\"\t\"a \"\"rose\"\"\"\n\"2\"\t\"two\nlines\"\n";
+    let found = piped("a.tsv", rows.as_bytes(), Config::default());
+    assert_eq!(texts(&found), ["a \"rose\"", "two\nlines"]);
+    check_damage(&found, Reason::BadRow, 12);
+}
+
+/// A row ends with its line once too much was passed in vain; the rows after that are whole again.
+#[test]
+fn issue_19_many_open_quotes_cost_their_lines() {
+    let open = "a\"b,\"\n".repeat(100_000);
+    let rows = format!("id,text\n1,one\n{open}\"b\"\"\n");
+    let found = piped("a.csv", rows.as_bytes(), Config::default());
+    assert_eq!(texts(&found)[0], "one");
+    // Of the last line, in which no other is lost, there is a row without text.
+    assert_eq!(damage(&found).len(), 100_001);
+    let config = with_records_of(100_000);
+    let rows = format!("id,text\n{open}{open}x\"\n2,\"two\nlines\"\n");
+    let found = piped("a.csv", rows.as_bytes(), config);
+    assert_eq!(texts(&found).last(), Some(&"two\nlines"));
+}
+
+#[test]
+fn a_row_of_very_many_cells() {
+    let rows = format!("id,text\n1,one\n2,{}\n3,three\n", ",".repeat(200_000));
+    let found = piped("a.csv", rows.as_bytes(), Config::default());
+    check_damage(&found, Reason::BadRow, 14);
+    assert_eq!(damage(&found)[0].detail, "200002 cells under 2 columns");
+    assert_eq!(texts(&found), ["one", "three"]);
+    let header = format!("text,{}\n1,one\n", "x,".repeat(70_000));
+    let found = piped("a.csv", header.as_bytes(), Config::default());
+    check_damage(&found, Reason::BadRow, 0);
+}

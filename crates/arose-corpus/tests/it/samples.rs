@@ -1,4 +1,4 @@
-//! The sample archives and the encoding suite beside the repository.
+//! The sample archives beside the repository, and the encoding suite.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use arose_corpus::charset::{Markup, choose};
 use arose_corpus::{Item, Reason};
 
+use crate::shared::suites;
 use crate::support::{damage, documents, items, shared};
 
 /// Records by kind, as far as they show: `document` for those that became one.
@@ -246,9 +247,12 @@ fn encoding_cases(path: &Path) -> Vec<(Vec<u8>, String)> {
 /// specification stops looking.
 #[test]
 fn encodings_of_html5lib() {
-    let Some(root) = shared("html-parse-suites/html5lib/encoding") else {
-        return;
-    };
+    for folder in suites("html5lib/encoding") {
+        check_encodings(&folder);
+    }
+}
+
+fn check_encodings(root: &Path) {
     let mut n_cases = 0;
     let mut n_different = 0;
     for file in ["tests1.dat", "tests2.dat", "test-yahoo-jp.dat"] {

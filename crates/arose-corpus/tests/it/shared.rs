@@ -1,7 +1,7 @@
 //! The data sets beside the repository; tests that need them are skipped where they are absent.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -17,11 +17,15 @@ pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     None
 }
 
+/// The folders of a parse suite: the cases in the repository, and all cases where they are installed.
+pub(crate) fn suites(name: &str) -> Vec<PathBuf> {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suites");
+    let all = folder(&format!("html-parse-suites/{name}"));
+    [own.join(name)].into_iter().chain(all).collect()
+}
+
 /// The files of a folder that end in `extension`, sorted by name, with their text.
-pub(crate) fn files(name: &str, extension: &str) -> Vec<(String, String)> {
-    let Some(folder) = folder(name) else {
-        return Vec::new();
-    };
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<(String, String)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -9,9 +9,14 @@
 //! - a block that the input does not hold, or a header that cannot be read, is lost, and reading
 //!   goes on at the next start.
 //!
-//! A block beyond the size limit is passed over without being held. If no record starts where it
-//! ends, its length was wrong, and reading goes back to the first start inside it. (In a pipe there
-//! is no way back, so there the first start inside it counts at once.)
+//! A block beyond the size limit is skipped, and so is whatever in it looks like a record. If no
+//! record starts where it ends, its length was wrong, and reading goes on at the first start inside
+//! it. In a plain file the end is looked at first. Elsewhere there is no way back, so the first start
+//! inside the block is held, with as many bytes after it as the limit allows, until the end shows
+//! which of the two is right. If that is not enough, a start is believed only where a compressed
+//! member starts too: no body can make one of those.
+//!
+//! Every byte is searched a constant number of times, whatever the lengths say.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +93,8 @@ impl RecordCutter {
             let Some(record) = self.record() else {
                 break;
             };
-            n_bytes += 512 + record.as_ref().map_or(0, |record| record.block.len());
+            let held = |record: &Record| record.raw_head.len() + record.block.len();
+            n_bytes += 512 + record.as_ref().map_or(0, held);
             records.push(record);
         }
         (!records.is_empty()).then_some(Cut::Block(records))
@@ -158,7 +164,7 @@ impl RecordCutter {
     fn with_block(&mut self, place: Place, n: usize, head: Head) -> Result<Record, Item> {
         let length = usize::try_from(head.length).unwrap_or(usize::MAX);
         if length > self.limits.record_bytes {
-            return Err(self.pass_over(&place, n, head.length));
+            return Err(self.skip_block(&place, n, head.length));
         }
         let end = n + length;
         let have = self.stream.fill(end + START_BYTES).len();
@@ -268,18 +274,20 @@ impl RecordCutter {
     }
 
     /// Whether the input ends, a member starts or a record starts after `at` and line ends.
-    fn is_boundary(&mut self, mut at: usize) -> bool {
-        loop {
-            self.stream.fill(at + 1);
-            if self.stream.member_starts().any(|start| start == at) {
+    fn is_boundary(&mut self, at: usize) -> bool {
+        for at in at..at + MAX_LINE_ENDS {
+            let next = self.stream.fill(at + 1).get(at).copied();
+            if self.stream.is_member_start(at) {
                 return true;
             }
-            match self.stream.fill(at + 1).get(at) {
-                Some(b'\r' | b'\n') => at += 1,
+            match next {
+                Some(b'\r' | b'\n') => {}
                 Some(_) => return self.is_start(at),
                 None => return true,
             }
         }
+        // What follows so many is looked at when reading has come to it.
+        true
     }
 
     /// The first start of a record in a part of the window, after a line end or where a member
@@ -287,14 +295,15 @@ impl RecordCutter {
     fn start_within(&self, from: usize, to: usize) -> Option<usize> {
         let window = self.stream.window();
         let before = from.saturating_sub(1);
+        let reach = (to + START_BYTES).min(window.len());
         let after_line = self
             .dialect
-            .find_start(window.get(before..)?)
+            .find_start(window.get(before..reach)?)
             .map(|i| before + i);
         let at_member = self
             .stream
-            .member_starts()
-            .filter(|&i| i >= from && i < window.len())
+            .member_starts(from)
+            .take_while(|&i| i < reach)
             .find(|&i| self.dialect.is_start(&window[i..]));
         let start = after_line.into_iter().chain(at_member).min()?;
         (start < to).then_some(start)
@@ -353,52 +362,119 @@ impl RecordCutter {
         }
     }
 
-    /// Passes over a block that is too large to be held.
-    fn pass_over(&mut self, place: &Place, n: usize, length: u64) -> Item {
-        let item = place.skipped(Reason::TooLarge, format!("a record of {length} bytes"));
+    /// Skips a block that is too large to be held.
+    fn skip_block(&mut self, place: &Place, n: usize, length: u64) -> Item {
+        let last = self.stream.position(n - 1).offset.saturating_add(length);
+        let skipped = match self.stream.peek(last, 1 + MAX_LINE_ENDS + START_BYTES) {
+            Some(end) => self.jump_over(n, last, &end),
+            None => self.read_over(n, length),
+        };
+        let detail = match skipped {
+            Skip::Right => format!("a record of {length} bytes"),
+            Skip::Wrong => {
+                self.find_start();
+                if self.stream.window().is_empty() {
+                    self.stream.resume();
+                }
+                format!("a record that says {length} bytes")
+            }
+            Skip::Lost => {
+                self.find_start();
+                format!(
+                    "a record that says {length} bytes; records inside it may be lost, read the file \
+                     itself instead of a pipe"
+                )
+            }
+        };
+        place.skipped(Reason::TooLarge, detail)
+    }
+
+    /// Goes to where the block ends, if a record starts or the input ends there. `end` is what lies
+    /// there, from the last byte of the block on.
+    fn jump_over(&mut self, n: usize, last: u64, end: &[u8]) -> Skip {
+        let is_boundary = end.split_first().is_some_and(|(_, after)| {
+            let is_line_end = |b: &u8| matches!(b, b'\r' | b'\n');
+            let line_ends = after.iter().take_while(|b| is_line_end(b)).count();
+            let next = &after[line_ends..];
+            line_ends >= MAX_LINE_ENDS || next.is_empty() || self.dialect.is_start(next)
+        });
+        let next = Position {
+            offset: last.saturating_add(1),
+            inner: 0,
+        };
+        if is_boundary && self.stream.seek(next) {
+            return Skip::Right;
+        }
         // The line end before the block stays: a record may start right after it.
         self.stream.consume(n - 1);
+        Skip::Wrong
+    }
+
+    /// Reads to the end of the block, holding what follows the first start inside it.
+    fn read_over(&mut self, n: usize, length: u64) -> Skip {
+        self.stream.consume(n - 1);
         let mut left = length.saturating_add(1);
-        let mut inside: Option<Position> = None;
         while left > 0 {
             let have = self.stream.fill(CHUNK + START_BYTES).len();
             let is_last = !self.stream.is_flowing();
-            let step = if is_last {
-                have
-            } else {
-                have - START_BYTES - 1
+            let step = match is_last {
+                true => have,
+                false => have - START_BYTES - 1,
             };
             let step = usize::try_from(left).map_or(step, |left| left.min(step));
-            if inside.is_none()
-                && let Some(start) = self.start_within(1, step + 1)
-            {
-                if !self.stream.can_seek() {
-                    self.stream.consume(start);
-                    return item;
-                }
-                inside = Some(self.stream.position(start));
+            if let Some(start) = self.start_within(1, step + 1) {
+                self.stream.consume(start);
+                return self.hold(left - start as u64);
             }
             self.stream.consume(step);
             left -= step as u64;
-            if is_last {
-                break;
+            if is_last && left > 0 {
+                return Skip::Wrong;
             }
         }
-        if left > 0 || !self.is_boundary(0) {
-            self.back_to(inside);
-        }
-        item
+        self.at_end_of_block()
     }
 
-    /// The length was wrong: back to the first start that was passed over, else on to the next.
-    fn back_to(&mut self, inside: Option<Position>) {
-        let is_back = inside.is_some_and(|start| self.stream.seek(start));
-        if is_back {
-            return;
+    /// At what looks like a record inside a block that has `left` more bytes: skips it if a record
+    /// starts where the block ends.
+    fn hold(&mut self, left: u64) -> Skip {
+        let limit = self.limits.record_bytes;
+        let end = usize::try_from(left).unwrap_or(usize::MAX);
+        let have = self.stream.fill(end.min(limit)).len();
+        match () {
+            () if end <= have => {
+                if !self.is_boundary(end) {
+                    return Skip::Wrong;
+                }
+                self.stream.consume(end);
+                Skip::Right
+            }
+            () if !self.stream.is_flowing() || self.stream.is_member_start(0) => Skip::Wrong,
+            () if self.stream.skip(left) < left => Skip::Lost,
+            () => match self.at_end_of_block() {
+                Skip::Right => Skip::Right,
+                Skip::Wrong | Skip::Lost => Skip::Lost,
+            },
         }
-        self.find_start();
-        if self.stream.window().is_empty() {
-            self.stream.resume();
+    }
+
+    fn at_end_of_block(&mut self) -> Skip {
+        match self.is_boundary(0) {
+            true => Skip::Right,
+            false => Skip::Wrong,
         }
     }
 }
+
+/// What became of a block that was skipped.
+enum Skip {
+    /// A record starts, or the input ends, where it ends.
+    Right,
+    /// Its length is wrong, and reading goes on at the next start.
+    Wrong,
+    /// The same, but there may have been a start inside it, to which there is no way back.
+    Lost,
+}
+
+/// Line ends between records that are looked at ahead of reading.
+const MAX_LINE_ENDS: usize = 4096;

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::body::headers::{Headers, end_of_header, to_text};
+use crate::body::headers::{Headers, to_text};
 use crate::time;
 
 /// Bytes in which the start of a record is recognised; a longer first line is no start.
@@ -96,9 +96,29 @@ fn is_warc_version(bytes: &[u8]) -> bool {
     }
 }
 
+/// How the header at the start of some bytes ends.
+enum End {
+    /// With a blank line, before this byte.
+    Blank(usize),
+    /// Another record starts at this byte: the header was cut off.
+    Start(usize),
+}
+
+fn end_of_warc_header(bytes: &[u8]) -> Option<End> {
+    memchr_iter(b'\n', bytes).find_map(|end| match bytes.get(end + 1..)? {
+        [b'\n', ..] => Some(End::Blank(end + 2)),
+        [b'\r', b'\n', ..] => Some(End::Blank(end + 3)),
+        rest => is_warc_version(rest).then_some(End::Start(end + 1)),
+    })
+}
+
 fn parse_warc(bytes: &[u8]) -> Parsed {
-    let Some(end) = end_of_header(bytes) else {
-        return Parsed::Open;
+    let end = match end_of_warc_header(bytes) {
+        Some(End::Blank(end)) => end,
+        Some(End::Start(start)) => {
+            return Parsed::Bad(start, "the next record starts inside the header".to_owned());
+        }
+        None => return Parsed::Open,
     };
     let first_line = memchr(b'\n', bytes).map_or(0, |i| i + 1);
     let headers = Headers::parse(&bytes[first_line..end]);

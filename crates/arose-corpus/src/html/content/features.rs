@@ -12,20 +12,11 @@ use super::tree::{ANCESTORS, Block, Node, Tree};
 /// Numbers per block.
 pub(super) const N_FEATURES: usize = 157;
 
-/// The words of the block, as a position in its row.
-pub(super) const WORDS: usize = 0;
-
 /// Words of the title that are compared; more would make a page of title quadratic.
 const MAX_TITLE_WORDS: usize = 64;
 
 /// One row of numbers per block.
 pub(super) type Row = [f32; N_FEATURES];
-
-/// Measures all blocks of a page.
-pub(super) fn measure(tree: &Tree, title: &str) -> Vec<Row> {
-    let page = Page::new(tree, title);
-    (0..tree.blocks.len()).map(|at| page.row(at)).collect()
-}
 
 /// What is known of a block from its text alone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +47,8 @@ struct Sums {
     link_blocks: f32,
 }
 
-struct Page<'t> {
+/// The blocks of a page, measured.
+pub(super) struct Page<'t> {
     tree: &'t Tree,
     words: Vec<Words>,
     /// Sums before each block, and over all.
@@ -80,7 +72,7 @@ struct Page<'t> {
 const N_PAGE: usize = 18;
 
 impl<'t> Page<'t> {
-    fn new(tree: &'t Tree, title: &str) -> Self {
+    pub(super) fn new(tree: &'t Tree, title: &str) -> Self {
         let title: Vec<u64> = word_hashes(title).take(MAX_TITLE_WORDS).collect();
         let words: Vec<Words> = tree
             .blocks
@@ -117,6 +109,16 @@ impl<'t> Page<'t> {
         };
         page.page_row = page.page_features(!body.is_empty());
         page
+    }
+
+    /// How many blocks there are.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// The words of a block.
+    pub(super) fn n_words(&self, at: usize) -> f64 {
+        f64::from(self.words[at].words as f32)
     }
 
     fn sums(&self, from: usize, to: usize) -> Sums {
@@ -181,7 +183,8 @@ impl<'t> Page<'t> {
         ]
     }
 
-    fn row(&self, at: usize) -> Row {
+    /// The numbers of a block.
+    pub(super) fn row(&self, at: usize) -> Row {
         let mut out = Writer {
             row: [0.0; N_FEATURES],
             at: 0,
@@ -389,7 +392,8 @@ fn link_words(words: &Words, block: &Block) -> f32 {
 
 fn prefix_sums(tree: &Tree, words: &[Words]) -> Vec<Sums> {
     let mut sums = Sums::default();
-    let mut prefix = vec![sums];
+    let mut prefix = Vec::with_capacity(words.len() + 1);
+    prefix.push(sums);
     for (words, block) in words.iter().zip(&tree.blocks) {
         let link = link_words(words, block);
         sums.words += words.words as f32;

@@ -20,24 +20,25 @@ use super::forest_table::{LEAVES, ROOTS, SPLITS};
 /// Below this expected score a page has no main content.
 const MIN_EXPECTED_F1: f64 = 0.35;
 
-/// For each block, the probability that it is content.
-pub(super) fn probabilities(rows: &[Row]) -> Vec<f64> {
-    let mut logits = vec![0i32; rows.len()];
+/// For each of `n` blocks, the probability that it is content; `row` measures one.
+pub(super) fn probabilities(n: usize, row: impl Fn(usize) -> Row) -> Vec<f64> {
+    let mut probabilities = Vec::with_capacity(n);
+    let mut rows = Vec::with_capacity(ROWS_AT_ONCE);
     // A tree fits into the nearest cache and so do some rows, but not all trees.
-    for (rows, logits) in rows
-        .chunks(ROWS_AT_ONCE)
-        .zip(logits.chunks_mut(ROWS_AT_ONCE))
-    {
+    for first in (0..n).step_by(ROWS_AT_ONCE) {
+        rows.clear();
+        rows.extend((first..n.min(first + ROWS_AT_ONCE)).map(&row));
+        let mut logits = [0i32; ROWS_AT_ONCE];
         for &root in &ROOTS {
-            for (row, logit) in rows.iter().zip(&mut *logits) {
+            for (row, logit) in rows.iter().zip(&mut logits) {
                 *logit += i32::from(leaf(row, root));
             }
         }
+        let logits = logits.iter().take(rows.len());
+        probabilities
+            .extend(logits.map(|&logit| 1.0 / (1.0 + (-f64::from(logit) / LEAF_SCALE).exp())));
     }
-    logits
-        .iter()
-        .map(|&logit| 1.0 / (1.0 + (-f64::from(logit) / LEAF_SCALE).exp()))
-        .collect()
+    probabilities
 }
 
 const ROWS_AT_ONCE: usize = 32;
@@ -59,10 +60,11 @@ fn leaf(row: &Row, root: i16) -> i16 {
 }
 
 /// The choice with the largest expected F1, given the probability and the words of each block.
-pub(super) fn choose(probabilities: &[f64], words: &[f64]) -> Vec<bool> {
-    let expected: f64 = probabilities.iter().zip(words).map(|(p, w)| p * w).sum();
+pub(super) fn choose(probabilities: &[f64], words: impl Fn(usize) -> f64) -> Vec<bool> {
+    let hits = probabilities.iter().enumerate();
+    let expected: f64 = hits.map(|(at, p)| p * words(at)).sum();
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
-    order.sort_by(|&a, &b| {
+    order.sort_unstable_by(|&a, &b| {
         probabilities[b]
             .total_cmp(&probabilities[a])
             .then(a.cmp(&b))
@@ -70,8 +72,8 @@ pub(super) fn choose(probabilities: &[f64], words: &[f64]) -> Vec<bool> {
     let (mut hits, mut size) = (0.0, 0.0);
     let (mut best, mut n_best) = (0.0, 0);
     for (at, &block) in order.iter().enumerate() {
-        hits += probabilities[block] * words[block];
-        size += words[block];
+        hits += probabilities[block] * words(block);
+        size += words(block);
         let score = 2.0 * hits / (size + expected);
         if score > best {
             (best, n_best) = (score, at + 1);
@@ -108,7 +110,7 @@ mod tests {
     fn a_prefix_is_the_best_choice() {
         let probabilities = [0.9, 0.1, 0.6, 0.45, 0.7, 0.3, 0.2];
         let words = [40.0, 10.0, 3.0, 80.0, 5.0, 20.0, 100.0];
-        let chosen = choose(&probabilities, &words);
+        let chosen = choose(&probabilities, |at| words[at]);
         let pick = |values: &[f64]| -> f64 {
             values
                 .iter()
@@ -128,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_page_of_doubts_has_no_content() {
-        assert_eq!(choose(&[0.05, 0.1], &[100.0, 50.0]), [false, false]);
-        assert_eq!(choose(&[], &[]), [] as [bool; 0]);
+        assert_eq!(choose(&[0.05, 0.1], |_| 100.0), [false, false]);
+        assert_eq!(choose(&[], |_| 0.0), [] as [bool; 0]);
     }
 
     #[test]

@@ -95,9 +95,12 @@ fn unescape(raw: &str) -> String {
     out
 }
 
+/// Pairs of a body that are looked for; a longer one is a book.
+const MAX_PAIRS: usize = 1 << 16;
+
 /// For each block, the share of its word pairs that the body holds; -1 without a body.
 pub(super) fn overlaps(tree: &Tree, body: &str) -> Vec<f32> {
-    let mut known: Vec<u64> = pairs(body).collect();
+    let mut known: Vec<u64> = pairs(body).take(MAX_PAIRS).collect();
     if known.len() < 20 {
         return vec![-1.0; tree.blocks.len()];
     }

@@ -72,14 +72,14 @@ pub struct MeasuredBlock {
 pub fn measure(html: &str) -> Vec<MeasuredBlock> {
     let mut collector = Collector::new(Links::Skip);
     let tree = tree::read(html, &mut collector);
-    let rows = features::measure(&tree, collector.title());
+    let page = features::Page::new(&tree, collector.title());
     let text = |block: &tree::Block| tree.text[block.start..block.end].to_owned();
     tree.blocks
         .iter()
-        .zip(rows)
-        .map(|(block, row)| MeasuredBlock {
+        .enumerate()
+        .map(|(at, block)| MeasuredBlock {
             text: text(block),
-            features: row.to_vec(),
+            features: page.row(at).to_vec(),
         })
         .collect()
 }
@@ -93,6 +93,9 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     if tree.is_too_deep {
         warnings.push(Warning::TooDeep);
     }
+    if tree.is_too_wide {
+        warnings.push(Warning::TooManyBlocks);
+    }
     let metadata = collector.finish(page_url, html.len(), &mut warnings);
     Extracted {
         text: join(&tree, &chosen),
@@ -102,24 +105,23 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     }
 }
 
-fn choose_by_forest(tree: &Tree, collector: &Collector<'_>) -> Vec<bool> {
-    let rows = features::measure(tree, collector.title());
-    let words: Vec<f64> = rows
-        .iter()
-        .map(|row| f64::from(row[features::WORDS]))
-        .collect();
-    forest::choose(&forest::probabilities(&rows), &words)
+fn choose_by_forest(tree: &Tree, collector: &Collector) -> Vec<bool> {
+    let page = features::Page::new(tree, collector.title());
+    // A row has some 600 bytes: they are never held for all blocks.
+    let probabilities = forest::probabilities(page.len(), |at| page.row(at));
+    forest::choose(&probabilities, |at| page.n_words(at))
 }
 
 /// The chosen blocks, a line each.
 fn join(tree: &Tree, chosen: &[bool]) -> String {
-    let mut text = String::new();
-    for (block, _) in tree
-        .blocks
-        .iter()
-        .zip(chosen)
-        .filter(|(_, chosen)| **chosen)
-    {
+    let blocks = tree.blocks.iter().zip(chosen);
+    let blocks = blocks.filter_map(|(block, &chosen)| chosen.then_some(block));
+    let n_bytes = blocks
+        .clone()
+        .map(|block| 1 + block.end - block.start)
+        .sum();
+    let mut text = String::with_capacity(n_bytes);
+    for block in blocks {
         if !text.is_empty() {
             text.push('\n');
         }

@@ -16,6 +16,11 @@ use super::hints::Hints;
 /// Elements open at once; deeper ones count as part of those around them.
 pub(super) const MAX_DEPTH: usize = 512;
 
+/// Blocks of any page, however small. A larger page may have one more for each [`BLOCK_BYTES`], and
+/// twice as many elements: what is measured of them takes some 300 bytes each.
+const MAX_BLOCKS: usize = 1 << 14;
+const BLOCK_BYTES: usize = 128;
+
 /// A page cut into blocks.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -31,6 +36,8 @@ pub(super) struct Tree {
     pub(super) og_type: String,
     /// Whether elements were nested too deep to follow.
     pub(super) is_too_deep: bool,
+    /// Whether there were more blocks or elements than are told apart.
+    pub(super) is_too_wide: bool,
 }
 
 /// A block element.
@@ -68,7 +75,7 @@ pub(super) struct Block {
 }
 
 /// Reads a page; what the head says goes to the collector.
-pub(super) fn read<'a>(html: &'a str, collector: &mut Collector<'a>) -> Tree {
+pub(super) fn read(html: &str, collector: &mut Collector) -> Tree {
     let mut builder = Builder::new(html.len());
     let mut tokenizer = Tokenizer::new(html).with_noscript(Noscript::Markup);
     while let Some(token) = tokenizer.next_token() {
@@ -92,6 +99,8 @@ enum Awaited {
 
 struct Builder {
     tree: Tree,
+    max_blocks: usize,
+    max_nodes: usize,
     sink: Sink,
     /// Indices of open elements.
     stack: Vec<u32>,
@@ -129,7 +138,10 @@ impl Builder {
                 json_ld: String::new(),
                 og_type: String::new(),
                 is_too_deep: false,
+                is_too_wide: false,
             },
+            max_blocks: MAX_BLOCKS + n_bytes / BLOCK_BYTES,
+            max_nodes: 2 * (MAX_BLOCKS + n_bytes / BLOCK_BYTES),
             sink: Sink::with_capacity(n_bytes / 4),
             stack: vec![0],
             open: vec![Vec::new(); Tag::Other as usize + 1],
@@ -143,7 +155,7 @@ impl Builder {
         }
     }
 
-    fn text(&mut self, text: Text<'_>, collector: &mut Collector<'_>) {
+    fn text(&mut self, text: Text<'_>, collector: &mut Collector) {
         if self.awaited == Awaited::JsonLd {
             self.tree.json_ld.push_str(text.raw);
             self.tree.json_ld.push('\n');
@@ -164,12 +176,7 @@ impl Builder {
         }
     }
 
-    fn start<'a>(
-        &mut self,
-        name: Name<'a>,
-        tokenizer: &Tokenizer<'a>,
-        collector: &mut Collector<'a>,
-    ) {
+    fn start<'a>(&mut self, name: Name<'a>, tokenizer: &Tokenizer<'a>, collector: &mut Collector) {
         self.awaited = awaited(name, tokenizer);
         if name.tag == Tag::Template && !name.is_foreign {
             self.templates += 1;
@@ -201,7 +208,7 @@ impl Builder {
         }
     }
 
-    fn end(&mut self, name: Name<'_>, collector: &mut Collector<'_>) {
+    fn end(&mut self, name: Name<'_>, collector: &mut Collector) {
         self.awaited = Awaited::Content;
         collector.end();
         if name.tag == Tag::Template {
@@ -264,7 +271,9 @@ impl Builder {
         self.end_bold();
         let end = self.sink.text.len();
         let start = self.block.start;
-        if end > start {
+        let is_full = self.tree.blocks.len() >= self.max_blocks;
+        self.tree.is_too_wide |= is_full;
+        if end > start && !is_full {
             // The line end that separates it from the block before is no part of it.
             let skip = usize::from(self.sink.text.as_bytes()[start] == b'\n');
             let node = *self.stack.last().expect("the root is never closed");
@@ -287,9 +296,12 @@ impl Builder {
 
     fn open_block(&mut self, tag: Tag, tokenizer: &Tokenizer<'_>) {
         self.flush();
-        if self.stack.len() >= MAX_DEPTH {
+        let is_too_deep = self.stack.len() >= MAX_DEPTH;
+        let is_full = self.tree.nodes.len() >= self.max_nodes;
+        self.tree.is_too_deep |= is_too_deep;
+        self.tree.is_too_wide |= is_full;
+        if is_too_deep || is_full {
             self.too_deep += 1;
-            self.tree.is_too_deep = true;
             return;
         }
         self.close_implied(tag);
@@ -373,6 +385,7 @@ impl Builder {
     }
 
     fn finish(mut self) -> Tree {
+        self.max_blocks = usize::MAX;
         self.flush();
         self.close_to(1);
         self.tree.nodes[0].end_block = self.tree.blocks.len() as u32;

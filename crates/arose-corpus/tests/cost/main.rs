@@ -1,0 +1,139 @@
+//! Cost as a tested property: time and memory of hostile input grow in proportion to it.
+//!
+//! Every [generator](generators) makes input of any size. Each is read at three sizes, every one
+//! twice the one before, through all its [ways](ways) into the crate. Checked are
+//!
+//! - processor time: at most 2.2 times more for twice the input;
+//! - peak of allocated bytes: at most [`PER_BYTE`] times the input plus [`CONSTANT`], and at most
+//!   2.2 times more for twice the input.
+//!
+//! Time is that of the process, the smallest of several rounds: other programs do not count. The
+//! allocator counts old and new memory together while a vector grows, which is the most that any
+//! allocator would need. A binary of its own, since it counts what the whole process allocates.
+//!
+//! `COST_ONLY=word` runs the cases whose name holds the word; `COST_BYTES` sets the smallest size.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "the figures are shown")]
+
+mod generators;
+mod ways;
+
+use peak_alloc::PeakAlloc;
+use rustix::time::{ClockId, clock_gettime};
+
+use generators::{GENERATORS, Generator};
+use ways::Way;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Peak of allocated bytes per byte of input, the input aside.
+const PER_BYTE: usize = 8;
+
+/// What is allocated whatever the input: buffers of decoders, one block of each kind, and 16,384
+/// blocks of a page in mode `content`.
+const CONSTANT: usize = 8 << 20;
+
+/// Growth of time and memory for twice the input.
+const GROWTH: f64 = 2.2;
+
+/// Differences below these say nothing: a thread is started, a buffer doubles.
+const SECONDS_SLACK: f64 = 0.002;
+const BYTES_SLACK: usize = 1 << 20;
+
+/// Rounds after which a time that looks too long is believed.
+const MAX_ROUNDS: usize = 10;
+
+/// What a case takes at one size.
+#[derive(Clone, Copy)]
+struct Cost {
+    n_bytes: usize,
+    seconds: f64,
+    peak: usize,
+}
+
+#[test]
+fn hostile_input_costs_in_proportion_to_its_size() {
+    let only = std::env::var("COST_ONLY").unwrap_or_default();
+    let smallest = std::env::var("COST_BYTES").map_or(SMALLEST, |n| n.parse().unwrap());
+    let (mut failures, mut n_cases) = (Vec::new(), 0);
+    for generator in GENERATORS {
+        for way in generator.ways {
+            let name = format!("{} by {way:?}", generator.name);
+            if name.contains(&only) {
+                n_cases += 1;
+                failures.extend(check(&name, generator, *way, smallest));
+            }
+        }
+    }
+    println!("{n_cases} cases of {} generators", GENERATORS.len());
+    assert!(GENERATORS.len() >= 40, "{}", GENERATORS.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The smallest of the three sizes.
+const SMALLEST: usize = 128 << 10;
+
+/// Measures one case; returns what is wrong with it.
+fn check(name: &str, generator: &Generator, way: Way, smallest: usize) -> Vec<String> {
+    let inputs = [1, 2, 4].map(|times| way.wrap((generator.make)(times * smallest)));
+    let mut costs = inputs.each_ref().map(|input| measure(way, input));
+    let mut rounds = 1;
+    while rounds < MAX_ROUNDS && costs.windows(2).any(|pair| is_slower(pair[0], pair[1])) {
+        for (cost, input) in costs.iter_mut().zip(&inputs) {
+            cost.seconds = cost.seconds.min(measure(way, input).seconds);
+        }
+        rounds += 1;
+    }
+    let show = |cost: &Cost| {
+        let times = cost.peak as f64 / cost.n_bytes as f64;
+        format!("{:.1} ms, peak {times:.1}x", cost.seconds * 1e3)
+    };
+    let shown = costs.each_ref().map(show).join("; ");
+    println!(
+        "{name}: {} bytes: {shown} ({rounds} rounds)",
+        inputs[2].len()
+    );
+    let mut wrong = Vec::new();
+    for pair in costs.windows(2) {
+        if is_slower(pair[0], pair[1]) {
+            wrong.push(format!("{name}: time grows too fast: {shown}"));
+        }
+        let allowed = (pair[0].peak as f64 * GROWTH) as usize + BYTES_SLACK;
+        if pair[1].peak > allowed {
+            wrong.push(format!("{name}: memory grows too fast: {shown}"));
+        }
+    }
+    if costs
+        .iter()
+        .any(|cost| cost.peak > PER_BYTE * cost.n_bytes + CONSTANT)
+    {
+        wrong.push(format!("{name}: too much memory: {shown}"));
+    }
+    wrong
+}
+
+fn is_slower(less: Cost, more: Cost) -> bool {
+    more.seconds > GROWTH * less.seconds + SECONDS_SLACK
+}
+
+/// Reads an input once.
+fn measure(way: Way, input: &[u8]) -> Cost {
+    let owned = way.prepare(input);
+    ALLOCATOR.reset_peak_usage();
+    let before = ALLOCATOR.current_usage();
+    let start = seconds();
+    way.run(owned);
+    let seconds = seconds() - start;
+    Cost {
+        n_bytes: input.len(),
+        seconds,
+        peak: ALLOCATOR.peak_usage().saturating_sub(before),
+    }
+}
+
+/// Processor time of this process.
+fn seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

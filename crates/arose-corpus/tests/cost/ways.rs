@@ -1,0 +1,136 @@
+//! The ways by which foreign bytes come into the crate.
+
+use std::io::Cursor;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use arose_corpus::html::{self, Links, Mode, extract};
+use arose_corpus::{Config, Limits, decode_content, payload, read, read_from};
+use url::Url;
+
+/// One way in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// A page, as a crawler reads it.
+    Page(Mode),
+    /// The body of a response in an archive; `Config::html` of that mode.
+    Response(Mode),
+    /// The `html` of a JSON line.
+    JsonField(Mode),
+    /// The `html` of a CSV row.
+    CsvField(Mode),
+    /// A body of this media type, as a crawler reads it.
+    Body(&'static str),
+    /// A body with these content codings.
+    Codings(&'static str),
+    /// A pipe whose content has this name.
+    Pipe(&'static str),
+    /// A file of this name.
+    File(&'static str),
+}
+
+/// An input made ready, so that only reading is measured.
+pub(crate) enum Owned {
+    Text(String),
+    Bytes(Vec<u8>),
+    File(tempfile::TempDir, PathBuf),
+}
+
+impl Way {
+    /// Puts what a generator made into the format that carries it.
+    pub(crate) fn wrap(self, bytes: Vec<u8>) -> Vec<u8> {
+        match self {
+            Way::Response(_) => response(&bytes),
+            Way::JsonField(_) => {
+                let html = String::from_utf8_lossy(&bytes);
+                let line = serde_json::json!({ "url": URL, "html": html });
+                format!("{line}\n").into_bytes()
+            }
+            Way::CsvField(_) => {
+                let html = String::from_utf8_lossy(&bytes).replace('"', "\"\"");
+                format!("url,html\n{URL},\"{html}\"\n").into_bytes()
+            }
+            _ => bytes,
+        }
+    }
+
+    pub(crate) fn prepare(self, input: &[u8]) -> Owned {
+        match self {
+            Way::Page(_) => Owned::Text(String::from_utf8_lossy(input).into_owned()),
+            Way::File(name) => {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join(name);
+                std::fs::write(&path, input).unwrap();
+                Owned::File(folder, path)
+            }
+            _ => Owned::Bytes(input.to_vec()),
+        }
+    }
+
+    /// Reads the input and drops what comes of it.
+    pub(crate) fn run(self, owned: Owned) {
+        match (self, owned) {
+            (Way::Page(mode), Owned::Text(text)) => {
+                let url = Url::parse(URL).unwrap();
+                drop(extract(&text, Some(&url), &page(mode)));
+            }
+            (Way::Body(content_type), Owned::Bytes(bytes)) => {
+                let page = page(Mode::Henzinger);
+                drop(payload::read(&bytes, Some(content_type), Some(URL), &page));
+            }
+            (Way::Codings(codings), Owned::Bytes(bytes)) => {
+                drop(decode_content(codings, &bytes, &Limits::default()));
+            }
+            (Way::File(_), Owned::File(_folder, path)) => {
+                let items = read(&[path], config(Mode::Henzinger)).unwrap();
+                items.for_each(drop);
+            }
+            (_, Owned::Bytes(bytes)) => {
+                let (name, mode) = match self {
+                    Way::Response(mode) => ("a.warc", mode),
+                    Way::JsonField(mode) => ("a.jsonl", mode),
+                    Way::CsvField(mode) => ("a.csv", mode),
+                    Way::Pipe(name) => (name, Mode::Henzinger),
+                    _ => unreachable!(),
+                };
+                let items = read_from(name.as_ref(), Cursor::new(bytes), config(mode));
+                items.for_each(drop);
+            }
+            _ => unreachable!(),
+        }
+    }
+}
+
+const URL: &str = "https://example.org/dir/page";
+
+fn page(mode: Mode) -> html::Config {
+    html::Config {
+        mode,
+        links: Links::Collect,
+        ..html::Config::default()
+    }
+}
+
+/// One thread and small blocks, so that what is held for each of them is small beside the input.
+fn config(mode: Mode) -> Config {
+    Config {
+        html: page(mode),
+        threads: NonZeroUsize::MIN,
+        block_bytes: NonZeroUsize::new(64 << 10).unwrap(),
+        ..Config::default()
+    }
+}
+
+/// A record that holds a page.
+fn response(body: &[u8]) -> Vec<u8> {
+    let http = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {URL}\r\n\
+         Content-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n",
+        http.len() + body.len()
+    );
+    [head.as_bytes(), http.as_bytes(), body, b"\r\n\r\n"].concat()
+}
