@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::format::json::scan;
 use crate::format::warc::dialect::Dialect;
 use crate::source::input::Origin;
+use crate::source::member::without_packing;
 
 /// What the content of an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +49,8 @@ fn inner_extension(path: &Path) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .to_ascii_lowercase();
-    let name = [".gz", ".zst", ".gzip", ".zstd"]
-        .iter()
-        .find_map(|packing| name.strip_suffix(packing))
-        .unwrap_or(&name);
-    name.rsplit_once('.')
+    without_packing(&name)
+        .rsplit_once('.')
         .map_or(String::new(), |(_, extension)| extension.to_owned())
 }
 

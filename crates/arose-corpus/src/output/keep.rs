@@ -12,8 +12,9 @@
 //! | WARC, ARC | the record, and the records that describe the file |
 //! | a file that is one document | the file |
 //!
-//! The copy is packed like the original. A record that is alone in its gzip member or zstd frame is
-//! copied packed as it is, so the cost is that of reading; others are packed anew, one member each.
+//! The copy is compressed like the original. A record of an archive that is alone in its gzip member
+//! or zstd frame is copied as it is, so the cost is that of reading; others are compressed again, one
+//! member each. A copy in xz or bzip2 is one stream.
 //! A record with a wrong length is copied with the block that was found, and its header, wrong
 //! length included, stays as it was.
 
@@ -25,7 +26,9 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 use arrow_select::filter::filter_record_batch;
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use liblzma::write::XzEncoder;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -43,7 +46,6 @@ use crate::format::parquet::guarded;
 use crate::format::sniff::{Format, sniff};
 use crate::format::warc::cut::{Blocks, Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
-use crate::format::warc::write::gzip;
 use crate::source::input::Origin;
 use crate::source::member::Packing;
 use crate::source::raw::{CHUNK, Handle};
@@ -106,12 +108,15 @@ pub fn keep(
                 _ => Dialect::Warc,
             };
             let cutter = RecordCutter::new(&path, stream, dialect, config, Blocks::All);
-            let archive = Archive {
-                original: open()?,
-                packing,
-                out,
-            };
-            archive.keep(&mut chosen, cutter)
+            let original = open()?;
+            match packing {
+                // These are made for whole files: what compresses well there does not by record.
+                Packing::Xz | Packing::Bzip2 => Packed::new(out, packing).and_then(|mut out| {
+                    Archive::new(original, Packing::Plain, &mut out).keep(&mut chosen, cutter)?;
+                    out.finish()
+                }),
+                _ => Archive::new(original, packing, out).keep(&mut chosen, cutter),
+            }
         }
         Some(Format::Html | Format::Xml | Format::Text) | None => {
             keep_whole(&mut chosen, open()?, out)
@@ -205,6 +210,8 @@ enum Packed<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
     Zstd(zstd::Encoder<'static, W>),
+    Xz(XzEncoder<W>),
+    Bzip2(BzEncoder<W>),
 }
 
 impl<W: Write> Packed<W> {
@@ -213,21 +220,15 @@ impl<W: Write> Packed<W> {
             Packing::Plain => Packed::Plain(out),
             Packing::Gzip => Packed::Gzip(GzEncoder::new(out, flate2::Compression::default())),
             Packing::Zstd => Packed::Zstd(zstd::Encoder::new(out, 0)?),
+            Packing::Xz => Packed::Xz(XzEncoder::new(out, liblzma::stream::PRESET_DEFAULT)),
+            Packing::Bzip2 => Packed::Bzip2(BzEncoder::new(out, bzip2::Compression::best())),
         })
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Packed::Plain(out) => out.write_all(bytes),
-            Packed::Gzip(out) => out.write_all(bytes),
-            Packed::Zstd(out) => out.write_all(bytes),
-        }
     }
 
     /// Writes a line, ended whether or not the original was.
     fn put_line(&mut self, line: &[u8]) -> io::Result<()> {
-        self.put(line.strip_suffix(b"\n").unwrap_or(line))?;
-        self.put(b"\n")
+        self.write_all(line.strip_suffix(b"\n").unwrap_or(line))?;
+        self.write_all(b"\n")
     }
 
     fn finish(self) -> io::Result<()> {
@@ -235,8 +236,27 @@ impl<W: Write> Packed<W> {
             Packed::Plain(out) => out,
             Packed::Gzip(out) => out.finish()?,
             Packed::Zstd(out) => out.finish()?,
+            Packed::Xz(out) => out.finish()?,
+            Packed::Bzip2(out) => out.finish()?,
         };
         out.flush()
+    }
+}
+
+impl<W: Write> Write for Packed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Packed::Plain(out) => out.write(bytes),
+            Packed::Gzip(out) => out.write(bytes),
+            Packed::Zstd(out) => out.write(bytes),
+            Packed::Xz(out) => out.write(bytes),
+            Packed::Bzip2(out) => out.write(bytes),
+        }
+    }
+
+    /// Nothing: a flush would cost compression, and [`finish`](Packed::finish) writes the rest.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -291,6 +311,14 @@ struct Archive<W> {
 }
 
 impl<W: Write> Archive<W> {
+    fn new(original: File, packing: Packing, out: W) -> Self {
+        Self {
+            original,
+            packing,
+            out,
+        }
+    }
+
     fn keep(mut self, chosen: &mut Chosen<'_>, mut cutter: RecordCutter) -> io::Result<()> {
         let file_end = self.original.metadata()?.len();
         // A record waits until it is known where the next one starts.
@@ -337,13 +365,11 @@ impl<W: Write> Archive<W> {
             Dialect::Arc => b"\n",
         };
         let parts = [&record.raw_head, &record.block[..], separator];
-        match self.packing {
-            Packing::Plain => self.out.write_all(&parts.concat()),
-            Packing::Gzip => self.out.write_all(&gzip(&parts)?),
-            Packing::Zstd => self
-                .out
-                .write_all(&zstd::encode_all(&parts.concat()[..], 0)?),
+        let mut packed = Packed::new(&mut self.out, self.packing)?;
+        for part in parts {
+            packed.write_all(part)?;
         }
+        packed.finish()
     }
 
     fn copy(&mut self, start: u64, end: u64) -> io::Result<()> {

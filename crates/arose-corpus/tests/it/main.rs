@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod compression;
 mod content;
 mod fetching;
 mod formats;
