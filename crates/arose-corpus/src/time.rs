@@ -12,6 +12,14 @@ pub fn parse(text: &str) -> Option<i64> {
             _ => None,
         };
     }
+    if let Some((whole, fraction)) = text.split_once('.')
+        && fraction.bytes().all(|b| b.is_ascii_digit())
+        && whole.bytes().all(|b| b.is_ascii_digit())
+    {
+        return (1..=11)
+            .contains(&whole.len())
+            .then(|| whole.parse().ok())?;
+    }
     let (date, rest) = text.split_at_checked(10)?;
     let day = match date.as_bytes() {
         [_, _, _, _, b'-', _, _, b'-', _, _] => days(&date[..4], &date[5..7], &date[8..])?,

@@ -3,6 +3,7 @@
 //! A cutter goes through a stream in order, under the lock of the pipeline, and gives blocks of whole
 //! records; any thread makes documents of a block.
 
+pub(crate) mod cell;
 pub(crate) mod csv;
 pub(crate) mod json;
 pub(crate) mod parquet;

@@ -394,7 +394,8 @@ fn keep_rows(
         let properties = like(builder.metadata());
         let mut writer = ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties))?;
         let mut row = 0;
-        for batch in builder.with_batch_size(1024).build()? {
+        let n_rows = rows_per_batch(builder.metadata());
+        for batch in builder.with_batch_size(n_rows).build()? {
             let batch = batch?;
             let mask: BooleanArray = (row..row + batch.num_rows() as u64)
                 .map(|offset| Some(chosen.has(Position { offset, inner: 0 })))
@@ -405,6 +406,15 @@ fn keep_rows(
         writer.close().map(drop)
     })?;
     Ok(chosen.finish())
+}
+
+/// As many rows as stay far below the 2 GiB that a column of text may have in a batch.
+fn rows_per_batch(metadata: &ParquetMetaData) -> usize {
+    const BATCH_BYTES: i64 = 16 << 20;
+    let sizes = metadata.row_groups().iter();
+    let largest = sizes.map(|group| group.total_byte_size() / group.num_rows().max(1));
+    let n_rows = BATCH_BYTES / largest.max().unwrap_or(0).max(1);
+    usize::try_from(n_rows).map_or(1, |n| n.clamp(1, 1024))
 }
 
 /// Settings that write a file like the one described: its compression and the notes of those who

@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod columns;
 mod compression;
 mod content;
 mod fetching;
