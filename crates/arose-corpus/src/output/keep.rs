@@ -6,7 +6,8 @@
 //!
 //! | format | what is copied |
 //! |---|---|
-//! | JSON lines | the line |
+//! | JSON Lines | the line |
+//! | other JSON | the object: in an array if it was in one, else ended by a line end |
 //! | CSV | the header row and the row |
 //! | Parquet | the row with all its columns, and the file's own metadata |
 //! | WARC, ARC | the record, and the records that describe the file |
@@ -42,13 +43,14 @@ use crate::error::Error;
 use crate::format::Cut;
 use crate::format::csv::RowCutter;
 use crate::format::json::lines::LineCutter;
+use crate::format::json::values::ValueCutter;
 use crate::format::parquet::guarded;
 use crate::format::sniff::{Format, sniff};
 use crate::format::warc::cut::{Blocks, Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
 use crate::source::input::Origin;
 use crate::source::member::Packing;
-use crate::source::raw::{CHUNK, Handle};
+use crate::source::raw::Handle;
 use crate::source::stream::Stream;
 
 /// What came of it.
@@ -80,7 +82,7 @@ pub fn keep(
     };
     let open = || File::open(source).map_err(io("cannot open"));
     let mut stream = Stream::new(Handle::File(open()?), &config.limits);
-    let format = sniff(stream.fill(CHUNK), source, Origin::Named, config);
+    let format = sniff(&mut stream, source, Origin::Named, config);
     let packing = stream.packing();
     let mut chosen = Chosen {
         positions,
@@ -97,6 +99,14 @@ pub fn keep(
         Some(Format::JsonLines) => {
             let cutter = LineCutter::new(&path, stream, config);
             Packed::new(out, packing).and_then(|out| keep_lines(&mut chosen, cutter, out))
+        }
+        Some(Format::Json) => {
+            let frame = match starts_array(&stream) {
+                true => Frame::ARRAY,
+                false => Frame::SEQUENCE,
+            };
+            let cutter = ValueCutter::new(&path, stream, config);
+            Packed::new(out, packing).and_then(|out| keep_objects(&mut chosen, cutter, frame, out))
         }
         Some(Format::Csv { delimiter }) => {
             let cutter = RowCutter::new(&path, stream, delimiter, config);
@@ -170,8 +180,26 @@ pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
         return false;
     };
     let mut stream = Stream::new(Handle::File(file), &config.limits);
-    let format = sniff(stream.fill(CHUNK), source, Origin::Named, config);
+    let format = sniff(&mut stream, source, Origin::Named, config);
     matches!(format, Some(Format::JsonLines)) && stream.packing() == Packing::Plain
+}
+
+/// Whether a file holds one JSON array, so that nothing may follow the copy of its records.
+#[must_use]
+pub fn is_json_array(source: &Path, config: &Config) -> bool {
+    let Ok(file) = File::open(source) else {
+        return false;
+    };
+    let mut stream = Stream::new(Handle::File(file), &config.limits);
+    let format = sniff(&mut stream, source, Origin::Named, config);
+    matches!(format, Some(Format::Json)) && starts_array(&stream)
+}
+
+/// Whether the window starts with an array.
+fn starts_array(stream: &Stream) -> bool {
+    let head = stream.window();
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    head.trim_ascii_start().starts_with(b"[")
 }
 
 /// The positions still to come.
@@ -274,6 +302,54 @@ fn keep_lines(
                 out.put_line(line)?;
             }
         }
+    }
+    out.finish()
+}
+
+/// What stands around the objects of a file.
+struct Frame {
+    before: &'static [u8],
+    between: &'static [u8],
+    after: &'static [u8],
+}
+
+impl Frame {
+    const ARRAY: Self = Self {
+        before: b"[\n",
+        between: b",\n",
+        after: b"\n]\n",
+    };
+    const SEQUENCE: Self = Self {
+        before: b"",
+        between: b"\n",
+        after: b"\n",
+    };
+}
+
+fn keep_objects(
+    chosen: &mut Chosen<'_>,
+    mut cutter: ValueCutter,
+    frame: Frame,
+    mut out: Packed<impl Write>,
+) -> io::Result<()> {
+    let mut next = frame.before;
+    while let Some(cut) = cutter.next() {
+        let Cut::Block(block) = cut else {
+            continue;
+        };
+        for (position, object) in block.objects() {
+            if chosen.has(position) {
+                out.write_all(std::mem::replace(&mut next, frame.between))?;
+                out.write_all(object)?;
+            }
+        }
+    }
+    // Of no objects, an array has its brackets, and a sequence nothing.
+    if chosen.kept.copied == 0 {
+        out.write_all(frame.before)?;
+    }
+    if chosen.kept.copied > 0 || !frame.before.is_empty() {
+        out.write_all(frame.after)?;
     }
     out.finish()
 }

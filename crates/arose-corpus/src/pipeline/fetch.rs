@@ -8,7 +8,7 @@
 //! | input | the way to a record |
 //! |---|---|
 //! | plain file | one seek |
-//! | a gzip member or zstd frame per record | one seek |
+//! | a compressed member per record | one seek |
 //! | records inside a large member | a seek to the member, then unpacking up to the record |
 //! | Parquet | the row groups that hold the rows, decoding only those rows |
 //! | a file that is one document | the file |
@@ -65,6 +65,7 @@ impl Open {
     fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         let item = match self {
             Open::Lines(cutter) => cutter.item_at(position, config)?,
+            Open::Values(cutter) => cutter.item_at(position, config)?,
             Open::Rows(cutter) => cutter.item_at(position, config)?,
             Open::Records(cutter) => cutter.item_at(position, config)?,
             Open::Whole(_) => match std::mem::replace(self, Open::Skipped(None)) {

@@ -12,6 +12,7 @@ mod compression;
 mod content;
 mod fetching;
 mod formats;
+mod json_values;
 mod keeping;
 mod mutations;
 mod order;

@@ -52,7 +52,10 @@ impl Kept {
             records.sort_unstable();
             records.dedup_by_key(|record| record.position);
         }
-        match single_name(sources) {
+        // An array that follows another would not be JSON.
+        let is_array = |source: &Source| arose_corpus::is_json_array(&source.path, &config.corpus);
+        let can_follow = sources.len() < 2 || !sources.iter().any(is_array);
+        match single_name(sources).filter(|_| can_follow) {
             Some(name) => self.write_file(sources, config, &out.join(name), progress),
             None => self.write_folder(sources, config, &out.join("kept.files"), progress),
         }
