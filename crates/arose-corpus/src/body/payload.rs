@@ -174,9 +174,10 @@ pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
 
 /// Whether the first bytes are those of a file without text.
 ///
-/// The MIME Sniffing Standard calls a body binary for a single control character. Real text has such
-/// characters now and then, left over from word processors and terminals, so here it takes one in 32
-/// bytes; a zero byte is enough where no one says that it is text.
+/// The MIME Sniffing Standard calls a body binary for a single control character. Real text has
+/// such characters now and then, left over from word processors and terminals, so here it takes
+/// five, and one in 32 bytes; a zero byte counts for more, and is enough where no one says that it
+/// is text.
 fn is_binary(head: &[u8], is_declared_text: bool) -> bool {
     const MAGIC: [&[u8]; 9] = [
         b"%PDF-",
@@ -193,13 +194,13 @@ fn is_binary(head: &[u8], is_declared_text: bool) -> bool {
     let n_controls = head.iter().filter(is_control).count();
     let has_zero = memchr::memchr(0, head).is_some();
     MAGIC.iter().any(|magic| head.starts_with(magic))
-        || n_controls * 32 > head.len()
+        || n_controls * 32 > head.len() && (n_controls > 4 || has_zero)
         || has_zero && !is_declared_text
 }
 
 /// Whether a web page starts here, in lower case: the table of the MIME Sniffing Standard for
-/// unknown types. Tags may end as they do for browsers, with a slash or any whitespace, and not only
-/// with a space or `>`; a comment starts a page whatever is in it.
+/// unknown types. Tags may end as they do for browsers, with a slash or any whitespace, and not
+/// only with a space or `>`; a comment starts a page whatever is in it.
 fn starts_page(start: &[u8]) -> bool {
     const TAGS: [&[u8]; 16] = [
         b"<!doctype html",
@@ -332,6 +333,11 @@ mod tests {
         }
         let text = "a rose is a rose is \x0b a rose is a rose";
         check(None, text.as_bytes(), Ok(text));
+        check(
+            Some("text/plain"),
+            b"rose \x0b\x08 rose",
+            Ok("rose \x0b\x08 rose"),
+        );
         let binary: Vec<u8> = (0..=255).collect();
         check(Some("text/plain"), &binary, Err(Reason::MediaType));
     }

@@ -7,8 +7,8 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::source::raw::CHUNK;
 
-/// Memory that one xz decoder may use. The highest preset of `xz` needs 65 MiB; a header can ask for
-/// 4 GiB.
+/// Memory that one xz decoder may use. The highest preset of `xz` needs 65 MiB; a header can ask
+/// for 4 GiB.
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
 
 /// The compression of a file.
@@ -29,7 +29,7 @@ impl Packing {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
             [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => Packing::Zstd,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
-            // After the block size comes the digits of pi in a block, of its square root at the end.
+            // The block size, then the digits of pi before a block, or of its root at the end.
             [
                 b'B',
                 b'Z',
@@ -134,8 +134,8 @@ impl Member {
         })
     }
 
-    /// Decodes up to [`CHUNK`] bytes more, of bzip2 a block. Not as many as happen to have room, so that what is
-    /// noticed after a step does not depend on what was in memory before it.
+    /// Decodes up to [`CHUNK`] bytes more, or a block of bzip2. Not as many as happen to have room,
+    /// so that what is noticed after a step does not depend on what was in memory before it.
     pub(crate) fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, String> {
         let before = output.len();
         if let Unpacker::Bzip2(blocks) = &mut self.decoder {

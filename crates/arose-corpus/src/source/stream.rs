@@ -2,9 +2,9 @@
 //!
 //! The question: how to read on after a broken gzip member, and name the place of every byte so
 //! that the same record has the same position however the file is read? A stream is a sequence of
-//! *members* (gzip members, zstd frames, xz and bzip2 streams; a plain file is one endless member). Each output byte
-//! belongs to the member that made it, and its [`Position`] is the member's place in the file plus
-//! the byte's index in the member's content.
+//! *members* (gzip members, zstd frames, xz and bzip2 streams; a plain file is one endless member).
+//! Each output byte belongs to the member that made it, and its [`Position`] is the member's place
+//! in the file plus the byte's index in the member's content.
 //!
 //! Damage does not end the stream, it *breaks* it: the reader sees the bytes before the break,
 //! drops the record it was in, and [resumes](Stream::resume) at the next place where a member
@@ -329,11 +329,11 @@ impl Stream {
             Err(detail) => self.break_off(Reason::BadCompression, detail),
             Ok(step) => {
                 self.raw.consume(step.read);
-                if step.ended {
-                    self.member = None;
-                } else if self.limits.is_bomb(member.read, member.written) {
+                if self.limits.is_bomb(member.read, member.written) {
                     let detail = format!("{} bytes became {}", member.read, member.written);
                     self.break_off(Reason::Expansion, detail);
+                } else if step.ended {
+                    self.member = None;
                 } else if at_end && step.written == 0 {
                     self.cut_off();
                 } else if step.read + step.written == 0 {

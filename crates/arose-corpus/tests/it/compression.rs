@@ -3,11 +3,9 @@
 use arose_corpus::{Config, Position, Reason, fetch, keep};
 
 use crate::support::{
-    Folder, bzip2, check_damage, config, damage, documents, items, items_with, noise, piped,
+    Folder, Pack, bzip2, check_damage, config, damage, documents, items, items_with, noise, piped,
     response, texts, xz,
 };
-
-type Pack = fn(&[u8]) -> Vec<u8>;
 
 const PACKINGS: [(&str, Pack); 2] = [("xz", xz), ("bz2", bzip2)];
 
@@ -116,15 +114,15 @@ fn damage_costs_one_stream() {
 #[test]
 fn bombs_are_stopped() {
     for (ending, pack) in PACKINGS {
-        let bomb = pack(&vec![b' '; 100 << 20]);
-        assert!(bomb.len() < 100_000, "{ending}");
-        let found = piped(
-            "a.jsonl",
-            &[bomb.clone(), pack(&lines(3))].concat(),
-            Config::default(),
-        );
-        check_damage(&found, Reason::Expansion, 0);
-        assert_eq!(documents(&found).len(), 3, "{ending}");
+        // One block of bzip2, and several.
+        for n_bytes in [24 << 20, 60 << 20] {
+            let bomb = pack(&vec![b' '; n_bytes]);
+            assert!(bomb.len() < 100_000, "{ending}");
+            let bytes = [bomb, pack(&lines(3))].concat();
+            let found = piped("a.jsonl", &bytes, Config::default());
+            check_damage(&found, Reason::Expansion, 0);
+            assert_eq!(documents(&found).len(), 3, "{ending}");
+        }
     }
 }
 

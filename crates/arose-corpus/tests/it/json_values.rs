@@ -11,15 +11,15 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Folder, bzip2, config, damage, documents, gzip, items, items_with, noise, piped, texts, xz,
-    zstd,
+    Folder, Pack, bzip2, config, damage, documents, gzip, items, items_with, noise, piped, texts,
+    xz, zstd,
 };
 
 /// Reads the bytes as a file of this name, packed in every way, and from standard input.
 #[track_caller]
 fn check(name: &str, bytes: &[u8], expected: &[&str]) {
     let folder = Folder::new();
-    let packings: [(&str, fn(&[u8]) -> Vec<u8>); 5] = [
+    let packings: [(&str, Pack); 5] = [
         ("", <[u8]>::to_vec),
         (".gz", gzip),
         (".zst", zstd),

@@ -97,6 +97,9 @@ pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 0).expect("to memory")
 }
 
+/// A compression.
+pub(crate) type Pack = fn(&[u8]) -> Vec<u8>;
+
 pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
     encoder.write_all(bytes).expect("to memory");
