@@ -17,6 +17,7 @@ mod keeping;
 mod mutations;
 mod order;
 mod parse_suites;
+mod peers;
 mod samples;
 mod score;
 mod shared;
