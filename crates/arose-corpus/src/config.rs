@@ -41,8 +41,8 @@ impl Default for Config {
 /// Names of the fields (JSON) and columns (Parquet, CSV) that are read.
 ///
 /// In each list the first name that a record has with a string or number in it wins. A name with a
-/// dot may lead into nested objects of JSON and structs of Parquet: `data.text` is the field `text` of
-/// `data`, unless there is a field of the whole name.
+/// dot may lead into nested objects of JSON and structs of Parquet: `data.text` is the field `text`
+/// of `data`, unless there is a field of the whole name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields {
     /// The text. Default `text`, `content`, `raw_content`, `body`.

@@ -131,8 +131,8 @@ pub(crate) fn load(path: &Path) -> Result<ArrowReaderMetadata, ParquetError> {
     guarded(|| ArrowReaderMetadata::load(&file, Default::default()))
 }
 
-/// The same file with texts read as views. A text that fills many rows is then held once, as it is in
-/// the file, and not once per row.
+/// The same file with texts read as views. A text that fills many rows is then held once, as it is
+/// in the file, and not once per row.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     let fields: Vec<FieldRef> = metadata.schema().fields().iter().map(viewed).collect();
     let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());

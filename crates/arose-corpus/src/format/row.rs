@@ -128,8 +128,8 @@ impl Row<'_> {
     }
 }
 
-/// The number that a value stands for: itself, 0 and 1 for `false` and `true`, seconds since 1970 for
-/// a time.
+/// The number that a value stands for: itself, 0 and 1 for `false` and `true`, seconds since 1970
+/// for a time.
 fn number(value: &str) -> Option<f64> {
     if let Ok(number) = value.parse::<f64>() {
         return (!number.is_nan()).then_some(number);

@@ -13,11 +13,10 @@
 //! | WARC, ARC | the record, and the records that describe the file |
 //! | a file that is one document | the file |
 //!
-//! The copy is compressed like the original. A record of an archive that is alone in its gzip member
-//! or zstd frame is copied as it is, so the cost is that of reading; others are compressed again, one
-//! member each. A copy in xz or bzip2 is one stream.
-//! A record with a wrong length is copied with the block that was found, and its header, wrong
-//! length included, stays as it was.
+//! The copy is compressed like the original. A record of an archive that is alone in its gzip
+//! member or zstd frame is copied as it is, so the cost is that of reading; others are compressed
+//! again, one member each. A copy in xz or bzip2 is one stream. A record with a wrong length is
+//! copied with the block that was found, and its header, wrong length included, stays as it was.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

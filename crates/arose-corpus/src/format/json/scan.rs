@@ -84,8 +84,8 @@ pub(crate) enum Extent {
     Flawed(usize, Flaw),
 }
 
-/// Measures the value at the start of `bytes`, of which the end may be missing. A number that reaches
-/// the last byte counts as whole.
+/// Measures the value at the start of `bytes`, of which the end may be missing. A number that
+/// reaches the last byte counts as whole.
 pub(crate) fn extent(bytes: &[u8]) -> Extent {
     let mut scanner = Scanner { bytes, at: 0 };
     match scanner.value().and_then(|value| value.check()) {

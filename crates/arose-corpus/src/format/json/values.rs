@@ -6,10 +6,10 @@
 //!
 //! *Idea.* Between objects only whitespace, commas and the brackets of an array are expected. An
 //! object is measured by the same grammar that later reads it. One that is flawed or too large is
-//! stepped over: to where its brackets close, or to a line after the flaw that starts as the line of
-//! the object did, with the same indentation and `{`, whichever comes first. So a missing bracket or
-//! quote costs one object in what programs print, and a flaw between intact brackets costs one
-//! object in any layout.
+//! stepped over: to where its brackets close, or to a line after the flaw that starts as the line
+//! of the object did, with the same indentation and `{`, whichever comes first. So a missing
+//! bracket or quote costs one object in what programs print, and a flaw between intact brackets
+//! costs one object in any layout.
 //!
 //! *Cost.* An object is measured once, or twice if it reaches beyond what has been read; a flawed
 //! one is passed over once more. Stepping over never goes back further than to the line before that
