@@ -17,8 +17,9 @@
 //! are served in one pass over it.
 //!
 //! *Error.* A file may have changed since. Where no record starts at a position, or it holds no
-//! document, there is none in the answer. A record that was replaced by another of the same length
-//! is not noticed: compare [`Document::digest`] where that matters.
+//! document, there is none in the answer. In JSON that does not keep to lines, any object that
+//! starts at a position counts as the record. A record that was replaced by another of the same
+//! length is not noticed: compare [`Document::digest`] where that matters.
 //!
 //! *Not for* reading much of a file: [`read`](crate::read()) uses all cores and reads forward.
 
