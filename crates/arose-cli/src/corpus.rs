@@ -12,13 +12,13 @@ pub(crate) struct Reading {
     /// How the text of a web page is taken.
     #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
     mode: ModeName,
-    /// Fields or columns that hold the text, before the usual guesses.
+    /// Field or column with the text, tried before the defaults; may be a path such as data.text.
     #[arg(long, value_name = "NAME")]
     text_field: Vec<String>,
-    /// Fields or columns that hold the id, before the usual guesses.
+    /// Field or column with the ID, tried before the defaults; may be a path.
     #[arg(long, value_name = "NAME")]
     id_field: Vec<String>,
-    /// Fields or columns that hold the address, before the usual guesses.
+    /// Field or column with the URL, tried before the defaults; may be a path.
     #[arg(long, value_name = "NAME")]
     url_field: Vec<String>,
     /// Takes only responses of status 200 to 299 out of archives.

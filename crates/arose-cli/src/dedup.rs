@@ -20,11 +20,11 @@ use crate::read::Outcome;
 
 /// Finds exact and near duplicates in files and keeps one document of each group.
 ///
-/// Reads what `arose read` reads: WARC, JSON lines, Parquet, CSV, folders of pages, each plain,
-/// gzip or zstd. Writes into OUT: documents.parquet (a row per document: kept or not, for which
-/// document, by which rule, how similar), pairs.parquet (every verified pair with its scores),
-/// kept.* (the documents that stay, in the format they came in), summary.json and report.html.
-/// A run that was interrupted goes on where it was when it is started again.
+/// Reads what `arose read` reads: WARC, JSON, Parquet, CSV, folders of pages, each plain, gzip,
+/// zstd, xz or bzip2. Writes into OUT: documents.parquet (a row per document: kept or not, for
+/// which document, by which rule, how similar), pairs.parquet (every verified pair with its
+/// scores), kept.* (the documents that stay, in the format they came in), summary.json and
+/// report.html. A run that was interrupted goes on where it was when it is started again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out

@@ -15,10 +15,11 @@ use crate::output::{printable, write_json};
 
 /// Reads documents out of archives, tables and folders, and prints them.
 ///
-/// Reads WARC, ARC and WET, JSON lines, Parquet, CSV and TSV, and files or folders of HTML, text
-/// and Markdown, each plain, gzip or zstd; `-` is standard input, and patterns such as
-/// 'crawl/*.warc.gz' are followed. What a file holds decides, not only its name. What cannot be
-/// read is reported on standard error with file, position and reason, and the rest goes on.
+/// Reads WARC, ARC and WET, JSON Lines and other JSON, Parquet, CSV and TSV, and files or folders
+/// of HTML, text and Markdown, each plain, gzip, zstd, xz or bzip2; `-` is standard input, and
+/// patterns such as 'crawl/*.warc.gz' are followed. What a file holds decides, not only its name.
+/// What cannot be read is reported on standard error with file, position and reason, and the rest
+/// goes on.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose read crawl.warc.gz > documents.jsonl

@@ -38,9 +38,11 @@ impl Default for Config {
     }
 }
 
-/// Names of the fields (JSON lines) and columns (Parquet, CSV) that are read.
+/// Names of the fields (JSON) and columns (Parquet, CSV) that are read.
 ///
-/// In each list the first name that a record has with a string or number in it wins.
+/// In each list the first name that a record has with a string or number in it wins. A name with a
+/// dot may lead into nested objects of JSON and structs of Parquet: `data.text` is the field `text`
+/// of `data`, unless there is a field of the whole name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields {
     /// The text. Default `text`, `content`, `raw_content`, `body`.
@@ -108,6 +110,11 @@ impl Fields {
             places.next()
         })
     }
+}
+
+/// The part of a path after the key or column it starts with: of `data.text`, below `data`, `text`.
+pub(crate) fn below<'n>(name: &'n str, key: &str) -> Option<&'n str> {
+    name.strip_prefix(key)?.strip_prefix('.')
 }
 
 /// The index of a field's list in [`Fields::lists`].

@@ -42,7 +42,7 @@ pub use config::{Config, Fields, Limits, Statuses};
 pub use document::{Counts, Document, Item, Position, Reason, Warning};
 pub use error::Error;
 pub use format::warc;
-pub use output::keep::{Kept, is_plain_json_lines, keep, keep_ranges};
+pub use output::keep::{Kept, is_json_array, is_plain_json_lines, keep, keep_ranges};
 pub use output::write::{ParquetWriter, write_json};
 pub use pipeline::fetch::fetch;
 pub use pipeline::part::{Part, PartFile, parts, read_part};

@@ -12,6 +12,14 @@ pub fn parse(text: &str) -> Option<i64> {
             _ => None,
         };
     }
+    if let Some((whole, fraction)) = text.split_once('.')
+        && fraction.bytes().all(|b| b.is_ascii_digit())
+        && whole.bytes().all(|b| b.is_ascii_digit())
+    {
+        return (1..=11)
+            .contains(&whole.len())
+            .then(|| whole.parse().ok())?;
+    }
     let (date, rest) = text.split_at_checked(10)?;
     let day = match date.as_bytes() {
         [_, _, _, _, b'-', _, _, b'-', _, _] => days(&date[..4], &date[5..7], &date[8..])?,
@@ -117,6 +125,7 @@ mod tests {
         check("2024-05-18 01:58:10", Some(1_715_997_490));
         check("20240518015810", Some(1_715_997_490));
         check("1715997490", Some(1_715_997_490));
+        check("1715997490.75", Some(1_715_997_490));
         check("1969-12-31T23:59:59Z", Some(-1));
     }
 
@@ -125,6 +134,8 @@ mod tests {
         for text in [
             "",
             "x",
+            ".",
+            "1715997490.7.5",
             "2024-13-01",
             "2024-05-18Tnoon",
             "20241318015810",

@@ -19,7 +19,7 @@ const ORDER: [&[&str]; 7] = [
 ];
 
 /// Licences that go with those of this project.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
@@ -31,6 +31,7 @@ const LICENCES: [&str; 11] = [
     "MIT",
     "Unicode-3.0",
     "Zlib",
+    "bzip2-1.0.6",
 ];
 
 /// Source files may have this many lines, tests aside.

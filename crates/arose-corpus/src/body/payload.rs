@@ -152,34 +152,84 @@ fn xml_kind(body: &[u8]) -> Kind {
 pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
     let head = &body[..body.len().min(1024)];
     let has_utf16_mark = head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]);
-    let is_binary = head
-        .iter()
-        .any(|&b| matches!(b, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f));
-    if is_binary && !has_utf16_mark {
+    if !has_utf16_mark && is_binary(head, is_declared_text) {
         return None;
     }
     if is_declared_text {
         return Some(Kind::Text);
     }
+    let head = match has_utf16_mark {
+        // Of ASCII in UTF-16 every other byte is zero.
+        true => head[2..].iter().copied().filter(|&b| b != 0).collect(),
+        false => head.to_vec(),
+    };
     let start = head.trim_ascii_start().to_ascii_lowercase();
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
-    const HTML: [&[u8]; 9] = [
+    let start = start.trim_ascii_start();
+    Some(match () {
+        () if start.starts_with(b"<?xml") => xml_kind(&head),
+        () if start.starts_with(b"<rss") || start.starts_with(b"<feed") => Kind::Xml,
+        () if starts_page(start) => Kind::Html,
+        () => Kind::Text,
+    })
+}
+
+/// Whether the first bytes are those of a file without text.
+///
+/// The MIME Sniffing Standard calls a body binary for a single control character. Real text has
+/// such characters now and then, left over from word processors and terminals, so here it takes
+/// five, and one in 32 bytes; a zero byte counts for more, and is enough where no one says that it
+/// is text.
+fn is_binary(head: &[u8], is_declared_text: bool) -> bool {
+    const MAGIC: [&[u8]; 9] = [
+        b"%PDF-",
+        b"%!PS-Adobe-",
+        b"GIF87a",
+        b"GIF89a",
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff",
+        b"PK\x03\x04",
+        b"Rar!\x1a\x07",
+        b"\x1f\x8b\x08",
+    ];
+    let is_control = |b: &&u8| matches!(b, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    let n_controls = head.iter().filter(is_control).count();
+    let has_zero = memchr::memchr(0, head).is_some();
+    MAGIC.iter().any(|magic| head.starts_with(magic))
+        || n_controls * 32 > head.len() && (n_controls > 4 || has_zero)
+        || has_zero && !is_declared_text
+}
+
+/// Whether a web page starts here, in lower case: the table of the MIME Sniffing Standard for
+/// unknown types. Tags may end as they do for browsers, with a slash or any whitespace, and not
+/// only with a space or `>`; a comment starts a page whatever is in it.
+fn starts_page(start: &[u8]) -> bool {
+    const TAGS: [&[u8]; 16] = [
         b"<!doctype html",
         b"<html",
         b"<head",
-        b"<body",
-        b"<title",
         b"<script",
+        b"<iframe",
+        b"<h1",
         b"<div",
-        b"<p>",
-        b"<!--",
+        b"<font",
+        b"<table",
+        b"<a",
+        b"<style",
+        b"<title",
+        b"<b",
+        b"<body",
+        b"<br",
+        b"<p",
     ];
-    match () {
-        () if start.starts_with(b"<?xml") => Some(xml_kind(body)),
-        () if start.starts_with(b"<rss") || start.starts_with(b"<feed") => Some(Kind::Xml),
-        () if HTML.iter().any(|tag| start.starts_with(tag)) => Some(Kind::Html),
-        () => Some(Kind::Text),
-    }
+    let ends = |rest: &[u8]| {
+        matches!(
+            rest.first(),
+            Some(b' ' | b'>' | b'/' | b'\t' | b'\n' | b'\x0c' | b'\r')
+        )
+    };
+    let mut tags = TAGS.iter().filter_map(|tag| start.strip_prefix(*tag));
+    start.starts_with(b"<!--") || tags.any(ends)
 }
 
 /// The text of a web page; `url` is where it came from.
@@ -233,8 +283,65 @@ mod tests {
         check(None, b"  <!DOCTYPE html><p>rose", Ok("rose"));
         check(None, b"rose", Ok("rose"));
         check(None, b"\x89PNG\0", Err(Reason::MediaType));
+        check(None, b"%PDF-1.7\n1 0 obj", Err(Reason::MediaType));
         check(Some("text/plain"), b"GIF\0\x01", Err(Reason::MediaType));
         check(Some("application/octet-stream"), b"<html>rose", Ok("rose"));
+    }
+
+    /// The table of the MIME Sniffing Standard, with what may come before and after the tags.
+    #[test]
+    fn issue_19_pages_without_a_media_type() {
+        let kind = |body: &str| sniff(body.as_bytes(), false);
+        for tag in [
+            "<!DOCTYPE HTML",
+            "<HTML",
+            "<head",
+            "<Script",
+            "<iframe",
+            "<h1",
+            "<div",
+            "<font",
+            "<table",
+            "<a",
+            "<style",
+            "<title",
+            "<b",
+            "<body",
+            "<br",
+            "<p",
+        ] {
+            for before in ["", "\u{feff}\n", " \t\r\n\x0c", "\n\u{feff} "] {
+                for after in [" class=x>", ">", "\n>"] {
+                    let body = format!("{before}{tag}{after}rose");
+                    assert_eq!(kind(&body), Some(Kind::Html), "{body:?}");
+                }
+            }
+            assert_eq!(kind(&format!("{tag}x>")), Some(Kind::Text), "{tag}");
+            assert_eq!(kind(&format!("x{tag}>")), Some(Kind::Text), "{tag}");
+        }
+        assert_eq!(kind("<!-- x -->"), Some(Kind::Html));
+        assert_eq!(kind("<br/>"), Some(Kind::Html));
+        assert_eq!(kind("<blockquote>"), Some(Kind::Text));
+        let utf16 = "\u{feff}<html>".encode_utf16().flat_map(u16::to_le_bytes);
+        let utf16: Vec<u8> = utf16.collect();
+        assert_eq!(sniff(&utf16, false), Some(Kind::Html));
+    }
+
+    #[test]
+    fn issue_19_text_with_a_control_character() {
+        for control in ["\x0b", "\x08", "\x01", "\0"] {
+            let text = format!("a rose is a rose is {control} a rose is a rose");
+            check(Some("text/plain"), text.as_bytes(), Ok(&text));
+        }
+        let text = "a rose is a rose is \x0b a rose is a rose";
+        check(None, text.as_bytes(), Ok(text));
+        check(
+            Some("text/plain"),
+            b"rose \x0b\x08 rose",
+            Ok("rose \x0b\x08 rose"),
+        );
+        let binary: Vec<u8> = (0..=255).collect();
+        check(Some("text/plain"), &binary, Err(Reason::MediaType));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The formats of a corpus: telling them apart, cutting them into records, reading the records.
 //!
-//! A cutter goes through a stream in order, under the lock of the pipeline, and gives blocks of whole
-//! records; any thread makes documents of a block.
+//! A cutter goes through a stream in order, under the lock of the pipeline, and gives blocks of
+//! whole records; any thread makes documents of a block.
 
+pub(crate) mod cell;
 pub(crate) mod csv;
 pub(crate) mod json;
 pub(crate) mod parquet;

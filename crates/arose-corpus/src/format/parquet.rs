@@ -5,7 +5,6 @@
 //! others are read all the same. The format's library is not ours and its input may be hostile, so
 //! a panic inside it is taken as damage, too.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,22 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::errors::ParquetError;
 
-use crate::config::{Config, N_SLOTS};
+use crate::config::{Config, Fields, N_SLOTS, below};
 use crate::document::{Item, Position, Reason};
-use crate::format::row::no_text;
-use crate::format::row::{Place, Row};
+use crate::format::cell::{cell, is_readable};
+use crate::format::row::{Place, Row, no_text};
 
 /// A file whose footer has been read.
 pub(crate) struct Table {
@@ -36,10 +31,13 @@ pub(crate) struct Table {
     /// Where the bytes are: the source itself, or the copy of a pipe.
     file: Arc<OnDisk>,
     metadata: ArrowReaderMetadata,
-    columns: [Option<usize>; N_SLOTS],
+    columns: Arc<Columns>,
     next_group: usize,
     next_row: u64,
 }
+
+/// For each slot the column with its values: a name, or the names that lead to a field of structs.
+type Columns = [Option<Vec<String>>; N_SLOTS];
 
 /// A file to open again and again, deleted afterwards if it is a copy.
 pub(crate) enum OnDisk {
@@ -61,7 +59,7 @@ pub(crate) struct RowGroup {
     source: Arc<Path>,
     file: Arc<OnDisk>,
     metadata: ArrowReaderMetadata,
-    columns: [Option<usize>; N_SLOTS],
+    columns: Arc<Columns>,
     group: usize,
     first_row: u64,
 }
@@ -72,17 +70,18 @@ impl Table {
         let place = Place::new(source, Position::default());
         let metadata = load(file.path())
             .map_err(|error| place.skipped(Reason::BadParquet, error.to_string()))?;
-        let fields = metadata.schema().fields();
-        let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-        let columns = config.fields.choose(&names);
-        if columns[0].or(columns[1]).is_none() {
+        let metadata = with_views(metadata);
+        let columns = choose(metadata.schema().fields(), &config.fields);
+        if columns[0].is_none() && columns[1].is_none() {
+            let fields = metadata.schema().fields().iter();
+            let names: Vec<String> = fields.map(|field| described(field)).collect();
             return Err(no_text(&place, &config.fields, &names));
         }
         Ok(Self {
             source: Arc::clone(source),
             file: Arc::new(file),
             metadata,
-            columns,
+            columns: Arc::new(columns),
             next_group: 0,
             next_row: 0,
         })
@@ -95,7 +94,7 @@ impl Table {
             source: Arc::clone(&self.source),
             file: Arc::clone(&self.file),
             metadata: self.metadata.clone(),
-            columns: self.columns,
+            columns: Arc::clone(&self.columns),
             group: self.next_group,
             first_row: self.next_row,
         };
@@ -130,6 +129,65 @@ impl Table {
 pub(crate) fn load(path: &Path) -> Result<ArrowReaderMetadata, ParquetError> {
     let file = File::open(path)?;
     guarded(|| ArrowReaderMetadata::load(&file, Default::default()))
+}
+
+/// The same file with texts read as views. A text that fills many rows is then held once, as it is
+/// in the file, and not once per row.
+fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
+    let fields: Vec<FieldRef> = metadata.schema().fields().iter().map(viewed).collect();
+    let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+    let file = Arc::clone(metadata.metadata());
+    guarded(|| ArrowReaderMetadata::try_new(file, options)).unwrap_or(metadata)
+}
+
+fn viewed(field: &FieldRef) -> FieldRef {
+    fn view(kind: &DataType) -> DataType {
+        match kind {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            DataType::Dictionary(_, value) => view(value),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(viewed).collect()),
+            other => other.clone(),
+        }
+    }
+    let field = Field::clone(field);
+    let kind = view(field.data_type());
+    Arc::new(field.with_data_type(kind))
+}
+
+/// For each slot the first name that stands for a column of a type that can be read.
+fn choose(fields: &arrow_schema::Fields, wanted: &Fields) -> Columns {
+    let lists = wanted.lists();
+    lists.map(|names| names.iter().find_map(|name| find(fields, name)))
+}
+
+/// The way to a column; one that has the whole name goes before a field of a struct.
+fn find(fields: &arrow_schema::Fields, name: &str) -> Option<Vec<String>> {
+    let mut all = fields.iter();
+    if all.any(|field| field.name() == name && is_readable(field.data_type())) {
+        return Some(vec![name.to_owned()]);
+    }
+    fields.iter().find_map(|field| {
+        let DataType::Struct(inner) = field.data_type() else {
+            return None;
+        };
+        let mut names = vec![field.name().clone()];
+        names.extend(find(inner, below(name, field.name())?)?);
+        Some(names)
+    })
+}
+
+/// The name of a column, with its type if that is why it cannot be read.
+fn described(field: &Field) -> String {
+    match field.data_type() {
+        kind if is_readable(kind) => field.name().clone(),
+        DataType::Struct(inner) => {
+            let names: Vec<&str> = inner.iter().map(|field| field.name().as_str()).collect();
+            format!("{} (struct of {})", field.name(), names.join(", "))
+        }
+        kind => format!("{} ({kind}, not read)", field.name()),
+    }
 }
 
 /// Runs code of the format's library, with panics as errors.
@@ -198,7 +256,12 @@ impl RowGroup {
         let rows_per_block = config.block_bytes.get() / (n_bytes / self.n_rows().max(1)).max(1);
         guarded(|| {
             let schema = self.metadata.metadata().file_metadata().schema_descr();
-            let mask = ProjectionMask::roots(schema, self.columns.iter().flatten().copied());
+            let columns = schema.columns().iter().enumerate();
+            let wanted = columns.filter(|(_, column)| {
+                let mut wanted = self.columns.iter().flatten();
+                wanted.any(|names| names == column.path().parts())
+            });
+            let mask = ProjectionMask::leaves(schema, wanted.map(|(i, _)| i));
             let builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
                     .with_projection(mask)
@@ -218,22 +281,50 @@ impl RowGroup {
         config: &Config,
         sink: &mut dyn FnMut(Item),
     ) {
-        let names = self.metadata.schema().fields();
-        let arrays = self.columns.map(|column| {
-            let name = names.get(column?)?.name();
-            batch.column_by_name(name)
-        });
+        let arrays: Vec<Vec<&dyn Array>> = self.columns.iter().map(|c| way(batch, c)).collect();
+        let limit = config.limits.record_bytes;
         for (i, row) in (0..batch.num_rows()).zip(rows) {
             let place = Place::new(&self.source, at_row(row));
             let mut row = Row::default();
-            for (value, array) in row.values.iter_mut().zip(&arrays) {
-                let cell = array.and_then(|array| cell(array, i));
+            for (value, way) in row.values.iter_mut().zip(&arrays) {
+                // A field of a struct that is null is null.
+                let is_null = way.iter().any(|array| array.is_null(i));
+                let cell = way
+                    .last()
+                    .filter(|_| !is_null)
+                    .and_then(|array| cell(*array, i));
                 row.is_malformed |= cell.as_ref().is_some_and(|cell| cell.is_malformed);
                 *value = cell.map(|cell| cell.text);
             }
-            sink(row.into_item(place, config));
+            let mut values = row.values.iter().flatten();
+            sink(match values.any(|value| value.len() > limit) {
+                true => place.skipped(
+                    Reason::TooLarge,
+                    format!("a cell of more than {limit} bytes"),
+                ),
+                false => row.into_item(place, config),
+            });
         }
     }
+}
+
+/// The arrays that lead to a column: structs, then its values. None if there is no column.
+fn way<'a>(batch: &'a RecordBatch, names: &Option<Vec<String>>) -> Vec<&'a dyn Array> {
+    let Some([first, rest @ ..]) = names.as_deref() else {
+        return Vec::new();
+    };
+    let Some(root) = batch.column_by_name(first) else {
+        return Vec::new();
+    };
+    let mut way = vec![root.as_ref()];
+    for name in rest {
+        let parent = way.last().and_then(|array| array.as_struct_opt());
+        match parent.and_then(|parent| parent.column_by_name(name)) {
+            Some(child) => way.push(child.as_ref()),
+            None => return Vec::new(),
+        }
+    }
+    way
 }
 
 fn at_row(row: u64) -> Position {
@@ -241,63 +332,4 @@ fn at_row(row: u64) -> Position {
         offset: row,
         inner: 0,
     }
-}
-
-struct Cell<'a> {
-    text: Cow<'a, str>,
-    is_malformed: bool,
-}
-
-impl<'a> From<&'a [u8]> for Cell<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let is_malformed = matches!(text, Cow::Owned(_));
-        Cell { text, is_malformed }
-    }
-}
-
-/// A string, a whole number or a time as text; none for other types.
-fn cell(array: &dyn Array, i: usize) -> Option<Cell<'_>> {
-    if array.is_null(i) {
-        return None;
-    }
-    let bytes = match array.data_type() {
-        DataType::Utf8 => array.as_string_opt::<i32>()?.value(i).as_bytes(),
-        DataType::LargeUtf8 => array.as_string_opt::<i64>()?.value(i).as_bytes(),
-        DataType::Utf8View => array.as_string_view_opt()?.value(i).as_bytes(),
-        DataType::Binary => array.as_binary_opt::<i32>()?.value(i),
-        DataType::LargeBinary => array.as_binary_opt::<i64>()?.value(i),
-        DataType::BinaryView => array.as_binary_view_opt()?.value(i),
-        _ => {
-            let text = Cow::Owned(number(array, i)?);
-            let is_malformed = false;
-            return Some(Cell { text, is_malformed });
-        }
-    };
-    Some(Cell::from(bytes))
-}
-
-fn number(array: &dyn Array, i: usize) -> Option<String> {
-    macro_rules! value {
-        ($type:ty) => {
-            array.as_primitive_opt::<$type>()?.value(i)
-        };
-    }
-    Some(match array.data_type() {
-        DataType::Int8 => value!(Int8Type).to_string(),
-        DataType::Int16 => value!(Int16Type).to_string(),
-        DataType::Int32 => value!(Int32Type).to_string(),
-        DataType::Int64 => value!(Int64Type).to_string(),
-        DataType::UInt8 => value!(UInt8Type).to_string(),
-        DataType::UInt16 => value!(UInt16Type).to_string(),
-        DataType::UInt32 => value!(UInt32Type).to_string(),
-        DataType::UInt64 => value!(UInt64Type).to_string(),
-        DataType::Timestamp(unit, _) => crate::time::format(match unit {
-            TimeUnit::Second => value!(TimestampSecondType),
-            TimeUnit::Millisecond => value!(TimestampMillisecondType).div_euclid(1000),
-            TimeUnit::Microsecond => value!(TimestampMicrosecondType).div_euclid(1_000_000),
-            TimeUnit::Nanosecond => value!(TimestampNanosecondType).div_euclid(1_000_000_000),
-        }),
-        _ => return None,
-    })
 }

@@ -108,7 +108,7 @@ impl Row<'_> {
         let warnings = warnings.collect();
         let fetched = self.take(Slot::Fetched).and_then(|date| time::parse(&date));
         let priority = self.take(Slot::Priority);
-        let priority = priority.and_then(|number| number.trim().parse().ok());
+        let priority = priority.and_then(|value| number(value.trim()));
         Item::Document(Box::new(Document {
             id: self.take(Slot::Id),
             url: self.take(Slot::Url),
@@ -125,5 +125,43 @@ impl Row<'_> {
 
     fn take(&mut self, slot: Slot) -> Option<String> {
         self.values[slot as usize].take().map(Cow::into_owned)
+    }
+}
+
+/// The number that a value stands for: itself, 0 and 1 for `false` and `true`, seconds since 1970
+/// for a time.
+fn number(value: &str) -> Option<f64> {
+    if let Ok(number) = value.parse::<f64>() {
+        return (!number.is_nan()).then_some(number);
+    }
+    match value {
+        "false" => Some(0.0),
+        "true" => Some(1.0),
+        _ => {
+            let seconds = time::parse(value)? as f64;
+            let (_, fraction) = value.split_once('.').unwrap_or_default();
+            let digits = fraction.find(|c: char| !c.is_ascii_digit());
+            let fraction = &fraction[..digits.unwrap_or(fraction.len())];
+            let fraction: f64 = format!("0.{fraction}").parse().unwrap_or(0.0);
+            Some(seconds + fraction)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(number("0.25"), Some(0.25));
+        assert_eq!(number("-3"), Some(-3.0));
+        assert_eq!(number("true"), Some(1.0));
+        assert_eq!(number("1970-01-02"), Some(86_400.0));
+        assert_eq!(number("1970-01-01T00:00:01.5Z"), Some(1.5));
+        assert_eq!(number("1970-01-01T01:00:01.25+01:00"), Some(1.25));
+        assert_eq!(number("NaN"), None);
+        assert_eq!(number("rose"), None);
+        assert_eq!(number(""), None);
     }
 }

@@ -8,9 +8,12 @@ use std::path::Path;
 
 use crate::body::payload::{self, Kind};
 use crate::config::Config;
-use crate::format::json::scan;
+use crate::format::json::scan::{self, Extent};
 use crate::format::warc::dialect::Dialect;
 use crate::source::input::Origin;
+use crate::source::member::without_packing;
+use crate::source::raw::CHUNK;
+use crate::source::stream::Stream;
 
 /// What the content of an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub(crate) enum Format {
     Arc,
     /// A JSON object per line.
     JsonLines,
+    /// JSON objects in an array or one after the other, however they are laid out.
+    Json,
     /// Parquet.
     Parquet,
     /// Rows of cells between these delimiters, a header row first.
@@ -48,20 +53,59 @@ fn inner_extension(path: &Path) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .to_ascii_lowercase();
-    let name = [".gz", ".zst", ".gzip", ".zstd"]
-        .iter()
-        .find_map(|packing| name.strip_suffix(packing))
-        .unwrap_or(&name);
-    name.rsplit_once('.')
+    without_packing(&name)
+        .rsplit_once('.')
         .map_or(String::new(), |(_, extension)| extension.to_owned())
 }
 
-/// Tells the format from the first bytes and the name; none if it cannot be read.
-pub(crate) fn sniff(head: &[u8], path: &Path, origin: Origin, config: &Config) -> Option<Format> {
+/// Tells the format of a stream from its beginning and the name; none if it cannot be read.
+///
+/// A first line of JSON may be as long as lines may be: it is read until it is known to end or not.
+pub(crate) fn sniff(
+    stream: &mut Stream,
+    path: &Path,
+    origin: Origin,
+    config: &Config,
+) -> Option<Format> {
+    let extension = inner_extension(path);
+    let mut want = CHUNK;
+    while is_long_object(stream.fill(want)) && is_any_json(&extension) && stream.is_flowing() {
+        let length = stream.window().len();
+        if length > config.limits.line_bytes {
+            break;
+        }
+        want = 2 * length;
+    }
+    sniff_head(stream.window(), &extension, origin, config)
+}
+
+/// Whether a name leaves it to the content whether and how an input is JSON.
+fn is_any_json(extension: &str) -> bool {
+    const OTHERS: [&str; 20] = [
+        "jsonl", "ndjson", "csv", "tsv", "tab", "html", "htm", "xhtml", "xml", "rss", "atom",
+        "txt", "text", "md", "markdown", "parquet", "warc", "wet", "wat", "arc",
+    ];
+    !OTHERS.contains(&extension)
+}
+
+/// Whether the input starts with an object that has not ended yet, nor has the line.
+fn is_long_object(head: &[u8]) -> bool {
+    let start = unmarked(head).trim_ascii_start();
+    start.starts_with(b"{")
+        && memchr::memchr(b'\n', start).is_none()
+        && scan::extent(start) == Extent::Open
+}
+
+/// Without a byte order mark.
+fn unmarked(head: &[u8]) -> &[u8] {
+    head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)
+}
+
+fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> Option<Format> {
     if head.starts_with(b"PAR1") {
         return Some(Format::Parquet);
     }
-    let unmarked = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let unmarked = unmarked(head);
     if let Some(dialect) = Dialect::sniff(unmarked) {
         return Some(match dialect {
             Dialect::Warc => Format::Warc,
@@ -69,23 +113,106 @@ pub(crate) fn sniff(head: &[u8], path: &Path, origin: Origin, config: &Config) -
         });
     }
     let line = unmarked.split(|&b| b == b'\n').next().unwrap_or_default();
-    let is_object = scan::scan(line, |_, value| value.check()).is_ok();
-    match inner_extension(path).as_str() {
+    match extension {
         "jsonl" | "ndjson" => Some(Format::JsonLines),
-        "json" if is_object => Some(Format::JsonLines),
+        "json" => Some(named_json(unmarked)),
         "csv" => Some(delimited(line).unwrap_or(Format::Csv { delimiter: b',' })),
         "tsv" | "tab" => Some(Format::Csv { delimiter: b'\t' }),
         "html" | "htm" | "xhtml" => Some(Format::Html),
         "xml" | "rss" | "atom" => Some(Format::Xml),
-        "txt" | "text" | "md" | "markdown" | "json" => Some(Format::Text),
+        "txt" | "text" | "md" | "markdown" => Some(Format::Text),
         // A Parquet or WARC file that does not start as one is damaged, not text.
         "parquet" => Some(Format::Parquet),
         "warc" | "wet" | "wat" => Some(Format::Warc),
         "arc" => Some(Format::Arc),
-        _ if is_object => Some(Format::JsonLines),
-        _ if origin == Origin::Folder => None,
-        _ => anonymous(head, line, config),
+        _ => match json(unmarked) {
+            Some(Format::JsonLines) => Some(Format::JsonLines),
+            // Folders hold much JSON that is no corpus: settings, source maps, notebooks.
+            Some(json) if origin == Origin::Named || has_text_field(unmarked, config) => Some(json),
+            _ if origin == Origin::Folder => None,
+            _ => anonymous(head, line, config),
+        },
     }
+}
+
+/// The layout of what is called JSON: something else only if it cannot be JSON.
+fn named_json(head: &[u8]) -> Format {
+    let start = head.trim_ascii_start();
+    match (json(head), start) {
+        (Some(format), _) => format,
+        // Flawed from the start: both layouts tell of it, lines lose only one.
+        (None, [b'{', ..]) => Format::JsonLines,
+        (None, [b'[', ..]) => Format::Json,
+        (None, _) => Format::Text,
+    }
+}
+
+/// The layout of JSON objects; none if the beginning is something else.
+fn json(head: &[u8]) -> Option<Format> {
+    let start = head.trim_ascii_start();
+    match start.first()? {
+        b'[' => {
+            let object = start[1..].trim_ascii_start().strip_prefix(b"{")?;
+            let is_object = matches!(object.trim_ascii_start().first(), Some(b'"' | b'}'));
+            is_object.then_some(Format::Json)
+        }
+        b'{' => object_layout(start),
+        _ => None,
+    }
+}
+
+/// The layout of what starts with `{`.
+fn object_layout(start: &[u8]) -> Option<Format> {
+    let line_end = memchr::memchr(b'\n', start).unwrap_or(start.len());
+    match scan::extent(start) {
+        Extent::Whole(n) if n > line_end => Some(Format::Json),
+        Extent::Whole(n) => match start[n..line_end].trim_ascii() {
+            [] => Some(Format::JsonLines),
+            [b'{' | b',', ..] => Some(Format::Json),
+            _ => has_object_line(start).then_some(Format::JsonLines),
+        },
+        Extent::Open if line_end < start.len() => Some(Format::Json),
+        Extent::Open => Some(Format::JsonLines),
+        Extent::Flawed(..) if !starts_with_key(start) => None,
+        Extent::Flawed(at, _) => {
+            let is_bare = start[1..line_end].trim_ascii().is_empty();
+            let is_json = is_bare || at > line_end && !has_object_line(start);
+            Some(match is_json {
+                true => Format::Json,
+                false => Format::JsonLines,
+            })
+        }
+    }
+}
+
+/// Whether it starts with an object's bracket, a key and a colon.
+fn starts_with_key(start: &[u8]) -> bool {
+    let key = start[1..].trim_ascii_start();
+    match scan::extent(key) {
+        Extent::Whole(n) if key[0] == b'"' => key[n..].trim_ascii_start().starts_with(b":"),
+        _ => false,
+    }
+}
+
+/// Whether any of the first lines is an object.
+fn has_object_line(start: &[u8]) -> bool {
+    let mut lines = start.split(|&b| b == b'\n').take(64);
+    lines.any(|line| scan::scan(line, |_, value| value.check()).is_ok())
+}
+
+/// Whether the first object has a field for text.
+fn has_text_field(head: &[u8], config: &Config) -> bool {
+    let start = head.trim_ascii_start();
+    let start = start.strip_prefix(b"[").unwrap_or(start);
+    let names = || config.fields.text.iter().chain(&config.fields.html);
+    let mut has_text = false;
+    // The object may go on after the beginning, so that it does not end is no flaw here.
+    let _ = scan::scan(start, |key, _| {
+        let is_start = |name: &String| name.split('.').next().is_some_and(|part| key.is(part));
+        has_text |= names().any(|name| key.is(name) || is_start(name));
+        Ok(())
+    });
+    has_text
 }
 
 /// The format of an input that no name tells anything about.

@@ -6,16 +6,17 @@
 //!
 //! | format | what is copied |
 //! |---|---|
-//! | JSON lines | the line |
+//! | JSON Lines | the line |
+//! | other JSON | the object: in an array if it was in one, else ended by a line end |
 //! | CSV | the header row and the row |
 //! | Parquet | the row with all its columns, and the file's own metadata |
 //! | WARC, ARC | the record, and the records that describe the file |
 //! | a file that is one document | the file |
 //!
-//! The copy is packed like the original. A record that is alone in its gzip member or zstd frame is
-//! copied packed as it is, so the cost is that of reading; others are packed anew, one member each.
-//! A record with a wrong length is copied with the block that was found, and its header, wrong
-//! length included, stays as it was.
+//! The copy is compressed like the original. A record of an archive that is alone in its gzip
+//! member or zstd frame is copied as it is, so the cost is that of reading; others are compressed
+//! again, one member each. A copy in xz or bzip2 is one stream. A record with a wrong length is
+//! copied with the block that was found, and its header, wrong length included, stays as it was.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -25,7 +26,9 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 use arrow_select::filter::filter_record_batch;
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use liblzma::write::XzEncoder;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -39,14 +42,14 @@ use crate::error::Error;
 use crate::format::Cut;
 use crate::format::csv::RowCutter;
 use crate::format::json::lines::LineCutter;
+use crate::format::json::values::ValueCutter;
 use crate::format::parquet::guarded;
 use crate::format::sniff::{Format, sniff};
 use crate::format::warc::cut::{Blocks, Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
-use crate::format::warc::write::gzip;
 use crate::source::input::Origin;
 use crate::source::member::Packing;
-use crate::source::raw::{CHUNK, Handle};
+use crate::source::raw::Handle;
 use crate::source::stream::Stream;
 
 /// What came of it.
@@ -78,7 +81,7 @@ pub fn keep(
     };
     let open = || File::open(source).map_err(io("cannot open"));
     let mut stream = Stream::new(Handle::File(open()?), &config.limits);
-    let format = sniff(stream.fill(CHUNK), source, Origin::Named, config);
+    let format = sniff(&mut stream, source, Origin::Named, config);
     let packing = stream.packing();
     let mut chosen = Chosen {
         positions,
@@ -96,6 +99,14 @@ pub fn keep(
             let cutter = LineCutter::new(&path, stream, config);
             Packed::new(out, packing).and_then(|out| keep_lines(&mut chosen, cutter, out))
         }
+        Some(Format::Json) => {
+            let frame = match starts_array(&stream) {
+                true => Frame::ARRAY,
+                false => Frame::SEQUENCE,
+            };
+            let cutter = ValueCutter::new(&path, stream, config);
+            Packed::new(out, packing).and_then(|out| keep_objects(&mut chosen, cutter, frame, out))
+        }
         Some(Format::Csv { delimiter }) => {
             let cutter = RowCutter::new(&path, stream, delimiter, config);
             Packed::new(out, packing).and_then(|out| keep_cells(&mut chosen, cutter, out))
@@ -106,12 +117,15 @@ pub fn keep(
                 _ => Dialect::Warc,
             };
             let cutter = RecordCutter::new(&path, stream, dialect, config, Blocks::All);
-            let archive = Archive {
-                original: open()?,
-                packing,
-                out,
-            };
-            archive.keep(&mut chosen, cutter)
+            let original = open()?;
+            match packing {
+                // These are made for whole files: what compresses well there does not by record.
+                Packing::Xz | Packing::Bzip2 => Packed::new(out, packing).and_then(|mut out| {
+                    Archive::new(original, Packing::Plain, &mut out).keep(&mut chosen, cutter)?;
+                    out.finish()
+                }),
+                _ => Archive::new(original, packing, out).keep(&mut chosen, cutter),
+            }
         }
         Some(Format::Html | Format::Xml | Format::Text) | None => {
             keep_whole(&mut chosen, open()?, out)
@@ -165,8 +179,26 @@ pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
         return false;
     };
     let mut stream = Stream::new(Handle::File(file), &config.limits);
-    let format = sniff(stream.fill(CHUNK), source, Origin::Named, config);
+    let format = sniff(&mut stream, source, Origin::Named, config);
     matches!(format, Some(Format::JsonLines)) && stream.packing() == Packing::Plain
+}
+
+/// Whether a file holds one JSON array, so that nothing may follow the copy of its records.
+#[must_use]
+pub fn is_json_array(source: &Path, config: &Config) -> bool {
+    let Ok(file) = File::open(source) else {
+        return false;
+    };
+    let mut stream = Stream::new(Handle::File(file), &config.limits);
+    let format = sniff(&mut stream, source, Origin::Named, config);
+    matches!(format, Some(Format::Json)) && starts_array(&stream)
+}
+
+/// Whether the window starts with an array.
+fn starts_array(stream: &Stream) -> bool {
+    let head = stream.window();
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    head.trim_ascii_start().starts_with(b"[")
 }
 
 /// The positions still to come.
@@ -205,6 +237,8 @@ enum Packed<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
     Zstd(zstd::Encoder<'static, W>),
+    Xz(XzEncoder<W>),
+    Bzip2(BzEncoder<W>),
 }
 
 impl<W: Write> Packed<W> {
@@ -213,21 +247,15 @@ impl<W: Write> Packed<W> {
             Packing::Plain => Packed::Plain(out),
             Packing::Gzip => Packed::Gzip(GzEncoder::new(out, flate2::Compression::default())),
             Packing::Zstd => Packed::Zstd(zstd::Encoder::new(out, 0)?),
+            Packing::Xz => Packed::Xz(XzEncoder::new(out, liblzma::stream::PRESET_DEFAULT)),
+            Packing::Bzip2 => Packed::Bzip2(BzEncoder::new(out, bzip2::Compression::best())),
         })
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Packed::Plain(out) => out.write_all(bytes),
-            Packed::Gzip(out) => out.write_all(bytes),
-            Packed::Zstd(out) => out.write_all(bytes),
-        }
     }
 
     /// Writes a line, ended whether or not the original was.
     fn put_line(&mut self, line: &[u8]) -> io::Result<()> {
-        self.put(line.strip_suffix(b"\n").unwrap_or(line))?;
-        self.put(b"\n")
+        self.write_all(line.strip_suffix(b"\n").unwrap_or(line))?;
+        self.write_all(b"\n")
     }
 
     fn finish(self) -> io::Result<()> {
@@ -235,8 +263,27 @@ impl<W: Write> Packed<W> {
             Packed::Plain(out) => out,
             Packed::Gzip(out) => out.finish()?,
             Packed::Zstd(out) => out.finish()?,
+            Packed::Xz(out) => out.finish()?,
+            Packed::Bzip2(out) => out.finish()?,
         };
         out.flush()
+    }
+}
+
+impl<W: Write> Write for Packed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Packed::Plain(out) => out.write(bytes),
+            Packed::Gzip(out) => out.write(bytes),
+            Packed::Zstd(out) => out.write(bytes),
+            Packed::Xz(out) => out.write(bytes),
+            Packed::Bzip2(out) => out.write(bytes),
+        }
+    }
+
+    /// Nothing: a flush would cost compression, and [`finish`](Packed::finish) writes the rest.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -254,6 +301,54 @@ fn keep_lines(
                 out.put_line(line)?;
             }
         }
+    }
+    out.finish()
+}
+
+/// What stands around the objects of a file.
+struct Frame {
+    before: &'static [u8],
+    between: &'static [u8],
+    after: &'static [u8],
+}
+
+impl Frame {
+    const ARRAY: Self = Self {
+        before: b"[\n",
+        between: b",\n",
+        after: b"\n]\n",
+    };
+    const SEQUENCE: Self = Self {
+        before: b"",
+        between: b"\n",
+        after: b"\n",
+    };
+}
+
+fn keep_objects(
+    chosen: &mut Chosen<'_>,
+    mut cutter: ValueCutter,
+    frame: Frame,
+    mut out: Packed<impl Write>,
+) -> io::Result<()> {
+    let mut next = frame.before;
+    while let Some(cut) = cutter.next() {
+        let Cut::Block(block) = cut else {
+            continue;
+        };
+        for (position, object) in block.objects() {
+            if chosen.has(position) {
+                out.write_all(std::mem::replace(&mut next, frame.between))?;
+                out.write_all(object)?;
+            }
+        }
+    }
+    // Of no objects, an array has its brackets, and a sequence nothing.
+    if chosen.kept.copied == 0 {
+        out.write_all(frame.before)?;
+    }
+    if chosen.kept.copied > 0 || !frame.before.is_empty() {
+        out.write_all(frame.after)?;
     }
     out.finish()
 }
@@ -291,6 +386,14 @@ struct Archive<W> {
 }
 
 impl<W: Write> Archive<W> {
+    fn new(original: File, packing: Packing, out: W) -> Self {
+        Self {
+            original,
+            packing,
+            out,
+        }
+    }
+
     fn keep(mut self, chosen: &mut Chosen<'_>, mut cutter: RecordCutter) -> io::Result<()> {
         let file_end = self.original.metadata()?.len();
         // A record waits until it is known where the next one starts.
@@ -337,13 +440,11 @@ impl<W: Write> Archive<W> {
             Dialect::Arc => b"\n",
         };
         let parts = [&record.raw_head, &record.block[..], separator];
-        match self.packing {
-            Packing::Plain => self.out.write_all(&parts.concat()),
-            Packing::Gzip => self.out.write_all(&gzip(&parts)?),
-            Packing::Zstd => self
-                .out
-                .write_all(&zstd::encode_all(&parts.concat()[..], 0)?),
+        let mut packed = Packed::new(&mut self.out, self.packing)?;
+        for part in parts {
+            packed.write_all(part)?;
         }
+        packed.finish()
     }
 
     fn copy(&mut self, start: u64, end: u64) -> io::Result<()> {
@@ -368,7 +469,8 @@ fn keep_rows(
         let properties = like(builder.metadata());
         let mut writer = ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties))?;
         let mut row = 0;
-        for batch in builder.with_batch_size(1024).build()? {
+        let n_rows = rows_per_batch(builder.metadata());
+        for batch in builder.with_batch_size(n_rows).build()? {
             let batch = batch?;
             let mask: BooleanArray = (row..row + batch.num_rows() as u64)
                 .map(|offset| Some(chosen.has(Position { offset, inner: 0 })))
@@ -379,6 +481,15 @@ fn keep_rows(
         writer.close().map(drop)
     })?;
     Ok(chosen.finish())
+}
+
+/// As many rows as stay far below the 2 GiB that a column of text may have in a batch.
+fn rows_per_batch(metadata: &ParquetMetaData) -> usize {
+    const BATCH_BYTES: i64 = 16 << 20;
+    let sizes = metadata.row_groups().iter();
+    let largest = sizes.map(|group| group.total_byte_size() / group.num_rows().max(1));
+    let n_rows = BATCH_BYTES / largest.max().unwrap_or(0).max(1);
+    usize::try_from(n_rows).map_or(1, |n| n.clamp(1, 1024))
 }
 
 /// Settings that write a file like the one described: its compression and the notes of those who

@@ -8,7 +8,7 @@
 //! | input | the way to a record |
 //! |---|---|
 //! | plain file | one seek |
-//! | a gzip member or zstd frame per record | one seek |
+//! | a compressed member per record | one seek |
 //! | records inside a large member | a seek to the member, then unpacking up to the record |
 //! | Parquet | the row groups that hold the rows, decoding only those rows |
 //! | a file that is one document | the file |
@@ -17,8 +17,9 @@
 //! are served in one pass over it.
 //!
 //! *Error.* A file may have changed since. Where no record starts at a position, or it holds no
-//! document, there is none in the answer. A record that was replaced by another of the same length
-//! is not noticed: compare [`Document::digest`] where that matters.
+//! document, there is none in the answer. In JSON that does not keep to lines, any object that
+//! starts at a position counts as the record. A record that was replaced by another of the same
+//! length is not noticed: compare [`Document::digest`] where that matters.
 //!
 //! *Not for* reading much of a file: [`read`](crate::read()) uses all cores and reads forward.
 
@@ -65,6 +66,7 @@ impl Open {
     fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         let item = match self {
             Open::Lines(cutter) => cutter.item_at(position, config)?,
+            Open::Values(cutter) => cutter.item_at(position, config)?,
             Open::Rows(cutter) => cutter.item_at(position, config)?,
             Open::Records(cutter) => cutter.item_at(position, config)?,
             Open::Whole(_) => match std::mem::replace(self, Open::Skipped(None)) {

@@ -13,6 +13,7 @@ use crate::document::{Document, Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::csv::{RowBlock, RowCutter};
 use crate::format::json::lines::{LineBlock, LineCutter};
+use crate::format::json::values::{ObjectBlock, ValueCutter};
 use crate::format::parquet::{OnDisk, RowGroup, Table};
 use crate::format::row::Place;
 use crate::format::sniff::{Format, sniff};
@@ -27,6 +28,7 @@ use crate::source::stream::Stream;
 /// An input being read.
 pub(crate) enum Open {
     Lines(LineCutter),
+    Values(ValueCutter),
     Rows(Box<RowCutter>),
     Records(RecordCutter),
     Table(Table),
@@ -39,6 +41,7 @@ pub(crate) enum Open {
 /// Part of an input, for any thread.
 pub(crate) enum Task {
     Lines(LineBlock),
+    Objects(ObjectBlock),
     Rows(RowBlock),
     Records(Vec<Result<Record, Item>>),
     Group(Box<RowGroup>),
@@ -67,7 +70,7 @@ impl Open {
         };
         let is_file = matches!(handle, Handle::File(_));
         let mut stream = Stream::new(handle, &config.limits);
-        let Some(format) = sniff(stream.fill(CHUNK), &source, origin, config) else {
+        let Some(format) = sniff(&mut stream, &source, origin, config) else {
             let place = Place::new(&source, Position::default());
             return Open::Skipped(Some(place.skipped(Reason::UnknownFormat, "")));
         };
@@ -94,6 +97,7 @@ impl Open {
             Format::Warc => records(stream, Dialect::Warc),
             Format::Arc => records(stream, Dialect::Arc),
             Format::JsonLines => Open::Lines(LineCutter::new(source, stream, config)),
+            Format::Json => Open::Values(ValueCutter::new(source, stream, config)),
             Format::Csv { delimiter } => {
                 Open::Rows(Box::new(RowCutter::new(source, stream, delimiter, config)))
             }
@@ -122,6 +126,7 @@ impl Open {
     pub(crate) fn read_ahead(&mut self, config: &Config) -> Option<Arc<Ahead>> {
         let (source, stream) = match self {
             Open::Lines(cutter) => cutter.stream(),
+            Open::Values(cutter) => cutter.stream(),
             Open::Rows(cutter) => cutter.stream(),
             Open::Records(cutter) => cutter.stream(),
             Open::Table(_) | Open::Whole(_) | Open::Skipped(_) => return None,
@@ -138,6 +143,7 @@ impl Open {
     pub(crate) fn next(&mut self) -> Option<Task> {
         match self {
             Open::Lines(cutter) => cutter.next().map(|cut| cut.into_task(Task::Lines)),
+            Open::Values(cutter) => cutter.next().map(|cut| cut.into_task(Task::Objects)),
             Open::Rows(cutter) => cutter.next().map(|cut| cut.into_task(Task::Rows)),
             Open::Records(cutter) => cutter.next().map(|cut| cut.into_task(Task::Records)),
             Open::Table(table) => table.next().map(|group| Task::Group(Box::new(group))),
@@ -164,6 +170,7 @@ impl Task {
     pub(crate) fn run(self, config: &Config, sink: &mut dyn FnMut(Item)) {
         match self {
             Task::Lines(block) => block.read(config, sink),
+            Task::Objects(block) => block.read(config, sink),
             Task::Rows(block) => block.read(config, sink),
             Task::Records(records) => read_records(&records, config, sink),
             Task::Group(group) => group.read(config, sink),

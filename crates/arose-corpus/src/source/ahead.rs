@@ -1,4 +1,4 @@
-//! Decodes gzip members and zstd frames before the reader comes to them.
+//! Decodes compressed members before the reader comes to them.
 //!
 //! The question: a web archive is one long file of small members, and inflating takes most of the
 //! time; how can many threads inflate it, if nothing says where members start?

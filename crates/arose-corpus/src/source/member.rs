@@ -1,16 +1,24 @@
-//! One gzip member or zstd frame, decoded step by step.
+//! One gzip member, zstd frame, xz stream or bzip2 stream, decoded step by step.
 
+use bzip2::Decompress as Bunzip2;
 use flate2::{Decompress, FlushDecompress, Status};
+use liblzma::stream::{Action, Stream as Unxz};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::source::raw::CHUNK;
 
-/// How a file is packed.
+/// Memory that one xz decoder may use. The highest preset of `xz` needs 65 MiB; a header can ask
+/// for 4 GiB.
+const XZ_MEMORY_BYTES: u64 = 256 << 20;
+
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Plain,
     Gzip,
     Zstd,
+    Xz,
+    Bzip2,
 }
 
 impl Packing {
@@ -20,6 +28,34 @@ impl Packing {
             [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Packing::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
             [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => Packing::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
+            // The block size, then the digits of pi before a block, or of its root at the end.
+            [
+                b'B',
+                b'Z',
+                b'h',
+                b'1'..=b'9',
+                0x31,
+                0x41,
+                0x59,
+                0x26,
+                0x53,
+                0x59,
+                ..,
+            ]
+            | [
+                b'B',
+                b'Z',
+                b'h',
+                b'1'..=b'9',
+                0x17,
+                0x72,
+                0x45,
+                0x38,
+                0x50,
+                0x90,
+                ..,
+            ] => Packing::Bzip2,
             _ => Packing::Plain,
         }
     }
@@ -30,8 +66,18 @@ impl Packing {
             Packing::Plain => b"",
             Packing::Gzip => &[0x1f, 0x8b, 8],
             Packing::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
+            Packing::Xz => b"\xfd7zXZ\0",
+            Packing::Bzip2 => b"BZh",
         }
     }
+}
+
+/// Removes the ending of a compression from a file name in lower case.
+pub(crate) fn without_packing(name: &str) -> &str {
+    [".gz", ".zst", ".gzip", ".zstd", ".xz", ".bz2", ".bzip2"]
+        .iter()
+        .find_map(|packing| name.strip_suffix(packing))
+        .unwrap_or(name)
 }
 
 /// A member being decoded.
@@ -46,9 +92,19 @@ pub(crate) struct Member {
 enum Unpacker {
     Gzip(Decompress),
     Zstd(Decoder<'static>),
+    Xz(Unxz),
+    Bzip2(Blocks),
+}
+
+/// bzip2 checks a block after it has given all of it, and a damaged one is wrong from start to end.
+/// So what a block holds is held back until its check has passed: 900 kB, or up to 46 MB of runs.
+struct Blocks {
+    decoder: Bunzip2,
+    held: Vec<u8>,
 }
 
 /// What one step did.
+#[derive(Default)]
 pub(crate) struct Step {
     pub(crate) read: usize,
     pub(crate) written: usize,
@@ -65,6 +121,11 @@ impl Member {
                 Some(dictionary) => Decoder::with_dictionary(dictionary).ok()?,
                 None => Decoder::new().ok()?,
             }),
+            Packing::Xz => Unpacker::Xz(Unxz::new_stream_decoder(XZ_MEMORY_BYTES, 0).ok()?),
+            Packing::Bzip2 => Unpacker::Bzip2(Blocks {
+                decoder: Bunzip2::new(false),
+                held: Vec::new(),
+            }),
         };
         Some(Self {
             decoder,
@@ -73,14 +134,22 @@ impl Member {
         })
     }
 
-    /// Decodes up to [`CHUNK`] bytes more. Not as many as happen to have room, so that what is
-    /// noticed after a step does not depend on what was in memory before it.
+    /// Decodes up to [`CHUNK`] bytes more, or a block of bzip2. Not as many as happen to have room,
+    /// so that what is noticed after a step does not depend on what was in memory before it.
     pub(crate) fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, String> {
         let before = output.len();
+        if let Unpacker::Bzip2(blocks) = &mut self.decoder {
+            let step = blocks.step(input, output)?;
+            self.read += step.read as u64;
+            self.written += step.written as u64;
+            return Ok(step);
+        }
         output.resize(before + CHUNK, 0);
         let result = match &mut self.decoder {
             Unpacker::Gzip(decoder) => inflate(decoder, input, &mut output[before..]),
             Unpacker::Zstd(decoder) => unzstd(decoder, input, &mut output[before..]),
+            Unpacker::Xz(decoder) => unxz(decoder, input, &mut output[before..]),
+            Unpacker::Bzip2(_) => Ok(Step::default()),
         };
         let written = result
             .as_ref()
@@ -99,7 +168,6 @@ type Failure = (usize, String);
 fn inflate(decoder: &mut Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, Failure> {
     let (read, written) = (decoder.total_in(), decoder.total_out());
     let result = decoder.decompress(input, output, FlushDecompress::None);
-    let grown = |to: u64, from: u64| usize::try_from(to - from).unwrap_or(usize::MAX);
     let written = grown(decoder.total_out(), written).min(output.len());
     let status = result.map_err(|error| (written, error.to_string()))?;
     Ok(Step {
@@ -107,6 +175,75 @@ fn inflate(decoder: &mut Decompress, input: &[u8], output: &mut [u8]) -> Result<
         written,
         ended: status == Status::StreamEnd,
     })
+}
+
+/// The bytes that a counter has grown by.
+fn grown(to: u64, from: u64) -> usize {
+    usize::try_from(to - from).unwrap_or(usize::MAX)
+}
+
+fn unxz(decoder: &mut Unxz, input: &[u8], output: &mut [u8]) -> Result<Step, Failure> {
+    use liblzma::stream::{Error, Status};
+    let (read, written) = (decoder.total_in(), decoder.total_out());
+    let result = decoder.process(input, output, Action::Run);
+    let written = grown(decoder.total_out(), written).min(output.len());
+    let status = match result {
+        Err(Error::MemLimit) => {
+            let mebibytes = XZ_MEMORY_BYTES >> 20;
+            return Err((
+                written,
+                format!("xz needs more than {mebibytes} MiB to decompress"),
+            ));
+        }
+        Err(error) => return Err((written, format!("xz: {error}"))),
+        Ok(status) => status,
+    };
+    Ok(Step {
+        read: grown(decoder.total_in(), read).min(input.len()),
+        written,
+        ended: status == Status::StreamEnd,
+    })
+}
+
+impl Blocks {
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, String> {
+        let mut step = Step::default();
+        loop {
+            let before = self.held.len();
+            self.held.resize(before + CHUNK, 0);
+            // Without input it gives the rest of the block, and checks the block when that is all.
+            let (_, written, ended) = run(&mut self.decoder, &[], &mut self.held[before..])?;
+            self.held.truncate(before + written);
+            step.ended |= ended;
+            if written < CHUNK || ended {
+                break;
+            }
+        }
+        step.written = self.held.len();
+        output.append(&mut self.held);
+        if !step.ended {
+            // Without room it reads a block and gives nothing of it yet.
+            (step.read, _, step.ended) = run(&mut self.decoder, input, &mut [])?;
+        }
+        Ok(step)
+    }
+}
+
+/// The bytes read and written, and whether that was all.
+fn run(
+    decoder: &mut Bunzip2,
+    input: &[u8],
+    output: &mut [u8],
+) -> Result<(usize, usize, bool), String> {
+    let (read, written) = (decoder.total_in(), decoder.total_out());
+    let status = decoder
+        .decompress(input, output)
+        .map_err(|error| error.to_string())?;
+    Ok((
+        grown(decoder.total_in(), read).min(input.len()),
+        grown(decoder.total_out(), written).min(output.len()),
+        status == bzip2::Status::StreamEnd,
+    ))
 }
 
 fn unzstd(

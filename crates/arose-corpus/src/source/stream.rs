@@ -2,9 +2,9 @@
 //!
 //! The question: how to read on after a broken gzip member, and name the place of every byte so
 //! that the same record has the same position however the file is read? A stream is a sequence of
-//! *members* (gzip members, zstd frames; a plain file is one endless member). Each output byte
-//! belongs to the member that made it, and its [`Position`] is the member's place in the file plus
-//! the byte's index in the member's content.
+//! *members* (gzip members, zstd frames, xz and bzip2 streams; a plain file is one endless member).
+//! Each output byte belongs to the member that made it, and its [`Position`] is the member's place
+//! in the file plus the byte's index in the member's content.
 //!
 //! Damage does not end the stream, it *breaks* it: the reader sees the bytes before the break,
 //! drops the record it was in, and [resumes](Stream::resume) at the next place where a member
@@ -135,7 +135,7 @@ impl Stream {
         match packing {
             Packing::Plain => stream.note_member(0),
             Packing::Zstd => stream.dictionary = read_dictionary(&mut stream.raw),
-            Packing::Gzip => {}
+            Packing::Gzip | Packing::Xz | Packing::Bzip2 => {}
         }
         stream
     }
@@ -170,7 +170,7 @@ impl Stream {
         while self.window.len() - self.used < want && self.is_flowing() {
             match self.places.packing {
                 Packing::Plain => self.read_plain(want),
-                Packing::Gzip | Packing::Zstd => self.decode_step(),
+                _ => self.decode_step(),
             }
         }
         self.window()
@@ -299,9 +299,10 @@ impl Stream {
             return true;
         }
         let before = match (self.places.packing, position.offset, position.inner) {
-            (Packing::Plain, 0, _) | (Packing::Gzip | Packing::Zstd, _, 0) => None,
+            (Packing::Plain, 0, _) => None,
             (Packing::Plain, offset, inner) => Some((offset - 1, inner)),
-            (Packing::Gzip | Packing::Zstd, offset, inner) => Some((offset, inner - 1)),
+            (_, _, 0) => None,
+            (_, offset, inner) => Some((offset, inner - 1)),
         };
         let Some((offset, inner)) = before else {
             return self.go_to(position);
@@ -361,11 +362,11 @@ impl Stream {
             Err(detail) => self.break_off(Reason::BadCompression, detail),
             Ok(step) => {
                 self.raw.consume(step.read);
-                if step.ended {
-                    self.member = None;
-                } else if self.limits.is_bomb(member.read, member.written) {
+                if self.limits.is_bomb(member.read, member.written) {
                     let detail = format!("{} bytes became {}", member.read, member.written);
                     self.break_off(Reason::Expansion, detail);
+                } else if step.ended {
+                    self.member = None;
                 } else if at_end && step.written == 0 {
                     self.cut_off();
                 } else if step.read + step.written == 0 {
@@ -473,17 +474,12 @@ impl Stream {
         let Some(damaged) = self.places.segments.back().map(|segment| segment.offset) else {
             return false;
         };
-        if self.places.packing == Packing::Plain {
-            return false;
-        }
         let from = self.raw.offset().saturating_sub(MEMORY as u64);
         self.raw.go_to(from.max(damaged + 1));
         loop {
             let ahead = self.raw.fill(CHUNK);
-            let first = if self.places.packing == Packing::Gzip {
-                0x1f
-            } else {
-                0x28
+            let Some(&first) = self.places.packing.magic().first() else {
+                return false;
             };
             match memchr::memchr(first, ahead) {
                 None if ahead.is_empty() => return false,
@@ -505,6 +501,10 @@ impl Stream {
         let ahead = self.raw.ahead();
         if Packing::sniff(ahead) != self.places.packing {
             return false;
+        }
+        // A block of bzip2 gives nothing before its end, and ten bytes are not there by chance.
+        if self.places.packing == Packing::Bzip2 {
+            return true;
         }
         let Some(mut member) = Member::new(self.places.packing, self.dictionary.as_deref()) else {
             return false;

@@ -7,13 +7,17 @@
 )]
 
 mod bad_input;
+mod columns;
+mod compression;
 mod content;
 mod fetching;
 mod formats;
+mod json_values;
 mod keeping;
 mod mutations;
 mod order;
 mod parse_suites;
+mod peers;
 mod samples;
 mod score;
 mod shared;

@@ -97,6 +97,21 @@ pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 0).expect("to memory")
 }
 
+/// A compression.
+pub(crate) type Pack = fn(&[u8]) -> Vec<u8>;
+
+pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    encoder.write_all(bytes).expect("to memory");
+    encoder.finish().expect("to memory")
+}
+
+pub(crate) fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+    encoder.write_all(bytes).expect("to memory");
+    encoder.finish().expect("to memory")
+}
+
 /// A response record with a page of this text.
 pub(crate) fn response(n: usize, text: &str) -> Vec<u8> {
     let body = format!("<html><title>Page {n}</title><p>{text}</p></html>");

@@ -52,7 +52,10 @@ impl Kept {
             records.sort_unstable();
             records.dedup_by_key(|record| record.position);
         }
-        match single_name(sources) {
+        // An array that follows another would not be JSON.
+        let is_array = |source: &Source| arose_corpus::is_json_array(&source.path, &config.corpus);
+        let can_follow = sources.len() < 2 || !sources.iter().any(is_array);
+        match single_name(sources).filter(|_| can_follow) {
             Some(name) => self.write_file(sources, config, &out.join(name), progress),
             None => self.write_folder(sources, config, &out.join("kept.files"), progress),
         }
@@ -158,7 +161,7 @@ fn suffix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut parts = name.rsplit('.');
     let last = parts.next().unwrap_or_default();
-    let is_packing = matches!(last, "gz" | "zst");
+    let is_packing = matches!(last, "gz" | "zst" | "xz" | "bz2");
     match (parts.next(), parts.next()) {
         (None, _) => "data".to_owned(),
         (Some(before), Some(_)) if is_packing => format!("{before}.{last}"),
@@ -214,6 +217,8 @@ mod tests {
         check(&["a/b.jsonl"], Some("kept.jsonl"));
         check(&["a/b.1.jsonl.gz", "c.jsonl.gz"], Some("kept.jsonl.gz"));
         check(&["crawl.warc.gz"], Some("kept.warc.gz"));
+        check(&["a.jsonl.xz", "b.jsonl.xz"], Some("kept.jsonl.xz"));
+        check(&["a.1.csv.bz2"], Some("kept.csv.bz2"));
         check(&["table.parquet"], Some("kept.parquet"));
         check(&["one.parquet", "two.parquet"], None);
         check(&["page.html"], Some("kept.html"));

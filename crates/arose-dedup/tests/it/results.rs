@@ -1,6 +1,7 @@
 //! What is written, for documents of every kind.
 
 use std::fs;
+use std::path::PathBuf;
 
 use arose_dedup::{Config, Error};
 use serde_json::{Value, json};
@@ -129,6 +130,31 @@ fn pages_of_a_folder_stay_under_their_names() {
         page(ROSE)
     );
     assert!(kept.join("b/three.html").exists() && !kept.join("b/two.html").exists());
+}
+
+/// An array stays an array; two of them stay two files, since one after the other is not JSON.
+#[test]
+fn json_arrays_stay_arrays() {
+    let array = |texts: &[&str]| {
+        let objects: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
+        serde_json::to_string_pretty(&objects).unwrap()
+    };
+    let read = |path: PathBuf| -> Value {
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let other = &family_texts(1, 2)[0];
+    let bench = Bench::new();
+    bench.write("a.json", &array(&[ROSE, other, ROSE]));
+    bench.run_on(&["a.json"], &Config::default()).unwrap();
+    let expected = json!([{ "text": ROSE }, { "text": other }]);
+    assert_eq!(read(bench.path("out/kept.json")), expected);
+    let bench = Bench::new();
+    bench.write("in/a.json", &array(&[ROSE]));
+    bench.write("in/b.json", &array(&[ROSE, other]));
+    bench.run_on(&["in"], &Config::default()).unwrap();
+    let kept = bench.path("out/kept.files");
+    assert_eq!(read(kept.join("a.json")), json!([{ "text": ROSE }]));
+    assert_eq!(read(kept.join("b.json")), json!([{ "text": other }]));
 }
 
 /// A pair of contents with copies stands for all pairs of the copies.

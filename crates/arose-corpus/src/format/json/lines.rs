@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
 
-use crate::config::{Config, Fields, N_SLOTS};
+use crate::config::{Config, Fields, N_SLOTS, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::json::scan::{self, Flaw, Quoted, Value};
@@ -85,7 +85,8 @@ impl LineCutter {
             Some(rest) if position == Position::default() => rest,
             _ => line,
         };
-        let item = read_line(line, Place::new(&self.source, position), config);
+        let place = Place::new(&self.source, position);
+        let item = read_object(line, place, &Wanted::new(&config.fields), config);
         self.stream.consume(n);
         Some(item)
     }
@@ -110,13 +111,7 @@ impl LineCutter {
     }
 
     fn cut(&mut self, n: usize) -> Cut<LineBlock> {
-        let (bytes, index, places) = self.stream.take(n);
-        Cut::Block(LineBlock {
-            source: Arc::clone(&self.source),
-            bytes,
-            index,
-            places,
-        })
+        Cut::Block(LineBlock::take(&self.source, &mut self.stream, n))
     }
 
     fn skip_line(&mut self) -> Item {
@@ -140,6 +135,17 @@ fn long_line(place: &Place, limit: usize) -> Item {
 }
 
 impl LineBlock {
+    /// Takes the next `n` bytes out of a stream.
+    pub(crate) fn take(source: &Arc<Path>, stream: &mut Stream, n: usize) -> Self {
+        let (bytes, index, places) = stream.take(n);
+        Self {
+            source: Arc::clone(source),
+            bytes,
+            index,
+            places,
+        }
+    }
+
     /// Each line that is not blank, with the index of its first byte.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let ends = memchr::memchr_iter(b'\n', &self.bytes).chain([self.bytes.len()]);
@@ -158,31 +164,99 @@ impl LineBlock {
 
     /// Reads every line.
     pub(crate) fn read(&self, config: &Config, sink: &mut dyn FnMut(Item)) {
+        let wanted = Wanted::new(&config.fields);
         for (start, line) in self.lines() {
             let is_first = self.index == 0 && start == 0;
             let line = match line.strip_prefix(b"\xef\xbb\xbf") {
                 Some(rest) if is_first => rest,
                 _ => line,
             };
-            sink(read_line(line, self.place(start), config));
+            sink(read_object(line, self.place(start), &wanted, config));
         }
     }
 }
 
-fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
-    if line.len() > config.limits.line_bytes {
+/// Makes a document of an object.
+pub(crate) fn read_object(
+    object: &[u8],
+    place: Place,
+    wanted: &Wanted<'_>,
+    config: &Config,
+) -> Item {
+    if object.len() > config.limits.line_bytes {
         return long_line(&place, config.limits.line_bytes);
     }
     let mut found = Found::default();
-    let row = scan::scan(line, |key, value| found.offer(key, value, &config.fields))
-        .and_then(|()| found.into_row());
+    let row = scan::scan(object, |key, value| {
+        found.offer(key, value, wanted.fields)?;
+        match wanted.paths.is_empty() {
+            true => Ok(()),
+            false => found.descend(key, value, &wanted.paths),
+        }
+    })
+    .and_then(|()| found.into_row());
     match row {
         Err(flaw) => place.skipped(Reason::NotAnObject, flaw),
         Ok(row) => row.into_item(place, config),
     }
 }
 
-/// The best value seen for each slot, with the rank of its name.
+/// The names of the fields to look for.
+pub(crate) struct Wanted<'a> {
+    fields: &'a Fields,
+    /// Those that may lead into nested objects.
+    paths: Vec<FieldPath<'a>>,
+}
+
+/// A name with a dot in it: `data.text` is the field `text` of the object `data`, unless there is a
+/// field of the whole name.
+struct FieldPath<'a> {
+    slot: usize,
+    /// See [`Found`].
+    rank: usize,
+    name: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn new(fields: &'a Fields) -> Self {
+        let lists = fields.lists().into_iter().enumerate();
+        let paths = lists.flat_map(|(slot, names)| {
+            let names = names.iter().enumerate();
+            names
+                .filter(|(_, name)| name.contains('.'))
+                .map(move |(rank, name)| FieldPath {
+                    slot,
+                    rank: 2 * rank + 1,
+                    name,
+                })
+        });
+        Self {
+            fields,
+            paths: paths.collect(),
+        }
+    }
+}
+
+/// The string or number that a path leads to in an object.
+fn look_up<'a>(object: &'a [u8], name: &str) -> Option<Value<'a>> {
+    let (mut literal, mut nested) = (None, None);
+    let looked = scan::scan(object, |key, value| {
+        let (key, _) = key.unescape()?;
+        if key == name {
+            literal = Some(value).filter(|v| matches!(v, Value::Text(_) | Value::Number(_)));
+        } else if let Some(rest) = below(name, &key) {
+            nested = match value {
+                Value::Object(object) => look_up(object, rest),
+                _ => None,
+            };
+        }
+        Ok(())
+    });
+    looked.ok().and(literal.or(nested))
+}
+
+/// The best value seen for each slot, with the rank of its name: twice the place of the name in its
+/// list, and one more for a value found by a path.
 #[derive(Default)]
 struct Found<'a>([Option<(usize, Value<'a>)>; N_SLOTS]);
 
@@ -194,12 +268,13 @@ impl<'a> Found<'a> {
             let Some(rank) = names.iter().position(|name| key.is(name)) else {
                 continue;
             };
+            let rank = 2 * rank;
             let is_better = best.as_ref().is_none_or(|(known, _)| rank <= *known);
             let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
             let replaced = match value {
                 // Of equal keys the last counts, even if it holds nothing of use.
-                Value::Other if is_gone => best.take(),
-                Value::Other => None,
+                Value::Object(_) | Value::Other if is_gone => best.take(),
+                Value::Object(_) | Value::Other => None,
                 _ if is_better => {
                     is_kept = true;
                     best.replace((rank, value))
@@ -214,6 +289,32 @@ impl<'a> Found<'a> {
         }
     }
 
+    /// Keeps what paths lead to below a key.
+    fn descend(
+        &mut self,
+        key: Quoted<'a>,
+        value: Value<'a>,
+        paths: &[FieldPath<'_>],
+    ) -> Result<(), Flaw> {
+        let (key, _) = key.unescape()?;
+        for path in paths {
+            let Some(rest) = below(path.name, &key) else {
+                continue;
+            };
+            let best = &mut self.0[path.slot];
+            // Of equal keys the last counts. Values of nested objects have been checked.
+            best.take_if(|(known, _)| *known == path.rank);
+            let is_better = best.as_ref().is_none_or(|(known, _)| path.rank < *known);
+            if let (true, Value::Object(object)) = (is_better, value)
+                && let Some(value) = look_up(object, rest)
+                && let Some((_, replaced)) = best.replace((path.rank, value))
+            {
+                replaced.check()?;
+            }
+        }
+        Ok(())
+    }
+
     fn into_row(self) -> Result<Row<'a>, Flaw> {
         let mut row = Row::default();
         for (slot, best) in row.values.iter_mut().zip(self.0) {
@@ -224,7 +325,7 @@ impl<'a> Found<'a> {
                     Some(text)
                 }
                 Some((_, Value::Number(number))) => Some(String::from_utf8_lossy(number)),
-                Some((_, Value::Other)) | None => None,
+                Some((_, Value::Object(_) | Value::Other)) | None => None,
             };
         }
         Ok(row)

@@ -22,6 +22,8 @@ pub(crate) enum Value<'a> {
     Text(Quoted<'a>),
     /// A number as written.
     Number(&'a [u8]),
+    /// A nested object, known to be well formed.
+    Object(&'a [u8]),
     /// Anything else.
     Other,
 }
@@ -71,12 +73,34 @@ pub(crate) fn scan<'a>(
     }
 }
 
+/// How far the JSON value at the start of some bytes reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// It has this many bytes.
+    Whole(usize),
+    /// Nothing is wrong with it, and it goes on after the last byte.
+    Open,
+    /// It is flawed at this byte, or shortly before.
+    Flawed(usize, Flaw),
+}
+
+/// Measures the value at the start of `bytes`, of which the end may be missing. A number that
+/// reaches the last byte counts as whole.
+pub(crate) fn extent(bytes: &[u8]) -> Extent {
+    let mut scanner = Scanner { bytes, at: 0 };
+    match scanner.value().and_then(|value| value.check()) {
+        Ok(()) => Extent::Whole(scanner.at),
+        Err(flaw) if scanner.ran_out(flaw) => Extent::Open,
+        Err(flaw) => Extent::Flawed(scanner.at, flaw),
+    }
+}
+
 impl Value<'_> {
     /// Whether its escapes are well formed.
     pub(crate) fn check(&self) -> Result<(), Flaw> {
         match self {
             Value::Text(text) => text.check(),
-            Value::Number(_) | Value::Other => Ok(()),
+            Value::Number(_) | Value::Object(_) | Value::Other => Ok(()),
         }
     }
 }
@@ -242,6 +266,12 @@ const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(spread(1)) & !word & spread(0x80)
 }
 
+/// The flaw of a string without a closing quote.
+const OPEN: Flaw = "a string does not end";
+
+/// The words that are values.
+const WORDS: [&str; 3] = ["null", "true", "false"];
+
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -256,6 +286,13 @@ impl<'a> Scanner<'a> {
         let byte = self.peek();
         self.at += 1;
         byte
+    }
+
+    /// Whether a flaw is only that the bytes end here.
+    fn ran_out(&self, flaw: Flaw) -> bool {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let is_word_cut = || WORDS.iter().any(|word| word.as_bytes().starts_with(rest));
+        flaw == OPEN || rest.is_empty() || is_word_cut()
     }
 
     fn space(&mut self) {
@@ -285,7 +322,12 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 self.string().map(Value::Text)
             }
-            Some(b'{' | b'[') => self.nested().map(|()| Value::Other),
+            Some(b'{') => {
+                let start = self.at;
+                self.nested()?;
+                Ok(Value::Object(&self.bytes[start..self.at]))
+            }
+            Some(b'[') => self.nested().map(|()| Value::Other),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
             _ => self.word().map(|()| Value::Other),
         }
@@ -294,7 +336,6 @@ impl<'a> Scanner<'a> {
     /// The rest of a string whose opening quote has been read. It ends at the first quote after an
     /// even number of backslashes.
     fn string(&mut self) -> Result<Quoted<'a>, Flaw> {
-        const OPEN: Flaw = "a string does not end";
         let rest = self.bytes.get(self.at..).ok_or(OPEN)?;
         let first = memchr2(b'"', b'\\', rest).ok_or(OPEN)?;
         let is_escaped = rest[first] == b'\\';
@@ -355,7 +396,7 @@ impl<'a> Scanner<'a> {
 
     fn word(&mut self) -> Result<(), Flaw> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        for word in ["null", "true", "false"] {
+        for word in WORDS {
             if rest.starts_with(word.as_bytes()) {
                 self.at += word.len();
                 return Ok(());

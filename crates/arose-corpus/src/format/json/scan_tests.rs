@@ -11,7 +11,7 @@ fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
         let value = match value {
             Value::Text(text) => Some(text.unescape()?.0.into_owned()),
             Value::Number(number) => Some(String::from_utf8_lossy(number).into_owned()),
-            Value::Other => None,
+            Value::Object(_) | Value::Other => None,
         };
         match fields.iter_mut().find(|(name, _)| *name == key) {
             Some(field) => field.1 = value,
@@ -76,6 +76,53 @@ fn strings_numbers_and_the_rest() {
             ("y", None),
         ],
     );
+}
+
+#[test]
+fn nested_objects_are_handed_out() {
+    let mut objects = Vec::new();
+    let line = br#"{"a":{ "b":[{"c":1}] },"d":[{}],"e":{}}"#;
+    let result = scan(line, |_, value| {
+        if let Value::Object(object) = value {
+            objects.push(String::from_utf8_lossy(object).into_owned());
+        }
+        Ok(())
+    });
+    assert_eq!(result, Ok(()));
+    assert_eq!(objects, [r#"{ "b":[{"c":1}] }"#, "{}"]);
+}
+
+/// Every beginning of a value is open, the value itself is whole whatever follows.
+#[test]
+fn extents() {
+    let value = r#"{"a": [1.5e-3, true, null, "x\"\u00e9"], "b": {"c": -0}, "d": false}"#;
+    for n in 1..value.len() {
+        assert_eq!(extent(&value.as_bytes()[..n]), Extent::Open, "{n}");
+    }
+    for rest in ["", " ", "{", ",", "x", "\n}"] {
+        let bytes = format!("{value}{rest}");
+        let whole = Extent::Whole(value.len());
+        assert_eq!(extent(bytes.as_bytes()), whole, "{rest}");
+    }
+    for (bytes, at) in [
+        ("{\"a\": NaN}", 6),
+        ("{\"a\" 1}", 6),
+        ("{\"a\": 1 {", 10),
+        ("{\"a\": 1] ", 8),
+        ("{\"a\": \"\\x\" }", 10),
+        ("{a", 2),
+        ("x", 0),
+    ] {
+        let found = extent(format!("{bytes}  ").as_bytes());
+        assert!(matches!(found, Extent::Flawed(..)), "{bytes}: {found:?}");
+        let Extent::Flawed(found, _) = found else {
+            continue;
+        };
+        assert!(found.abs_diff(at) <= 1, "{bytes}: {found}");
+    }
+    let deep = "{\"a\":".repeat(1000);
+    let found = extent(deep.as_bytes());
+    assert!(matches!(found, Extent::Flawed(..)), "{found:?}");
 }
 
 #[test]
