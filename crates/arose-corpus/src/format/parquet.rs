@@ -225,7 +225,10 @@ impl RowGroup {
         });
         for (i, row) in (0..batch.num_rows()).zip(rows) {
             let place = Place::new(&self.source, at_row(row));
-            let mut row = Row::default();
+            let mut row = Row {
+                is_null: arrays[..2].iter().flatten().any(|array| is_null(array, i)),
+                ..Row::default()
+            };
             for (value, array) in row.values.iter_mut().zip(&arrays) {
                 let cell = array.and_then(|array| cell(array, i));
                 row.is_malformed |= cell.as_ref().is_some_and(|cell| cell.is_malformed);
@@ -234,6 +237,11 @@ impl RowGroup {
             sink(row.into_item(place, config));
         }
     }
+}
+
+/// Whether a cell holds nothing. A column of nulls alone has a type of its own, and no mask.
+fn is_null(array: &dyn Array, i: usize) -> bool {
+    array.is_null(i) || *array.data_type() == DataType::Null
 }
 
 fn at_row(row: u64) -> Position {

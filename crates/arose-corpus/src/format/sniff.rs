@@ -83,7 +83,7 @@ pub(crate) fn sniff(head: &[u8], path: &Path, origin: Origin, config: &Config) -
         "warc" | "wet" | "wat" => Some(Format::Warc),
         "arc" => Some(Format::Arc),
         _ if is_object => Some(Format::JsonLines),
-        _ if origin == Origin::Folder => None,
+        _ if origin == Origin::Folder && !config.files.has_any_kind() => None,
         _ => anonymous(head, line, config),
     }
 }

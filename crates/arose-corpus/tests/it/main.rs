@@ -11,6 +11,7 @@ mod content;
 mod fetching;
 mod formats;
 mod keeping;
+mod losses;
 mod mutations;
 mod order;
 mod parse_suites;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
 
-use crate::config::{Config, Fields, N_SLOTS};
+use crate::config::{Config, Fields, N_SLOTS, Slot};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::json::scan::{self, Flaw, Quoted, Value};
@@ -66,9 +66,7 @@ impl LineCutter {
             // The line that a break interrupts is lost, and the break is its warning.
             if let Some(at_break) = self.stream.resume() {
                 let place = Place::new(&self.source, at_break.position);
-                return Some(Cut::Skipped(
-                    place.skipped(at_break.reason, at_break.detail),
-                ));
+                return Some(Cut::Skipped(place.broken(at_break)));
             }
             return (length > 0).then(|| self.cut(length));
         }
@@ -184,22 +182,28 @@ fn read_line(line: &[u8], place: Place, config: &Config) -> Item {
 
 /// The best value seen for each slot, with the rank of its name.
 #[derive(Default)]
-struct Found<'a>([Option<(usize, Value<'a>)>; N_SLOTS]);
+struct Found<'a> {
+    best: [Option<(usize, Value<'a>)>; N_SLOTS],
+    /// Whether a field for the text is null.
+    is_null: bool,
+}
 
 impl<'a> Found<'a> {
     /// Keeps a value that is wanted; checks the others, which nobody will look at again.
     fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) -> Result<(), Flaw> {
         let mut is_kept = false;
-        for (best, names) in self.0.iter_mut().zip(fields.lists()) {
+        for (slot, (best, names)) in self.best.iter_mut().zip(fields.lists()).enumerate() {
             let Some(rank) = names.iter().position(|name| key.is(name)) else {
                 continue;
             };
             let is_better = best.as_ref().is_none_or(|(known, _)| rank <= *known);
             let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
+            let is_text = [Slot::Text as usize, Slot::Html as usize].contains(&slot);
+            self.is_null |= is_text && value == Value::Null;
             let replaced = match value {
                 // Of equal keys the last counts, even if it holds nothing of use.
-                Value::Other if is_gone => best.take(),
-                Value::Other => None,
+                Value::Null | Value::Other if is_gone => best.take(),
+                Value::Null | Value::Other => None,
                 _ if is_better => {
                     is_kept = true;
                     best.replace((rank, value))
@@ -215,8 +219,11 @@ impl<'a> Found<'a> {
     }
 
     fn into_row(self) -> Result<Row<'a>, Flaw> {
-        let mut row = Row::default();
-        for (slot, best) in row.values.iter_mut().zip(self.0) {
+        let mut row = Row {
+            is_null: self.is_null,
+            ..Row::default()
+        };
+        for (slot, best) in row.values.iter_mut().zip(self.best) {
             *slot = match best {
                 Some((_, Value::Text(text))) => {
                     let (text, is_lossy) = text.unescape()?;
@@ -224,7 +231,7 @@ impl<'a> Found<'a> {
                     Some(text)
                 }
                 Some((_, Value::Number(number))) => Some(String::from_utf8_lossy(number)),
-                Some((_, Value::Other)) | None => None,
+                Some((_, Value::Null | Value::Other)) | None => None,
             };
         }
         Ok(row)

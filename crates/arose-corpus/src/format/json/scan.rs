@@ -22,6 +22,8 @@ pub(crate) enum Value<'a> {
     Text(Quoted<'a>),
     /// A number as written.
     Number(&'a [u8]),
+    /// `null`.
+    Null,
     /// Anything else.
     Other,
 }
@@ -76,7 +78,7 @@ impl Value<'_> {
     pub(crate) fn check(&self) -> Result<(), Flaw> {
         match self {
             Value::Text(text) => text.check(),
-            Value::Number(_) | Value::Other => Ok(()),
+            Value::Number(_) | Value::Null | Value::Other => Ok(()),
         }
     }
 }
@@ -287,6 +289,7 @@ impl<'a> Scanner<'a> {
             }
             Some(b'{' | b'[') => self.nested().map(|()| Value::Other),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
+            Some(b'n') => self.word().map(|()| Value::Null),
             _ => self.word().map(|()| Value::Other),
         }
     }
