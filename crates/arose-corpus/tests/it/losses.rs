@@ -270,6 +270,22 @@ fn issue_19_truncated_files_are_incomplete() {
     assert_eq!(found.losses.n_files, 1);
 }
 
+/// What an archiver truncated is a document with a warning, in an archive that is complete.
+#[test]
+fn issue_19_a_record_truncated_by_the_archiver_is_no_loss() {
+    let record = String::from_utf8(response(1, "one")).unwrap();
+    let record = record.replace("WARC-Type:", "WARC-Truncated: length\r\nWARC-Type:");
+    let found = piped("a.warc", record.as_bytes(), Config::default());
+    let warning = &documents(&found)[0].warnings[0];
+    assert_eq!(
+        (warning.reason, warning.loss),
+        (Reason::Truncated, Loss::Nothing)
+    );
+    let bytes = std::io::Cursor::new(record.into_bytes());
+    let found = counted(read_from("a.warc".as_ref(), bytes, Config::default()));
+    assert!(found.losses.is_empty());
+}
+
 /// Damage inside a member costs a record if others follow, and the rest of the file if none does.
 #[test]
 fn issue_19_damaged_members() {
