@@ -4,26 +4,32 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use arose::Threshold;
 use arose::compare::{Comparison, Profile, Profiler};
 use arose::rule::{Criterion, Policy, Rule, ShortPolicy, SiteRelation};
+use arose::token::Tokenizer;
+use arose_corpus::{Document, Item};
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::corpus::Reading;
 use crate::input::{self, Limit};
-use crate::output::{similarity, write_json};
+use crate::losses::{self, Warnings};
+use crate::output::{printable, similarity, write_json};
 
 /// Compares two texts: exact resemblance and containment, the estimates, and the rule that fires.
 ///
 /// Resemblance is what the two sets of shingles share over what they hold together; containment is
-/// what they share over what one of them holds.
+/// what they share over what one of them holds. Inputs are read as by `arose read`: text is
+/// extracted from web pages, and gzip and zstd are decompressed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose compare draft.txt final.txt
   arose compare --shingle 3 --json draft.txt final.txt
   arose compare --policy combined page.txt mirror.txt
-  curl -s example.org | arose compare - kept.txt
+  curl -s example.org | arose compare - kept.html
+  arose compare pages.jsonl pages.jsonl --document-a p1 --document-b p7
 
 Policies:
   jaccard   the exact resemblance reaches --threshold
@@ -34,10 +40,16 @@ Policies:
 Equal texts are duplicates under every policy. Texts below twice the shingle length are
 duplicates only if equal.")]
 pub(crate) struct Options {
-    /// A file with plain text; `-` is standard input.
+    /// A file with one document; `-` is standard input.
     a: PathBuf,
     /// The file to compare it with.
     b: PathBuf,
+    /// ID, URL or position of the document in A, if there are several.
+    #[arg(long, value_name = "ID")]
+    document_a: Option<String>,
+    /// ID, URL or position of the document in B, if there are several.
+    #[arg(long, value_name = "ID")]
+    document_b: Option<String>,
     /// Tokens in a shingle.
     #[arg(long, value_name = "W", default_value_t = arose::shingle::DEFAULT_W)]
     shingle: NonZeroUsize,
@@ -55,6 +67,8 @@ pub(crate) struct Options {
     json: bool,
     #[command(flatten)]
     limit: Limit,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -80,10 +94,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     input::check_standard_input_once(&[options.a.clone(), options.b.clone()])?;
     check_settings(options)?;
     let profiler = Profiler::new(options.shingle);
-    let [a, b] = [
-        profile(&profiler, &options.a, options)?,
-        profile(&profiler, &options.b, options)?,
+    let documents = [
+        document(&options.a, Choice::new("a", &options.document_a), options)?,
+        document(&options.b, Choice::new("b", &options.document_b), options)?,
     ];
+    let tokenizer = Tokenizer::default();
+    let profile = |document| profiler.profile_of_tokens(&arose_dedup::tokens(&tokenizer, document));
+    let [a, b] = [profile(&documents[0]), profile(&documents[1])];
     let comparison = profiler.compare(&a, &b);
     let rule = comparison.rule(&policy(options)?, relation(options.site));
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -112,12 +129,67 @@ fn check_settings(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn profile(profiler: &Profiler, path: &Path, options: &Options) -> anyhow::Result<Profile> {
-    let input::Text { text, warning } = input::read(path, options.limit)?;
-    if let Some(warning) = warning {
-        eprintln!("arose: {warning}");
+/// Which document of an input is meant.
+struct Choice<'a> {
+    option: String,
+    id: Option<&'a str>,
+}
+
+impl<'a> Choice<'a> {
+    fn new(side: &str, id: &'a Option<String>) -> Self {
+        Self {
+            option: format!("--document-{side}"),
+            id: id.as_deref(),
+        }
     }
-    Ok(profiler.profile(&text))
+
+    fn is_meant(&self, document: &Document) -> bool {
+        self.id.is_none_or(|id| {
+            document.id.as_deref() == Some(id)
+                || document.url.as_deref() == Some(id)
+                || document.position.to_string() == id
+                || document.name() == id
+        })
+    }
+}
+
+/// The document of an input that is meant: the only one, unless there is a choice.
+fn document(path: &Path, choice: Choice<'_>, options: &Options) -> anyhow::Result<Document> {
+    let mut config = options.reading.config();
+    options.limit.apply(&mut config);
+    let name = input::name(path);
+    let mut items = arose_corpus::read(&[path.to_owned()], config)?;
+    let mut warnings = Warnings::default();
+    let mut found: Option<Document> = None;
+    for item in items.by_ref() {
+        match item {
+            Item::Skipped(warning) => warnings.show(&warning),
+            Item::Document(document) if !choice.is_meant(&document) => {}
+            Item::Document(_) if found.is_some() => bail!(
+                "{name} contains more than one document{}; choose one with {} ID",
+                choice
+                    .id
+                    .map_or(String::new(), |id| format!(" `{}`", printable(id))),
+                choice.option
+            ),
+            Item::Document(document) => {
+                document
+                    .warnings
+                    .iter()
+                    .for_each(|warning| warnings.show(warning));
+                found = Some(*document);
+            }
+        }
+    }
+    options.limit.hint(items.counts());
+    if let Some(warning) = items.counts().losses.files.first() {
+        bail!("cannot read {}", losses::words(warning));
+    }
+    match (found, choice.id) {
+        (Some(document), _) => Ok(document),
+        (None, None) => bail!("{name} contains no document"),
+        (None, Some(id)) => bail!("{name} contains no document `{}`", printable(id)),
+    }
 }
 
 fn policy(options: &Options) -> anyhow::Result<Policy> {

@@ -1,9 +1,10 @@
 //! How documents are read, the same for every command that reads them.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use arose_corpus::html::Mode;
-use arose_corpus::{Config, Statuses};
+use arose_corpus::{Config, Files, Statuses};
 use clap::ValueEnum;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -27,6 +28,38 @@ pub(crate) struct Reading {
     /// Worker threads; the output is the same for any number. [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+}
+
+/// Which files of directories are read, and how.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Reading")]
+pub(crate) struct Choosing {
+    #[command(flatten)]
+    reading: Reading,
+    /// Read only files in directories that match this pattern, whatever their kind; repeatable.
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+    /// Leave out files and directories that match this pattern; repeatable.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+    /// Read all text files in directories, not only those of known kinds.
+    #[arg(long)]
+    all_text: bool,
+}
+
+impl Choosing {
+    /// What the reader is told; directories in `skip` are not entered.
+    pub(crate) fn config(&self, skip: Vec<PathBuf>) -> Config {
+        Config {
+            files: Files {
+                include: self.include.clone(),
+                exclude: self.exclude.clone(),
+                all_text: self.all_text,
+                skip,
+            },
+            ..self.reading.config()
+        }
+    }
 }
 
 /// How the text of a web page is taken.

@@ -1,5 +1,6 @@
 //! `arose dedup`: finds the duplicates in files and keeps one of each group.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,16 @@ use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose::{Threshold, shingle};
-use arose_dedup::{Against, Config, Keep, Progress, Snapshot, Start, Update, Verify};
+use arose_dedup::report::html::counted;
+use arose_dedup::results::kinds;
+use arose_dedup::{
+    Against, Config, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update, Verify,
+};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::corpus;
+use crate::losses;
 use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;
 
@@ -33,6 +39,7 @@ use crate::read::Outcome;
   zcat corpus.jsonl.gz | arose dedup - -o out
   arose dedup crawl -o out                    # the folder of arose crawl
   arose dedup corpus.parquet -o out --dry-run
+  arose dedup . -o out --include '*.md' --exclude drafts
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
 
 Policies:
@@ -42,7 +49,8 @@ Policies:
   combined  b, and 355 bits agree (Henzinger)
   site      combined inside a site, c between sites
 
-Exit code 0 means done, 1 no documents, 2 an error.")]
+Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
+completely.")]
 pub(crate) struct Options {
     /// Files, folders, patterns; `-` is standard input.
     #[arg(required = true, value_name = "INPUT")]
@@ -105,7 +113,10 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    corpus: corpus::Reading,
+    corpus: corpus::Choosing,
+    /// Stop with exit code 2 if part of the input cannot be read, before any document is kept.
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -186,10 +197,31 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     written
         .and_then(|()| out.flush())
         .context("cannot write the result")?;
+    if let n_files @ 1.. = incomplete(&summary) {
+        for line in incomplete_files(&summary) {
+            eprintln!("arose: {line}");
+        }
+        losses::say_incomplete(n_files);
+        return Ok(Outcome::Incomplete);
+    }
     Ok(match summary["counts"]["read"].as_u64() {
         Some(0) | None => Outcome::NothingFound,
         Some(_) => Outcome::Found,
     })
+}
+
+/// How many files could not be read completely.
+fn incomplete(summary: &Value) -> u64 {
+    let n_files = summary["counts"]["incomplete_files"].as_u64();
+    n_files.unwrap_or(0)
+}
+
+/// Which of them are known, and why.
+fn incomplete_files(summary: &Value) -> Vec<String> {
+    let files = summary["incomplete_files"].as_array().into_iter().flatten();
+    let files =
+        files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
+    files.map(|file| printable(&file.to_string())).collect()
 }
 
 fn config(options: &Options) -> anyhow::Result<Config> {
@@ -201,7 +233,9 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         PolicyName::Site => Criterion::SITE,
     };
     let default = Config::default();
-    let mut corpus = options.corpus.config();
+    let index = options.against.iter().cloned();
+    let skip = index.chain([options.output.clone()]).collect();
+    let mut corpus = options.corpus.config(skip);
     corpus.fields.priority = options.priority_field.iter().cloned().collect();
     // A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
     corpus.limits.line_bytes = MAX_DOCUMENT;
@@ -250,6 +284,10 @@ fn config(options: &Options) -> anyhow::Result<Config> {
                 false => Update::Leave,
             },
         }),
+        on_loss: match options.strict {
+            true => OnLoss::Refuse,
+            false => OnLoss::Report,
+        },
         corpus,
     })
 }
@@ -373,6 +411,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             writeln!(out, "  {reason}: {n}")?;
         }
     }
+    tell_losses(out, summary)?;
     for warning in summary["warnings"].as_array().into_iter().flatten() {
         writeln!(out, "  {}", printable(warning.as_str().unwrap_or_default()))?;
     }
@@ -399,6 +438,30 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     let kept = summary["kept_in"].as_str().unwrap_or("kept");
     writeln!(out, "kept documents: {}", folder.join(kept).display())?;
     writeln!(out, "report: {}", folder.join("report.html").display())
+}
+
+/// Says what was left aside and what could not be read.
+fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    if let Some(n @ 1..) = summary["counts"]["null_text"].as_u64() {
+        let records = counted(n, "record", "records");
+        writeln!(out, "  {records} with null text in the kept output")?;
+    }
+    let unknown: Result<BTreeMap<String, u64>, _> =
+        serde_json::from_value(summary["unknown_files"].clone());
+    if let Ok(unknown) = unknown
+        && !unknown.is_empty()
+    {
+        let kinds = printable(&kinds(&unknown));
+        let n: u64 = unknown.values().sum();
+        writeln!(out, "unknown formats {n:>10}  {kinds}")?;
+    }
+    if let n @ 1.. = incomplete(summary) {
+        writeln!(out, "incomplete      {n:>10}  not read completely:")?;
+    }
+    for line in incomplete_files(summary) {
+        writeln!(out, "  {line}")?;
+    }
+    Ok(())
 }
 
 /// What a run would do, find and need.

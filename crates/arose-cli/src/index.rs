@@ -11,12 +11,11 @@ use anyhow::{Context, ensure};
 use arose::rule::Criterion;
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
-use arose_corpus::{Documents, Item};
+use arose_corpus::{Config, Documents, Item, Warning};
 use arose_dedup::index::{self, FeatureKeys, Index, Kind, Reader, Settings, Sketch, Sketcher};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::corpus::Reading;
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
@@ -322,13 +321,13 @@ fn compact(options: &Folder) -> anyhow::Result<Outcome> {
 /// A document on its way into an index or a question to it.
 enum Work {
     Document(String, Sketch),
-    Skipped(Item),
+    Skipped(Warning),
 }
 
 /// Reads documents and sketches them on all threads.
 fn sketches(
     inputs: &[PathBuf],
-    reading: &Reading,
+    config: Config,
     settings: &Settings,
 ) -> anyhow::Result<Documents<Work>> {
     let sketcher = Sketcher::new(settings);
@@ -337,17 +336,7 @@ fn sketches(
             let name = document.url.clone().unwrap_or_else(|| document.name());
             Work::Document(name, sketcher.sketch_of_document(&document))
         }
-        skipped @ Item::Skipped(_) => Work::Skipped(skipped),
+        Item::Skipped(warning) => Work::Skipped(warning),
     };
-    Ok(arose_corpus::read_map(inputs, reading.config(), work)?)
-}
-
-/// Says what could not be read; what is intact and holds no text is not worth a line.
-fn warn(skipped: &Item) {
-    match skipped {
-        Item::Skipped(warning) if warning.reason.is_damage() => {
-            eprintln!("arose: {}", printable(&warning.to_string()));
-        }
-        _ => {}
-    }
+    Ok(arose_corpus::read_map(inputs, config, work)?)
 }

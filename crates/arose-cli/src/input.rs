@@ -1,11 +1,11 @@
-//! Plain text from a file or from standard input.
+//! Standard input as one text, and how inputs are called.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use arose_corpus::charset::{self, Markup};
+use arose_corpus::{Config, Counts, Reason};
 
 use crate::output::printable;
 
@@ -18,23 +18,39 @@ pub(crate) struct Limit {
     max_size: u64,
 }
 
+impl Limit {
+    /// Applies to every document that is read.
+    pub(crate) fn apply(self, config: &mut Config) {
+        let n_bytes = self.max_size.saturating_mul(1 << 20);
+        let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX / 2);
+        let limits = &mut config.limits;
+        limits.record_bytes = n_bytes;
+        limits.line_bytes = n_bytes;
+        limits.body_bytes = n_bytes;
+    }
+
+    /// Says how to read what was too large.
+    pub(crate) fn hint(self, counts: &Counts) {
+        if counts.skipped.contains_key(&Reason::TooLarge) {
+            let limit = self.max_size;
+            eprintln!("arose: the limit is {limit} MiB; raise it with --max-size");
+        }
+    }
+}
+
 /// A text and what was odd about it.
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) warning: Option<String>,
 }
 
-/// Reads `path` as text, standard input if it is `-`.
+/// Reads standard input as one text.
 ///
 /// A byte order mark decides the encoding; else valid UTF-8 is UTF-8 and anything else is taken for
 /// windows-1252, with a warning.
-pub(crate) fn read(path: &Path, limit: Limit) -> anyhow::Result<Text> {
-    let name = name(path);
-    let bytes = if path == Path::new("-") {
-        read_up_to(io::stdin().lock(), limit)
-    } else {
-        open(path).and_then(|file| read_up_to(file, limit))
-    };
+pub(crate) fn read_standard_input(limit: Limit) -> anyhow::Result<Text> {
+    let name = name(Path::new("-"));
+    let bytes = read_up_to(io::stdin().lock(), limit);
     let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
     Ok(decode(&bytes, &name))
 }
@@ -52,13 +68,6 @@ pub(crate) fn check_standard_input_once(paths: &[PathBuf]) -> anyhow::Result<()>
     let n = paths.iter().filter(|path| path.as_os_str() == "-").count();
     anyhow::ensure!(n <= 1, "standard input can be read only once");
     Ok(())
-}
-
-fn open(path: &Path) -> anyhow::Result<File> {
-    if path.is_dir() {
-        bail!("it is a folder; name the files in it");
-    }
-    Ok(File::open(path)?)
 }
 
 fn read_up_to(reader: impl Read, limit: Limit) -> anyhow::Result<Vec<u8>> {

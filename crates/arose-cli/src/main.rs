@@ -11,6 +11,7 @@ mod estimate;
 mod evaluate;
 mod index;
 mod input;
+mod losses;
 mod output;
 mod read;
 mod robots;
@@ -28,7 +29,8 @@ use read::Outcome;
 
 /// Finds exact and near duplicates in texts.
 ///
-/// Exit code 0 means done or found, 1 nothing found, 2 an error.
+/// Exit code: 0 if done or found, 1 if nothing was found, 2 on error, 3 if done but part of the input
+/// could not be read.
 #[derive(Parser)]
 #[command(
     name = "arose",
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
         Arguments::Index(options) => index::run(&options),
         Arguments::Crawl(options) => crawl::run(&options),
         Arguments::Read(options) => read::run(&options),
-        Arguments::Sketch(options) => sketch::run(&options).map(|()| Outcome::Found),
+        Arguments::Sketch(options) => sketch::run(&options),
         Arguments::Compare(options) => compare::run(&options).map(|()| Outcome::Found),
         Arguments::Search(options) => search::run(&options),
         Arguments::Serve(options) => serve::run(&options),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
+        Ok(Outcome::Incomplete) => ExitCode::from(3),
         // Whoever reads our output has read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use arose_corpus::html::Links;
-use arose_corpus::{Config, Counts, Document, Item, Warning};
+use arose_corpus::{Config, Counts, Document, Item, Loss, Warning};
+use arose_dedup::results::kinds;
 use clap::ValueEnum;
 use serde_json::json;
 
-use crate::corpus::Reading;
+use crate::corpus::Choosing;
+use crate::losses;
 use crate::output::{printable, write_json};
 
 /// Reads documents out of archives, tables and folders, and prints them.
@@ -26,12 +28,20 @@ use crate::output::{printable, write_json};
   arose read --format text --mode content page.html
   arose read --format links 'crawl/*.warc.gz'
   zcat corpus.jsonl.gz | arose read --text-field body -
+  arose read --exclude node_modules --all-text project/
 
 Modes, for web pages:
   henzinger  all text with the addresses of links, for duplicate detection
   content    the main content, without navigation and notices
   plain      the source as it is
-Exit code 0 means documents were found, 1 none, 2 an error.")]
+
+Files in directories:
+  Hidden files and directories are skipped, and files of unknown kinds are counted. A pattern
+  without `/` matches names at any depth, e.g. '*.py'; one with `/` matches paths below the
+  directory, e.g. 'docs/**'. Files named on the command line are always read.
+
+Exit code: 0 if documents were found, 1 if none, 2 on error, 3 if a file could not be read
+completely.")]
 pub(crate) struct Options {
     /// Files, folders, patterns; `-` is standard input.
     #[arg(required = true, value_name = "INPUT")]
@@ -40,7 +50,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
     #[command(flatten)]
-    reading: Reading,
+    reading: Choosing,
+    /// Stop with exit code 2 at the first record or file that cannot be read.
+    #[arg(long)]
+    strict: bool,
     /// Reports at most this many warnings one by one; all are counted.
     #[arg(long, value_name = "N", default_value_t = 20)]
     warnings: u64,
@@ -61,6 +74,8 @@ enum Format {
 pub(crate) enum Outcome {
     Found,
     NothingFound,
+    /// Done, but part of the input could not be read.
+    Incomplete,
 }
 
 /// Prints the documents of all inputs, then what was counted.
@@ -72,6 +87,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let mut notices = Notices::new(options.warnings);
     while let Some(part) = parts.next() {
+        if let (true, Some(lost)) = (options.strict, &part.lost) {
+            out.flush().context("cannot write the result")?;
+            losses::refuse(lost)?;
+        }
         out.write_all(&part.bytes)
             .context("cannot write the result")?;
         part.warnings
@@ -81,37 +100,49 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     }
     out.flush().context("cannot write the result")?;
     notices.finish(parts.counts());
-    Ok(if parts.counts().documents > 0 {
-        Outcome::Found
-    } else {
-        Outcome::NothingFound
-    })
+    let outcome = match parts.counts().documents {
+        0 => Outcome::NothingFound,
+        _ => Outcome::Found,
+    };
+    Ok(losses::outcome(&parts.counts().losses, outcome))
 }
 
 /// What is to be printed of one item, made by the thread that read it.
 struct Part {
     bytes: Vec<u8>,
     warnings: Vec<Warning>,
+    /// What is missing in its place.
+    lost: Option<Warning>,
 }
 
 impl Part {
     fn new(item: Item, format: Format) -> Self {
         let mut bytes = Vec::new();
+        let lost = match &item {
+            Item::Skipped(warning) if warning.loss != Loss::Nothing => Some(warning.clone()),
+            _ => None,
+        };
         let warnings = match item {
             Item::Document(document) => {
                 write(&mut bytes, format, &document).expect("memory can be written to");
                 document.warnings
             }
-            // What is intact and holds no text is counted, not reported one by one.
-            Item::Skipped(warning) if warning.reason.is_damage() => vec![warning],
+            // What is intact and holds no text is counted, and incomplete files are named at the end.
+            Item::Skipped(warning) if warning.is_reported() && warning.loss != Loss::File => {
+                vec![warning]
+            }
             Item::Skipped(_) => Vec::new(),
         };
-        Self { bytes, warnings }
+        Self {
+            bytes,
+            warnings,
+            lost,
+        }
     }
 }
 
 fn config(options: &Options) -> Config {
-    let mut config = options.reading.config();
+    let mut config = options.reading.config(Vec::new());
     if options.format == Format::Links {
         config.html.links = Links::Collect;
     }
@@ -219,6 +250,9 @@ impl Notices {
         self.say(&format!("{}, {bytes} bytes of text", documents(counts)));
         for (reason, n) in &counts.skipped {
             eprintln!("  {n} skipped: {reason}");
+        }
+        if !counts.unknown_files.is_empty() {
+            eprintln!("  unknown formats: {}", kinds(&counts.unknown_files));
         }
         for (reason, n) in &counts.marked {
             eprintln!("  {n} marked: {reason}");

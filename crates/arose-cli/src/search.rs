@@ -121,6 +121,12 @@ fn tell(updated: &Updated) {
             updated.n_documents, updated.n_added, updated.n_removed
         );
     }
+    for file in &updated.incomplete {
+        eprintln!(
+            "arose: {}; only part of it is in the search index",
+            printable(file)
+        );
+    }
     if updated.n_without_text > 0 {
         eprintln!(
             "arose: the sources of {} documents have gone or changed: these are found by address \

@@ -2,41 +2,54 @@
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use arose::compare::{Profile, Profiler};
 use arose::token::Tokenizer;
+use arose_corpus::{Document, Item, Position};
 use serde_json::json;
 
+use crate::corpus::Choosing;
 use crate::input::{self, Limit};
+use crate::losses::{self, Warnings};
 use crate::output::{hex, printable, write_json};
+use crate::read::Outcome;
 
 /// Shows the tokens, shingles, features and simhash of texts.
 ///
 /// Two texts are exact duplicates if their digests are equal. They are near duplicates by algorithm
 /// B if two of the six features agree at the same place, and by algorithm C if 372 of the 384 bits
-/// of the simhash do. `arose compare` does the counting.
+/// of the simhash do. `arose compare` does the counting. Inputs are read as by `arose read`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose sketch rose.txt
   arose sketch --shingle 4 --tokens rose.txt
-  echo 'a rose is a rose is a rose' | arose sketch --json -")]
+  arose sketch --mode content page.html crawl.warc.gz
+  echo 'a rose is a rose is a rose' | arose sketch --json -
+
+Exit code: 0 if documents were found, 1 if none, 2 on error, 3 if a file could not be read
+completely.")]
 pub(crate) struct Options {
-    /// Files with plain text; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
+    /// Files, directories, patterns; `-` is standard input.
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
     /// Tokens in a shingle.
     #[arg(long, value_name = "W", default_value_t = arose::shingle::DEFAULT_W)]
     shingle: NonZeroUsize,
     /// Lists every token, not only the first ones.
     #[arg(long)]
     tokens: bool,
-    /// Prints a JSON object a file.
+    /// Print one JSON object per document.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     limit: Limit,
+    #[command(flatten)]
+    reading: Choosing,
+    /// Stop with exit code 2 at the first record or file that cannot be read.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Tokens shown unless all are asked for.
@@ -45,44 +58,57 @@ const N_SHOWN: usize = 12;
 /// Characters shown of each of them.
 const MAX_SHOWN: usize = 60;
 
-/// Sketches each file; one that cannot be read fails the run after the others are done.
-pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    input::check_standard_input_once(&options.files)?;
-    let profiler = Profiler::new(options.shingle);
+/// Sketches each document; a file that cannot be read does not stop the others.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    input::check_standard_input_once(&options.inputs)?;
+    let mut config = options.reading.config(Vec::new());
+    options.limit.apply(&mut config);
+    let (profiler, tokenizer) = (Profiler::new(options.shingle), Tokenizer::default());
+    let mut items = arose_corpus::read(&options.inputs, config)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut failure = None;
+    let mut warnings = Warnings::default();
     let mut gap = "";
-    for file in &options.files {
-        match read(options, file) {
-            Ok(text) => {
-                let profile = profiler.profile(&text);
-                let written = if options.json {
-                    write_json_object(&mut out, options, file, &profile, &text)
-                } else {
-                    write!(out, "{gap}")
-                        .and_then(|()| write_text(&mut out, options, file, &profile, &text))
-                };
-                written.context("cannot write the result")?;
-                gap = "\n";
-            }
-            Err(error) => {
-                out.flush()?;
-                if let Some(earlier) = failure.replace(error) {
-                    eprintln!("arose: {earlier:#}");
+    for item in items.by_ref() {
+        let document = match item {
+            Item::Document(document) => document,
+            Item::Skipped(warning) => {
+                out.flush().context("cannot write the result")?;
+                if options.strict {
+                    losses::refuse(&warning)?;
                 }
+                warnings.show(&warning);
+                continue;
             }
-        }
+        };
+        document
+            .warnings
+            .iter()
+            .for_each(|warning| warnings.show(warning));
+        let profile = profiler.profile_of_tokens(&arose_dedup::tokens(&tokenizer, &document));
+        let written = if options.json {
+            write_json_object(&mut out, options, &document, &profile)
+        } else {
+            write!(out, "{gap}").and_then(|()| write_text(&mut out, options, &document, &profile))
+        };
+        written.context("cannot write the result")?;
+        gap = "\n";
     }
     out.flush().context("cannot write the result")?;
-    failure.map_or(Ok(()), Err)
+    options.limit.hint(items.counts());
+    let outcome = match items.counts().documents {
+        0 => Outcome::NothingFound,
+        _ => Outcome::Found,
+    };
+    Ok(losses::outcome(&items.counts().losses, outcome))
 }
 
-fn read(options: &Options, file: &Path) -> anyhow::Result<String> {
-    let input::Text { text, warning } = input::read(file, options.limit)?;
-    if let Some(warning) = warning {
-        eprintln!("arose: {warning}");
+/// A file that is one document goes by its own name.
+fn name(document: &Document) -> String {
+    let is_whole = document.id.is_none() && document.position == Position::default();
+    match is_whole {
+        true => input::name(&document.source),
+        false => printable(&document.name()),
     }
-    Ok(text)
 }
 
 /// The first tokens of a text in their normal form, long ones cut.
@@ -128,13 +154,13 @@ fn for_each_token(text: &str, mut write: impl FnMut(&str) -> io::Result<()>) -> 
 fn write_json_object(
     out: &mut impl Write,
     options: &Options,
-    file: &Path,
+    document: &Document,
     profile: &Profile,
-    text: &str,
 ) -> io::Result<()> {
     let features: Vec<String> = profile.features.iter().map(|f| hex(&[*f])).collect();
     let object = json!({
-        "file": file.to_string_lossy(),
+        "id": document.name(),
+        "file": document.source.to_string_lossy(),
         "tokens": profile.n_tokens,
         "shingle": options.shingle,
         "shingles": profile.n_shingles,
@@ -151,7 +177,7 @@ fn write_json_object(
     let object = object.to_string();
     write!(out, "{},\"token_list\":[", object.trim_end_matches('}'))?;
     let mut separator = "";
-    for_each_token(text, |token| {
+    for_each_token(&document.text, |token| {
         write!(out, "{separator}{}", json!(token))?;
         separator = ",";
         Ok(())
@@ -162,16 +188,16 @@ fn write_json_object(
 fn write_text(
     out: &mut impl Write,
     options: &Options,
-    file: &Path,
+    document: &Document,
     profile: &Profile,
-    text: &str,
 ) -> io::Result<()> {
+    let text = &document.text;
     let short = if profile.is_short {
         ", a short text"
     } else {
         ""
     };
-    writeln!(out, "{}", input::name(file))?;
+    writeln!(out, "{}", name(document))?;
     writeln!(out, "  tokens    {}{short}", profile.n_tokens)?;
     if options.tokens {
         for_each_token(text, |token| {

@@ -1,6 +1,7 @@
 //! What a reader is told: field names, limits, threads.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use crate::html;
 
@@ -15,6 +16,8 @@ pub struct Config {
     pub html: html::Config,
     /// Which HTTP responses are documents.
     pub statuses: Statuses,
+    /// Which files of directories are read.
+    pub files: Files,
     /// Worker threads; the output is the same for any number. Default: the cores of the machine.
     pub threads: NonZeroUsize,
     /// Input handed to a worker at a time, in bytes; the output is the same for any size. Default 1
@@ -32,6 +35,7 @@ impl Default for Config {
             limits: Limits::default(),
             html: html::Config::default(),
             statuses: Statuses::Any,
+            files: Files::default(),
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             block_bytes: NonZeroUsize::new(1 << 20).expect("a million is not zero"),
         }
@@ -180,4 +184,27 @@ pub enum Statuses {
     Any,
     /// Only 2xx; others are skipped and counted.
     Success,
+}
+
+/// Which files of directories are read. Files that the user names are always read.
+///
+/// Hidden files and directories, whose names start with a dot, never are. A pattern with a `/` is
+/// matched against the path below the directory that the user names, any other against the name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Patterns of the files to read, whatever their kind; all files of known kinds if empty.
+    pub include: Vec<String>,
+    /// Patterns of files and directories to leave out.
+    pub exclude: Vec<String>,
+    /// Whether files of unknown kinds are read, too, if they contain text.
+    pub all_text: bool,
+    /// Directories that are not entered, such as the output of the run.
+    pub skip: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Whether a name that tells no format is no reason to leave a file alone.
+    pub(crate) fn has_any_kind(&self) -> bool {
+        self.all_text || !self.include.is_empty()
+    }
 }

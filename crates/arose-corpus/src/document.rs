@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arose::digest::Digest;
 
 use crate::html::{ImageTerm, Metadata};
+use crate::losses::{Loss, Losses};
 
 /// One readable document, wherever it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,6 +108,16 @@ pub struct Warning {
     pub reason: Reason,
     /// The particulars, for people.
     pub detail: String,
+    /// How much of the input is missing for it.
+    pub loss: Loss,
+}
+
+impl Warning {
+    /// Whether people want to see it by itself, and not only a count.
+    #[must_use]
+    pub fn is_reported(&self) -> bool {
+        self.reason.is_damage() || self.reason == Reason::Empty || self.loss == Loss::File
+    }
 }
 
 impl fmt::Display for Warning {
@@ -132,6 +143,12 @@ pub enum Reason {
     Status,
     /// A file whose format is not known.
     UnknownFormat,
+    /// A row or object whose text is null: there is nothing to compare, and nothing is damaged.
+    NullText,
+    /// A file of 0 bytes, or a directory without files to read.
+    Empty,
+    /// A file in a directory that was read already, through another symbolic link.
+    AlreadyRead,
     /// The file cannot be opened or read.
     Unreadable,
     /// A directory that contains itself through a symbolic link.
@@ -168,7 +185,21 @@ impl Reason {
     /// Whether the input is broken, rather than intact and not wanted.
     pub fn is_damage(self) -> bool {
         use Reason::*;
-        !matches!(self, RecordKind | MediaType | Status | UnknownFormat)
+        let is_intact = matches!(self, NullText | Empty | AlreadyRead);
+        !is_intact && !matches!(self, RecordKind | MediaType | Status | UnknownFormat)
+    }
+
+    /// How much is missing of an input that this happened to, unless the reader knows better.
+    #[must_use]
+    pub fn loss(self) -> Loss {
+        use Reason::*;
+        match self {
+            Unreadable | Truncated | BadParquet => Loss::File,
+            // Files inside the loop are read where they are; the others cost characters.
+            SymlinkLoop | Malformed | OddPage => Loss::Nothing,
+            _ if self.is_damage() => Loss::Record,
+            _ => Loss::Nothing,
+        }
     }
 
     /// A short name, the same in every version.
@@ -178,6 +209,9 @@ impl Reason {
             Reason::MediaType => "media type without text",
             Reason::Status => "unwanted status",
             Reason::UnknownFormat => "unknown format",
+            Reason::NullText => "null text",
+            Reason::Empty => "empty input",
+            Reason::AlreadyRead => "already read",
             Reason::Unreadable => "unreadable",
             Reason::SymlinkLoop => "symlink loop",
             Reason::Truncated => "truncated",
@@ -233,11 +267,20 @@ pub struct Counts {
     pub skipped: BTreeMap<Reason, u64>,
     /// Blemishes of delivered documents by reason.
     pub marked: BTreeMap<Reason, u64>,
+    /// Files in directories that were not read because their format is unknown, by extension
+    /// (`.py`). `no extension` and `other` stand for what has none and for the 65th and later.
+    pub unknown_files: BTreeMap<String, u64>,
+    /// What could not be read; complete when the iterator has ended.
+    pub losses: Losses,
 }
+
+/// Extensions that files of unknown formats are counted by.
+const MAX_EXTENSIONS: usize = 64;
 
 impl Counts {
     /// Takes one item into account.
     pub fn add(&mut self, item: &Item) {
+        self.losses.add(item);
         match item {
             Item::Document(document) => {
                 self.documents += 1;
@@ -246,8 +289,22 @@ impl Counts {
                     *self.marked.entry(warning.reason).or_default() += 1;
                 }
             }
-            Item::Skipped(warning) => *self.skipped.entry(warning.reason).or_default() += 1,
+            Item::Skipped(warning) => {
+                *self.skipped.entry(warning.reason).or_default() += 1;
+                if warning.reason == Reason::UnknownFormat && warning.loss == Loss::Nothing {
+                    self.add_unknown(&warning.detail, 1);
+                }
+            }
         }
+    }
+
+    fn add_unknown(&mut self, extension: &str, n: u64) {
+        let has_room = self.unknown_files.len() < MAX_EXTENSIONS;
+        let extension = match has_room || self.unknown_files.contains_key(extension) {
+            true => extension,
+            false => "other",
+        };
+        *self.unknown_files.entry(extension.to_owned()).or_default() += n;
     }
 
     /// Adds the counts of another part of the same corpus.
@@ -260,6 +317,10 @@ impl Counts {
         for (reason, n) in &other.marked {
             *self.marked.entry(*reason).or_default() += n;
         }
+        for (extension, n) in &other.unknown_files {
+            self.add_unknown(extension, *n);
+        }
+        self.losses.merge(&other.losses);
     }
 }
 
@@ -277,6 +338,7 @@ mod tests {
             },
             reason: Reason::BadLength,
             detail: "says 12".to_owned(),
+            loss: Loss::Record,
         };
         assert_eq!(
             warning.to_string(),

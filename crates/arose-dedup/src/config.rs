@@ -33,6 +33,8 @@ pub struct Config {
     pub memory: u64,
     /// An index of documents held already; what it knows is dropped.
     pub against: Option<Against>,
+    /// What to do if part of the input cannot be read.
+    pub on_loss: OnLoss,
     /// How documents are read; its `threads` are those of the whole run.
     pub corpus: arose_corpus::Config,
 }
@@ -53,6 +55,15 @@ pub enum Update {
     Leave,
     /// The documents kept, when the run is complete.
     Add,
+}
+
+/// What a run does if part of the input cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLoss {
+    /// Reports it and goes on with the rest.
+    Report,
+    /// Stops before any document is written to the kept output.
+    Refuse,
 }
 
 /// What a candidate pair is checked against before it is reported.
@@ -99,6 +110,7 @@ impl Default for Config {
             seed: 1,
             memory: 1 << 30,
             against: None,
+            on_loss: OnLoss::Report,
             corpus: arose_corpus::Config::default(),
         }
     }
@@ -154,6 +166,16 @@ impl Config {
         };
         if let (Value::Object(all), Value::Object(own)) = (&mut settings, own) {
             all.extend(own);
+        }
+        let files = &self.corpus.files;
+        if !files.include.is_empty() {
+            settings["include"] = json!(files.include);
+        }
+        if !files.exclude.is_empty() {
+            settings["exclude"] = json!(files.exclude);
+        }
+        if files.all_text {
+            settings["all_text"] = json!(true);
         }
         if let Some(against) = &self.against {
             settings["against"] = json!(against.index.display().to_string());

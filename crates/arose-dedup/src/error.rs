@@ -76,6 +76,30 @@ pub enum Error {
         /// The input.
         path: PathBuf,
     },
+    /// An input would be overwritten by its own results.
+    #[error(
+        "`{}` is in the output directory `{}`; choose another output directory",
+        path.display(), out.display()
+    )]
+    InputInOutput {
+        /// The input.
+        path: PathBuf,
+        /// The output directory.
+        out: PathBuf,
+    },
+    /// Part of the input could not be read, and the run was told to stop then.
+    #[error(
+        "the input is incomplete: {} cannot be read, first {first}; repair the input or run without \
+         --strict", lost(*n_files, *n_records)
+    )]
+    InputLost {
+        /// Incomplete files.
+        n_files: u64,
+        /// Damaged records.
+        n_records: u64,
+        /// The first of them.
+        first: String,
+    },
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,
@@ -112,6 +136,17 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("stopped; the same command goes on from here")]
     Stopped,
+}
+
+/// Counts in words.
+fn lost(n_files: u64, n_records: u64) -> String {
+    let files = crate::report::html::counted(n_files, "file", "files");
+    let records = crate::report::html::counted(n_records, "record", "records");
+    match (n_files, n_records) {
+        (_, 0) => files,
+        (0, _) => records,
+        _ => format!("{files} and {records}"),
+    }
 }
 
 impl Error {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::column::Writer;
 use crate::config::{Config, Update};
+use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
 use crate::stage::kept::{Kept, beside};
@@ -110,6 +111,7 @@ impl<'a> Job<'a> {
         progress: &'a Progress,
     ) -> Result<Self, Error> {
         promise(config)?;
+        check_outside(inputs, out)?;
         let names: Vec<String> = inputs
             .iter()
             .map(|path| path.display().to_string())
@@ -131,6 +133,7 @@ impl<'a> Job<'a> {
 
     fn run(mut self) -> Result<Value, Error> {
         if let Some(summary) = self.finished()? {
+            losses::check_finished(&summary, self.config)?;
             if !self.out.join(REPORT).exists() {
                 self.finish()?;
             }
@@ -141,7 +144,8 @@ impl<'a> Job<'a> {
             return self.complete(summary, holder.as_ref());
         }
         self.keep_standard_input()?;
-        let found = Found::find(&self, holder.as_ref())?;
+        let read = self.read()?;
+        let found = Found::find(&self, read, holder.as_ref())?;
         for source in &found.read.found.sources {
             source.check()?;
         }
@@ -225,6 +229,24 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
+    /// Reads the input, but neither the results nor an index that lies in it.
+    fn read(&self) -> Result<Note<read::Read>, Error> {
+        let index = self.config.against.iter();
+        let skip: Vec<PathBuf> = index
+            .map(|against| against.index.clone())
+            .chain([self.out.to_owned()])
+            .collect();
+        let read = self.work.stage("read", self.progress, |folder| {
+            read::run(&self.inputs, self.config, skip, folder, self.progress)
+        })?;
+        let refused = read.found.losses.refuse(self.config, &read.found.warnings);
+        if refused.is_err() {
+            // The next attempt must read what was repaired.
+            self.work.clean(&["input", "read"])?;
+        }
+        refused.map(|()| read)
+    }
+
     fn write(&self, read: &read::Read) -> Result<Note<Rows>, Error> {
         let names = ["read", "exact", "verify", "cluster", "known"];
         let [read_in, exact, verify, cluster, known] = names.map(|stage| self.work.path(stage));
@@ -252,6 +274,7 @@ impl<'a> Job<'a> {
                 },
             )?;
             ordinals.finish()?;
+            kept.push_nulls(&read_in)?;
             fs::rename(&partial, &documents).map_err(Error::io("rename", &partial))?;
             let pairs = self.out.join(LISTED_PAIRS);
             let partial = beside(&pairs);
@@ -280,6 +303,18 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// Incomplete files; the copy of standard input goes by its own name.
+    fn incomplete_files(&self, read: &read::Read) -> Vec<IncompleteFile> {
+        let copies = self.work.path("input");
+        let mut files = read.losses.files.clone();
+        for file in &mut files {
+            if file.path.starts_with(&copies) {
+                file.path = "-".into();
+            }
+        }
+        files
+    }
+
     fn summary(&self, found: &Found, rows: &Note<Rows>) -> Value {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
@@ -304,6 +339,9 @@ impl<'a> Job<'a> {
                 "dropped_known": written.dropped_known,
                 "empty": read.n_empty,
                 "short": read.n_short,
+                "null_text": read.n_null(),
+                "incomplete_files": read.losses.n_files,
+                "damaged_records": read.losses.n_records,
                 "skipped": {
                     "total": read.skipped.values().sum::<u64>(),
                     "by_reason": read.skipped,
@@ -326,6 +364,8 @@ impl<'a> Job<'a> {
                 "longest": candidates.longest_run,
                 "pairs_not_compared": candidates.untested,
             },
+            "incomplete_files": self.incomplete_files(read),
+            "unknown_files": read.losses.unknown_files,
             "warnings": read.warnings,
             "kept_in": written.kept_in,
             "stages": found.stages(rows),
@@ -346,7 +386,7 @@ struct Found {
 }
 
 impl Found {
-    fn find(job: &Job<'_>, holder: Option<&Holder>) -> Result<Self, Error> {
+    fn find(job: &Job<'_>, read: Note<read::Read>, holder: Option<&Holder>) -> Result<Self, Error> {
         let Job {
             work,
             config,
@@ -356,9 +396,6 @@ impl Found {
         let names = ["read", "exact", "known", "candidates", "verify"];
         let [read_in, exact_in, known_in, candidates_in, verify_in] =
             names.map(|stage| work.path(stage));
-        let read = work.stage("read", progress, |folder| {
-            read::run(&job.inputs, config, folder, progress)
-        })?;
         let exact = work.stage("exact", progress, |folder| {
             exact::run(&read_in, config, folder, progress)
         })?;
@@ -409,6 +446,22 @@ impl Found {
             stage("write", rows, n_docs),
         ]);
         stages.into()
+    }
+}
+
+/// Refuses inputs that the run would remove or overwrite.
+fn check_outside(inputs: &[PathBuf], out: &Path) -> Result<(), Error> {
+    let Ok(real_out) = fs::canonicalize(out) else {
+        return Ok(());
+    };
+    let is_inside =
+        |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|real| real.starts_with(&real_out));
+    match inputs.iter().find(is_inside) {
+        None => Ok(()),
+        Some(path) => Err(Error::InputInOutput {
+            path: path.clone(),
+            out: out.to_owned(),
+        }),
     }
 }
 

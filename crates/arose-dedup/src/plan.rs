@@ -97,19 +97,14 @@ impl Sample {
             sample.n_docs += 1;
             sample.text_bytes += document.text.len() as u64;
         }
-        sample.input_bytes = files.iter().map(|path| n_bytes(path)).sum();
+        let (parts, _) = arose_corpus::parts(files, u64::MAX, &config.corpus)?;
+        let files = parts.iter().flat_map(|part| &part.files);
+        sample.input_bytes = files.map(|file| n_bytes(&file.path)).sum();
         Ok(sample)
     }
 }
 
-/// The bytes of a file or of all files in a folder.
+/// The bytes of a file; none if it has gone.
 fn n_bytes(path: &Path) -> u64 {
-    let Ok(metadata) = fs::symlink_metadata(path) else {
-        return 0;
-    };
-    if !metadata.is_dir() {
-        return fs::metadata(path).map_or(0, |metadata| metadata.len());
-    }
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| n_bytes(&entry.path())).sum()
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

@@ -70,6 +70,18 @@ pub(crate) struct DocRecord {
     pub(crate) flags: u32,
 }
 
+/// A record whose text is null: no document, but part of the kept output.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct NullText {
+    /// Where it starts in its source.
+    pub(crate) offset: u64,
+    pub(crate) inner: u64,
+    /// Where the next record of its source starts.
+    pub(crate) end: u64,
+    pub(crate) source: u64,
+}
+
 /// A document without a time.
 pub(crate) const NOT_FETCHED: i64 = i64::MIN;
 /// Too few tokens for a sketch to mean anything.

@@ -25,6 +25,7 @@ mod course;
 pub mod diff;
 mod documents;
 pub mod html;
+mod losses;
 pub(crate) mod lot;
 mod page;
 mod pairs;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub use documents::{Detail, details};
 pub use pairs::Pair;
-pub use summary::{Cap, Counts, Promise, Recall, Skipped, Stage, Summary};
+pub use summary::{Cap, Counts, Promise, Recall, Skipped, Stage, Summary, kinds};
 pub use texts::{Text, texts};
 
 /// Why results cannot be read or shown.

@@ -25,6 +25,13 @@ create_exception!(
     "An input that is not there, cannot be read or is not what was expected."
 );
 
+create_exception!(
+    arose,
+    InputLost,
+    InputError,
+    "Part of the input cannot be read, and strict=True was set."
+);
+
 /// An error and its causes in one line.
 pub(crate) fn words(error: &dyn Error) -> String {
     let mut words = error.to_string();
@@ -52,7 +59,8 @@ pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
     use arose_dedup::Error as E;
     match error {
         E::Setting(_) | E::Recall { .. } => setting(error),
-        E::Corpus(_) | E::InputChanged { .. } => input(error),
+        E::InputLost { .. } => InputLost::new_err(words(&error).replace("--strict", "strict=True")),
+        E::Corpus(_) | E::InputInOutput { .. } | E::InputChanged { .. } => input(error),
         _ => AroseError::new_err(words(&error)),
     }
 }

@@ -31,6 +31,7 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("AroseError", py.get_type::<error::AroseError>())?;
     module.add("SettingError", py.get_type::<error::SettingError>())?;
     module.add("InputError", py.get_type::<error::InputError>())?;
+    module.add("InputLost", py.get_type::<error::InputLost>())?;
     module.add_class::<compare::Comparison>()?;
     module.add_class::<extract::Page>()?;
     module.add_class::<index::Index>()?;

@@ -10,9 +10,9 @@ use arose::Threshold;
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::{self, ShingleLength};
 use arose::site::SiteKind;
-use arose_corpus::Statuses;
 use arose_corpus::html::Mode;
-use arose_dedup::{Against, Config, Keep, Update, Verify};
+use arose_corpus::{Files, Statuses};
+use arose_dedup::{Against, Config, Keep, OnLoss, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -27,6 +27,10 @@ pub(crate) struct Reading {
     id_field: Vec<String>,
     url_field: Vec<String>,
     success: bool,
+    include: Vec<String>,
+    exclude: Vec<String>,
+    all_text: bool,
+    pub(crate) strict: bool,
     threads: Option<NonZeroUsize>,
 }
 
@@ -38,6 +42,10 @@ impl Default for Reading {
             id_field: Vec::new(),
             url_field: Vec::new(),
             success: false,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            all_text: false,
+            strict: false,
             threads: None,
         }
     }
@@ -173,6 +181,12 @@ impl Reading {
             true => Statuses::Success,
             false => Statuses::Any,
         };
+        config.files = Files {
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            all_text: self.all_text,
+            skip: Vec::new(),
+        };
         config.threads = self.threads.unwrap_or(config.threads);
         let fields = &mut config.fields;
         fields.text.splice(..0, self.text_field.iter().cloned());
@@ -253,6 +267,10 @@ impl Options {
                     false => Update::Leave,
                 },
             }),
+            on_loss: match self.reading.strict {
+                true => OnLoss::Refuse,
+                false => OnLoss::Report,
+            },
             corpus,
         })
     }

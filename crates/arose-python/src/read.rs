@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use arose_corpus::{Document, Documents, Item};
+use arose_corpus::{Document, Documents, Item, Loss, Warning};
 use arrow_array::builder::{Int64Builder, StringBuilder, UInt16Builder};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3_arrow::error::PyArrowResult;
@@ -50,6 +50,9 @@ struct State {
     documents: Documents<Item>,
     skipped: BTreeMap<&'static str, u64>,
     warnings: Vec<String>,
+    is_strict: bool,
+    /// What ended a strict reading.
+    lost: Option<Warning>,
 }
 
 #[pyfunction]
@@ -61,22 +64,28 @@ pub(crate) fn read(paths: Vec<PathBuf>, options: &str) -> PyResult<Reader> {
             documents,
             skipped: BTreeMap::new(),
             warnings: Vec::new(),
+            is_strict: reading.strict,
+            lost: None,
         })),
     })
 }
 
-fn next_batch(state: &Mutex<State>) -> Option<RecordBatch> {
-    state
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .next_batch()
+/// The next batch. A strict reader that lost something gives its last batch and then the error.
+fn next_batch(state: &Mutex<State>) -> PyResult<Option<RecordBatch>> {
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    match (state.next_batch(), &state.lost) {
+        (None, Some(warning)) => Err(error::InputLost::new_err(format!(
+            "the input is incomplete: {warning}; repair the input or set strict=False"
+        ))),
+        (batch, _) => Ok(batch),
+    }
 }
 
 impl State {
     fn next_batch(&mut self) -> Option<RecordBatch> {
         let mut rows = Rows::default();
         let mut n_bytes = 0;
-        while n_bytes < BATCH_BYTES && rows.n < BATCH_DOCS {
+        while n_bytes < BATCH_BYTES && rows.n < BATCH_DOCS && self.lost.is_none() {
             match self.documents.next() {
                 Some(Item::Document(document)) => {
                     n_bytes += document.text.len();
@@ -84,8 +93,11 @@ impl State {
                 }
                 Some(Item::Skipped(warning)) => {
                     *self.skipped.entry(warning.reason.name()).or_default() += 1;
-                    if warning.reason.is_damage() && self.warnings.len() < MAX_WARNINGS {
+                    if warning.is_reported() && self.warnings.len() < MAX_WARNINGS {
                         self.warnings.push(warning.to_string());
+                    }
+                    if self.is_strict && warning.loss != Loss::Nothing {
+                        self.lost = Some(warning);
                     }
                 }
                 None => break,
@@ -103,7 +115,7 @@ impl Reader {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         py.check_signals()?;
-        Ok(py.detach(|| next_batch(&self.state)).map(Table::of))
+        Ok(py.detach(|| next_batch(&self.state))?.map(Table::of))
     }
 
     #[pyo3(signature = (requested_schema = None))]
@@ -113,7 +125,11 @@ impl Reader {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyArrowResult<Bound<'py, PyCapsule>> {
         let state = Arc::clone(&self.state);
-        let batches = std::iter::from_fn(move || next_batch(&state).map(as_struct).map(Ok));
+        let external = |error: PyErr| ArrowError::ExternalError(Box::new(error));
+        let batches = std::iter::from_fn(move || {
+            let batch = next_batch(&state).map_err(external).transpose()?;
+            Some(batch.map(as_struct))
+        });
         let reader = ArrayIterator::new(batches, struct_field(&SCHEMA));
         to_stream_pycapsule(py, Box::new(reader), requested_schema)
     }
@@ -130,10 +146,27 @@ impl Reader {
         py.detach(|| self.locked(|state| state.warnings.clone()))
     }
 
+    /// Files that could not be read completely, with position and reason; complete when the reader
+    /// has ended.
+    #[getter]
+    fn incomplete_files(&self, py: Python<'_>) -> Vec<String> {
+        let names = |state: &State| {
+            let files = &state.documents.counts().losses.files;
+            files.iter().map(ToString::to_string).collect()
+        };
+        py.detach(|| self.locked(names))
+    }
+
+    /// Files in directories whose format is unknown, by extension.
+    #[getter]
+    fn unknown_files(&self, py: Python<'_>) -> BTreeMap<String, u64> {
+        py.detach(|| self.locked(|state| state.documents.counts().unknown_files.clone()))
+    }
+
     /// All that is left, in one table.
     fn read_all(&self, py: Python<'_>) -> PyResult<Table> {
         let mut batches = Vec::new();
-        while let Some(batch) = py.detach(|| next_batch(&self.state)) {
+        while let Some(batch) = py.detach(|| next_batch(&self.state))? {
             batches.push(batch);
             py.check_signals()?;
         }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use arose_corpus::{Part, PartFile};
+use arose_corpus::{Loss, Part, PartFile};
 use arose_dedup::shuffle::{self, Chunk, Context, Message};
-use arose_dedup::{Config, Error};
+use arose_dedup::{Config, Error, IncompleteFile};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
@@ -208,24 +208,33 @@ impl From<PartText> for Part {
     }
 }
 
-/// Parts as texts; reasons and warnings of what was passed by.
-type CutInput = (Vec<String>, Vec<(String, String)>);
+/// Parts as texts; of what was passed by the reason, and the warning if it is worth one, with the
+/// incomplete file it is about as JSON.
+type CutInput = (Vec<String>, Vec<(String, Option<String>, Option<String>)>);
 
-/// Cuts inputs into parts: their texts, and what was passed by.
+/// Cuts inputs into parts: their texts, and what was passed by. Directories in `skip` are not entered.
 #[pyfunction]
+#[pyo3(signature = (inputs, n_bytes, options, skip = Vec::new()))]
 pub(crate) fn cut_input(
     py: Python<'_>,
     inputs: Vec<PathBuf>,
     n_bytes: u64,
     options: &str,
+    skip: Vec<PathBuf>,
 ) -> PyResult<CutInput> {
-    let config = options::parse::<Options>(options)?.config()?;
+    let mut config = options::parse::<Options>(options)?.config()?;
+    config.corpus.files.skip = skip;
     let cut = py.detach(|| arose_corpus::parts(&inputs, n_bytes, &config.corpus));
     let (parts, skipped) = cut.map_err(error::input)?;
     let text = |part| serde_json::to_string(&PartText::from(part));
     let parts: Result<Vec<String>, _> = parts.iter().map(text).collect();
     let skipped = skipped.iter();
-    let skipped = skipped.map(|warning| (warning.reason.name().to_owned(), warning.to_string()));
+    let skipped = skipped.map(|warning| {
+        let text = warning.is_reported().then(|| warning.to_string());
+        let file = (warning.loss == Loss::File).then(|| IncompleteFile::from(warning));
+        let file = file.and_then(|file| serde_json::to_string(&file).ok());
+        (warning.reason.name().to_owned(), text, file)
+    });
     Ok((parts.map_err(error::input)?, skipped.collect()))
 }
 

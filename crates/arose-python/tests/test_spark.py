@@ -141,9 +141,34 @@ def test_damage_is_skipped_or_refused(spark, lines, tmp_path):
     out = os.fspath(tmp_path / "out")
     summary = dedup(spark, [lines, os.fspath(bad)], out, partitions=2)
     assert any("bad.jsonl.gz" in warning for warning in summary["warnings"])
+    local = arose.dedup([lines, os.fspath(bad)])
+    assert summary["incomplete_files"] == local.incomplete_files
+    assert summary["counts"]["incomplete_files"] == 1
     check([lines, os.fspath(bad)], out)
-    with pytest.raises(arose.InputError, match="bad.jsonl.gz"):
-        dedup(spark, [os.fspath(bad)], out + "2", partitions=2, damaged="refuse")
+    with pytest.raises(arose.InputLost, match="1 file cannot be read, first .*bad.jsonl.gz"):
+        dedup(spark, [os.fspath(bad)], out + "2", partitions=2, strict=True)
+
+
+def test_files_are_chosen_and_counted_alike(spark, lines, tmp_path):
+    folder = tmp_path / "in"
+    (folder / ".hidden").mkdir(parents=True)
+    text = open(lines).read()
+    (folder / "a.jsonl").write_text(text)
+    (folder / "b.jsonl").write_text('{"words": "one"}\n' * 5000)
+    (folder / "c.jsonl").write_text('{"words": "one"}\n' * 5000 + text)
+    (folder / "d.jsonl").write_text('{"text": null}\n{"text": "one"}\n')
+    (folder / "e.py").write_text("print()")
+    (folder / ".hidden" / "f.jsonl").write_text(text)
+    # The output lies in the input, and ranges of c.jsonl have no readable record.
+    out = os.fspath(folder / "out")
+    options = {"exclude": "a.*"}
+    summary = dedup(spark, [os.fspath(folder)], out, partitions=2, input_bytes=9000, **options)
+    local = arose.dedup(os.fspath(folder), tmp_path / "local", **options).summary
+    assert summary["incomplete_files"] == local["incomplete_files"]
+    assert [os.path.basename(f["path"]) for f in local["incomplete_files"]] == ["b.jsonl"]
+    assert summary["unknown_files"] == {".py": 1}
+    for name in ["read", "null_text", "damaged_records", "incomplete_files", "skipped"]:
+        assert summary["counts"][name] == local["counts"][name], name
 
 
 def test_files_that_spark_brings(spark, lines, tmp_path):

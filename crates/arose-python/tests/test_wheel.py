@@ -87,6 +87,37 @@ class TestRead:
         assert sum(reader.skipped.values()) >= 1
         assert os.fspath(path) in reader.warnings[0]
 
+    def test_losses_are_named_or_raised(self, tmp_path):
+        good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl.gz"
+        good.write_text('{"text": "one"}\n{"text": null}\n')
+        packed = gzip.compress(b"".join(b'{"text": "%d"}\n' % i for i in range(9999)))
+        bad.write_bytes(packed[: len(packed) // 2])
+        reader = arose.read([good, bad])
+        assert len(reader.read_all()) > 1
+        assert [os.fspath(bad) in line for line in reader.incomplete_files] == [True]
+        assert reader.skipped["null text"] == 1
+        for read in [lambda r: r.read_all(), list, pa.RecordBatchReader.from_stream]:
+            with pytest.raises((arose.InputLost, pa.ArrowException), match="the input is incomplete"):
+                stream = read(arose.read([good, bad], strict=True))
+                stream.read_all()
+        assert len(arose.read(good, strict=True).read_all()) == 1
+        assert issubclass(arose.InputLost, arose.InputError)
+        found = arose.dedup([good, bad], tmp_path / "out")
+        assert [file["reason"] for file in found.incomplete_files] == ["truncated"]
+        with pytest.raises(arose.InputLost, match="1 file cannot be read.*strict=True"):
+            arose.dedup([good, bad], tmp_path / "strict", strict=True)
+        assert not list((tmp_path / "strict").glob("kept*"))
+
+    def test_files_are_chosen(self, tmp_path):
+        for name in ["a.txt", "b.py", ".c.txt"]:
+            (tmp_path / name).write_text(name)
+        reader = arose.read(tmp_path)
+        assert len(reader.read_all()) == 1 and reader.unknown_files == {".py": 1}
+        assert len(arose.read(tmp_path, include="*.py").read_all()) == 1
+        assert len(arose.read(tmp_path, all_text=True).read_all()) == 2
+        assert len(arose.read(tmp_path, all_text=True, exclude=["*.py"]).read_all()) == 1
+        assert arose.dedup(tmp_path, all_text=True).summary["counts"]["read"] == 2
+
     def test_what_is_not_there_is_an_error(self):
         with pytest.raises(arose.InputError, match="no file or folder `nothing.jsonl`"):
             arose.read("nothing.jsonl")

@@ -69,7 +69,7 @@ pub struct Progress {
 }
 
 /// What an update did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Updated {
     /// Documents in the index.
     pub n_documents: u64,
@@ -79,6 +79,8 @@ pub struct Updated {
     pub n_removed: u64,
     /// Documents of a run whose source has gone or changed: they are found by address only.
     pub n_without_text: u64,
+    /// Archives read now that could not be read completely, with the reason.
+    pub incomplete: Vec<String>,
 }
 
 /// What a commit says about itself.
@@ -307,8 +309,8 @@ impl Update<'_> {
         };
         let (mut wanted, mut doc) = self.known_rows(n_known)?;
         for (number, stamp) in stamps.iter().enumerate().skip(n_known) {
-            let items = read(&[stamp.path().to_owned()], self.folder.reading())?;
-            for item in items {
+            let mut items = read(&[stamp.path().to_owned()], self.folder.reading())?;
+            while let Some(item) = items.next() {
                 self.watch()?;
                 let Item::Document(document) = item else {
                     continue;
@@ -322,6 +324,10 @@ impl Update<'_> {
                 }
                 doc += 1;
             }
+            let lost = items.counts().losses.files.iter();
+            self.updated
+                .incomplete
+                .extend(lost.map(ToString::to_string));
         }
         self.remove_others(wanted);
         Ok(())

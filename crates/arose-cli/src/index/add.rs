@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use arose_dedup::index::{Error, Index, Seen, Sketch};
 
-use super::{Work, sketches, warn};
-use crate::corpus::Reading;
+use super::{Work, sketches};
+use crate::corpus::Choosing;
+use crate::losses::{self, Warnings};
 use crate::output::printable;
 use crate::read::Outcome;
 
@@ -23,7 +24,8 @@ use crate::read::Outcome;
   arose index add --new seen tomorrow.jsonl > new.txt
   arose index add --replace seen changed.jsonl
 
-Exit code 0 means done, 1 no documents, 2 an error.")]
+Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
+completely.")]
 pub(super) struct Options {
     /// The index.
     folder: PathBuf,
@@ -37,7 +39,10 @@ pub(super) struct Options {
     #[arg(long, conflicts_with = "new")]
     replace: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: Choosing,
+    /// Add nothing if part of the input cannot be read. This reads the input twice.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Documents that are inserted at once.
@@ -50,9 +55,15 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut progress = Progress::new();
     let mut group = Vec::new();
-    for work in sketches(&options.inputs, &options.reading, index.settings())? {
+    let mut warnings = Warnings::default();
+    let config = options.reading.config(vec![options.folder.clone()]);
+    if options.strict {
+        losses::check(&options.inputs, config.clone())?;
+    }
+    let mut works = sketches(&options.inputs, config, index.settings())?;
+    while let Some(work) = works.next() {
         match work {
-            Work::Skipped(item) => warn(&item),
+            Work::Skipped(warning) => warnings.show(&warning),
             Work::Document(name, sketch) if options.new => {
                 let fate = add_new(&index, &name, &sketch)?;
                 if fate == Fate::Added {
@@ -79,10 +90,11 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     index.commit()?;
     out.flush().context("cannot write the result")?;
     progress.finish();
-    Ok(match progress.total() {
+    let outcome = match progress.total() {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,
-    })
+    };
+    Ok(losses::outcome(&works.counts().losses, outcome))
 }
 
 /// What became of a document.

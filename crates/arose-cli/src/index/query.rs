@@ -1,16 +1,17 @@
 //! `arose index query`: which documents of an index are duplicates of these?
 
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use arose::rule::{Evidence, Rule, SiteRelation};
 use arose_dedup::index::{Match, Reader, Sketch, Sketcher};
 use serde_json::{Value, json};
 
-use super::{Work, sketches, warn};
-use crate::corpus::Reading;
+use super::{Work, sketches};
+use crate::corpus::Choosing;
 use crate::input::{self, Limit};
+use crate::losses::{self, Warnings};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
@@ -25,7 +26,7 @@ use crate::read::Outcome;
   arose index query --json seen 'crawl/*.warc.gz'
   echo 'a rose is a rose is a rose' | arose index query seen
 
-Exit code 0 means a match was found, 1 none, 2 an error.")]
+Exit code: 0 if a match was found, 1 if none, 2 on error, 3 if a file could not be read completely.")]
 pub(super) struct Options {
     /// The index.
     folder: PathBuf,
@@ -41,7 +42,10 @@ pub(super) struct Options {
     #[command(flatten)]
     limit: Limit,
     #[command(flatten)]
-    reading: Reading,
+    reading: Choosing,
+    /// Stop with exit code 2 at the first record or file that cannot be read.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Answers questions.
@@ -62,22 +66,27 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         written.context("cannot write the result")
     };
     if options.inputs.is_empty() {
-        let input::Text { text, warning } = input::read(Path::new("-"), options.limit)?;
+        let input::Text { text, warning } = input::read_standard_input(options.limit)?;
         if let Some(warning) = warning {
             eprintln!("arose: {warning}");
         }
         let sketch = Sketcher::new(reader.settings()).sketch(&text, options.host.as_deref());
         answer("standard input", &sketch)?;
-    } else {
-        for work in sketches(&options.inputs, &options.reading, reader.settings())? {
-            match work {
-                Work::Document(name, sketch) => answer(&name, &sketch)?,
-                Work::Skipped(item) => warn(&item),
-            }
+        out.flush().context("cannot write the result")?;
+        return Ok(outcome);
+    }
+    let mut warnings = Warnings::default();
+    let config = options.reading.config(vec![options.folder.clone()]);
+    let mut works = sketches(&options.inputs, config, reader.settings())?;
+    while let Some(work) = works.next() {
+        match work {
+            Work::Document(name, sketch) => answer(&name, &sketch)?,
+            Work::Skipped(warning) if options.strict => losses::refuse(&warning)?,
+            Work::Skipped(warning) => warnings.show(&warning),
         }
     }
     out.flush().context("cannot write the result")?;
-    Ok(outcome)
+    Ok(losses::outcome(&works.counts().losses, outcome))
 }
 
 fn write_matches(out: &mut impl Write, name: &str, found: &[Match]) -> io::Result<()> {

@@ -34,22 +34,24 @@ fn sketch(bytes: &[u8]) -> (u64, String) {
 
 #[test]
 fn empty_file() {
-    assert_eq!(sketch(b""), (0, String::new()));
+    let message = "arose: input:0: empty input: a file of 0 bytes\n";
+    assert_eq!(sketch(b""), (0, message.to_owned()));
 }
 
 #[test]
 fn file_of_nuls() {
-    assert_eq!(sketch(&[0; 100_000]), (0, String::new()));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input"), [0; 100_000]).unwrap();
+    let output = arose(&["sketch", "--json", "input"], folder.path());
+    assert_eq!(output.status.code(), Some(3));
+    let message = "arose: input:0: unknown format\n\
+                   arose: 1 file could not be read completely; everything else is done\n";
+    assert_eq!(text(&output.stderr), message);
 }
 
 #[test]
 fn not_utf8() {
-    let (n_tokens, warning) = sketch(b"caf\xE9 noir");
-    assert_eq!(n_tokens, 2);
-    assert_eq!(
-        warning,
-        "arose: input: not UTF-8 at byte 3; reading it as windows-1252\n"
-    );
+    assert_eq!(sketch(b"caf\xE9 noir"), (2, String::new()));
 }
 
 #[test]
@@ -68,31 +70,26 @@ fn one_long_line() {
 #[test]
 fn larger_than_the_limit() {
     let folder = tempfile::tempdir().unwrap();
-    let file = File::create(folder.path().join("large")).unwrap();
+    let mut file = File::create(folder.path().join("large")).unwrap();
+    file.write_all("a rose is a rose ".repeat(9000).as_bytes())
+        .unwrap();
     file.set_len(2 << 30).unwrap();
     let output = arose(&["sketch", "--max-size", "1", "large"], folder.path());
-    assert_eq!(output.status.code(), Some(2));
-    let message = "arose: cannot read large: it is larger than 1 MiB; --max-size MIB allows more\n";
-    assert_eq!(text(&output.stderr), message);
+    assert_eq!(output.status.code(), Some(3));
+    let message = "arose: the limit is 1 MiB; raise it with --max-size\n\
+                   arose: large:0: too large: a file of more than 1048576 bytes\n";
+    assert!(text(&output.stderr).starts_with(message), "{output:?}");
 }
 
+/// What is named and not there is a mistake in the command, not in the input.
 #[test]
-fn missing_files_do_not_stop_the_others() {
+fn missing_files_stop_before_anything_is_done() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("there"), "a rose").unwrap();
-    let output = arose(&["sketch", "--json", "gone", "there", "."], folder.path());
+    let output = arose(&["sketch", "--json", "there", "gone"], folder.path());
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stdout).lines().count(), 1);
-    let messages: Vec<&str> = text(&output.stderr).lines().collect();
-    assert_eq!(messages.len(), 2);
-    assert!(
-        messages[0].starts_with("arose: cannot read gone: "),
-        "{messages:?}"
-    );
-    assert_eq!(
-        messages[1],
-        "arose: cannot read .: it is a folder; name the files in it"
-    );
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(text(&output.stderr), "arose: no file or folder `gone`\n");
 }
 
 /// Control characters of a text cannot reach the terminal, not even inside a token.

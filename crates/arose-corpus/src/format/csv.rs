@@ -314,7 +314,7 @@ impl RowCutter {
     fn at_end(&mut self) -> Option<Result<Cells, Item>> {
         if let Some(at_break) = self.stream.resume() {
             let place = self.place(at_break.position);
-            return Some(Err(place.skipped(at_break.reason, at_break.detail)));
+            return Some(Err(place.broken(at_break)));
         }
         (self.split.used > 0 && self.split.is_done).then(|| self.finish())
     }
@@ -514,7 +514,11 @@ impl RowBlock {
     }
 
     fn row<'a>(&self, cells: &'a Cells) -> Row<'a> {
-        let mut row = Row::default();
+        // There is a column for the text, so a row too short to reach it has none.
+        let mut row = Row {
+            is_null: true,
+            ..Row::default()
+        };
         for (value, column) in row.values.iter_mut().zip(self.columns) {
             let Some(cell) = column.and_then(|column| cells.get(column)) else {
                 continue;

@@ -285,13 +285,14 @@ impl RowGroup {
         let limit = config.limits.record_bytes;
         for (i, row) in (0..batch.num_rows()).zip(rows) {
             let place = Place::new(&self.source, at_row(row));
-            let mut row = Row::default();
+            let mut row = Row {
+                is_null: arrays[..2].iter().any(|way| is_null(way, i)),
+                ..Row::default()
+            };
             for (value, way) in row.values.iter_mut().zip(&arrays) {
-                // A field of a struct that is null is null.
-                let is_null = way.iter().any(|array| array.is_null(i));
                 let cell = way
                     .last()
-                    .filter(|_| !is_null)
+                    .filter(|_| !is_null(way, i))
                     .and_then(|array| cell(*array, i));
                 row.is_malformed |= cell.as_ref().is_some_and(|cell| cell.is_malformed);
                 *value = cell.map(|cell| cell.text);
@@ -325,6 +326,13 @@ fn way<'a>(batch: &'a RecordBatch, names: &Option<Vec<String>>) -> Vec<&'a dyn A
         }
     }
     way
+}
+
+/// Whether a cell holds nothing. A field of a struct that is null is null, and a column of nulls
+/// alone has a type of its own, and no mask.
+fn is_null(way: &[&dyn Array], i: usize) -> bool {
+    way.iter()
+        .any(|array| array.is_null(i) || *array.data_type() == DataType::Null)
 }
 
 fn at_row(row: u64) -> Position {

@@ -9,6 +9,8 @@ use arose::digest::Digest;
 use crate::body::payload;
 use crate::config::{Config, Fields, N_SLOTS, Slot};
 use crate::document::{Document, Item, Position, Reason, Warning};
+use crate::losses::Loss;
+use crate::source::stream::Break;
 use crate::time;
 
 /// Where a record is.
@@ -32,11 +34,29 @@ impl Place {
             position: self.position,
             reason,
             detail: detail.into(),
+            loss: reason.loss(),
         }
     }
 
     pub(crate) fn skipped(&self, reason: Reason, detail: impl Into<String>) -> Item {
         Item::Skipped(self.warning(reason, detail))
+    }
+
+    /// A notice that the file, or an unknown part of it, is missing.
+    pub(crate) fn lost_file(&self, reason: Reason, detail: impl Into<String>) -> Item {
+        let loss = Loss::File;
+        Item::Skipped(Warning {
+            loss,
+            ..self.warning(reason, detail)
+        })
+    }
+
+    /// The notice of a break in the stream that this is a place of.
+    pub(crate) fn broken(&self, at_break: Break) -> Item {
+        match at_break.is_last {
+            true => self.lost_file(at_break.reason, at_break.detail),
+            false => self.skipped(at_break.reason, at_break.detail),
+        }
     }
 
     /// A document at this place that has nothing but a text.
@@ -63,7 +83,7 @@ impl Place {
 /// The notice that no column holds text.
 pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Item {
     let (names, columns) = (fields.text_names(), columns.join(", "));
-    place.skipped(
+    place.lost_file(
         Reason::NoText,
         format!("none of {names}; columns found: {columns}"),
     )
@@ -75,6 +95,8 @@ pub(crate) struct Row<'a> {
     pub(crate) values: [Option<Cow<'a, str>>; N_SLOTS],
     /// Whether bytes had to be replaced.
     pub(crate) is_malformed: bool,
+    /// Whether the record has a field for the text, with nothing in it.
+    pub(crate) is_null: bool,
 }
 
 impl Row<'_> {
@@ -96,6 +118,7 @@ impl Row<'_> {
                 let page = payload::html(&html, url, &config.html);
                 (page, Digest::of_bytes(html.as_bytes()))
             }
+            (None, None) if self.is_null => return place.skipped(Reason::NullText, ""),
             (None, None) => {
                 let names = config.fields.text_names();
                 return place.skipped(Reason::NoText, format!("none of {names}"));

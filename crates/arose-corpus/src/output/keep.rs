@@ -24,13 +24,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::BooleanArray;
-use arrow_select::filter::filter_record_batch;
 use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::write::XzEncoder;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection,
+};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -454,33 +454,52 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// Copies rows with all their columns.
+/// Copies rows with all their columns. Only row groups with chosen rows are looked at: others may be
+/// damaged.
 fn keep_rows(
     file: File,
     positions: &[Position],
     out: impl Write + Send,
 ) -> Result<Kept, ParquetError> {
-    let mut chosen = Chosen {
-        positions,
-        kept: Kept::default(),
-    };
+    let mut rest = positions;
     guarded(|| {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
-        let properties = like(builder.metadata());
-        let mut writer = ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties))?;
-        let mut row = 0;
-        let n_rows = rows_per_batch(builder.metadata());
-        for batch in builder.with_batch_size(n_rows).build()? {
-            let batch = batch?;
-            let mask: BooleanArray = (row..row + batch.num_rows() as u64)
-                .map(|offset| Some(chosen.has(Position { offset, inner: 0 })))
-                .collect();
-            row += batch.num_rows() as u64;
-            writer.write(&filter_record_batch(&batch, &mask)?)?;
+        let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
+        let properties = like(metadata.metadata());
+        let schema = Arc::clone(metadata.schema());
+        let mut writer = ArrowWriter::try_new(out, schema, Some(properties))?;
+        let n_rows_at_once = rows_per_batch(metadata.metadata());
+        let mut start = 0;
+        for (number, group) in metadata.metadata().row_groups().iter().enumerate() {
+            let n_rows = usize::try_from(group.num_rows()).unwrap_or(0);
+            let end = start + n_rows as u64;
+            let n_inside = rest.partition_point(|position| position.offset < end);
+            let (inside, after) = rest.split_at(n_inside);
+            rest = after;
+            let rows = inside.iter().filter_map(|position| {
+                let row = usize::try_from(position.offset.checked_sub(start)?).ok()?;
+                Some(row..row + 1)
+            });
+            let rows = RowSelection::from_consecutive_ranges(rows, n_rows);
+            start = end;
+            if inside.is_empty() {
+                continue;
+            }
+            let file = file.try_clone()?;
+            let builder =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+            let builder = builder
+                .with_row_groups(vec![number])
+                .with_row_selection(rows);
+            for batch in builder.with_batch_size(n_rows_at_once).build()? {
+                writer.write(&batch?)?;
+            }
         }
         writer.close().map(drop)
     })?;
-    Ok(chosen.finish())
+    Ok(Kept {
+        copied: (positions.len() - rest.len()) as u64,
+        missing: rest.len() as u64,
+    })
 }
 
 /// As many rows as stay far below the 2 GiB that a column of text may have in a batch.

@@ -20,7 +20,7 @@ use crate::format::sniff::{Format, sniff};
 use crate::format::warc::cut::{Blocks, Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
 use crate::source::ahead::Ahead;
-use crate::source::input::{Input, Origin, unreadable};
+use crate::source::input::{Input, Origin, extension, unreadable};
 use crate::source::member::Packing;
 use crate::source::raw::{CHUNK, Handle};
 use crate::source::stream::Stream;
@@ -71,9 +71,13 @@ impl Open {
         let is_file = matches!(handle, Handle::File(_));
         let mut stream = Stream::new(handle, &config.limits);
         let Some(format) = sniff(&mut stream, &source, origin, config) else {
-            let place = Place::new(&source, Position::default());
-            return Open::Skipped(Some(place.skipped(Reason::UnknownFormat, "")));
+            return Open::Skipped(Some(unknown(&source, origin)));
         };
+        let is_whole = matches!(format, Format::Html | Format::Xml | Format::Text);
+        if !is_whole && stream.window().is_empty() && stream.has_ended() {
+            let place = Place::new(&source, Position::default());
+            return Open::Skipped(Some(place.skipped(Reason::Empty, EMPTY_FILE)));
+        }
         match format {
             Format::Parquet => Self::table(&source, stream, is_file, config),
             _ => Self::with_format(&source, stream, format, config),
@@ -214,7 +218,7 @@ impl Whole {
         let limit = config.limits.record_bytes;
         let n = self.stream.fill(limit + 1).len();
         if n > limit {
-            return place.skipped(
+            return place.lost_file(
                 Reason::TooLarge,
                 format!("a file of more than {limit} bytes"),
             );
@@ -222,11 +226,15 @@ impl Whole {
         let (body, ..) = self.stream.take(n);
         if let Some(at_break) = self.stream.resume() {
             let place = Place::new(&self.source, at_break.position);
-            return place.skipped(at_break.reason, at_break.detail);
+            return place.lost_file(at_break.reason, at_break.detail);
         }
         let mut page = payload::read_as(&body, self.kind, None, None, &config.html);
-        let notes = page.notes().into_iter();
-        let warnings = notes.map(|(reason, detail)| place.warning(reason, detail));
+        let mut notes = page.notes();
+        if body.is_empty() {
+            notes.push((Reason::Empty, EMPTY_FILE.to_owned()));
+        }
+        let warnings = notes.into_iter();
+        let warnings = warnings.map(|(reason, detail)| place.warning(reason, detail));
         let warnings = warnings.collect();
         Item::Document(Box::new(Document {
             title: page.title,
@@ -236,6 +244,19 @@ impl Whole {
             warnings,
             ..place.document(page.text, Digest::of_bytes(&body))
         }))
+    }
+}
+
+/// What is said of a file without content.
+const EMPTY_FILE: &str = "a file of 0 bytes";
+
+/// A file whose format is not known. In a directory it is one of a kind; where the user names it,
+/// it is missing.
+fn unknown(source: &Arc<Path>, origin: Origin) -> Item {
+    let place = Place::new(source, Position::default());
+    match origin {
+        Origin::Folder => place.skipped(Reason::UnknownFormat, extension(source)),
+        Origin::Named => place.lost_file(Reason::UnknownFormat, ""),
     }
 }
 

@@ -55,7 +55,7 @@ pub fn parts(
         small_bytes: 0,
     };
     let mut skipped = Vec::new();
-    for input in Inputs::new(inputs)? {
+    for input in Inputs::new(inputs, &config.files)? {
         match input {
             Input::File(path, origin) => cutter.push(&path, origin, config),
             Input::Skipped(Item::Skipped(warning)) => skipped.push(warning),
@@ -148,14 +148,18 @@ pub fn read_part<T: Send + 'static>(
         path: file.path.clone(),
         source,
     })?;
-    let inputs = Inputs::from_reader(&file.path, Box::new(reader));
+    let inputs = match reader.limit() {
+        // A range inside one long line has none of its own, which does not make the file empty.
+        0 => Inputs::of_files(std::iter::empty()),
+        _ => Inputs::from_reader(&file.path, Box::new(reader)),
+    };
     Ok(Documents::start(inputs, config, move |item| {
         work(moved(item, start))
     }))
 }
 
 /// Where the first line that starts in `range` starts, and a reader of all that do.
-fn lines(path: &Path, range: &Range<u64>) -> io::Result<(u64, impl Read + Send + use<>)> {
+fn lines(path: &Path, range: &Range<u64>) -> io::Result<(u64, io::Take<File>)> {
     let mut file = File::open(path)?;
     let start = line_start(&mut file, range.start)?;
     let end = line_start(&mut file, range.end)?;

@@ -53,7 +53,11 @@ pub fn read_map<T: Send + 'static>(
     config: Config,
     work: impl Fn(Item) -> T + Send + Sync + 'static,
 ) -> Result<Documents<T>, Error> {
-    Ok(Documents::start(Inputs::new(inputs)?, config, work))
+    Ok(Documents::start(
+        Inputs::new(inputs, &config.files)?,
+        config,
+        work,
+    ))
 }
 
 /// Reads bytes from anywhere; `name` stands for the file in positions and may tell the format.
@@ -136,6 +140,7 @@ impl<T> Documents<T> {
                 self.task = self.tasks.as_ref()?.recv().ok();
             }
             let Some(task) = &self.task else {
+                self.counts.losses.finish();
                 self.join();
                 return None;
             };

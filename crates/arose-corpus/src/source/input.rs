@@ -1,19 +1,18 @@
-//! From what the user names (files, folders, patterns, `-`) to files, one after another.
+//! From what the user names (files, directories, patterns, `-`) to files, one after another.
 //!
-//! Folders are walked in the order of their names, so the order of documents is that of the names
-//! on any machine. Symbolic links are followed; one that leads back to a folder it lies in is
-//! reported and passed by.
+//! Directories are walked in the order of their names (see [`walk`](crate::source::walk)), so the
+//! order of documents is that of the names on any machine.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use walkdir::WalkDir;
-
+use crate::config::Files;
 use crate::document::{Item, Position, Reason};
 use crate::error::Error;
 use crate::format::row::Place;
+use crate::source::walk::{Rules, Walk};
 
 /// Something to read, or why something is not.
 pub(crate) enum Input {
@@ -35,7 +34,10 @@ pub(crate) enum Origin {
 /// All inputs in order.
 pub(crate) struct Inputs {
     pending: VecDeque<Pending>,
-    walk: Option<walkdir::IntoIter>,
+    walk: Option<Walk>,
+    rules: Rules,
+    /// Digests of the real paths of all files found in directories.
+    seen: HashSet<u128>,
 }
 
 enum Pending {
@@ -47,7 +49,8 @@ enum Pending {
 
 impl Inputs {
     /// Checks that what was named exists.
-    pub(crate) fn new(names: &[PathBuf]) -> Result<Self, Error> {
+    pub(crate) fn new(names: &[PathBuf], files: &Files) -> Result<Self, Error> {
+        let rules = Rules::new(files)?;
         let mut pending = VecDeque::new();
         for name in names {
             if name.as_os_str() == "-" {
@@ -58,35 +61,37 @@ impl Inputs {
             } else if name.symlink_metadata().is_ok() {
                 pending.push_back(Pending::Path(name.clone()));
             } else {
-                pending.extend(matches(name)?);
+                pending.extend(matches(name, &rules)?);
             }
         }
         Ok(Self {
-            pending,
-            walk: None,
+            rules,
+            ..Self::of(pending)
         })
     }
 
     /// Files that are known to be there.
     pub(crate) fn of_files(files: impl Iterator<Item = (PathBuf, Origin)>) -> Self {
-        let files = files.map(|(path, origin)| Pending::File(path, origin));
-        Self {
-            pending: files.collect(),
-            walk: None,
-        }
+        Self::of(files.map(|(path, origin)| Pending::File(path, origin)))
     }
 
     /// A single input from anywhere.
     pub(crate) fn from_reader(name: &Path, reader: Box<dyn Read + Send>) -> Self {
+        Self::of([Pending::Pipe(name.into(), reader)])
+    }
+
+    fn of(pending: impl IntoIterator<Item = Pending>) -> Self {
         Self {
-            pending: VecDeque::from([Pending::Pipe(name.into(), reader)]),
+            pending: pending.into_iter().collect(),
             walk: None,
+            rules: Rules::default(),
+            seen: HashSet::new(),
         }
     }
 }
 
-/// The files that a pattern stands for, in order.
-fn matches(name: &Path) -> Result<Vec<Pending>, Error> {
+/// The files that a pattern stands for, in order. As in a shell, `*` does not match hidden ones.
+fn matches(name: &Path, rules: &Rules) -> Result<Vec<Pending>, Error> {
     let pattern = name.to_str().filter(|name| name.contains(['*', '?', '[']));
     let Some(pattern) = pattern else {
         return Err(Error::NotFound {
@@ -94,11 +99,16 @@ fn matches(name: &Path) -> Result<Vec<Pending>, Error> {
         });
     };
     let owned = || pattern.to_owned();
-    let paths = glob::glob(pattern).map_err(|source| Error::Pattern {
+    let options = glob::MatchOptions {
+        require_literal_leading_dot: true,
+        ..glob::MatchOptions::default()
+    };
+    let paths = glob::glob_with(pattern, options).map_err(|source| Error::Pattern {
         pattern: owned(),
         source,
     })?;
     let found: Vec<Pending> = paths
+        .filter(|path| !path.as_ref().is_ok_and(|path| rules.is_skipped(path)))
         .map(|path| match path {
             Ok(path) => Pending::Path(path),
             Err(error) => Pending::Skipped(unreadable(error.path(), error.error())),
@@ -114,13 +124,29 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Item {
     Place::new(&path.into(), Position::default()).skipped(Reason::Unreadable, error.to_string())
 }
 
+/// What a file of an unknown kind is counted under: its extension, in lower case.
+pub(crate) fn extension(path: &Path) -> String {
+    /// Longer ones are part of a name with a dot in it.
+    const LONGEST: usize = 16;
+    let extension = path
+        .extension()
+        .map(|extension| extension.to_string_lossy());
+    match extension {
+        None => "no extension".to_owned(),
+        Some(text) if text.len() > LONGEST || !text.chars().all(char::is_alphanumeric) => {
+            "other".to_owned()
+        }
+        Some(text) => format!(".{}", text.to_lowercase()),
+    }
+}
+
 impl Iterator for Inputs {
     type Item = Input;
 
     fn next(&mut self) -> Option<Input> {
         loop {
             if let Some(walk) = &mut self.walk {
-                match walk.find_map(walked) {
+                match walk.next(&self.rules, &mut self.seen) {
                     Some(input) => return Some(input),
                     None => self.walk = None,
                 }
@@ -129,44 +155,9 @@ impl Iterator for Inputs {
                 Pending::Skipped(item) => return Some(Input::Skipped(item)),
                 Pending::Pipe(name, reader) => return Some(Input::Pipe(name, reader)),
                 Pending::File(path, origin) => return Some(Input::File(path.into(), origin)),
-                Pending::Path(path) if path.is_dir() => {
-                    let walk = WalkDir::new(path).follow_links(true).sort_by_file_name();
-                    self.walk = Some(walk.into_iter());
-                }
+                Pending::Path(path) if path.is_dir() => self.walk = Some(Walk::new(path)),
                 Pending::Path(path) => return Some(Input::File(path.into(), Origin::Named)),
             }
         }
     }
-}
-
-/// What a step of a walk means; nothing for a folder.
-fn walked(entry: walkdir::Result<walkdir::DirEntry>) -> Option<Input> {
-    let error = match entry {
-        Ok(entry) if entry.file_type().is_dir() => return None,
-        Ok(entry) if entry.file_type().is_file() => {
-            return Some(Input::File(entry.into_path().into(), Origin::Folder));
-        }
-        Ok(entry) => {
-            let place = Place::new(&entry.path().into(), Position::default());
-            let item = place.skipped(Reason::UnknownFormat, "not a regular file");
-            return Some(Input::Skipped(item));
-        }
-        Err(error) => error,
-    };
-    let path = error.path().unwrap_or(Path::new("")).into();
-    let place = Place::new(&path, Position::default());
-    Some(Input::Skipped(match error.loop_ancestor() {
-        Some(ancestor) => {
-            let detail = format!("it leads back to {}", ancestor.display());
-            place.skipped(Reason::SymlinkLoop, detail)
-        }
-        // The place is told already; only the cause is missing.
-        None => {
-            let cause = error.io_error().map(ToString::to_string);
-            place.skipped(
-                Reason::Unreadable,
-                cause.unwrap_or_else(|| error.to_string()),
-            )
-        }
-    }))
 }

@@ -1,4 +1,4 @@
-//! Where bytes come from: files, folders and pipes (`input`, `raw`), unpacked as one stream that
+//! Where bytes come from: files, directories and pipes (`input`, `walk`, `raw`), unpacked as one stream that
 //! survives damage (`member`, `stream`), by several threads where that helps (`ahead`).
 
 pub(crate) mod ahead;
@@ -6,3 +6,4 @@ pub(crate) mod input;
 pub(crate) mod member;
 pub(crate) mod raw;
 pub(crate) mod stream;
+pub(crate) mod walk;

@@ -38,6 +38,8 @@ pub(crate) struct Break {
     pub(crate) position: Position,
     pub(crate) reason: Reason,
     pub(crate) detail: String,
+    /// Whether nothing can be read after it.
+    pub(crate) is_last: bool,
 }
 
 /// Where a stretch of output comes from.
@@ -258,9 +260,10 @@ impl Stream {
 
     /// Goes on after a break, dropping what is left before it; none if the stream has ended.
     pub(crate) fn resume(&mut self) -> Option<Break> {
-        let at_break = self.broken.take()?;
+        let mut at_break = self.broken.take()?;
         self.consume(self.window().len());
-        self.ended |= !self.find_member();
+        at_break.is_last = !self.find_member();
+        self.ended |= at_break.is_last;
         Some(at_break)
     }
 
@@ -451,6 +454,7 @@ impl Stream {
             position,
             reason,
             detail,
+            is_last: false,
         });
     }
 

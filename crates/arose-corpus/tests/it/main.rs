@@ -14,6 +14,7 @@ mod fetching;
 mod formats;
 mod json_values;
 mod keeping;
+mod losses;
 mod mutations;
 mod order;
 mod parse_suites;

@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 use super::course;
 use super::documents::Cluster;
 use super::html::{Count, Plain, Text, bytes, clip, counted, percent};
+use super::losses;
 use super::pairs::{Level, Pairs};
 use super::plot;
 use super::rated;
@@ -20,7 +21,7 @@ const STYLE: &str = include_str!("style.css");
 const MAX_INPUTS: usize = 5;
 
 /// Characters shown of a setting or an input.
-const MAX_VALUE: usize = 200;
+pub(super) const MAX_VALUE: usize = 200;
 
 /// All that is shown.
 pub(super) struct Page<'a> {
@@ -136,6 +137,7 @@ impl Page<'_> {
         }
         plot::shares(f, &title, &parts)?;
         self.account(f)?;
+        losses::put(f, self.summary)?;
         f.write_str("</section>\n")
     }
 

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Error;
+use crate::IncompleteFile;
 
 /// A run in figures.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -31,6 +32,12 @@ pub struct Summary {
     /// What was left out because a key was too common.
     #[serde(default)]
     pub cap: Cap,
+    /// Input files that could not be read completely; the first of them.
+    #[serde(default)]
+    pub incomplete_files: Vec<IncompleteFile>,
+    /// Files in directories whose format is unknown, by extension.
+    #[serde(default)]
+    pub unknown_files: BTreeMap<String, u64>,
     /// What was done, in order.
     #[serde(default)]
     pub stages: Vec<Stage>,
@@ -56,6 +63,15 @@ pub struct Counts {
     pub empty: u64,
     /// Documents under two shingles.
     pub short: u64,
+    /// Records whose text is null. They are skipped, and stay in the kept output.
+    #[serde(default)]
+    pub null_text: u64,
+    /// Input files that could not be read completely.
+    #[serde(default)]
+    pub incomplete_files: u64,
+    /// Records that could not be read.
+    #[serde(default)]
+    pub damaged_records: u64,
     /// Records that did not become documents.
     pub skipped: Skipped,
     /// Bytes of text.
@@ -216,6 +232,15 @@ impl Summary {
         }
         config
     }
+}
+
+/// Numbers of files by kind in words, the most frequent kind first: `.py 12, .rst 3`.
+#[must_use]
+pub fn kinds(files: &BTreeMap<String, u64>) -> String {
+    let mut kinds: Vec<(&String, &u64)> = files.iter().collect();
+    kinds.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let kinds = kinds.iter().map(|(kind, n)| format!("{kind} {n}"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arose::rule::Criterion;
-use arose_corpus::{Item, Part};
+use arose_corpus::{Counts, Item, Loss, Part, Reason, Warning};
 use serde_json::json;
 
 use super::chunks::ChunkWriter;
 use super::document::Docs;
 use crate::Error;
 use crate::config::Config;
+use crate::losses::Losses;
 use crate::record::{EMPTY, SHORT};
 use crate::stage::read::{DocRow, Maker, Row};
 
@@ -64,8 +65,12 @@ pub fn read_part(
     give: impl FnMut(Chunk) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let maker = Maker::new(config)?;
-    let rows = arose_corpus::read_part(part, config.corpus.clone(), move |item| maker.row(item))?;
-    Cutter::new(number, config, folder, give)?.run(rows)
+    let mut rows =
+        arose_corpus::read_part(part, config.corpus.clone(), move |item| maker.row(item))?;
+    let mut cutter = Cutter::new(number, config, folder, give)?;
+    cutter.run(rows.by_ref())?;
+    let range_of = part.range.as_ref().and(part.files.first());
+    cutter.finish(rows.counts(), range_of.map(|file| file.path.as_path()))
 }
 
 /// Reads a file whose bytes an engine has brought.
@@ -83,8 +88,10 @@ pub fn read_bytes(
 ) -> Result<(), Error> {
     let maker = Maker::new(config)?;
     let reader = std::io::Cursor::new(bytes);
-    let items = arose_corpus::read_from(name, reader, config.corpus.clone());
-    Cutter::new(number, config, folder, give)?.run(items.map(|item: Item| maker.row(item)))
+    let mut items = arose_corpus::read_from(name, reader, config.corpus.clone());
+    let mut cutter = Cutter::new(number, config, folder, give)?;
+    cutter.run(items.by_ref().map(|item: Item| maker.row(item)))?;
+    cutter.finish(items.counts(), None)
 }
 
 struct Cutter<F> {
@@ -112,7 +119,7 @@ struct Found {
     n_short: u64,
     text_bytes: u64,
     skipped: BTreeMap<&'static str, u64>,
-    n_damaged: u64,
+    first_loss: Option<Warning>,
     warnings: Vec<String>,
 }
 
@@ -135,23 +142,43 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
         })
     }
 
-    fn run(mut self, rows: impl Iterator<Item = Row>) -> Result<(), Error> {
+    fn run(&mut self, rows: impl Iterator<Item = Row>) -> Result<(), Error> {
         for row in rows {
             match row {
                 Row::Document(row) => self.push(&row)?,
                 Row::Skipped(warning) => {
                     let found = &mut self.found;
                     *found.skipped.entry(warning.reason.name()).or_default() += 1;
-                    if warning.reason.is_damage() {
-                        found.n_damaged += 1;
-                        if found.warnings.len() < MAX_WARNINGS {
-                            found.warnings.push(warning.to_string());
-                        }
+                    if warning.loss != Loss::Nothing {
+                        found.first_loss.get_or_insert_with(|| warning.clone());
+                    }
+                    if warning.is_reported() && found.warnings.len() < MAX_WARNINGS {
+                        found.warnings.push(warning.to_string());
                     }
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Ends the part. That nothing of a range could be read does not say so of its file: the driver
+    /// looks whether another range of it has something.
+    fn finish(mut self, counts: &Counts, range_of: Option<&Path>) -> Result<(), Error> {
         let found = &self.found;
+        let mut losses = Losses::from(counts);
+        let mut files = std::mem::take(&mut losses.files);
+        let mut unreadable = Vec::new();
+        if let (Some(_), Some(first)) = (range_of, &found.first_loss) {
+            // The reader counts from the start of the range.
+            files
+                .iter_mut()
+                .for_each(|file| file.position = first.position.to_string());
+            if first.reason.loss() == Loss::Record {
+                std::mem::swap(&mut files, &mut unreadable);
+            }
+        }
+        let has_record = found.n_docs > 0 || found.skipped.contains_key(Reason::NullText.name());
+        let readable = range_of.filter(|_| has_record);
         let note = json!({
             "docs": found.n_docs,
             "tokens": found.n_tokens,
@@ -159,7 +186,12 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
             "short": found.n_short,
             "text_bytes": found.text_bytes,
             "skipped": found.skipped,
-            "damaged": found.n_damaged,
+            "more_incomplete": losses.n_files - (files.len() + unreadable.len()) as u64,
+            "incomplete": files,
+            "unreadable": unreadable,
+            "readable": Vec::from_iter(readable),
+            "damaged": losses.n_records,
+            "unknown": losses.unknown_files,
             "warnings": found.warnings,
         });
         self.chunk.note = Some(note.to_string());

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 
 use arose_corpus::Position;
 
+use crate::column::Scan;
 use crate::config::Config;
-use crate::stage::read::Source;
+use crate::record::NullText;
+use crate::stage::read::{NULLS, Source};
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.
@@ -37,6 +39,20 @@ impl Kept {
 
     pub(crate) fn push(&mut self, source: u32, record: Span) {
         self.records[source as usize].push(record);
+    }
+
+    /// Adds the records without text, which no rule can drop.
+    pub(crate) fn push_nulls(&mut self, read: &Path) -> Result<(), Error> {
+        let mut nulls = Scan::<NullText>::open(&read.join(NULLS))?;
+        while let Some(record) = nulls.next()? {
+            let position = Position {
+                offset: record.offset,
+                inner: record.inner,
+            };
+            let end = record.end;
+            self.push(record.source as u32, Span { position, end });
+        }
+        Ok(())
     }
 
     /// Copies them into `out`; the name of what was made.

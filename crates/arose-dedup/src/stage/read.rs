@@ -21,13 +21,16 @@ use arose::simhash::Fingerprint384;
 use arose::site::site;
 use arose::sketch::{NarrowMinHash, Sketcher};
 use arose::token::{Tokenizer, Tokens};
-use arose_corpus::{Document, Item, Position, Warning};
+use arose_corpus::{Document, Item, Position, Reason, Warning};
 use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{ListWriter, Writer};
 use crate::config::Config;
-use crate::record::{DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors};
+use crate::losses::Losses;
+use crate::record::{
+    DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
+};
 use crate::scheme::Bands;
 use crate::{Error, Progress};
 
@@ -36,6 +39,7 @@ pub(crate) const NAMES: &str = "names";
 pub(crate) const TOKENS: &str = "tokens";
 pub(crate) const SAMPLES: &str = "samples";
 pub(crate) const VECTORS: &str = "vectors";
+pub(crate) const NULLS: &str = "nulls";
 
 /// Warnings that are kept word for word.
 const MAX_EXAMPLES: usize = 20;
@@ -53,6 +57,15 @@ pub(crate) struct Read {
     pub(crate) skipped: BTreeMap<String, u64>,
     /// The first of them, for people.
     pub(crate) warnings: Vec<String>,
+    pub(crate) losses: Losses,
+}
+
+impl Read {
+    /// Records whose text is null.
+    pub(crate) fn n_null(&self) -> u64 {
+        let n = self.skipped.get(Reason::NullText.name());
+        n.copied().unwrap_or(0)
+    }
 }
 
 /// A file that documents came from, and how to tell that it has changed.
@@ -86,23 +99,27 @@ impl Source {
     }
 }
 
-/// Reads `inputs` and leaves the columns in `folder`.
+/// Reads `inputs` and leaves the columns in `folder`. Directories in `skip` are not entered.
 pub(crate) fn run(
     inputs: &[PathBuf],
     config: &Config,
+    skip: Vec<PathBuf>,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Read, Error> {
     let maker = Maker::new(config)?;
-    let rows = arose_corpus::read_map(inputs, config.corpus.clone(), move |item| maker.row(item))?;
+    let mut corpus = config.corpus.clone();
+    corpus.files.skip.extend(skip);
+    let mut rows = arose_corpus::read_map(inputs, corpus, move |item| maker.row(item))?;
     let mut columns = Columns::create(folder, config)?;
-    for row in rows {
+    while let Some(row) = rows.next() {
         match row {
             Row::Document(row) => columns.push(*row)?,
             Row::Skipped(warning) => columns.skip(&warning)?,
         }
         progress.advance(1)?;
     }
+    columns.found.losses = Losses::from(rows.counts());
     columns.finish()
 }
 
@@ -265,7 +282,8 @@ pub(crate) fn has_simhash(config: &Config) -> bool {
 }
 
 /// The tokens of a document, its images among them.
-pub(crate) fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
+#[must_use]
+pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
     let mut tokens = Tokens::default();
     let mut start = 0;
     for image in &document.images {
@@ -288,6 +306,12 @@ pub(crate) fn host(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
+/// A record whose end is not known yet.
+enum Waiting {
+    Document(DocRecord),
+    Null(NullText),
+}
+
 /// The columns being written.
 struct Columns {
     docs: Writer<DocRecord>,
@@ -297,8 +321,9 @@ struct Columns {
     vectors: Writer<Vectors>,
     /// The source of the last document, which most often is that of the next.
     last: Option<(Arc<Path>, u32)>,
-    /// A document that waits to be told where it ends.
-    waiting: Option<DocRecord>,
+    nulls: Writer<NullText>,
+    /// A record that waits to be told where it ends.
+    waiting: Option<Waiting>,
     source_numbers: BTreeMap<PathBuf, u32>,
     found: Read,
 }
@@ -316,6 +341,7 @@ impl Columns {
             samples,
             vectors: Writer::create(&folder.join(VECTORS))?,
             last: None,
+            nulls: Writer::create(&folder.join(NULLS))?,
             waiting: None,
             source_numbers: BTreeMap::new(),
             found: Read::default(),
@@ -333,7 +359,7 @@ impl Columns {
             source: self.source(&row.source)?,
             ..row.record
         };
-        self.waiting = Some(record);
+        self.waiting = Some(Waiting::Document(record));
         self.vectors.push(&row.vectors)?;
         if let Some(samples) = &mut self.samples {
             samples.push(&row.samples)?;
@@ -348,15 +374,22 @@ impl Columns {
         self.tokens.push(row.tokens)
     }
 
-    /// Says of the document before where the next record, at this place, begins.
+    /// Says of the record before where the next record, at this place, begins.
     fn end_waiting(&mut self, source: &Arc<Path>, position: Position) -> Result<(), Error> {
-        let Some(mut record) = self.waiting.take() else {
+        let Some(waiting) = self.waiting.take() else {
             return Ok(());
         };
         let is_same = self.last.as_ref().is_some_and(|(last, _)| last == source);
-        let n_bytes = self.found.sources[record.source as usize].n_bytes;
-        record.end = if is_same { position.offset } else { n_bytes };
-        self.docs.push(&record)
+        let number = match &waiting {
+            Waiting::Document(record) => record.source as usize,
+            Waiting::Null(record) => record.source as usize,
+        };
+        let n_bytes = self.found.sources[number].n_bytes;
+        let end = if is_same { position.offset } else { n_bytes };
+        match waiting {
+            Waiting::Document(record) => self.docs.push(&DocRecord { end, ..record }),
+            Waiting::Null(record) => self.nulls.push(&NullText { end, ..record }),
+        }
     }
 
     /// Two lengths, then the bytes of id and address; an address that is missing has length
@@ -394,8 +427,18 @@ impl Columns {
         self.end_waiting(&warning.source, warning.position)?;
         let reason = warning.reason.name().to_owned();
         *self.found.skipped.entry(reason).or_default() += 1;
-        if self.found.warnings.len() < MAX_EXAMPLES && warning.reason.is_damage() {
+        if self.found.warnings.len() < MAX_EXAMPLES && warning.is_reported() {
             self.found.warnings.push(warning.to_string());
+        }
+        if warning.reason == Reason::NullText {
+            let Position { offset, inner } = warning.position;
+            let source = u64::from(self.source(&warning.source)?);
+            self.waiting = Some(Waiting::Null(NullText {
+                offset,
+                inner,
+                end: 0,
+                source,
+            }));
         }
         Ok(())
     }
@@ -403,6 +446,7 @@ impl Columns {
     fn finish(mut self) -> Result<Read, Error> {
         self.end_waiting(&Path::new("").into(), Position::default())?;
         self.docs.finish()?;
+        self.nulls.finish()?;
         self.names.finish()?;
         self.tokens.finish()?;
         self.vectors.finish()?;

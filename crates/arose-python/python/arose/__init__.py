@@ -25,6 +25,7 @@ from ._arose import (
     AroseError,
     Comparison,
     InputError,
+    InputLost,
     Match,
     Page,
     Reader,
@@ -39,6 +40,7 @@ __all__ = [
     "Deduplicated",
     "Index",
     "InputError",
+    "InputLost",
     "Match",
     "Page",
     "Reader",
@@ -108,6 +110,10 @@ def read(
     id_field: str | Sequence[str] = (),
     url_field: str | Sequence[str] = (),
     success: bool = False,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    all_text: bool = False,
+    strict: bool = False,
     threads: int | None = None,
 ) -> Reader:
     """Reads documents out of files, folders and patterns, in input order.
@@ -115,13 +121,20 @@ def read(
     Takes WARC, ARC and WET, JSON lines, Parquet, CSV and TSV, and pages of HTML, text and Markdown,
     each plain, gzip or zstd. The result is an iterator of tables and an Arrow stream
     (`pyarrow.RecordBatchReader.from_stream(reader)`, `polars.DataFrame(reader)`). What cannot be
-    read is counted in `skipped` and told in `warnings`.
+    read is counted in `skipped` and told in `warnings`; `incomplete_files` names the files that
+    could not be read completely. With `strict` the first loss raises `InputLost`.
+
+    In directories, hidden entries are skipped and files of unknown kinds are counted in
+    `unknown_files`. `include` reads only files that match a pattern, `exclude` leaves files and
+    directories out, and `all_text` reads every text file.
 
     >>> reader = arose.read("examples/pages.jsonl")
     >>> sum(len(batch) for batch in reader), reader.skipped
     (300, {})
     """
-    reading = _reading(mode, text_field, id_field, url_field, success, threads)
+    reading = _reading(
+        mode, text_field, id_field, url_field, success, threads, include, exclude, all_text, strict
+    )
     return _arose.read(_paths(paths), json.dumps(reading))
 
 
@@ -269,6 +282,11 @@ class Deduplicated:
     output: Path | None
 
     @property
+    def incomplete_files(self) -> list[dict[str, Any]]:
+        """Input files that could not be read completely: path, position, reason and detail."""
+        return self.summary["incomplete_files"]
+
+    @property
     def kept(self) -> Path | None:
         """The file or folder of the documents that stay, in the format they came in."""
         return self.output and self.output / self.summary["kept_in"]
@@ -298,6 +316,10 @@ def dedup(
     id_field: str | Sequence[str] = (),
     url_field: str | Sequence[str] = (),
     success: bool = False,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    all_text: bool = False,
+    strict: bool = False,
     threads: int | None = None,
     force: bool = False,
     progress: bool | ProgressCallback = False,
@@ -309,6 +331,9 @@ def dedup(
     results, which go to the folder `output` if one is given; a run that was interrupted there goes
     on. `progress` is True for lines on standard error, or is called with stage, records done and
     records in all (None if not known).
+
+    Files that could not be read completely are in `incomplete_files` of the result; with `strict`
+    they and damaged records raise `InputLost` before any document is kept.
 
     >>> found = arose.dedup("examples/pages.jsonl")
     >>> found.summary["counts"]["kept"]
@@ -336,7 +361,18 @@ def dedup(
         "memory": memory,
         "against": None if against is None else os.fspath(against),
         "update_index": update_index,
-        "reading": _reading(mode, text_field, id_field, url_field, success, threads),
+        "reading": _reading(
+            mode,
+            text_field,
+            id_field,
+            url_field,
+            success,
+            threads,
+            include,
+            exclude,
+            all_text,
+            strict,
+        ),
     }
     callback = _progress_lines() if progress is True else (progress or None)
     is_table = hasattr(inputs, "__arrow_c_stream__") or hasattr(inputs, "__arrow_c_array__")
@@ -386,6 +422,10 @@ def _reading(
     url_field: str | Sequence[str],
     success: bool,
     threads: int | None,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    all_text: bool = False,
+    strict: bool = False,
 ) -> dict[str, Any]:
     def names(field: str | Sequence[str]) -> list[str]:
         return [field] if isinstance(field, str) else list(field)
@@ -396,6 +436,10 @@ def _reading(
         "id_field": names(id_field),
         "url_field": names(url_field),
         "success": success,
+        "include": names(include),
+        "exclude": names(exclude),
+        "all_text": all_text,
+        "strict": strict,
         "threads": threads,
     }
 

@@ -315,7 +315,6 @@ def dedup(
     output: str,
     *,
     partitions: int | None = None,
-    damaged: str = "skip",
     force: bool = False,
     gather: bool = False,
     input_bytes: int = INPUT_BYTES,
@@ -325,8 +324,9 @@ def dedup(
     """Runs the job on a session and returns the summary that is also in OUT/summary.json.
 
     Options are those of `arose.dedup`. `partitions` is the number of shuffle partitions (default:
-    twice the cores that Spark speaks of); the rows do not depend on it. `damaged` says whether
-    damaged input is skipped, counted and told, or refused. With `gather` workers sort the messages
+    twice the cores that Spark speaks of); the rows do not depend on it. Files that
+    could not be read completely are in `incomplete_files` of the summary; with `strict` they and
+    damaged records raise `InputLost` after reading. With `gather` workers sort the messages
     of a partition, for engines that do not keep an order they were asked for; Spark does.
     """
     from pyspark.errors import PySparkException
@@ -337,7 +337,7 @@ def dedup(
         engine_of = functools.partial(engine, spark, runner=runner, order=order)
         settings = _options(options)
         return _dedup(
-            spark, inputs, output, partitions, damaged, force, input_bytes, engine_of, settings
+            spark, inputs, output, partitions, force, input_bytes, engine_of, settings
         )
     except PySparkException as error:
         # What a step says is what there is to know; Spark says much more.
@@ -352,7 +352,6 @@ def _dedup(
     inputs: list[str],
     output: str,
     partitions: int | None,
-    damaged: str,
     force: bool,
     input_bytes: int,
     engine_of: Callable[..., SparkEngine],
@@ -363,7 +362,7 @@ def _dedup(
         raise _arose.SettingError("give either addresses or paths, not both")
     shape = json.loads(_arose.settings(json.dumps(settings)))
     parts, passed = ([], []) if is_remote else _arose.cut_input(
-        inputs, input_bytes, json.dumps(settings)
+        inputs, input_bytes, json.dumps(settings), [] if "://" in output else [output]
     )
     run_settings = {
         "version": _arose.__version__,
@@ -383,19 +382,59 @@ def _dedup(
         else:
             engine.read(parts, None if all(map(os.path.isabs, inputs)) else os.getcwd())
         read = merge_notes(engine.notes("read"))
-        for reason, warning in passed:
-            skipped = read.setdefault("skipped", {})
-            skipped[reason] = skipped.get(reason, 0) + 1
-            read.setdefault("warnings", []).append(warning)
+        _add_passed(read, passed)
         stages.finish("read", read)
-    if damaged == "refuse" and read.get("damaged", 0):
-        first = "; ".join(sorted(read["warnings"])[:3])
-        raise _arose.InputError(f"{read['damaged']} damaged records in the input: {first}")
+    if settings["reading"]["strict"]:
+        _refuse_losses(read)
     plan = Plan(engine, stages, settings)
     found = plan.run()
     summary = _summary(run_settings, read, found, plan, stages, _counts(files))
     files.write("../summary.json", json.dumps(summary, indent=2))
     return summary
+
+
+def _add_passed(read: dict[str, Any], passed: list[tuple[str, str | None, str | None]]) -> None:
+    """Adds what was passed by before reading, and decides which files are incomplete."""
+    for reason, warning, file in passed:
+        skipped = read.setdefault("skipped", {})
+        skipped[reason] = skipped.get(reason, 0) + 1
+        if warning is not None:
+            read.setdefault("warnings", []).append(warning)
+        if file is not None:
+            read.setdefault("incomplete", []).append(json.loads(file))
+    # A range of a file without readable records is a loss of records if another range has some.
+    readable = set(read.pop("readable", []))
+    unreadable = [file for file in read.pop("unreadable", []) if file["path"] not in readable]
+    by_path: dict[str, Any] = {}
+    for file in [*read.get("incomplete", []), *unreadable]:
+        by_path.setdefault(file["path"], file)
+    read["incomplete"] = [by_path[path] for path in sorted(by_path)]
+
+
+def _incomplete_line(file: dict[str, Any]) -> str:
+    words = [f"{file['path']}:{file['position']}", file["reason"], file["detail"]]
+    return ": ".join(word for word in words if word)
+
+
+def _n_incomplete(read: dict[str, Any]) -> int:
+    return len(read["incomplete"]) + read.get("more_incomplete", 0)
+
+
+def _refuse_losses(read: dict[str, Any]) -> None:
+    n_files, n_records = _n_incomplete(read), read.get("damaged", 0)
+    if n_files + n_records == 0:
+        return
+    lines = [_incomplete_line(file) for file in read["incomplete"]]
+    first = [*lines, *sorted(read.get("warnings", []))][0]
+    counts = [
+        f"{n} {one if n == 1 else one + 's'}"
+        for n, one in [(n_files, "file"), (n_records, "record")]
+        if n
+    ]
+    raise _arose.InputLost(
+        f"the input is incomplete: {' and '.join(counts)} cannot be read, first {first}; "
+        "repair the input or run without --strict"
+    )
 
 
 def _cores(spark: SparkSession) -> int:
@@ -452,6 +491,9 @@ def _summary(
             **counts,
             "empty": read.get("empty", 0),
             "short": read.get("short", 0),
+            "null_text": skipped.get("null text", 0),
+            "incomplete_files": _n_incomplete(read),
+            "damaged_records": read.get("damaged", 0),
             "skipped": {"total": sum(skipped.values()), "by_reason": skipped},
             "tokens": read.get("tokens", 0),
             "text_bytes": read.get("text_bytes", 0),
@@ -469,6 +511,8 @@ def _summary(
             "longest": runs.get("max_longest_run", 0),
             "pairs_not_compared": runs.get("untested", 0),
         },
+        "incomplete_files": read["incomplete"],
+        "unknown_files": read.get("unknown", {}),
         "warnings": sorted(read.get("warnings", []))[:20],
         "stages": [{"name": name, "seconds": s} for name, s in stages.seconds.items()],
     }
@@ -477,7 +521,8 @@ def _summary(
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Options in the shape that the compiled part takes, defaults filled in."""
     names = ["mode", "text_field", "id_field", "url_field", "success"]
-    defaults = {"mode": "henzinger", "success": False}
+    names += ["include", "exclude", "all_text", "strict"]
+    defaults = {"mode": "henzinger", "success": False, "all_text": False, "strict": False}
     reading = {name: options.pop(name, defaults.get(name, ())) for name in names}
     settings = {"policy": "jaccard", "verify": "text", **options}
     # One thread: Spark runs a task for every core.
@@ -489,7 +534,9 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m arose.spark",
         description="Finds exact and near duplicates on Apache Spark: the tables of `arose dedup`.",
-        epilog="Example: python -m arose.spark 'crawl/*.warc.gz' -o out --master 'local[4]'",
+        epilog="Example: python -m arose.spark 'crawl/*.warc.gz' -o out --master 'local[4]'. "
+        "Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be "
+        "read completely.",
     )
     add = parser.add_argument
     add("inputs", nargs="+", metavar="INPUT", help="files, folders, patterns, or s3a:// addresses")
@@ -512,7 +559,10 @@ def arguments() -> argparse.ArgumentParser:
     add("--url-field", action="append", default=[], metavar="NAME")
     add("--success", action="store_true", help="only responses of status 200 to 299")
     add("--partitions", type=int, metavar="N", help="shuffle partitions; rows do not depend on it")
-    add("--damaged", default="skip", choices=["skip", "refuse"], help="what to do about damage")
+    add("--include", action="append", default=[], metavar="GLOB", help="read only these files")
+    add("--exclude", action="append", default=[], metavar="GLOB", help="leave out these files")
+    add("--all-text", action="store_true", help="read all text files in directories")
+    add("--strict", action="store_true", help="stop if part of the input cannot be read")
     add("--force", action="store_true", help="begins anew")
     add("--gather", action="store_true", help="sort in the workers, for engines that do not (Sail)")
     add("--master", metavar="URL", help="where Spark runs, if spark-submit does not say")
@@ -560,6 +610,15 @@ def main(argv: list[str] | None = None) -> int:
     counts = summary["counts"]
     for name in ["read", "kept", "dropped_exact", "dropped_near", "pairs", "clusters"]:
         print(f"{name:<15} {counts[name]:>12}")
+    if n_files := counts["incomplete_files"]:
+        for file in summary["incomplete_files"]:
+            print(f"arose: {_incomplete_line(file)}", file=sys.stderr)
+        files = "file" if n_files == 1 else "files"
+        print(
+            f"arose: {n_files} {files} could not be read completely; everything else is done",
+            file=sys.stderr,
+        )
+        return 3
     return 0 if counts["read"] else 1
 
 

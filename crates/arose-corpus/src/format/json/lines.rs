@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
 
-use crate::config::{Config, Fields, N_SLOTS, below};
+use crate::config::{Config, Fields, N_SLOTS, Slot, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::json::scan::{self, Flaw, Quoted, Value};
@@ -66,9 +66,7 @@ impl LineCutter {
             // The line that a break interrupts is lost, and the break is its warning.
             if let Some(at_break) = self.stream.resume() {
                 let place = Place::new(&self.source, at_break.position);
-                return Some(Cut::Skipped(
-                    place.skipped(at_break.reason, at_break.detail),
-                ));
+                return Some(Cut::Skipped(place.broken(at_break)));
             }
             return (length > 0).then(|| self.cut(length));
         }
@@ -237,13 +235,13 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The string or number that a path leads to in an object.
+/// The string, number or null that a path leads to in an object.
 fn look_up<'a>(object: &'a [u8], name: &str) -> Option<Value<'a>> {
     let (mut literal, mut nested) = (None, None);
     let looked = scan::scan(object, |key, value| {
         let (key, _) = key.unescape()?;
         if key == name {
-            literal = Some(value).filter(|v| matches!(v, Value::Text(_) | Value::Number(_)));
+            literal = Some(value).filter(|v| !matches!(v, Value::Object(_) | Value::Other));
         } else if let Some(rest) = below(name, &key) {
             nested = match value {
                 Value::Object(object) => look_up(object, rest),
@@ -255,26 +253,36 @@ fn look_up<'a>(object: &'a [u8], name: &str) -> Option<Value<'a>> {
     looked.ok().and(literal.or(nested))
 }
 
+/// Whether a slot holds the text or the page it is taken from.
+fn is_text(slot: usize) -> bool {
+    slot == Slot::Text as usize || slot == Slot::Html as usize
+}
+
 /// The best value seen for each slot, with the rank of its name: twice the place of the name in its
 /// list, and one more for a value found by a path.
 #[derive(Default)]
-struct Found<'a>([Option<(usize, Value<'a>)>; N_SLOTS]);
+struct Found<'a> {
+    best: [Option<(usize, Value<'a>)>; N_SLOTS],
+    /// Whether a field for the text is null.
+    is_null: bool,
+}
 
 impl<'a> Found<'a> {
     /// Keeps a value that is wanted; checks the others, which nobody will look at again.
     fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) -> Result<(), Flaw> {
         let mut is_kept = false;
-        for (best, names) in self.0.iter_mut().zip(fields.lists()) {
+        for (slot, (best, names)) in self.best.iter_mut().zip(fields.lists()).enumerate() {
             let Some(rank) = names.iter().position(|name| key.is(name)) else {
                 continue;
             };
             let rank = 2 * rank;
             let is_better = best.as_ref().is_none_or(|(known, _)| rank <= *known);
             let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
+            self.is_null |= is_text(slot) && value == Value::Null;
             let replaced = match value {
                 // Of equal keys the last counts, even if it holds nothing of use.
-                Value::Object(_) | Value::Other if is_gone => best.take(),
-                Value::Object(_) | Value::Other => None,
+                Value::Null | Value::Object(_) | Value::Other if is_gone => best.take(),
+                Value::Null | Value::Object(_) | Value::Other => None,
                 _ if is_better => {
                     is_kept = true;
                     best.replace((rank, value))
@@ -301,23 +309,31 @@ impl<'a> Found<'a> {
             let Some(rest) = below(path.name, &key) else {
                 continue;
             };
-            let best = &mut self.0[path.slot];
+            let best = &mut self.best[path.slot];
             // Of equal keys the last counts. Values of nested objects have been checked.
             best.take_if(|(known, _)| *known == path.rank);
             let is_better = best.as_ref().is_none_or(|(known, _)| path.rank < *known);
-            if let (true, Value::Object(object)) = (is_better, value)
-                && let Some(value) = look_up(object, rest)
-                && let Some((_, replaced)) = best.replace((path.rank, value))
-            {
-                replaced.check()?;
+            let (true, Value::Object(object)) = (is_better, value) else {
+                continue;
+            };
+            match look_up(object, rest) {
+                Some(Value::Null) => self.is_null |= is_text(path.slot),
+                Some(value) => {
+                    let replaced = best.replace((path.rank, value));
+                    replaced.map_or(Ok(()), |(_, value)| value.check())?;
+                }
+                None => {}
             }
         }
         Ok(())
     }
 
     fn into_row(self) -> Result<Row<'a>, Flaw> {
-        let mut row = Row::default();
-        for (slot, best) in row.values.iter_mut().zip(self.0) {
+        let mut row = Row {
+            is_null: self.is_null,
+            ..Row::default()
+        };
+        for (slot, best) in row.values.iter_mut().zip(self.best) {
             *slot = match best {
                 Some((_, Value::Text(text))) => {
                     let (text, is_lossy) = text.unescape()?;
@@ -325,7 +341,7 @@ impl<'a> Found<'a> {
                     Some(text)
                 }
                 Some((_, Value::Number(number))) => Some(String::from_utf8_lossy(number)),
-                Some((_, Value::Object(_) | Value::Other)) | None => None,
+                Some((_, Value::Null | Value::Object(_) | Value::Other)) | None => None,
             };
         }
         Ok(row)

@@ -24,6 +24,8 @@ pub(crate) enum Value<'a> {
     Number(&'a [u8]),
     /// A nested object, known to be well formed.
     Object(&'a [u8]),
+    /// `null`.
+    Null,
     /// Anything else.
     Other,
 }
@@ -100,7 +102,7 @@ impl Value<'_> {
     pub(crate) fn check(&self) -> Result<(), Flaw> {
         match self {
             Value::Text(text) => text.check(),
-            Value::Number(_) | Value::Object(_) | Value::Other => Ok(()),
+            Value::Number(_) | Value::Object(_) | Value::Null | Value::Other => Ok(()),
         }
     }
 }
@@ -329,6 +331,7 @@ impl<'a> Scanner<'a> {
             }
             Some(b'[') => self.nested().map(|()| Value::Other),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
+            Some(b'n') => self.word().map(|()| Value::Null),
             _ => self.word().map(|()| Value::Other),
         }
     }

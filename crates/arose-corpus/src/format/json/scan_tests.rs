@@ -11,7 +11,7 @@ fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
         let value = match value {
             Value::Text(text) => Some(text.unescape()?.0.into_owned()),
             Value::Number(number) => Some(String::from_utf8_lossy(number).into_owned()),
-            Value::Object(_) | Value::Other => None,
+            Value::Object(_) | Value::Null | Value::Other => None,
         };
         match fields.iter_mut().find(|(name, _)| *name == key) {
             Some(field) => field.1 = value,

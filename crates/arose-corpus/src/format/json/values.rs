@@ -238,7 +238,7 @@ impl ValueCutter {
                     // What follows starts somewhere in a value.
                     self.skip_to_line();
                     let place = Place::new(&self.source, at_break.position);
-                    place.skipped(at_break.reason, at_break.detail)
+                    place.broken(at_break)
                 }
                 None => {
                     self.stream.consume(self.stream.window().len());

@@ -108,7 +108,7 @@ impl RecordCutter {
         if self.stream.window().is_empty() {
             let at_break = self.stream.resume()?;
             let place = Place::new(&self.source, at_break.position);
-            return Some(Err(place.skipped(at_break.reason, at_break.detail)));
+            return Some(Err(place.broken(at_break)));
         }
         let place = self.place();
         if !self.is_start(0) {
@@ -253,7 +253,7 @@ impl RecordCutter {
         if self.stream.window().is_empty()
             && let Some(at_break) = self.stream.resume()
         {
-            return place.skipped(at_break.reason, at_break.detail);
+            return place.broken(at_break);
         }
         place.skipped(Reason::BadHeader, detail)
     }
@@ -261,7 +261,7 @@ impl RecordCutter {
     /// The input does not hold the rest of the record at hand.
     fn lost(&mut self, place: &Place) -> Item {
         if let Some(at_break) = self.stream.resume() {
-            return place.skipped(at_break.reason, at_break.detail);
+            return place.broken(at_break);
         }
         self.stream.consume(self.stream.window().len());
         place.skipped(Reason::Truncated, "the input ends in a record")

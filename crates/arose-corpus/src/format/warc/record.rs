@@ -9,6 +9,7 @@ use crate::document::{Document, Item, Reason, Warning};
 use crate::format::row::Place;
 use crate::format::warc::cut::Record;
 use crate::format::warc::dialect::{Dialect, Head};
+use crate::losses::Loss;
 
 impl Head {
     /// Whether records of this kind can hold a document.
@@ -112,6 +113,11 @@ impl Record {
         let notes = notes
             .into_iter()
             .map(|(reason, detail)| self.place.warning(reason, detail));
-        self.warning.clone().into_iter().chain(notes).collect()
+        let warnings = self.warning.clone().into_iter().chain(notes);
+        // The document is there, whatever is said of it.
+        let loss = Loss::Nothing;
+        warnings
+            .map(|warning| Warning { loss, ..warning })
+            .collect()
     }
 }
