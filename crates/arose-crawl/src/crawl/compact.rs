@@ -109,7 +109,7 @@ impl Crawl {
             write_if_full(new, extent)?;
         }
         let robots_extent = self.robots_archive.flush()?;
-        new.push(Event::Counters(&self.stats.to_bytes()));
+        new.push(Event::Counters(&self.counters.to_bytes()));
         new.push(robots_extent.robots_event());
         new.push(extent.event());
         Ok(())
@@ -118,8 +118,8 @@ impl Crawl {
 
 /// What a restart has to know of a host.
 fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Duration) {
-    if !host.asked_delay.is_zero() {
-        let millis = host.asked_delay.as_millis() as u64;
+    if !host.pace.asked_delay.is_zero() {
+        let millis = host.pace.asked_delay.as_millis() as u64;
         new.push(Event::Delay { host: id, millis });
     }
     // Who could not be reached may be there when the crawl is started again.
@@ -135,7 +135,7 @@ fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Du
         let age = robots::MAX_AGE.saturating_sub(until.saturating_sub(now));
         let date = date.saturating_sub(age).as_secs();
         let text = &rules.to_text();
-        if text.len() <= super::finish::MAX_KEPT_RULES {
+        if text.len() <= super::robots::MAX_KEPT_RULES {
             new.push(Event::Rules {
                 host: id,
                 date,

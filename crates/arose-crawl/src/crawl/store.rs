@@ -24,7 +24,7 @@ const MAX_PENDING: usize = 8 << 20;
 /// What the journal says.
 pub(super) struct Restored {
     pub(super) frontier: Frontier,
-    pub(super) stats: Stats,
+    pub(super) counters: Counters,
     pub(super) extent: Extent,
     robots_extent: Extent,
     /// Rules of robots.txt files and when they were read.
@@ -89,7 +89,7 @@ impl Crawl {
             seen,
             archive,
             robots_archive,
-            stats: restored.stats,
+            counters: restored.counters,
             fetcher: Rc::new(fetcher),
             found: Vec::new(),
             later: VecDeque::new(),
@@ -128,10 +128,10 @@ impl Crawl {
         let date = (self.seams.clock)().as_millis() as u64;
         self.frontier.first_turn = least;
         for (host, id) in self.frontier.hosts.iter_mut().zip(0..) {
-            host.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
+            host.pace.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
             let until = not_before.get(&id).copied().unwrap_or(0);
             let left = Duration::from_millis(until.saturating_sub(date).min(MAX_WAIT));
-            host.next = left.max(host.asked_delay).max(least);
+            host.next = left.max(host.pace.asked_delay).max(least);
         }
     }
 
@@ -170,7 +170,8 @@ impl Crawl {
         }
         let extent = self.archive.flush()?;
         let robots_extent = self.robots_archive.flush()?;
-        self.journal.push(Event::Counters(&self.stats.to_bytes()));
+        self.journal
+            .push(Event::Counters(&self.counters.to_bytes()));
         self.journal.push(robots_extent.robots_event());
         self.journal.push(extent.event());
         self.journal.write()?;
@@ -208,7 +209,7 @@ impl Restored {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             frontier: Frontier::new(settings.budget.clone()),
-            stats: Stats::default(),
+            counters: Counters::default(),
             extent: Extent::default(),
             robots_extent: Extent::default(),
             rules: BTreeMap::new(),
@@ -308,7 +309,7 @@ impl Restored {
                 };
                 self.frame_ended = true;
             }
-            Event::Counters(bytes) => self.stats = Stats::from_bytes(bytes),
+            Event::Counters(bytes) => self.counters = Counters::from_bytes(bytes),
             Event::Closed => {}
         }
         Ok(())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Folders, SiteId};
 use crate::journal::{HostId, Place};
+use crate::pace::Pace;
 use crate::robots::Robots;
 use crate::url::NormalUrl;
 
@@ -21,13 +22,7 @@ pub(crate) struct Host {
     pub(crate) address: Option<IpAddr>,
     /// From when on it may be asked.
     pub(crate) next: Duration,
-    /// Delay that it asks for by robots.txt.
-    pub(crate) asked_delay: Duration,
-    /// Delay after it said that it is too busy; halved by successes.
-    pub(crate) busy_delay: Duration,
-    pub(crate) n_successes: u8,
-    /// Failures in a row.
-    pub(crate) n_failures: u8,
+    pub(crate) pace: Pace,
     pub(crate) rules: Rules,
     /// Since when its robots.txt cannot be had, in seconds since 1970; 0 if it can.
     pub(crate) unreachable_since: u64,
@@ -96,10 +91,7 @@ impl Host {
             stage: Stage::Rest,
             address: None,
             next: Duration::ZERO,
-            asked_delay: Duration::ZERO,
-            busy_delay: Duration::ZERO,
-            n_successes: 0,
-            n_failures: 0,
+            pace: Pace::default(),
             rules: Rules::Unknown,
             unreachable_since: 0,
             jobs: VecDeque::new(),

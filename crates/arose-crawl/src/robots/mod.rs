@@ -56,7 +56,7 @@ use crate::url::NormalUrl;
 use pattern::Pattern;
 
 pub use extension::{RequestRate, TimeOfDay, VisitTime};
-pub use status::{Answer, MAX_AGE, MAX_REDIRECTS, UNREACHABLE_FOR};
+pub use status::{MAX_AGE, MAX_REDIRECTS, Outcome, UNREACHABLE_FOR};
 
 /// How much of a file is read. The RFC asks for at least 500 KiB, but files of 1.4 MB with rules to
 /// the end exist. The line that this cuts is not read, since half a pattern says something else.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arose_crawl::stats::{Counter, Failure};
+use arose_crawl::counters::{Counter, Failure};
 use arose_crawl::{Control, Seeds, Settings, Summary, crawl, index_lines};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -124,7 +124,7 @@ fn both_versions() {
     for (protocol, counts) in [(b"h2".as_slice(), (0, 4)), (b"http/1.1", (4, 0))] {
         let (address, seen) = serve(protocol);
         let (summary, lines) = run(address, Some(fixture("server.pem")));
-        assert_eq!(summary.stats.get(Counter::Pages), 3);
+        assert_eq!(summary.counters.get(Counter::Pages), 3);
         assert_eq!(lines.len(), 3);
         let found = (
             seen.http1.load(Ordering::Relaxed),
@@ -139,6 +139,6 @@ fn unknown_certificates_are_refused() {
     let (address, seen) = serve(b"h2");
     let (summary, _) = run(address, None);
     assert_eq!(summary.n_fetched, 0);
-    assert!(summary.stats.failed(Failure::Tls) > 0);
+    assert!(summary.counters.failed(Failure::Tls) > 0);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
 }
