@@ -58,11 +58,13 @@ pub enum Counter {
     Stale,
     /// Seeds that are no URLs.
     BadSeeds,
+    /// URLs queued by an earlier run that the settings of a later one do not allow.
+    Withdrawn,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -86,6 +88,7 @@ impl Counter {
         Self::UnknownNames,
         Self::Stale,
         Self::BadSeeds,
+        Self::Withdrawn,
     ];
 
     /// A name for machines.
@@ -115,6 +118,7 @@ impl Counter {
             Self::UnknownNames => "unknown_names",
             Self::Stale => "stale",
             Self::BadSeeds => "bad_seeds",
+            Self::Withdrawn => "withdrawn",
         }
     }
 }

@@ -10,12 +10,16 @@ use std::time::Duration;
 use crate::fetch::{Failure, Response};
 use crate::robots::{Robots, TimeOfDay};
 use crate::settings::{Settings, seconds};
+use crate::{date, number};
 
 /// The longest wait after failures or busy responses before the next try.
 const MAX_BACKOFF: Duration = Duration::from_secs(3600);
 
 /// The longest wait that `Retry-After` can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a host is left alone that asks for a longer delay than the settings accept.
+pub(crate) const DEFERRED: Duration = Duration::from_secs(24 * 3600);
 
 /// Successes after which the delay of a busy host is halved.
 const RECOVERY: u8 = 10;
@@ -109,14 +113,29 @@ impl Pace {
         settings: &Settings,
         unix_seconds: u64,
     ) -> Duration {
+        let asked = match self.is_deferred(robots, settings, unix_seconds) {
+            true => DEFERRED,
+            false => self.asked(robots, unix_seconds),
+        };
         seconds(settings.polite.delay)
             .max(adaptive(took, settings))
-            .max(self.asked(robots, unix_seconds))
+            .max(asked)
             .max(self.busy_delay)
     }
 
+    /// Whether robots.txt asks for a longer delay than the settings accept, so that the host is
+    /// left for another day.
+    pub(crate) fn is_deferred(
+        &self,
+        robots: Option<&Robots>,
+        settings: &Settings,
+        unix_seconds: u64,
+    ) -> bool {
+        self.asked(robots, unix_seconds) > seconds(settings.polite.defer_above)
+    }
+
     /// The delay that robots.txt asks for at this time of day.
-    pub(crate) fn asked(&self, robots: Option<&Robots>, unix_seconds: u64) -> Duration {
+    fn asked(&self, robots: Option<&Robots>, unix_seconds: u64) -> Duration {
         match robots {
             Some(robots) if !robots.request_rates.is_empty() => {
                 robots.delay(TimeOfDay::from_unix(unix_seconds))
@@ -167,22 +186,11 @@ pub(crate) fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
 
 /// The wait that `Retry-After` asks for, in seconds or as a date.
 fn retry_after(value: &str, unix_seconds: u64) -> Option<Duration> {
-    let seconds = match value.trim().parse::<u64>() {
-        Ok(seconds) => seconds,
-        Err(_) => http_date(value)?.saturating_sub(unix_seconds),
+    let seconds = match number::saturating(value.trim()) {
+        Some(seconds) => seconds,
+        None => date::parse(value)?.saturating_sub(unix_seconds),
     };
     Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
-}
-
-/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date(text: &str) -> Option<u64> {
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let mut words = text.split_once(',')?.1.split_whitespace();
-    let day = words.next()?;
-    let month = MONTHS.find(words.next().filter(|month| month.len() == 3)?)? / 3 + 1;
-    let (year, clock) = (words.next()?, words.next()?);
-    let iso = format!("{year}-{month:02}-{day:0>2}T{clock}Z");
-    u64::try_from(arose_corpus::time::parse(&iso)?).ok()
 }
 
 #[cfg(test)]
@@ -257,16 +265,17 @@ mod tests {
 
     #[test]
     fn dates_and_seconds() {
-        assert_eq!(
-            http_date("Sun, 06 Nov 1994 08:49:37 GMT"),
-            Some(784_111_777)
-        );
-        assert_eq!(http_date("gibberish, 1 2 3 4"), None);
         assert_eq!(retry_after("120", 0), Some(secs(120)));
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         assert_eq!(retry_after(date, 784_111_770), Some(secs(7)));
         assert_eq!(retry_after(date, 784_111_780), Some(Duration::ZERO));
-        assert_eq!(retry_after("999999999999", 0), Some(secs(86400)));
+        for longest in [
+            "999999999999",
+            "99999999999999999999999999",
+            "Fri, 31 Dec 9999 23:59:59 GMT",
+        ] {
+            assert_eq!(retry_after(longest, 0), Some(secs(86400)), "{longest}");
+        }
         assert_eq!(retry_after("soon", 0), None);
     }
 

@@ -24,11 +24,13 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::contain::contain;
 use crate::crawl::Seams;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Request, Response};
 use crate::guard::{Candidate, Reason};
 use crate::journal::Kind;
+use crate::names::{MAX_TTL, MIN_TTL};
 use crate::pace::{Pace, is_busy, opens_in};
 use crate::page::{Job, Reader, Shared};
 use crate::robots::{self, Robots, TimeOfDay};
@@ -252,6 +254,9 @@ impl Visitor {
             address: Ipv4Addr::UNSPECIFIED.into(),
         };
         let report = self.reader.borrow_mut().look(&job, "");
+        if report.is_unread {
+            return Visit::Missing(Failure::Unreadable.as_str().to_owned());
+        }
         let mut links = report.links.into_iter().map(|found| found.url);
         match report.status {
             200..=299 if report.is_page => {
@@ -296,14 +301,14 @@ impl Visitor {
     async fn robots(&self, url: &NormalUrl) -> Result<Option<Rc<Robots>>, No> {
         let agent = &self.settings().agent.name;
         let known = |outcome: robots::Outcome<'_>| {
-            let robots = Robots::from_outcome(outcome, agent, Duration::ZERO);
-            (!outcome.is_unreachable()).then(|| Rc::new(robots))
+            let robots = contain(|| Robots::from_outcome(outcome, agent, Duration::ZERO));
+            robots.filter(|_| !outcome.is_unreachable()).map(Rc::new)
         };
-        let mut file = NormalUrl::from_parts(url.origin(), "/robots.txt");
+        let Some(mut file) = NormalUrl::from_parts(url.origin(), "/robots.txt") else {
+            return Ok(None);
+        };
         for _ in 0..=robots::MAX_REDIRECTS {
-            let Some(place) = file else {
-                break;
-            };
+            let place = file;
             let response = match self.ask(&place, Duration::ZERO).await {
                 Ok(response) => response,
                 Err(No::Budget) => return Err(No::Budget),
@@ -313,17 +318,15 @@ impl Visitor {
             let status = head.map_or(0, |head| head.status);
             let location = head.and_then(|head| head.get("location"));
             let (300..=399, Some(location)) = (status, location) else {
-                return Ok(known(robots::Outcome::Status(
-                    status,
-                    response.message.body(),
-                )));
+                return Ok(known(robots::File::new(&response.message).outcome()));
             };
             let base = Url::parse(place.as_str()).ok();
-            file = self
-                .shared
-                .normalizer
-                .normalize(location, base.as_ref())
-                .ok();
+            let target = self.shared.normalizer.normalize(location, base.as_ref());
+            // Where a redirect cannot be followed nobody knows what is allowed.
+            file = match target {
+                Ok(target) => target,
+                Err(_) => return Ok(None),
+            };
         }
         Ok(known(robots::Outcome::TooManyRedirects))
     }
@@ -391,7 +394,7 @@ impl Visitor {
             match self.seams.resolver.resolve(url.host()).await {
                 Ok(found) => {
                     gate.addresses = found.addresses;
-                    gate.expires = Instant::now() + found.ttl.max(robots::MAX_AGE / 24);
+                    gate.expires = Instant::now() + found.ttl.clamp(MIN_TTL, MAX_TTL);
                 }
                 // An old answer is better than none.
                 Err(_) => gate.pace.n_failures = gate.pace.n_failures.saturating_add(1),

@@ -68,7 +68,7 @@ impl Crawl {
             }
             write_if_full(&mut new, extent)
         })?;
-        self.push_state(&mut new, extent)?;
+        self.push_state(&mut new, extent, &others)?;
         self.journal.give_way(new)?;
         self.move_others(&others);
         Ok(())
@@ -91,7 +91,12 @@ impl Crawl {
     }
 
     /// Writes what is known of sites and hosts, the counters, and how far the archives go.
-    fn push_state(&mut self, new: &mut Journal, extent: Extent) -> Result<(), Error> {
+    fn push_state(
+        &mut self,
+        new: &mut Journal,
+        extent: Extent,
+        moved: &HashMap<Place, Place>,
+    ) -> Result<(), Error> {
         let mut told = vec![false; self.frontier.sites.len()];
         let (now, date) = (self.now(), (self.seams.clock)());
         for (id, host) in (0..).zip(&self.frontier.hosts) {
@@ -106,6 +111,7 @@ impl Crawl {
                 }
             }
             push_host(new, id, host, now, date);
+            push_retries(new, id, host, moved);
             write_if_full(new, extent)?;
         }
         let robots_extent = self.robots_archive.flush()?;
@@ -140,6 +146,20 @@ fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Du
                 host: id,
                 date,
                 text,
+            });
+        }
+    }
+}
+
+/// How often URLs were tried, at the places that they have in the new journal.
+fn push_retries(new: &mut Journal, id: HostId, host: &Host, moved: &HashMap<Place, Place>) {
+    for Turn { place, n_tries } in host.retries() {
+        if let Some(&place) = moved.get(&place) {
+            let host = id;
+            new.push(Event::Tried {
+                host,
+                place,
+                n_tries,
             });
         }
     }

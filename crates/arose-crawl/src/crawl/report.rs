@@ -10,11 +10,18 @@ impl Crawl {
         if let Some(failure) = report.failure {
             return Err(Error::Contents(failure));
         }
+        if report.is_unread {
+            self.counters.fail(Failure::Unreadable);
+        }
         let Some(ticket) = report.ticket else {
             return self.robots_archive.append(&report.record);
         };
         self.archive.append(&report.record)?;
         self.done_with(report.host, ticket);
+        if report.is_unread {
+            self.counters.add(Counter::Lost, 1);
+            return Ok(());
+        }
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);
         self.counters.add(Counter::Known, report.n_known);

@@ -8,8 +8,9 @@ use crate::pace::{self, Pause};
 use crate::page::Job;
 use crate::settings::seconds;
 
-/// How often a URL is asked for while its host says that it is busy.
-const BUSY_TRIES: u8 = 20;
+/// How often a URL is requested while its host says that it is busy. The response to the last
+/// request is archived like any other.
+const BUSY_TRIES: u8 = 5;
 
 impl Crawl {
     /// Takes in the result of a request.
@@ -93,7 +94,7 @@ impl Crawl {
         page: Page,
         result: Result<Response, Failure>,
     ) -> Result<(), Error> {
-        let n_tries = page.n_tries + 1;
+        let n_tries = page.n_tries.saturating_add(1);
         let tries = self.settings().fetch.tries;
         match result {
             Ok(response) => {
@@ -114,9 +115,7 @@ impl Crawl {
                 })
             }
             Err(failure) => {
-                if failure == Failure::Unreachable {
-                    self.turn_address(id);
-                }
+                self.turn_address(id, failure);
                 if failure.is_passing() && n_tries < tries {
                     self.put_back(id, page.ticket, n_tries);
                 } else {
@@ -129,9 +128,15 @@ impl Crawl {
         }
     }
 
-    /// Puts a URL back, to be tried next.
+    /// Puts a URL back, to be tried again after the others of its host.
     fn put_back(&mut self, id: HostId, ticket: Ticket, n_tries: u8) {
         if let Some(place) = self.open.remove(&ticket) {
+            let host = id;
+            self.journal.push(Event::Tried {
+                host,
+                place,
+                n_tries,
+            });
             self.frontier.hosts[id as usize].put_back(Turn { place, n_tries });
         }
     }
@@ -147,7 +152,11 @@ impl Crawl {
         }
     }
 
-    fn turn_address(&mut self, id: HostId) {
+    /// Moves a host that failed on to its next address, if it has several.
+    pub(super) fn turn_address(&mut self, id: HostId, failure: Failure) {
+        if !failure.is_passing() {
+            return;
+        }
         let host = &mut self.frontier.hosts[id as usize];
         let next = self.names.turn(host.name());
         if let Some(address) = next {

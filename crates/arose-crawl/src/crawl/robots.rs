@@ -1,6 +1,7 @@
 //! robots.txt in a crawl: requests, redirects, and the rules that hold afterwards.
 
 use super::*;
+use crate::contain::contain;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::{Rules, Stage};
@@ -57,10 +58,16 @@ impl Crawl {
         if let (Some(300..=399), Some(location)) = (status, location) {
             return self.redirect_robots(id, &job, location);
         }
-        // Whoever cannot answer now may do so later; the file is worth waiting for.
-        let is_passing = match status {
-            None => result.as_ref().is_err_and(|failure| failure.is_passing()),
-            Some(status) => matches!(status, 429 | 500..=599),
+        if let Err(failure) = result {
+            self.turn_address(id, *failure);
+        }
+        let file = result
+            .as_ref()
+            .map(|response| robots::File::new(&response.message));
+        // A host that fails now may succeed later; the file is worth waiting for.
+        let is_passing = match &file {
+            Ok(file) => file.is_passing(),
+            Err(failure) => failure.is_passing(),
         };
         job.n_tries += 1;
         if is_passing && job.n_tries < self.settings().fetch.tries {
@@ -68,11 +75,8 @@ impl Crawl {
             self.frontier.hosts[id as usize].jobs.push_front(job);
             return Ok(());
         }
-        let outcome = match result {
-            Ok(response) => robots::Outcome::Status(status.unwrap_or(0), response.message.body()),
-            Err(_) => robots::Outcome::None,
-        };
-        self.set_outcome(job.host, outcome)
+        let outcome = file.as_ref().map(robots::File::outcome);
+        self.set_outcome(job.host, outcome.unwrap_or(robots::Outcome::None))
     }
 
     fn back_off(&mut self, id: HostId, n_tries: u8) {
@@ -95,13 +99,16 @@ impl Crawl {
             .normalizer
             .normalize(location, base.as_ref())
             .ok();
-        let target = target.filter(|_| job.n_redirects < robots::MAX_REDIRECTS);
+        if job.n_redirects >= robots::MAX_REDIRECTS {
+            return self.set_outcome(job.host, robots::Outcome::TooManyRedirects);
+        }
         let target = target.and_then(|url| {
             let hash = Fingerprint::of(&url).host;
             Some((self.host_of(&url, hash)?, url))
         });
+        // Where the crawler does not go it cannot learn what is allowed.
         let Some((host, url)) = target else {
-            return self.set_outcome(job.host, robots::Outcome::TooManyRedirects);
+            return self.set_outcome(job.host, robots::Outcome::None);
         };
         self.frontier.hosts[job.host as usize].rules = Rules::Awaited;
         self.frontier.hosts[host as usize]
@@ -134,7 +141,11 @@ impl Crawl {
             return Ok(());
         }
         let agent = &self.settings().agent.name;
-        let robots = Robots::from_outcome(outcome, agent, so_long);
+        let Some(robots) = contain(|| Robots::from_outcome(outcome, agent, so_long)) else {
+            self.counters.fail(Failure::Unreadable);
+            self.leave_unreachable(id);
+            return Ok(());
+        };
         let sitemaps = robots.sitemaps.clone();
         self.set_rules(id, robots);
         match self.settings().scope.sitemaps {
@@ -168,15 +179,22 @@ impl Crawl {
         let delay = robots.delay(TimeOfDay::from_unix(date));
         let now = self.now();
         let host = &mut self.frontier.hosts[id as usize];
-        host.rules = Rules::Known(Arc::new(robots), now + robots::MAX_AGE);
-        if host.stage != Stage::Busy {
-            host.next = host.next.max(now + delay);
-        }
         if host.pace.asked_delay != delay {
             host.pace.asked_delay = delay;
             let millis = delay.as_millis() as u64;
             self.journal.push(Event::Delay { host: id, millis });
         }
+        let settings = &self.shared.settings;
+        if host.pace.is_deferred(Some(&robots), settings, date) {
+            self.counters.add(Counter::DeferredHosts, 1);
+        }
+        if host.stage != Stage::Busy {
+            let delay = host
+                .pace
+                .delay(Duration::ZERO, Some(&robots), settings, date);
+            host.next = host.next.max(now + delay);
+        }
+        host.rules = Rules::Known(Arc::new(robots), now + robots::MAX_AGE);
         // It may have waited for what another host had to say.
         self.frontier.advance(id);
     }

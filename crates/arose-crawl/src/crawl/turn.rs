@@ -1,20 +1,17 @@
 //! A host whose turn it is: what to ask it, and asking.
 
 use super::*;
+use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
 use crate::frontier::{Folders, Host, Rules, Stage};
 use crate::journal::Event;
 use crate::names::Known;
-use crate::pace::opens_in;
+use crate::pace::{DEFERRED, opens_in};
 use crate::robots::Robots;
-use crate::settings::seconds;
 
 /// URLs that are looked at in one turn, where robots.txt disallows one after another.
 const MAX_SKIPS: usize = 1000;
-
-/// How long a host that asks for too long a delay is left alone.
-const DEFERRED: Duration = Duration::from_secs(24 * 3600);
 
 impl Crawl {
     /// Starts as many requests as may be made now.
@@ -113,6 +110,12 @@ impl Crawl {
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
 
+    /// Takes a URL off the queue that is not to be requested.
+    pub(super) fn drop_url(&mut self, host: HostId, place: Place) {
+        self.journal.push(Event::Dropped { host, place });
+        self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
+    }
+
     /// Asks a host that was taken off the workbench, or gives it free again.
     fn begin(&mut self, id: HostId, now: Duration) -> Result<(), Error> {
         let host = &mut self.frontier.hosts[id as usize];
@@ -151,9 +154,8 @@ impl Crawl {
             }
         };
         let date = (self.seams.clock)().as_secs();
-        let defer_above = seconds(self.settings().polite.defer_above);
         let pace = &self.frontier.hosts[id as usize].pace;
-        if pace.asked(Some(&*robots), date) > defer_above {
+        if pace.is_deferred(Some(&*robots), self.settings(), date) {
             self.counters.add(Counter::DeferredHosts, 1);
             self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
@@ -190,7 +192,7 @@ impl Crawl {
             let url = NormalUrl::from_parts(&host.origin, queued.rest);
             let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
                 self.counters.add(Counter::Disallowed, 1);
-                self.done(id, turn.place);
+                self.drop_url(id, turn.place);
                 continue;
             };
             let folders = host.folders.as_deref_mut();
@@ -227,7 +229,8 @@ impl Crawl {
         self.n_in_flight += 1;
         self.counters.add(Counter::Requests, 1);
         tokio::task::spawn_local(async move {
-            let (result, connection) = fetcher.fetch(&request, kept).await;
+            let fetched = contain_async(fetcher.fetch(&request, kept)).await;
+            let (result, connection) = fetched.unwrap_or((Err(Failure::Unreadable), None));
             let completed = Completed {
                 host: id,
                 address,

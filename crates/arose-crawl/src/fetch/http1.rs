@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Cut, Failure, Head, Limits, Message};
 use crate::connect::Stream;
+use crate::number::saturating;
 
 /// Sends a request over a connection and reads the answer; whether the connection can be used
 /// again.
@@ -93,7 +94,9 @@ fn framing(head: &Head<'_>) -> Result<Framing, Failure> {
     };
     // Servers that give a length twice, or a wrong one, still send a page.
     let length = length.split(',').next().unwrap_or_default().trim();
-    Ok(length.parse().map_or(Framing::ToEnd, Framing::Length))
+    // A length that no machine can hold is a length all the same, and is not kept.
+    let length = saturating(length).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    Ok(length.map_or(Framing::ToEnd, Framing::Length))
 }
 
 struct Input<'s> {

@@ -74,11 +74,13 @@ pub enum Failure {
     NotHttp,
     /// The head of the answer does not end.
     LongHead,
+    /// A parser failed on the response.
+    Unreadable,
 }
 
 impl Failure {
     /// All of them, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Forbidden,
         Self::Unreachable,
         Self::Tls,
@@ -86,6 +88,7 @@ impl Failure {
         Self::Slow,
         Self::NotHttp,
         Self::LongHead,
+        Self::Unreadable,
     ];
 
     /// A code for machines.
@@ -99,6 +102,7 @@ impl Failure {
             Self::Slow => "timeout",
             Self::NotHttp => "not-http",
             Self::LongHead => "long-head",
+            Self::Unreadable => "unreadable",
         }
     }
 
@@ -184,13 +188,18 @@ impl<'b> Head<'b> {
 
     /// The first value of a header, if it is text.
     pub(crate) fn get(&self, name: &str) -> Option<&'b str> {
+        std::str::from_utf8(self.values(name).next()?).ok()
+    }
+
+    /// All values of a header.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
         let lines = self.lines.split(|&byte| byte == b'\n');
-        let mut values = lines.filter_map(|line| {
+        lines.filter_map(move |line| {
             let (found, value) = line.split_at_checked(name.len())?;
             let value = value.trim_ascii_start().strip_prefix(b":")?;
-            found.eq_ignore_ascii_case(name.as_bytes()).then_some(value)
-        });
-        std::str::from_utf8(values.next()?.trim_ascii()).ok()
+            let is_it = found.eq_ignore_ascii_case(name.as_bytes());
+            is_it.then_some(value.trim_ascii())
+        })
     }
 
     /// Whether the connection stays open.

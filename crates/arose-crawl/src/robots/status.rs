@@ -20,7 +20,8 @@ pub enum Outcome<'b> {
     Status(u16, &'b [u8]),
     /// More than [`MAX_REDIRECTS`] redirects.
     TooManyRedirects,
-    /// No response at all: no such host, no connection, a broken one, or too slow.
+    /// No response that says anything: no such host, no connection, too slow, truncated, in a
+    /// coding that cannot be undone, or redirected to where the crawler does not go.
     None,
 }
 

@@ -350,9 +350,9 @@ fn a_clock_that_jumps() {
     server.stop().unwrap();
 }
 
-/// The seams are used: another order, another owner.
+/// Hosts of another owner are not asked.
 #[test]
-fn order_and_owner_are_arguments() {
+fn the_owner_is_an_argument() {
     let server = web(&[(Kind::Plain, 1)], 4);
     let folder = tempfile::tempdir().unwrap();
     let foreign = server.web.hosts()[1].name.clone();
@@ -362,7 +362,6 @@ fn order_and_owner_are_arguments() {
         let clock = Box::new(|| Duration::from_secs(1_700_000_000));
         Seams {
             is_ours: Box::new(move |url| url.host() != own),
-            priority: Box::new(|_, depth| u32::MAX - depth),
             ..seams(settings, clock)
         }
     });

@@ -6,10 +6,13 @@
 )]
 
 mod crash;
+mod edges;
 mod faults;
 mod killed;
+mod pace;
 mod restart;
 mod robots;
+mod script;
 mod shared;
 mod simulated;
 mod sitemaps;
