@@ -8,6 +8,7 @@
 mod crash;
 mod edges;
 mod faults;
+mod ipv6;
 mod killed;
 mod pace;
 mod restart;

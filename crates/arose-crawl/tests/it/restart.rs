@@ -133,7 +133,7 @@ fn an_unreachable_file_counts_for_thirty_days() {
     server.stop().unwrap();
 }
 
-fn unpacked(path: &Path) -> String {
+pub(crate) fn unpacked(path: &Path) -> String {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).unwrap();
     flate2::read::MultiGzDecoder::new(file)
