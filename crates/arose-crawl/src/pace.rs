@@ -1,9 +1,10 @@
 //! Pace: how long a host is left alone between two requests.
 //!
 //! Crawls and single visits share this module, so both wait equally long. The delay after a request
-//! is the largest of four: the delay of the settings, the delay that robots.txt asks for, a multiple
-//! of the last download time, and a delay that doubles with every 429 or 503 without `Retry-After`
-//! and halves after [`RECOVERY`] successes. `Retry-After` and failures add waits of their own.
+//! is the largest of four: the delay of the settings, the delay that robots.txt asks for, a
+//! multiple of the last download time, and a delay that doubles with every 429 or 503 without
+//! `Retry-After` and halves after [`RECOVERY`] successes. `Retry-After` and failures add waits of
+//! their own.
 
 use std::time::Duration;
 

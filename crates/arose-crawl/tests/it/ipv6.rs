@@ -17,8 +17,8 @@ use crate::restart::unpacked;
 /// The header `Host` of every request.
 type Hosts = Arc<Mutex<Vec<String>>>;
 
-/// Serves two pages on the loopback address of IPv6, for as long as the process lives; nothing where
-/// the machine has no IPv6.
+/// Serves two pages on the loopback address of IPv6, for as long as the process lives; nothing
+/// where the machine has no IPv6.
 fn serve() -> Option<(SocketAddr, Hosts)> {
     let listener = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok()?;
     let address = listener.local_addr().unwrap();
