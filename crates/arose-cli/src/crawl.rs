@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use arose_crawl::counters::{Counter, Counters};
 use arose_crawl::settings::TEMPLATE;
-use arose_crawl::stats::{Counter, Stats};
 use arose_crawl::{Control, End, Settings, Summary};
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
         false => write_summary(&mut out, &summary, folder),
     };
     written.context("cannot write the summary")?;
-    Ok(match summary.stats.get(Counter::Pages) {
+    Ok(match summary.counters.get(Counter::Pages) {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,
     })
@@ -222,7 +222,7 @@ pub(crate) fn read_settings(path: &Path) -> anyhow::Result<Settings> {
 }
 
 fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::Result<()> {
-    write_stats(out, &summary.stats)?;
+    write_counters(out, &summary.counters)?;
     writeln!(out, "{:<20} {:>12}", "still queued", summary.n_queued)?;
     let rate = summary.n_fetched as f64 / summary.elapsed.as_secs_f64().max(1e-9);
     writeln!(
@@ -243,9 +243,9 @@ fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::
 }
 
 /// The counters that are not zero, and why what was rejected was.
-fn write_stats(out: &mut impl Write, stats: &Stats) -> io::Result<()> {
+fn write_counters(out: &mut impl Write, counters: &Counters) -> io::Result<()> {
     for counter in Counter::ALL {
-        let value = stats.get(counter);
+        let value = counters.get(counter);
         if value > 0 {
             writeln!(
                 out,
@@ -254,27 +254,27 @@ fn write_stats(out: &mut impl Write, stats: &Stats) -> io::Result<()> {
             )?;
         }
     }
-    for (reason, value) in stats.rejections().filter(|(_, value)| *value > 0) {
+    for (reason, value) in counters.rejections().filter(|(_, value)| *value > 0) {
         writeln!(out, "  rejected, {reason:<17} {value:>4}")?;
     }
-    for (failure, value) in stats.failures().filter(|(_, value)| *value > 0) {
+    for (failure, value) in counters.failures().filter(|(_, value)| *value > 0) {
         writeln!(out, "  failed, {failure:<19} {value:>4}")?;
     }
     Ok(())
 }
 
-fn stats_json(stats: &Stats) -> Value {
+fn counters_json(counters: &Counters) -> Value {
     let mut object = serde_json::Map::new();
     for counter in Counter::ALL {
-        object.insert(counter.as_str().to_owned(), stats.get(counter).into());
+        object.insert(counter.as_str().to_owned(), counters.get(counter).into());
     }
     let table = |rows: &mut dyn Iterator<Item = (&'static str, u64)>| -> Value {
         let rows = rows.filter(|(_, value)| *value > 0);
         rows.map(|(name, value)| (name.to_owned(), Value::from(value)))
             .collect()
     };
-    object.insert("rejections".to_owned(), table(&mut stats.rejections()));
-    object.insert("failure_kinds".to_owned(), table(&mut stats.failures()));
+    object.insert("rejections".to_owned(), table(&mut counters.rejections()));
+    object.insert("failure_kinds".to_owned(), table(&mut counters.failures()));
     Value::Object(object)
 }
 
@@ -290,7 +290,7 @@ fn summary_json(summary: &Summary) -> Value {
         "hosts": summary.n_hosts,
         "answers": summary.n_fetched,
         "seconds": summary.elapsed.as_secs_f64(),
-        "counters": stats_json(&summary.stats),
+        "counters": counters_json(&summary.counters),
     })
 }
 
@@ -311,10 +311,10 @@ fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
                 "hosts": status.n_hosts,
                 "archive_files": status.n_archive_files,
                 "archive_bytes": status.n_archive_bytes,
-                "counters": stats_json(&status.stats),
+                "counters": counters_json(&status.counters),
             }),
         ),
-        false => write_stats(&mut out, &status.stats).and_then(|()| {
+        false => write_counters(&mut out, &status.counters).and_then(|()| {
             writeln!(out, "{:<20} {:>12}", "still queued", status.n_queued)?;
             writeln!(out, "{:<20} {:>12}", "hosts", status.n_hosts)?;
             writeln!(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::{self, ShingleLength};
-use arose_crawl::stats::Counter;
+use arose_crawl::counters::Counter;
 use arose_crawl::{Control, Seeds, Settings, Summary};
 use arose_dedup::{Config as DedupConfig, Progress, Start};
 use serde_json::Value;
@@ -181,8 +181,8 @@ fn tell(
         + log.overlaps(By::Address).len()
         + log.disallowed(&server.web).len()
         + log.before_robots().len();
-    let stats = &summary.stats;
-    let n_dropped = stats.get(Counter::ExactDuplicates) + stats.get(Counter::NearDuplicates);
+    let counters = &summary.counters;
+    let n_dropped = counters.get(Counter::ExactDuplicates) + counters.get(Counter::NearDuplicates);
     let counts = &kept["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
     let mut out = io::stdout().lock();

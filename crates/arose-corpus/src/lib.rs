@@ -37,7 +37,7 @@ mod source;
 pub mod time;
 
 pub use arose::digest::Digest;
-pub use body::http::decode_content;
+pub use body::http::{decode_content, decode_content_strictly};
 pub use body::{charset, payload};
 pub use config::{Config, Fields, Files, Limits, Statuses};
 pub use document::{Counts, Document, Item, Position, Reason, Warning};

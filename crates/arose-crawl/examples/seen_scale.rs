@@ -11,7 +11,7 @@ use std::path::Path;
 
 use arose::mix::{SplitMix, mix};
 use arose_crawl::fingerprint::Fingerprint;
-use arose_crawl::seen::{Answer, Config, Entry, Seen};
+use arose_crawl::seen::{Config, Entry, Membership, Seen};
 use arose_crawl::url::{NormalUrl, Normalizer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         window.n_urls += urls.len() as u64;
         let n_found = answers
             .iter()
-            .filter(|&&answer| answer == Answer::New)
+            .filter(|&&answer| answer == Membership::New)
             .count();
         assert_eq!(n_found as u64, n_batch / 2, "each URL is new once");
         n_made += n_batch / 2;

@@ -52,6 +52,14 @@ pub(crate) enum Event<'b> {
     Url(Queued<'b>),
     /// A URL needs no further request.
     Done { host: HostId, place: Place },
+    /// A URL was requested this many times without success, and is to be tried again.
+    Tried {
+        host: HostId,
+        place: Place,
+        n_tries: u8,
+    },
+    /// A URL is not to be requested: robots.txt or the settings do not allow it.
+    Dropped { host: HostId, place: Place },
     /// A host asks for so many milliseconds between requests.
     Delay { host: HostId, millis: u64 },
     /// A host is to be left alone until then, in milliseconds since 1970.
@@ -405,6 +413,12 @@ impl Event<'_> {
                 bytes,
                 index_bytes,
             } => put(13, &[file, bytes, index_bytes], None),
+            Event::Tried {
+                host,
+                place,
+                n_tries,
+            } => put(20, &[host.into(), place, n_tries.into()], None),
+            Event::Dropped { host, place } => put(21, &[host.into(), place], None),
         }
     }
 }
@@ -470,6 +484,15 @@ impl<'b> Reader<'b> {
                 file: self.number()?,
                 bytes: self.number()?,
                 index_bytes: self.number()?,
+            },
+            20 => Event::Tried {
+                host: self.host()?,
+                place: self.number()?,
+                n_tries: self.number()?.try_into().ok()?,
+            },
+            21 => Event::Dropped {
+                host: self.host()?,
+                place: self.number()?,
             },
             _ => return None,
         })
@@ -537,7 +560,7 @@ mod tests {
         rest: "/a?b",
     };
 
-    const EVENTS: [Event<'static>; 13] = [
+    const EVENTS: [Event<'static>; 15] = [
         Event::Host("http://h:8080"),
         Event::Url(URL),
         Event::Done {
@@ -575,6 +598,12 @@ mod tests {
             bytes: 2,
             index_bytes: 3,
         },
+        Event::Tried {
+            host: 2,
+            place: 1 << 40,
+            n_tries: 255,
+        },
+        Event::Dropped { host: 2, place: 16 },
     ];
 
     /// All events as they would be written in Rust.

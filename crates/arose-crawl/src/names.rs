@@ -8,7 +8,7 @@
 //! that is being asked for.
 //!
 //! *Cost.* Some 100 bytes a name. This is a table without clock or network; the crawl asks
-//! [`Names::want`] and reports what came of it to [`Names::answer`].
+//! [`Names::want`] and reports what came of it to [`Names::resolved`].
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -38,7 +38,7 @@ pub(crate) struct Names {
 
 #[derive(Debug)]
 struct Entry {
-    answer: Option<Result<Answer, NoAddress>>,
+    resolved: Option<Result<Resolved, NoAddress>>,
     expires: Duration,
     is_asked: bool,
     waiting: Vec<HostId>,
@@ -46,7 +46,7 @@ struct Entry {
 
 /// The addresses of a name, of which one is in use.
 #[derive(Debug)]
-struct Answer {
+struct Resolved {
     addresses: Vec<IpAddr>,
     used: usize,
 }
@@ -69,18 +69,18 @@ impl Names {
             return Known::At(address);
         }
         let entry = self.known.entry(name.into()).or_insert(Entry {
-            answer: None,
+            resolved: None,
             expires: Duration::ZERO,
             is_asked: false,
             waiting: Vec::new(),
         });
-        let is_old = entry.answer.is_none() || entry.expires <= now;
+        let is_old = entry.resolved.is_none() || entry.expires <= now;
         if is_old && !entry.is_asked {
             entry.is_asked = true;
             self.queue.push_back(name.into());
         }
-        match &entry.answer {
-            Some(Ok(answer)) => Known::At(answer.addresses[answer.used]),
+        match &entry.resolved {
+            Some(Ok(resolved)) => Known::At(resolved.addresses[resolved.used]),
             Some(Err(reason)) if !is_old => Known::Nowhere(*reason, entry.expires),
             _ => {
                 entry.waiting.push(host);
@@ -105,7 +105,7 @@ impl Names {
     }
 
     /// Takes an answer; returns the hosts that wait for it. A failure leaves an old answer in use.
-    pub(crate) fn answer(
+    pub(crate) fn resolved(
         &mut self,
         name: &str,
         found: Result<Addresses, NoAddress>,
@@ -120,12 +120,12 @@ impl Names {
             Ok(found) if !found.addresses.is_empty() => {
                 entry.expires = now + found.ttl.clamp(MIN_TTL, MAX_TTL);
                 let addresses = found.addresses;
-                entry.answer = Some(Ok(Answer { addresses, used: 0 }));
+                entry.resolved = Some(Ok(Resolved { addresses, used: 0 }));
             }
             failed => {
                 entry.expires = now + NEGATIVE_TTL;
-                if !matches!(entry.answer, Some(Ok(_))) {
-                    entry.answer = Some(Err(failed.err().unwrap_or(NoAddress::Unknown)));
+                if !matches!(entry.resolved, Some(Ok(_))) {
+                    entry.resolved = Some(Err(failed.err().unwrap_or(NoAddress::Unknown)));
                 }
             }
         }
@@ -134,11 +134,11 @@ impl Names {
 
     /// The address did not answer: the next one of the name is tried, if it has another.
     pub(crate) fn turn(&mut self, name: &str) -> Option<IpAddr> {
-        let Some(Ok(answer)) = &mut self.known.get_mut(name)?.answer else {
+        let Some(Ok(resolved)) = &mut self.known.get_mut(name)?.resolved else {
             return None;
         };
-        answer.used = (answer.used + 1) % answer.addresses.len();
-        Some(answer.addresses[answer.used])
+        resolved.used = (resolved.used + 1) % resolved.addresses.len();
+        Some(resolved.addresses[resolved.used])
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(names.next_question(), None);
         assert_eq!(names.want("h", 3, seconds(0)), Known::Soon);
         assert_eq!(names.next_question(), None);
-        assert_eq!(names.answer("h", found(&[1], 5), seconds(1)), [1, 2, 3]);
+        assert_eq!(names.resolved("h", found(&[1], 5), seconds(1)), [1, 2, 3]);
         assert_eq!(names.want("h", 1, seconds(2)), Known::At(at(1)));
         assert_eq!(names.n_open(), 0);
     }
@@ -181,19 +181,19 @@ mod tests {
         let mut names = Names::default();
         names.want("h", 1, seconds(0));
         names.next_question();
-        names.answer("h", found(&[1], 5), seconds(0));
+        names.resolved("h", found(&[1], 5), seconds(0));
         names.want("h", 1, seconds(3599));
         assert_eq!(names.next_question(), None);
         assert_eq!(names.want("h", 1, seconds(3600)), Known::At(at(1)));
         assert_eq!(names.next_question().as_deref(), Some("h"));
         assert_eq!(names.want("h", 1, seconds(3601)), Known::At(at(1)));
         assert_eq!(names.next_question(), None);
-        names.answer("h", Err(NoAddress::Failed), seconds(3602));
+        names.resolved("h", Err(NoAddress::Failed), seconds(3602));
         assert_eq!(names.want("h", 1, seconds(3603)), Known::At(at(1)));
         assert_eq!(names.next_question(), None);
         names.want("h", 1, seconds(4202));
         assert_eq!(names.next_question().as_deref(), Some("h"));
-        names.answer("h", found(&[2], 1 << 40), seconds(4203));
+        names.resolved("h", found(&[2], 1 << 40), seconds(4203));
         assert_eq!(
             names.want("h", 1, seconds(4203 + 24 * 3600 - 1)),
             Known::At(at(2))
@@ -206,7 +206,10 @@ mod tests {
         let mut names = Names::default();
         names.want("h", 1, seconds(0));
         names.next_question();
-        assert_eq!(names.answer("h", Err(NoAddress::Unknown), seconds(0)), [1]);
+        assert_eq!(
+            names.resolved("h", Err(NoAddress::Unknown), seconds(0)),
+            [1]
+        );
         let nowhere = Known::Nowhere(NoAddress::Unknown, seconds(600));
         assert_eq!(names.want("h", 1, seconds(599)), nowhere);
         assert_eq!(names.want("h", 1, seconds(600)), Known::Soon);
@@ -217,7 +220,7 @@ mod tests {
         let mut names = Names::default();
         names.want("h", 1, seconds(0));
         names.next_question();
-        names.answer("h", found(&[1, 2], 5), seconds(0));
+        names.resolved("h", found(&[1, 2], 5), seconds(0));
         assert_eq!(names.turn("h"), Some(at(2)));
         assert_eq!(names.want("h", 1, seconds(1)), Known::At(at(2)));
         assert_eq!(names.turn("h"), Some(at(1)));

@@ -14,12 +14,14 @@ use arose_corpus::{Limits, decode_content};
 use arose_dedup::index;
 
 use crate::archive::{Packed, Packer, Record, payload_digest};
+use crate::contain::contain;
 use crate::content::{Contents, Name, Original, Sketcher};
 use crate::error::Error;
 use crate::fetch::{Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
 use crate::guard::{Candidate, Counts, Guard};
 use crate::journal::{HostId, Kind};
+use crate::robots;
 use crate::settings::Settings;
 use crate::sitemap;
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
@@ -53,6 +55,8 @@ pub(crate) struct Report {
     pub(crate) n_redirects: u8,
     pub(crate) status: u16,
     pub(crate) is_page: bool,
+    /// Whether a parser failed on it.
+    pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
     /// What is wrong with the index of contents.
     pub(crate) failure: Option<index::Error>,
@@ -61,6 +65,28 @@ pub(crate) struct Report {
     pub(crate) n_known: u64,
     pub(crate) counts: Counts,
     pub(crate) record: Packed,
+}
+
+impl Report {
+    /// One that says nothing yet.
+    fn new(job: &Job) -> Self {
+        Self {
+            host: job.host,
+            ticket: job.ticket,
+            rest: job.url.rest().to_owned(),
+            depth: job.depth,
+            n_redirects: job.n_redirects,
+            status: job.message.head().map_or(0, |head| head.status),
+            is_page: false,
+            is_unread: false,
+            original: None,
+            failure: None,
+            links: Vec::new(),
+            n_known: 0,
+            counts: Counts::default(),
+            record: Packed::default(),
+        }
+    }
 }
 
 /// An approved link.
@@ -81,13 +107,18 @@ pub(crate) struct Shared {
     pub(crate) contents: Option<Contents>,
 }
 
+/// The guard that these settings describe.
+pub(crate) fn guard(settings: &Settings) -> Result<Guard, Error> {
+    Guard::new(settings.scope.guard()).map_err(|error| {
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        Error::Settings(format!("{error}: {}", source.unwrap_or_default()))
+    })
+}
+
 impl Shared {
     /// What these settings say.
     pub(crate) fn new(settings: Settings, contents: Option<Contents>) -> Result<Self, Error> {
-        let guard = Guard::new(settings.scope.guard()).map_err(|error| {
-            let source = std::error::Error::source(&error).map(ToString::to_string);
-            Error::Settings(format!("{error}: {}", source.unwrap_or_default()))
-        })?;
+        let guard = guard(&settings)?;
         let crumbs = match settings.scope.drop_crumbs {
             true => Crumbs::Drop,
             false => Crumbs::Keep,
@@ -153,37 +184,42 @@ impl Reader {
         }
     }
 
-    /// Reads an answer and packs it for the archive.
+    /// Reads a response and packs it for the archive.
     pub(crate) fn read(&mut self, job: Job) -> Report {
         let payload = payload_digest(job.message.body());
         let mut report = self.look(&job, &payload);
-        report.record = self.pack(&job, &payload, &report);
+        let packed = contain(|| self.pack(&job, &payload, &report));
+        report.is_unread |= packed.is_none();
+        report.record = packed.unwrap_or_default();
         report
     }
 
-    /// Reads an answer whose body has this digest.
+    /// Reads a response whose body has this digest. If a parser fails on it, the report says so and
+    /// nothing more.
     pub(crate) fn look(&mut self, job: &Job, payload: &str) -> Report {
-        let head = job.message.head();
-        let status = head.map_or(0, |head| head.status);
-        let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
-        let mut report = Report {
-            host: job.host,
-            ticket: job.ticket,
-            rest: job.url.rest().to_owned(),
-            depth: job.depth,
-            n_redirects: job.n_redirects,
-            status,
-            is_page: false,
-            original: None,
-            failure: None,
-            links: Vec::new(),
-            n_known: 0,
-            counts: Counts::default(),
-            record: Packed::default(),
+        if let Some(report) = contain(|| self.parse(job, payload)) {
+            return report;
+        }
+        // What the parser has left half changed goes.
+        *self = Self {
+            recent: vec![0; self.recent.len()],
+            ..Self::of_each(Arc::clone(&self.shared))
         };
-        match status {
+        Report {
+            is_unread: true,
+            ..Report::new(job)
+        }
+    }
+
+    fn parse(&mut self, job: &Job, payload: &str) -> Report {
+        let head = job.message.head();
+        let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
+        let mut report = Report::new(job);
+        #[cfg(test)]
+        tests::fail_if_told_to(job);
+        match report.status {
             _ if job.ticket.is_none() => {}
-            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(job, &mut report),
+            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(job, head, &mut report),
             200..=299 => self.read_page(job, head, payload, &mut report),
             300..=399 => {
                 let link = Link {
@@ -259,8 +295,10 @@ impl Reader {
         let Ok(page) = page else { return };
         report.is_page = true;
         let follows = report.original.is_none() || shared.settings.duplicates.follow_links;
+        let mut tags = head.iter().flat_map(|head| head.values("x-robots-tag"));
+        let agent = &shared.settings.agent.name;
         let asks_not =
-            header("x-robots-tag").is_some_and(|tag| forbids_following(tag, &shared.settings));
+            tags.any(|tag| robots::forbids_following(&String::from_utf8_lossy(tag), agent));
         if let Some(metadata) = page.metadata
             && follows
             && !asks_not
@@ -289,8 +327,13 @@ impl Reader {
         }
     }
 
-    fn read_sitemap(&mut self, job: &Job, report: &mut Report) {
-        let sitemap = sitemap::parse(job.message.body(), sitemap::Limits::default());
+    fn read_sitemap(&mut self, job: &Job, head: Option<Head<'_>>, report: &mut Report) {
+        let codings = head.and_then(|head| head.get("content-encoding"));
+        let codings = codings.unwrap_or_default();
+        let Ok(body) = decode_content(codings, job.message.body(), &self.limits) else {
+            return;
+        };
+        let sitemap = sitemap::parse(&body, sitemap::Limits::default());
         let entries = sitemap.pages.iter().map(|entry| (entry, Kind::Page));
         let entries = entries.chain(sitemap.sitemaps.iter().map(|entry| (entry, Kind::Sitemap)));
         for (entry, kind) in entries {
@@ -354,16 +397,6 @@ struct Link<'a> {
     text: &'a str,
     kind: Kind,
     is_redirect: bool,
-}
-
-/// Whether an `X-Robots-Tag` for everybody or for us says not to follow links.
-fn forbids_following(tag: &str, settings: &Settings) -> bool {
-    let (name, words) = tag.split_once(':').unwrap_or(("", tag));
-    let is_for_us = name.is_empty() || name.trim().eq_ignore_ascii_case(&settings.agent.name);
-    let mut words = words.split(',').map(str::trim);
-    is_for_us
-        && words
-            .any(|word| word.eq_ignore_ascii_case("nofollow") || word.eq_ignore_ascii_case("none"))
 }
 
 #[cfg(test)]

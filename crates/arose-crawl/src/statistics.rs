@@ -15,10 +15,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::counters::Counter;
 use crate::crawl::Snapshot;
 use crate::error::{Context, Error};
 use crate::journal::HostId;
-use crate::stats::Counter;
 
 /// The file in the folder of a crawl.
 pub(crate) const FILE: &str = "statistics.jsonl";
@@ -140,13 +140,13 @@ fn text(line: Line, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) 
         let _ = write!(text, ", \"{name}\": {value}");
     };
     for counter in Counter::ALL {
-        number(counter.as_str(), snapshot.stats.get(counter));
+        number(counter.as_str(), snapshot.counters.get(counter));
     }
     number("queue", snapshot.n_queued);
     number("hosts", snapshot.n_hosts);
     number("in_flight", snapshot.n_in_flight as u64);
     number("memory", snapshot.memory);
-    let mut statuses: Vec<(u16, u64)> = snapshot.stats.statuses().collect();
+    let mut statuses: Vec<(u16, u64)> = snapshot.counters.statuses().collect();
     statuses.sort_by_key(|&(status, n)| (std::cmp::Reverse(n), status));
     statuses.truncate(MAX_STATUSES);
     statuses.sort_unstable();
@@ -212,8 +212,8 @@ mod tests {
             n_queued: 7,
             ..Snapshot::default()
         };
-        snapshot.stats.add(Counter::Pages, seconds);
-        snapshot.stats.answer(200);
+        snapshot.counters.add(Counter::Pages, seconds);
+        snapshot.counters.count_status(200);
         snapshot
     }
 

@@ -24,18 +24,18 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::crawl::{Seams, opens_in, retry_after};
+use crate::contain::contain;
+use crate::crawl::Seams;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Request, Response};
 use crate::guard::{Candidate, Reason};
 use crate::journal::Kind;
+use crate::names::{MAX_TTL, MIN_TTL};
+use crate::pace::{Pace, is_busy, opens_in};
 use crate::page::{Job, Reader, Shared};
 use crate::robots::{self, Robots, TimeOfDay};
 use crate::settings::{Settings, seconds};
 use crate::url::{NormalUrl, Url};
-
-/// The longest that a failing host is left alone before it is tried again.
-const MAX_BACKOFF: Duration = Duration::from_secs(3600);
 
 /// What is at a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +139,7 @@ struct Visitor {
     seams: Seams,
     fetcher: Fetcher,
     reader: RefCell<Reader>,
-    hosts: RefCell<HashMap<Box<str>, Rc<Host>>>,
+    hosts: RefCell<HashMap<Box<str>, Rc<VisitedHost>>>,
     /// From when on each address may be asked; held while it is.
     turns: RefCell<HashMap<IpAddr, Rc<Mutex<Instant>>>>,
     n_requests: Cell<u64>,
@@ -147,7 +147,7 @@ struct Visitor {
 }
 
 /// Scheme, name and port. Of both locks the rules come first.
-struct Host {
+struct VisitedHost {
     /// What it allows, until when; none if that cannot be had. Held while robots.txt is fetched.
     rules: Mutex<Option<(Option<Rc<Robots>>, Instant)>>,
     /// Held while it is asked.
@@ -163,10 +163,7 @@ struct Gate {
     ended: Instant,
     /// From when on it may be asked.
     next: Instant,
-    /// Delay after it said that it is too busy.
-    busy_delay: Duration,
-    /// Failures in a row.
-    n_failures: u8,
+    pace: Pace,
     kept: Option<Connection>,
 }
 
@@ -257,6 +254,9 @@ impl Visitor {
             address: Ipv4Addr::UNSPECIFIED.into(),
         };
         let report = self.reader.borrow_mut().look(&job, "");
+        if report.is_unread {
+            return Visit::Missing(Failure::Unreadable.as_str().to_owned());
+        }
         let mut links = report.links.into_iter().map(|found| found.url);
         match report.status {
             200..=299 if report.is_page => {
@@ -283,24 +283,32 @@ impl Visitor {
             None => {
                 let robots = self.robots(url).await?;
                 *rules = Some((robots.clone(), Instant::now() + robots::MAX_AGE));
+                self.set_asked_delay(&host, robots.as_deref()).await;
                 robots
             }
         };
         robots.ok_or(No::NotAsked("robots.txt cannot be had"))
     }
 
+    /// Keeps the delay that robots.txt asks for, which holds for every later request to the host.
+    async fn set_asked_delay(&self, host: &VisitedHost, robots: Option<&Robots>) {
+        let now = TimeOfDay::from_unix((self.seams.clock)().as_secs());
+        let delay = robots.map_or(Duration::ZERO, |robots| robots.delay(now));
+        host.gate.lock().await.pace.asked_delay = delay;
+    }
+
     /// Fetches robots.txt, wherever it is said to be; none if it cannot be had.
     async fn robots(&self, url: &NormalUrl) -> Result<Option<Rc<Robots>>, No> {
         let agent = &self.settings().agent.name;
-        let known = |answer: robots::Answer<'_>| {
-            let robots = Robots::from_answer(answer, agent, Duration::ZERO);
-            (!answer.is_unreachable()).then(|| Rc::new(robots))
+        let known = |outcome: robots::Outcome<'_>| {
+            let robots = contain(|| Robots::from_outcome(outcome, agent, Duration::ZERO));
+            robots.filter(|_| !outcome.is_unreachable()).map(Rc::new)
         };
-        let mut file = NormalUrl::from_parts(url.origin(), "/robots.txt");
+        let Some(mut file) = NormalUrl::from_parts(url.origin(), "/robots.txt") else {
+            return Ok(None);
+        };
         for _ in 0..=robots::MAX_REDIRECTS {
-            let Some(place) = file else {
-                break;
-            };
+            let place = file;
             let response = match self.ask(&place, Duration::ZERO).await {
                 Ok(response) => response,
                 Err(No::Budget) => return Err(No::Budget),
@@ -310,19 +318,17 @@ impl Visitor {
             let status = head.map_or(0, |head| head.status);
             let location = head.and_then(|head| head.get("location"));
             let (300..=399, Some(location)) = (status, location) else {
-                return Ok(known(robots::Answer::Status(
-                    status,
-                    response.message.body(),
-                )));
+                return Ok(known(robots::File::new(&response.message).outcome()));
             };
             let base = Url::parse(place.as_str()).ok();
-            file = self
-                .shared
-                .normalizer
-                .normalize(location, base.as_ref())
-                .ok();
+            let target = self.shared.normalizer.normalize(location, base.as_ref());
+            // Where a redirect cannot be followed nobody knows what is allowed.
+            file = match target {
+                Ok(target) => target,
+                Err(_) => return Ok(None),
+            };
         }
-        Ok(known(robots::Answer::TooManyRedirects))
+        Ok(known(robots::Outcome::TooManyRedirects))
     }
 
     /// Asks until there is an answer that will do, as often as is allowed.
@@ -342,7 +348,7 @@ impl Visitor {
     async fn request(&self, url: &NormalUrl, delay: Duration) -> Result<Response, No> {
         let host = self.host(url);
         let mut gate = host.gate.lock().await;
-        if gate.n_failures >= self.settings().fetch.tries.saturating_mul(3) {
+        if gate.pace.is_dead(self.settings()) {
             return Err(No::NotAsked("its host does not answer"));
         }
         let address = self.address(url, &mut gate).await?;
@@ -365,44 +371,18 @@ impl Visitor {
         gate.kept = connection;
         gate.ended = Instant::now();
         *turn = gate.ended + seconds(self.settings().polite.address_delay);
-        gate.next = gate.ended + self.pace(&mut gate, &result);
-        result.map_err(No::Failed)
-    }
-
-    /// How long a host is to be left alone after this answer.
-    fn pace(&self, gate: &mut Gate, result: &Result<Response, Failure>) -> Duration {
-        let (polite, fetch) = (&self.settings().polite, &self.settings().fetch);
-        let delay = seconds(polite.delay);
-        let response = match result {
-            Ok(response) => response,
-            Err(failure) if !failure.is_passing() => return delay,
-            Err(_) => {
-                let n_addresses = gate.addresses.len();
-                gate.addresses.rotate_left(n_addresses.min(1));
-                let doublings = u32::from(gate.n_failures).min(10);
-                gate.n_failures = gate.n_failures.saturating_add(1);
-                let backoff = seconds(fetch.retry_delay) * (1 << doublings);
-                return backoff.min(MAX_BACKOFF).max(delay);
-            }
-        };
-        gate.n_failures = 0;
-        let adaptive = response.took.mul_f64(polite.factor.max(0.0));
-        let delay = delay.max(adaptive.min(seconds(polite.max_delay)));
-        if !is_busy(response) {
-            gate.busy_delay /= 2;
-            return delay.max(gate.busy_delay);
+        if result.as_ref().is_err_and(|failure| failure.is_passing()) {
+            let n_addresses = gate.addresses.len();
+            gate.addresses.rotate_left(n_addresses.min(1));
         }
-        let asked = response.message.head();
-        let asked = asked.and_then(|head| head.get("retry-after"));
         let date = (self.seams.clock)().as_secs();
-        match asked.and_then(|value| retry_after(value, date)) {
-            Some(wait) => wait.max(delay),
-            None => {
-                let least = delay.max(Duration::from_secs(1));
-                gate.busy_delay = (gate.busy_delay.max(least) * 2).min(MAX_BACKOFF);
-                gate.busy_delay
-            }
-        }
+        let settings = self.settings();
+        let pause = gate.pace.note(&result, settings, date).duration();
+        let took = result
+            .as_ref()
+            .map_or(Duration::ZERO, |response| response.took);
+        gate.next = gate.ended + pause.max(gate.pace.delay(took, None, settings, date));
+        result.map_err(No::Failed)
     }
 
     /// Where a host is.
@@ -414,29 +394,28 @@ impl Visitor {
             match self.seams.resolver.resolve(url.host()).await {
                 Ok(found) => {
                     gate.addresses = found.addresses;
-                    gate.expires = Instant::now() + found.ttl.max(robots::MAX_AGE / 24);
+                    gate.expires = Instant::now() + found.ttl.clamp(MIN_TTL, MAX_TTL);
                 }
                 // An old answer is better than none.
-                Err(_) => gate.n_failures = gate.n_failures.saturating_add(1),
+                Err(_) => gate.pace.n_failures = gate.pace.n_failures.saturating_add(1),
             }
         }
         let unknown = No::NotAsked("its host has no address");
         gate.addresses.first().copied().ok_or(unknown)
     }
 
-    fn host(&self, url: &NormalUrl) -> Rc<Host> {
+    fn host(&self, url: &NormalUrl) -> Rc<VisitedHost> {
         let mut hosts = self.hosts.borrow_mut();
         let host = hosts.entry(url.origin().into()).or_insert_with(|| {
             let now = Instant::now();
-            Rc::new(Host {
+            Rc::new(VisitedHost {
                 rules: Mutex::new(None),
                 gate: Mutex::new(Gate {
                     addresses: Vec::new(),
                     expires: now,
                     ended: now,
                     next: now,
-                    busy_delay: Duration::ZERO,
-                    n_failures: 0,
+                    pace: Pace::default(),
                     kept: None,
                 }),
             })
@@ -449,11 +428,6 @@ impl Visitor {
         let turn = turns.entry(address);
         Rc::clone(turn.or_insert_with(|| Rc::new(Mutex::new(Instant::now()))))
     }
-}
-
-fn is_busy(response: &Response) -> bool {
-    let head = response.message.head();
-    head.is_some_and(|head| matches!(head.status, 429 | 503))
 }
 
 fn request(url: &NormalUrl, address: IpAddr) -> Request {

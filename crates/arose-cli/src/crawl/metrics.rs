@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use arose_crawl::stats::Counter;
+use arose_crawl::counters::Counter;
 use arose_crawl::{Control, Snapshot};
 
 /// Answers every request at `address` with the counters, one at a time.
@@ -47,13 +47,13 @@ fn text(snapshot: &Snapshot) -> String {
     };
     for counter in Counter::ALL {
         let name = format!("{}_total", counter.as_str());
-        metric(&name, "counter", "", snapshot.stats.get(counter) as f64);
+        metric(&name, "counter", "", snapshot.counters.get(counter) as f64);
     }
-    for (reason, value) in snapshot.stats.rejections() {
+    for (reason, value) in snapshot.counters.rejections() {
         let label = format!("{{reason=\"{reason}\"}}");
         metric("rejections_total", "counter", &label, value as f64);
     }
-    for (kind, value) in snapshot.stats.failures() {
+    for (kind, value) in snapshot.counters.failures() {
         let label = format!("{{kind=\"{kind}\"}}");
         metric("failure_kinds_total", "counter", &label, value as f64);
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use arose_crawl::stats::Counter;
+use arose_crawl::counters::Counter;
 use arose_crawl::{Control, Snapshot};
 
 /// Progress being shown.
@@ -57,7 +57,7 @@ fn line(before: &Snapshot, now: &Snapshot) -> String {
     } else {
         0.0
     };
-    let get = |counter| now.stats.get(counter);
+    let get = |counter| now.counters.get(counter);
     let duplicates = get(Counter::ExactDuplicates) + get(Counter::NearDuplicates);
     format!(
         "{} pages, {rate:.0}/s; {} queued on {} hosts; {} in flight; {duplicates} duplicates; {} failed",

@@ -121,6 +121,28 @@ pub fn decode_content<'a>(
     Ok(body)
 }
 
+/// Undoes content codings as [`decode_content`] does, but returns nothing where the result is not
+/// certain: if a coding is unknown, does not match the body, is cut off, or exceeds the limits.
+#[must_use]
+pub fn decode_content_strictly<'a>(
+    codings: &str,
+    body: &'a [u8],
+    limits: &Limits,
+) -> Option<Cow<'a, [u8]>> {
+    let mut body = Cow::Borrowed(body);
+    for coding in codings.split(',').map(str::trim).rev() {
+        let coding = coding.to_ascii_lowercase();
+        if body.is_empty() || matches!(coding.as_str(), "" | "identity") {
+            continue;
+        }
+        match undo(&coding, &body, limits) {
+            Ok((Some(decoded), None)) => body = Cow::Owned(decoded),
+            _ => return None,
+        }
+    }
+    Some(body)
+}
+
 /// Undoes one coding: the bytes if there was anything to undo, and what was wrong.
 type Undone = (Option<Vec<u8>>, Option<String>);
 

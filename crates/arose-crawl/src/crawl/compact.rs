@@ -68,7 +68,7 @@ impl Crawl {
             }
             write_if_full(&mut new, extent)
         })?;
-        self.push_state(&mut new, extent)?;
+        self.push_state(&mut new, extent, &others)?;
         self.journal.give_way(new)?;
         self.move_others(&others);
         Ok(())
@@ -91,7 +91,12 @@ impl Crawl {
     }
 
     /// Writes what is known of sites and hosts, the counters, and how far the archives go.
-    fn push_state(&mut self, new: &mut Journal, extent: Extent) -> Result<(), Error> {
+    fn push_state(
+        &mut self,
+        new: &mut Journal,
+        extent: Extent,
+        moved: &HashMap<Place, Place>,
+    ) -> Result<(), Error> {
         let mut told = vec![false; self.frontier.sites.len()];
         let (now, date) = (self.now(), (self.seams.clock)());
         for (id, host) in (0..).zip(&self.frontier.hosts) {
@@ -106,10 +111,11 @@ impl Crawl {
                 }
             }
             push_host(new, id, host, now, date);
+            push_retries(new, id, host, moved);
             write_if_full(new, extent)?;
         }
         let robots_extent = self.robots_archive.flush()?;
-        new.push(Event::Counters(&self.stats.to_bytes()));
+        new.push(Event::Counters(&self.counters.to_bytes()));
         new.push(robots_extent.robots_event());
         new.push(extent.event());
         Ok(())
@@ -118,8 +124,8 @@ impl Crawl {
 
 /// What a restart has to know of a host.
 fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Duration) {
-    if !host.asked_delay.is_zero() {
-        let millis = host.asked_delay.as_millis() as u64;
+    if !host.pace.asked_delay.is_zero() {
+        let millis = host.pace.asked_delay.as_millis() as u64;
         new.push(Event::Delay { host: id, millis });
     }
     // Who could not be reached may be there when the crawl is started again.
@@ -135,11 +141,25 @@ fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Du
         let age = robots::MAX_AGE.saturating_sub(until.saturating_sub(now));
         let date = date.saturating_sub(age).as_secs();
         let text = &rules.to_text();
-        if text.len() <= super::finish::MAX_KEPT_RULES {
+        if text.len() <= super::robots::MAX_KEPT_RULES {
             new.push(Event::Rules {
                 host: id,
                 date,
                 text,
+            });
+        }
+    }
+}
+
+/// How often URLs were tried, at the places that they have in the new journal.
+fn push_retries(new: &mut Journal, id: HostId, host: &Host, moved: &HashMap<Place, Place>) {
+    for Turn { place, n_tries } in host.retries() {
+        if let Some(&place) = moved.get(&place) {
+            let host = id;
+            new.push(Event::Tried {
+                host,
+                place,
+                n_tries,
             });
         }
     }

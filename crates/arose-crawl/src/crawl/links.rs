@@ -1,11 +1,11 @@
 //! From seeds and links to queued URLs.
 
 use super::*;
+use crate::counters::{Counter, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::guard::{Candidate, Counts};
 use crate::journal::{Event, Queued};
-use crate::seen::{Answer as SeenAnswer, Entry};
-use crate::stats::{Counter, Refusal};
+use crate::seen::{Entry, Membership};
 
 /// Links that are asked for in one go.
 const BATCH: usize = 1024;
@@ -46,7 +46,7 @@ impl Crawl {
                 self.shared.guard.approve(&candidate).map(|()| url)
             });
             counts.add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
-            self.stats.judge(&counts);
+            self.counters.judge(&counts);
             match judged {
                 Ok(url) => {
                     let found = Found {
@@ -62,7 +62,7 @@ impl Crawl {
                         from: None,
                     });
                 }
-                Err(_) => self.stats.add(Counter::BadSeeds, 1),
+                Err(_) => self.counters.add(Counter::BadSeeds, 1),
             }
             if self.found.len() >= BATCH {
                 self.queue_found()?;
@@ -75,11 +75,11 @@ impl Crawl {
     /// Takes a link in, to be asked for with others.
     pub(super) fn take_link(&mut self, pending: Pending) -> Result<(), Error> {
         if !(self.seams.is_ours)(&pending.found.url) {
-            self.stats.refuse(Refusal::NotOurs);
+            self.counters.refuse(Refusal::NotOurs);
             return Ok(());
         }
         if pending.n_redirects > self.settings().fetch.max_redirects {
-            self.stats.refuse(Refusal::Redirects);
+            self.counters.refuse(Refusal::Redirects);
             return Ok(());
         }
         self.found.push(pending);
@@ -103,9 +103,9 @@ impl Crawl {
         let answers = self.seen.insert(&entries)?;
         for (pending, answer) in found.iter().zip(answers) {
             let host = match answer {
-                SeenAnswer::New => self.queue(pending),
-                SeenAnswer::Known => {
-                    self.stats.add(Counter::Known, 1);
+                Membership::New => self.queue(pending),
+                Membership::Known => {
+                    self.counters.add(Counter::Known, 1);
                     self.frontier.find(pending.found.fingerprint.host)
                 }
             };
@@ -121,7 +121,7 @@ impl Crawl {
     fn queue(&mut self, pending: &Pending) -> Option<HostId> {
         let url = &pending.found.url;
         let Some(host) = self.host_of(url, pending.found.fingerprint.host) else {
-            self.stats.refuse(Refusal::TooManyHosts);
+            self.counters.refuse(Refusal::TooManyHosts);
             return None;
         };
         let queued = Queued {
@@ -135,7 +135,7 @@ impl Crawl {
         let place = self.journal.push(Event::Url(queued));
         self.frontier.push(&queued, place);
         self.n_journal_urls += 1;
-        self.stats.add(Counter::Queued, 1);
+        self.counters.add(Counter::Queued, 1);
         self.frontier.advance(host);
         Some(host)
     }

@@ -4,16 +4,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::store::{ARCHIVE, JOURNAL, Restored};
+use crate::counters::Counters;
 use crate::error::{Context, Error};
 use crate::journal::{Event, Queued, replay};
 use crate::settings::Settings;
-use crate::stats::Stats;
 
 /// How a crawl stands, as of its last commit.
 #[derive(Debug, Clone)]
 pub struct Status {
     /// Counters of all runs.
-    pub stats: Stats,
+    pub counters: Counters,
     /// URLs that wait.
     pub n_queued: u64,
     /// Hosts met.
@@ -69,7 +69,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
         n_archive_bytes += std::fs::metadata(path).context("reading", path)?.len();
     }
     Ok(Status {
-        stats: restored.stats,
+        counters: restored.counters,
         n_queued: restored.frontier.n_queued,
         n_hosts: restored.frontier.hosts.len() as u64,
         is_running: is_locked(folder)?,

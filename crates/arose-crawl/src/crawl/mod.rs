@@ -15,10 +15,13 @@
 //! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
 
 mod compact;
-mod finish;
 mod links;
 mod look;
+mod report;
+mod response;
+mod robots;
 mod run;
+mod sitemaps;
 mod store;
 mod turn;
 
@@ -33,13 +36,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-pub(crate) use finish::retry_after;
-pub(crate) use turn::opens_in;
-
 pub use look::{Status, archives, index_lines, is_crawl, queued_urls, status};
 
 use crate::archive::Archive;
 use crate::connect::{Addresses, Connect, Tcp};
+use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
 use crate::frontier::{Frontier, RobotsJob, Turn};
@@ -51,7 +52,6 @@ use crate::resolve::{self, NameServers, NoAddress, Resolve};
 use crate::seen::Seen;
 use crate::settings::Settings;
 use crate::statistics::{Slowest, Statistics};
-use crate::stats::Stats;
 use crate::url::NormalUrl;
 use crate::workers::Workers;
 
@@ -153,7 +153,7 @@ impl Control {
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Counters, earlier runs included.
-    pub stats: Stats,
+    pub counters: Counters,
     /// URLs that wait.
     pub n_queued: u64,
     /// Hosts met.
@@ -174,7 +174,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// Counters, earlier runs included.
-    pub stats: Stats,
+    pub counters: Counters,
     /// Why it ended.
     pub end: End,
     /// URLs that still wait.
@@ -272,7 +272,7 @@ pub struct Crawl {
     archive: Archive,
     /// The archive of robots.txt files.
     robots_archive: Archive,
-    stats: Stats,
+    counters: Counters,
     fetcher: Rc<Fetcher>,
     idle: Idle,
     load: Load,
@@ -322,13 +322,13 @@ struct Pending {
 /// What a task brings back.
 #[derive(Debug)]
 enum Arrived {
-    Answer(Box<Answer>),
+    Response(Box<Completed>),
     Address(Box<str>, Result<resolve::Addresses, NoAddress>),
 }
 
-/// What came of a request.
+/// A request that has ended.
 #[derive(Debug)]
-struct Answer {
+struct Completed {
     host: HostId,
     address: IpAddr,
     asked: Asked,

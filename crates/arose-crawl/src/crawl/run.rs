@@ -1,10 +1,10 @@
 //! The loop.
 
 use super::*;
+use crate::counters::Counter;
 use crate::load::{self, Sample};
 use crate::settings::seconds;
 use crate::statistics::Line;
-use crate::stats::Counter;
 
 /// How often the load is looked at and the state shown.
 const TICK: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ impl Crawl {
     /// If the folder cannot be read or written. It can be resumed from the last commit.
     pub async fn run(&mut self, control: &Control) -> Result<Summary, Error> {
         let mut ticked = self.now();
-        let mut before = self.stats.clone();
+        let mut before = self.counters.clone();
         let mut end = None;
         let mut burst = Vec::with_capacity(BURST);
         loop {
@@ -33,7 +33,7 @@ impl Crawl {
             let now = self.now();
             if now - ticked >= TICK {
                 self.tick(control, &before, Line::Next)?;
-                (ticked, before) = (now, self.stats.clone());
+                (ticked, before) = (now, self.counters.clone());
             }
             self.wake(now);
             self.look_up()?;
@@ -69,10 +69,10 @@ impl Crawl {
 
     fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
         match arrived {
-            Arrived::Answer(answer) => self.finish(*answer),
+            Arrived::Response(completed) => self.finish(*completed),
             Arrived::Address(name, found) => {
                 let now = self.now();
-                for host in self.names.answer(&name, found, now) {
+                for host in self.names.resolved(&name, found, now) {
                     self.resolve(host, now)?;
                 }
                 Ok(())
@@ -142,19 +142,19 @@ impl Crawl {
             return Some(End::Stopped);
         }
         let in_flight = self.n_in_flight as u64;
-        let n_answers = self.stats.get(Counter::Pages) + in_flight + self.workers.n_open as u64;
+        let n_answers = self.counters.get(Counter::Pages) + in_flight + self.workers.n_open as u64;
         let is_late = stop.seconds > 0.0 && self.now() >= seconds(stop.seconds);
         let is_reached = is_over(stop.pages, n_answers)
-            || is_over(stop.bytes, self.stats.get(Counter::Bytes))
+            || is_over(stop.bytes, self.counters.get(Counter::Bytes))
             || is_late;
         is_reached.then_some(End::Limit)
     }
 
     /// Looks at the last second, and shows how the crawl does.
-    fn tick(&mut self, control: &Control, before: &Stats, line: Line) -> Result<(), Error> {
+    fn tick(&mut self, control: &Control, before: &Counters, line: Line) -> Result<(), Error> {
         let now = self.now();
         let memory = load::memory();
-        let since = |counter| self.stats.get(counter) - before.get(counter);
+        let since = |counter| self.counters.get(counter) - before.get(counter);
         self.load.adapt(&Sample {
             memory,
             n_requests: since(Counter::Requests),
@@ -164,7 +164,7 @@ impl Crawl {
         self.idle.drop_old(now);
         self.frontier.unpark();
         let snapshot = Snapshot {
-            stats: self.stats.clone(),
+            counters: self.counters.clone(),
             n_queued: self.frontier.n_queued,
             n_hosts: self.frontier.hosts.len() as u64,
             n_in_flight: self.n_in_flight,
@@ -185,7 +185,7 @@ impl Crawl {
 
     fn summary(&self, end: End) -> Summary {
         Summary {
-            stats: self.stats.clone(),
+            counters: self.counters.clone(),
             end,
             n_queued: self.frontier.n_queued,
             n_hosts: self.frontier.hosts.len() as u64,

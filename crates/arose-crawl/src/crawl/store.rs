@@ -7,10 +7,13 @@ use std::net::SocketAddr;
 use super::*;
 use crate::archive::Extent;
 use crate::content::Contents;
+use crate::counters::Counter;
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Rules;
+use crate::guard::{Candidate, Guard};
 use crate::journal::Event;
+use crate::page;
 use crate::robots::{self, Robots};
 use crate::seen::{self, Entry};
 use crate::settings::seconds;
@@ -24,7 +27,7 @@ const MAX_PENDING: usize = 8 << 20;
 /// What the journal says.
 pub(super) struct Restored {
     pub(super) frontier: Frontier,
-    pub(super) stats: Stats,
+    pub(super) counters: Counters,
     pub(super) extent: Extent,
     robots_extent: Extent,
     /// Rules of robots.txt files and when they were read.
@@ -37,6 +40,10 @@ pub(super) struct Restored {
     frame_ended: bool,
     pub(super) is_closed: bool,
     n_urls: u64,
+    /// Tells which of the queued URLs the settings still allow; none where nobody asks.
+    guard: Option<Guard>,
+    /// Queued URLs that it does not approve, by host and in ascending order.
+    withdrawn: BTreeMap<HostId, Vec<Place>>,
 }
 
 impl Crawl {
@@ -49,6 +56,7 @@ impl Crawl {
         std::fs::create_dir_all(folder).context("creating", folder)?;
         let lock = lock(folder)?;
         let mut restored = Restored::new(&settings);
+        restored.guard = Some(page::guard(&settings)?);
         let path = folder.join(JOURNAL);
         let journal = Journal::open(&path, |event, place| restored.apply(event, place))?;
         let archive_folder = folder.join(ARCHIVE);
@@ -89,7 +97,7 @@ impl Crawl {
             seen,
             archive,
             robots_archive,
-            stats: restored.stats,
+            counters: restored.counters,
             fetcher: Rc::new(fetcher),
             found: Vec::new(),
             later: VecDeque::new(),
@@ -109,6 +117,7 @@ impl Crawl {
         };
         crawl.restore_pace(&restored.waits, &restored.not_before);
         crawl.restore_rules(restored.rules);
+        crawl.withdraw(&restored.withdrawn);
         for host in 0..crawl.frontier.hosts.len() as HostId {
             crawl.frontier.advance(host);
         }
@@ -123,15 +132,26 @@ impl Crawl {
         if self.frontier.hosts.is_empty() {
             return;
         }
-        let polite = &self.settings().polite;
-        let least = seconds(polite.delay.max(polite.address_delay));
+        let settings = &self.shared.settings;
+        let least = seconds(settings.polite.delay.max(settings.polite.address_delay));
         let date = (self.seams.clock)().as_millis() as u64;
         self.frontier.first_turn = least;
         for (host, id) in self.frontier.hosts.iter_mut().zip(0..) {
-            host.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
+            host.pace.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
             let until = not_before.get(&id).copied().unwrap_or(0);
             let left = Duration::from_millis(until.saturating_sub(date).min(MAX_WAIT));
-            host.next = left.max(host.asked_delay).max(least);
+            let delay = host.pace.delay(Duration::ZERO, None, settings, date / 1000);
+            host.next = left.max(delay).max(least);
+        }
+    }
+
+    /// Takes the URLs off the queue that the settings do not allow any more.
+    fn withdraw(&mut self, withdrawn: &BTreeMap<HostId, Vec<Place>>) {
+        for (&id, places) in withdrawn {
+            for place in self.frontier.hosts[id as usize].remove_all(places) {
+                self.counters.add(Counter::Withdrawn, 1);
+                self.drop_url(id, place);
+            }
         }
     }
 
@@ -170,7 +190,8 @@ impl Crawl {
         }
         let extent = self.archive.flush()?;
         let robots_extent = self.robots_archive.flush()?;
-        self.journal.push(Event::Counters(&self.stats.to_bytes()));
+        self.journal
+            .push(Event::Counters(&self.counters.to_bytes()));
         self.journal.push(robots_extent.robots_event());
         self.journal.push(extent.event());
         self.journal.write()?;
@@ -208,7 +229,7 @@ impl Restored {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             frontier: Frontier::new(settings.budget.clone()),
-            stats: Stats::default(),
+            counters: Counters::default(),
             extent: Extent::default(),
             robots_extent: Extent::default(),
             rules: BTreeMap::new(),
@@ -218,6 +239,8 @@ impl Restored {
             frame_ended: false,
             is_closed: false,
             n_urls: 0,
+            guard: None,
+            withdrawn: BTreeMap::new(),
         }
     }
 
@@ -252,8 +275,27 @@ impl Restored {
                 check(queued.host)?;
                 self.n_urls += 1;
                 let origin = &self.frontier.hosts[queued.host as usize].origin;
-                self.last.extend(NormalUrl::from_parts(origin, queued.rest));
+                let url = NormalUrl::from_parts(origin, queued.rest);
+                if !self.is_approved(url.as_ref(), queued.depth) {
+                    self.withdrawn.entry(queued.host).or_default().push(place);
+                }
+                self.last.extend(url);
                 self.frontier.push(&queued, place);
+            }
+            Event::Tried {
+                host,
+                place,
+                n_tries,
+            } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                if host.remove(place) {
+                    host.put_back(Turn { place, n_tries });
+                }
+            }
+            Event::Dropped { host, place } => {
+                if self.frontier.hosts[check(host)? as usize].remove(place) {
+                    self.frontier.n_queued -= 1;
+                }
             }
             Event::Done { host, place } => {
                 let host = &mut self.frontier.hosts[check(host)? as usize];
@@ -308,10 +350,24 @@ impl Restored {
                 };
                 self.frame_ended = true;
             }
-            Event::Counters(bytes) => self.stats = Stats::from_bytes(bytes),
+            Event::Counters(bytes) => self.counters = Counters::from_bytes(bytes),
             Event::Closed => {}
         }
         Ok(())
+    }
+}
+
+impl Restored {
+    fn is_approved(&self, url: Option<&NormalUrl>, link_depth: u32) -> bool {
+        let (Some(guard), Some(url)) = (&self.guard, url) else {
+            return true;
+        };
+        let candidate = Candidate {
+            url,
+            link_depth,
+            robots: None,
+        };
+        guard.approve(&candidate).is_ok()
     }
 }
 

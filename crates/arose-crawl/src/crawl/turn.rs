@@ -1,19 +1,17 @@
 //! A host whose turn it is: what to ask it, and asking.
 
 use super::*;
+use crate::contain::contain_async;
+use crate::counters::Counter;
 use crate::fetch::Request;
 use crate::frontier::{Folders, Host, Rules, Stage};
 use crate::journal::Event;
 use crate::names::Known;
-use crate::robots::{Robots, TimeOfDay};
-use crate::settings::seconds;
-use crate::stats::Counter;
+use crate::pace::{DEFERRED, opens_in};
+use crate::robots::Robots;
 
 /// URLs that are looked at in one turn, where robots.txt disallows one after another.
 const MAX_SKIPS: usize = 1000;
-
-/// How long a host that asks for too long a delay is left alone.
-const DEFERRED: Duration = Duration::from_secs(24 * 3600);
 
 impl Crawl {
     /// Starts as many requests as may be made now.
@@ -53,18 +51,18 @@ impl Crawl {
         match self.names.want(host.name(), id, now) {
             Known::At(address) => {
                 host.address = Some(address);
-                host.n_failures = 0;
+                host.pace.n_failures = 0;
                 host.stage = Stage::Rest;
                 self.frontier.advance(id);
             }
             Known::Soon => {}
             Known::Nowhere(NoAddress::Unknown, _) => {
-                self.stats.add(Counter::UnknownNames, 1);
+                self.counters.add(Counter::UnknownNames, 1);
                 self.give_up(id);
             }
             Known::Nowhere(NoAddress::Failed, until) => {
-                host.n_failures = host.n_failures.saturating_add(1);
-                match host.n_failures > self.settings().fetch.tries {
+                host.pace.n_failures = host.pace.n_failures.saturating_add(1);
+                match host.pace.n_failures > self.settings().fetch.tries {
                     true => self.give_up(id),
                     false => self.later.push_back((until, id)),
                 }
@@ -89,7 +87,7 @@ impl Crawl {
         host.stage = Stage::Rest;
         let jobs = std::mem::take(&mut host.jobs);
         let places = host.drain();
-        self.stats.add(Counter::Lost, places.len() as u64);
+        self.counters.add(Counter::Lost, places.len() as u64);
         for place in places {
             self.done(id, place);
         }
@@ -109,6 +107,12 @@ impl Crawl {
     /// Takes a URL off the queue for good.
     pub(super) fn done(&mut self, host: HostId, place: Place) {
         self.journal.push(Event::Done { host, place });
+        self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
+    }
+
+    /// Takes a URL off the queue that is not to be requested.
+    pub(super) fn drop_url(&mut self, host: HostId, place: Place) {
+        self.journal.push(Event::Dropped { host, place });
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
 
@@ -149,14 +153,13 @@ impl Crawl {
                 return Ok(());
             }
         };
-        let defer_above = seconds(self.settings().polite.defer_above);
-        let host = &mut self.frontier.hosts[id as usize];
-        if host.asked_delay > defer_above {
-            self.stats.add(Counter::DeferredHosts, 1);
+        let date = (self.seams.clock)().as_secs();
+        let pace = &self.frontier.hosts[id as usize].pace;
+        if pace.is_deferred(Some(&*robots), self.settings(), date) {
+            self.counters.add(Counter::DeferredHosts, 1);
             self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
         }
-        let date = (self.seams.clock)().as_secs();
         if let Some(wait) = opens_in(&robots, date) {
             self.frontier.release(id, now + wait, address, now);
             return Ok(());
@@ -188,15 +191,15 @@ impl Crawl {
             let queued = self.journal.read(turn.place, &mut self.buffer)?;
             let url = NormalUrl::from_parts(&host.origin, queued.rest);
             let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
-                self.stats.add(Counter::Disallowed, 1);
-                self.done(id, turn.place);
+                self.counters.add(Counter::Disallowed, 1);
+                self.drop_url(id, turn.place);
                 continue;
             };
             let folders = host.folders.as_deref_mut();
             if folders
                 .is_some_and(|folders| !Folders::admits(folders, url.path(), stale_after, now))
             {
-                self.stats.add(Counter::Stale, 1);
+                self.counters.add(Counter::Stale, 1);
                 host.aside.push(turn.place);
                 continue;
             }
@@ -224,10 +227,11 @@ impl Crawl {
         let kept = self.idle.take(id, now);
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
-        self.stats.add(Counter::Requests, 1);
+        self.counters.add(Counter::Requests, 1);
         tokio::task::spawn_local(async move {
-            let (result, connection) = fetcher.fetch(&request, kept).await;
-            let answer = Answer {
+            let fetched = contain_async(fetcher.fetch(&request, kept)).await;
+            let (result, connection) = fetched.unwrap_or((Err(Failure::Unreadable), None));
+            let completed = Completed {
                 host: id,
                 address,
                 asked,
@@ -235,7 +239,7 @@ impl Crawl {
                 result,
                 connection,
             };
-            let _ = sent.send(Arrived::Answer(Box::new(answer))).await;
+            let _ = sent.send(Arrived::Response(Box::new(completed))).await;
         });
     }
 }
@@ -247,39 +251,5 @@ fn request(host: &Host, address: IpAddr, rest: &str) -> Request {
         authority: host.authority().into(),
         is_tls: host.is_tls(),
         rest: rest.into(),
-    }
-}
-
-/// How long a site is closed for from now on; none if it is open.
-pub(crate) fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
-    let is_open = |seconds: u64| robots.is_open(TimeOfDay::from_unix(seconds));
-    if robots.visit_times.is_empty() || is_open(unix_seconds) {
-        return None;
-    }
-    let minute = unix_seconds / 60;
-    let opening = (minute + 1..minute + 24 * 60).find(|minute| is_open(minute * 60));
-    let opening = opening.unwrap_or(minute + 24 * 60) * 60;
-    Some(Duration::from_secs(opening - unix_seconds))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn closed_sites_open_at_their_minute() {
-        let robots = Robots::parse(b"User-agent: *\nVisit-time: 0600-0845\n", "x");
-        let at = |hour: u64, minute: u64, second: u64| hour * 3600 + minute * 60 + second;
-        assert_eq!(opens_in(&robots, at(6, 0, 0)), None);
-        assert_eq!(opens_in(&robots, at(8, 45, 59)), None);
-        assert_eq!(
-            opens_in(&robots, at(5, 59, 30)),
-            Some(Duration::from_secs(30))
-        );
-        assert_eq!(
-            opens_in(&robots, at(8, 46, 0)),
-            Some(Duration::from_secs(at(21, 14, 0)))
-        );
-        assert_eq!(opens_in(&Robots::allow_all(), 0), None);
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Cut, Failure, Head, Limits, Message};
 use crate::connect::Stream;
+use crate::number::saturating;
 
 /// Sends a request over a connection and reads the answer; whether the connection can be used
 /// again.
@@ -38,7 +39,7 @@ pub(crate) async fn exchange(
     let framing = framing(&head)?;
     let is_persistent = head.is_persistent();
     let (bytes, head_end, cut, is_whole) = match framing {
-        Framing::None => (input.bytes, head_end, None, true),
+        Framing::None => without_body(input, head_end),
         Framing::Length(length) => read_length(input, head_end, length, limits).await,
         Framing::Chunked => read_chunked(input, head_end, limits).await,
         Framing::ToEnd => read_to_end(input, head_end, limits).await,
@@ -93,7 +94,9 @@ fn framing(head: &Head<'_>) -> Result<Framing, Failure> {
     };
     // Servers that give a length twice, or a wrong one, still send a page.
     let length = length.split(',').next().unwrap_or_default().trim();
-    Ok(length.parse().map_or(Framing::ToEnd, Framing::Length))
+    // A length that no machine can hold is a length all the same, and is not kept.
+    let length = saturating(length).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    Ok(length.map_or(Framing::ToEnd, Framing::Length))
 }
 
 struct Input<'s> {
@@ -188,6 +191,14 @@ fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
 
 /// Buffer, end of the head, what cut it short, and whether it ended where it should.
 type Body = (Vec<u8>, usize, Option<Cut>, bool);
+
+/// A response that has no body. Bytes behind the head belong to nothing that was asked for, so the
+/// connection that brought them carries no further request.
+fn without_body(mut input: Input<'_>, head_end: usize) -> Body {
+    let is_whole = input.bytes.len() == head_end;
+    input.bytes.truncate(head_end);
+    (input.bytes, head_end, None, is_whole)
+}
 
 async fn read_length(
     mut input: Input<'_>,

@@ -58,7 +58,10 @@ impl Sender {
             .header("accept-encoding", "gzip, deflate, br")
             .body(Empty::new())
             .map_err(|_| Failure::NotHttp)?;
-        self.sender.ready().await.map_err(|_| Failure::Closed)?;
+        let ready = timeout_at(first_byte, self.sender.ready()).await;
+        ready
+            .map_err(|_| Failure::Slow)?
+            .map_err(|_| Failure::Closed)?;
         let response = timeout_at(first_byte, self.sender.send_request(sent)).await;
         let response = response.map_err(|_| Failure::Slow)?;
         let response =

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Folders, SiteId};
 use crate::journal::{HostId, Place};
+use crate::pace::Pace;
 use crate::robots::Robots;
 use crate::url::NormalUrl;
 
@@ -21,13 +22,7 @@ pub(crate) struct Host {
     pub(crate) address: Option<IpAddr>,
     /// From when on it may be asked.
     pub(crate) next: Duration,
-    /// Delay that it asks for by robots.txt.
-    pub(crate) asked_delay: Duration,
-    /// Delay after it said that it is too busy; halved by successes.
-    pub(crate) busy_delay: Duration,
-    pub(crate) n_successes: u8,
-    /// Failures in a row.
-    pub(crate) n_failures: u8,
+    pub(crate) pace: Pace,
     pub(crate) rules: Rules,
     /// Since when its robots.txt cannot be had, in seconds since 1970; 0 if it can.
     pub(crate) unreachable_since: u64,
@@ -96,10 +91,7 @@ impl Host {
             stage: Stage::Rest,
             address: None,
             next: Duration::ZERO,
-            asked_delay: Duration::ZERO,
-            busy_delay: Duration::ZERO,
-            n_successes: 0,
-            n_failures: 0,
+            pace: Pace::default(),
             rules: Rules::Unknown,
             unreachable_since: 0,
             jobs: VecDeque::new(),
@@ -149,12 +141,12 @@ impl Host {
         self.queues[at].1.push_back(place);
     }
 
-    /// The URL whose turn it is.
+    /// The URL whose turn it is: those that failed come after all others, or a page that always
+    /// fails would hold them up.
     pub(crate) fn pop(&mut self) -> Option<Turn> {
-        if let Some(turn) = self.retries.pop_front() {
-            return Some(turn);
-        }
-        let (_, queue) = self.queues.first_mut()?;
+        let Some((_, queue)) = self.queues.first_mut() else {
+            return self.retries.pop_front();
+        };
         let place = queue.pop_front();
         if queue.is_empty() {
             self.queues.remove(0);
@@ -162,7 +154,7 @@ impl Host {
         place.map(|place| Turn { place, n_tries: 0 })
     }
 
-    /// Puts a URL back, to be tried next.
+    /// Puts a URL back, to be tried again after all others.
     pub(crate) fn put_back(&mut self, turn: Turn) {
         self.retries.push_back(turn);
     }
@@ -173,9 +165,15 @@ impl Host {
         !self.jobs.is_empty() || has_pages && !matches!(self.rules, Rules::Awaited)
     }
 
-    /// The smallest priority that waits.
+    /// The smallest priority that waits; URLs to be tried again have the largest.
     pub(crate) fn priority(&self) -> u32 {
-        self.queues.first().map_or(0, |(priority, _)| *priority)
+        let least = if self.jobs.is_empty() { u32::MAX } else { 0 };
+        self.queues.first().map_or(least, |(priority, _)| *priority)
+    }
+
+    /// URLs to be tried again.
+    pub(crate) fn retries(&self) -> impl Iterator<Item = Turn> + '_ {
+        self.retries.iter().copied()
     }
 
     /// Takes all that waits, for hosts that are given up.
@@ -222,7 +220,24 @@ impl Host {
             }
             return true;
         }
-        false
+        let found = self.retries.iter().position(|turn| turn.place == place);
+        found.is_some_and(|found| self.retries.remove(found).is_some())
+    }
+
+    /// Takes those of these places off the queues that are there. They must ascend.
+    pub(crate) fn remove_all(&mut self, places: &[Place]) -> Vec<Place> {
+        let mut removed = Vec::new();
+        let mut stays = |place: Place| {
+            let is_removed = places.binary_search(&place).is_ok();
+            removed.extend(is_removed.then_some(place));
+            !is_removed
+        };
+        for (_, queue) in &mut self.queues {
+            queue.retain(|&place| stays(place));
+        }
+        self.queues.retain(|(_, queue)| !queue.is_empty());
+        self.retries.retain(|turn| stays(turn.place));
+        removed
     }
 }
 
@@ -258,6 +273,30 @@ mod tests {
         assert!(host.replace(1, 10, 1) && host.replace(0, 20, 2) && host.replace(1, 30, 3));
         assert!(!host.replace(1, 30, 4) && !host.replace(2, 3, 4));
         assert_eq!(host.drain(), [2, 1, 3]);
+    }
+
+    /// A page that fails again and again does not hold up the others.
+    #[test]
+    fn retries_come_last() {
+        let url = Normalizer::default().normalize("http://h/", None).unwrap();
+        let mut host = Host::new(&url, 0);
+        host.put_back(Turn {
+            place: 5,
+            n_tries: 2,
+        });
+        assert_eq!((host.has_work(), host.priority()), (true, u32::MAX));
+        for place in [10, 20, 30] {
+            host.push(1, place);
+        }
+        assert_eq!(host.remove_all(&[5, 20, 40]), [20, 5]);
+        host.put_back(Turn {
+            place: 7,
+            n_tries: 1,
+        });
+        let order: Vec<(Place, u8)> = std::iter::from_fn(|| host.pop())
+            .map(|turn| (turn.place, turn.n_tries))
+            .collect();
+        assert_eq!(order, [(10, 0), (30, 0), (7, 1)]);
     }
 
     #[test]

@@ -123,6 +123,11 @@ fn any_answer_is_met() {
                 date: 0,
                 address: IpAddr::from([127, 0, 0, 1]),
             });
+            assert!(
+                !report.is_unread,
+                "a parser panicked on {:?}",
+                String::from_utf8_lossy(&bytes)
+            );
             statuses.insert(report.status);
             n_links += report.links.len();
             assert!(report.links.len() <= bytes.len());
@@ -161,4 +166,45 @@ fn check_record(record: &Packed) {
         length.parse::<usize>().unwrap(),
         "{fields}"
     );
+}
+
+/// A path on which parsers panic, as no known page makes them.
+const FAILS: &str = "/a-parser-fails";
+
+pub(super) fn fail_if_told_to(job: &Job) {
+    assert_ne!(job.url.rest(), FAILS, "told to fail, in a test");
+}
+
+fn job(path: &str) -> Job {
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=/x>x</a>".to_vec();
+    let head_end = bytes.len() - 17;
+    Job {
+        host: 7,
+        ticket: Some(9),
+        url: Normalizer::default()
+            .normalize(&format!("http://h.test{path}"), None)
+            .unwrap(),
+        kind: Kind::Page,
+        depth: 0,
+        n_redirects: 0,
+        message: Message {
+            bytes,
+            head_end,
+            cut: None,
+        },
+        date: 0,
+        address: IpAddr::from([10, 0, 0, 1]),
+    }
+}
+
+/// A panic of a parser leaves a record and a report that says so, and a reader that still reads.
+#[test]
+fn issue_21_panics_of_parsers_are_contained() {
+    let mut reader = reader();
+    for (path, is_unread) in [("/a", false), (FAILS, true), ("/b", false)] {
+        let report = reader.read(job(path));
+        assert_eq!((report.ticket, report.is_unread), (Some(9), is_unread));
+        assert_eq!(report.is_page, !is_unread);
+        assert!(!report.record.bytes().is_empty());
+    }
 }

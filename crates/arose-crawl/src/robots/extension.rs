@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+use crate::number::saturating;
+
+/// The longest delay that a file can ask for. Longer ones count as this long, so that no number in
+/// a file is too large to reckon with.
+pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// A minute of the day, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeOfDay {
@@ -102,9 +108,9 @@ impl RequestRate {
         let (period, hours) = rest
             .split_once(char::is_whitespace)
             .map_or((rest, ""), |(period, hours)| (period, hours.trim()));
-        let documents = documents.trim().parse().ok().filter(|&n| n > 0)?;
+        let documents = saturating(documents.trim()).filter(|&n| n > 0)?;
         Some(Self {
-            documents,
+            documents: u32::try_from(documents).unwrap_or(u32::MAX),
             period: parse_period(period)?,
             hours: (!hours.is_empty())
                 .then(|| VisitTime::parse(hours))
@@ -113,10 +119,10 @@ impl RequestRate {
         })
     }
 
-    /// The time between two documents.
+    /// The time between two documents, at most [`MAX_DELAY`].
     #[must_use]
     pub fn per_document(&self) -> Duration {
-        self.period / self.documents.max(1)
+        (self.period / self.documents.max(1)).min(MAX_DELAY)
     }
 
     /// Whether this is the rate at that time.
@@ -139,15 +145,19 @@ fn parse_period(text: &str) -> Option<Duration> {
         b'h' => (&text[..text.len() - 1], 3600),
         _ => (text, 1),
     };
-    let n: u64 = digits.parse().ok().filter(|&n| n > 0)?;
-    n.checked_mul(seconds_per_unit).map(Duration::from_secs)
+    let n = saturating(digits).filter(|&n| n > 0)?;
+    // Longer than any delay even if shared among all the documents there can be.
+    let most = MAX_DELAY.as_secs() * u64::from(u32::MAX);
+    let seconds = n.saturating_mul(seconds_per_unit).min(most);
+    Some(Duration::from_secs(seconds))
 }
 
-/// Reads a number of seconds, perhaps with a fraction.
+/// Reads a number of seconds, perhaps with a fraction; at most [`MAX_DELAY`].
 pub(super) fn parse_delay(text: &str) -> Option<Duration> {
     let number = text.split_whitespace().next()?;
-    let seconds: f64 = number.parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let seconds: f64 = number.parse().ok().filter(|_| is_number)?;
+    Duration::try_from_secs_f64(seconds.min(MAX_DELAY.as_secs_f64())).ok()
 }
 
 #[cfg(test)]
@@ -214,6 +224,21 @@ mod tests {
         check_rate("1 / 2H 0600-0845", 1, 7200, 7_200_000);
     }
 
+    /// Numbers that no clock can hold ask for the longest delay, and never for none.
+    #[test]
+    fn rates_without_bounds() {
+        for text in [
+            "1/18446744073709551615",
+            "1/18446744073709551616h",
+            "1/9999999999999999999999999m",
+        ] {
+            let rate = RequestRate::parse(text).unwrap();
+            assert_eq!(rate.per_document(), MAX_DELAY, "{text}");
+        }
+        let rate = RequestRate::parse("18446744073709551616/1").unwrap();
+        assert_eq!(rate.documents, u32::MAX);
+    }
+
     #[test]
     fn no_rates() {
         for text in [
@@ -228,7 +253,10 @@ mod tests {
         assert_eq!(parse_delay("10"), Some(Duration::from_secs(10)));
         assert_eq!(parse_delay(".5"), Some(Duration::from_millis(500)));
         assert_eq!(parse_delay("2.5 s"), Some(Duration::from_millis(2500)));
-        for text in ["", "x", "-1", "nan", "inf", "1e30", "[5]"] {
+        for text in ["1e30", "1e300", "999999999999999999999999", "2592001"] {
+            assert_eq!(parse_delay(text), Some(MAX_DELAY), "{text}");
+        }
+        for text in ["", "x", "-1", "nan", "inf", "[5]"] {
             assert_eq!(parse_delay(text), None, "{text}");
         }
     }

@@ -44,9 +44,11 @@
 //! ```
 
 mod extension;
+mod file;
 mod parse;
 mod pattern;
 mod status;
+mod tag;
 #[cfg(test)]
 mod tests;
 
@@ -55,8 +57,10 @@ use std::time::Duration;
 use crate::url::NormalUrl;
 use pattern::Pattern;
 
-pub use extension::{RequestRate, TimeOfDay, VisitTime};
-pub use status::{Answer, MAX_AGE, MAX_REDIRECTS, UNREACHABLE_FOR};
+pub use extension::{MAX_DELAY, RequestRate, TimeOfDay, VisitTime};
+pub(crate) use file::File;
+pub use status::{MAX_AGE, MAX_REDIRECTS, Outcome, UNREACHABLE_FOR};
+pub(crate) use tag::forbids_following;
 
 /// How much of a file is read. The RFC asks for at least 500 KiB, but files of 1.4 MB with rules to
 /// the end exist. The line that this cuts is not read, since half a pattern says something else.

@@ -13,18 +13,19 @@ pub const MAX_REDIRECTS: u32 = 5;
 /// After being unreachable for so long, a site is treated as one without rules.
 pub const UNREACHABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What came of the request, redirects followed.
+/// The result of the request, redirects followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer<'b> {
+pub enum Outcome<'b> {
     /// A final status, and the body.
     Status(u16, &'b [u8]),
     /// More than [`MAX_REDIRECTS`] redirects.
     TooManyRedirects,
-    /// No answer at all: no such host, no connection, a broken one, or too slow.
+    /// No response that says anything: no such host, no connection, too slow, truncated, in a
+    /// coding that cannot be undone, or redirected to where the crawler does not go.
     None,
 }
 
-impl Answer<'_> {
+impl Outcome<'_> {
     /// Whether the file could not be had, so that nobody knows what is allowed.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
@@ -37,7 +38,7 @@ impl Answer<'_> {
 }
 
 impl Robots {
-    /// What holds after this answer, for the crawler `agent`, on a site that has been unreachable
+    /// The rules after this outcome, for the crawler `agent`, on a site that has been unreachable
     /// for the given time.
     ///
     /// 2xx: the file. 4xx, and redirects without end: there is none, all is allowed. Anything else:
@@ -45,10 +46,10 @@ impl Robots {
     /// 4xx, but a server that is asked too often has not said that it has no rules; it is treated
     /// as unreachable, so that its Retry-After is waited for.
     #[must_use]
-    pub fn from_answer(answer: Answer<'_>, agent: &str, unreachable_for: Duration) -> Self {
-        match answer {
-            Answer::Status(200..=299, body) => Self::parse(body, agent),
-            _ if answer.is_unreachable() && unreachable_for < UNREACHABLE_FOR => {
+    pub fn from_outcome(outcome: Outcome<'_>, agent: &str, unreachable_for: Duration) -> Self {
+        match outcome {
+            Outcome::Status(200..=299, body) => Self::parse(body, agent),
+            _ if outcome.is_unreachable() && unreachable_for < UNREACHABLE_FOR => {
                 Self::disallow_all()
             }
             _ => Self::allow_all(),
@@ -62,28 +63,28 @@ mod tests {
     use crate::url::Normalizer;
 
     #[track_caller]
-    fn check(answer: Answer<'_>, days: u64, allowed: bool) {
+    fn check(outcome: Outcome<'_>, days: u64, allowed: bool) {
         let unreachable_for = Duration::from_secs(days * 24 * 3600);
-        let robots = Robots::from_answer(answer, "arose", unreachable_for);
+        let robots = Robots::from_outcome(outcome, "arose", unreachable_for);
         let url = Normalizer::default().normalize("http://h/a", None).unwrap();
-        assert_eq!(robots.verdict(&url).allowed, allowed, "{answer:?} {days}");
+        assert_eq!(robots.verdict(&url).allowed, allowed, "{outcome:?} {days}");
     }
 
     #[test]
     fn statuses() {
         let body = b"User-agent: *\nDisallow: /a\n";
-        check(Answer::Status(200, body), 0, false);
-        check(Answer::Status(206, b""), 0, true);
+        check(Outcome::Status(200, body), 0, false);
+        check(Outcome::Status(206, b""), 0, true);
         for status in [400, 401, 403, 404, 410, 451, 499] {
-            check(Answer::Status(status, body), 0, true);
+            check(Outcome::Status(status, body), 0, true);
         }
         for status in [100, 304, 429, 500, 503, 599, 600, 0] {
-            check(Answer::Status(status, b""), 0, false);
-            check(Answer::Status(status, b""), 29, false);
-            check(Answer::Status(status, b""), 30, true);
+            check(Outcome::Status(status, b""), 0, false);
+            check(Outcome::Status(status, b""), 29, false);
+            check(Outcome::Status(status, b""), 30, true);
         }
-        check(Answer::TooManyRedirects, 0, true);
-        check(Answer::None, 0, false);
-        check(Answer::None, 30, true);
+        check(Outcome::TooManyRedirects, 0, true);
+        check(Outcome::None, 0, false);
+        check(Outcome::None, 30, true);
     }
 }

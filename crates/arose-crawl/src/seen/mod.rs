@@ -34,14 +34,14 @@
 //!
 //! ```
 //! use arose_crawl::fingerprint::Fingerprint;
-//! use arose_crawl::seen::{Answer, Config, Entry, Seen};
+//! use arose_crawl::seen::{Membership, Config, Entry, Seen};
 //! use arose_crawl::url::Normalizer;
 //!
 //! let folder = tempfile::tempdir()?;
 //! let mut seen = Seen::open(folder.path(), Config::default())?;
 //! let url = Normalizer::default().normalize("http://abc.com/", None)?;
 //! let entry = Entry { fingerprint: Fingerprint::of(&url), url: url.as_str() };
-//! assert_eq!(seen.insert(&[entry, entry])?, [Answer::New, Answer::Known]);
+//! assert_eq!(seen.insert(&[entry, entry])?, [Membership::New, Membership::Known]);
 //! seen.commit()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -103,7 +103,7 @@ pub enum Strings {
 
 /// Whether a URL was met before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Membership {
     /// Never. This is said once for each URL.
     New,
     /// Yes.
@@ -216,8 +216,8 @@ impl Seen {
     ///
     /// If a file cannot be read or is damaged. Then none of the answers was given, but some URLs
     /// may have been added; the set should be dropped without a commit.
-    pub fn insert(&mut self, batch: &[Entry<'_>]) -> Result<Vec<Answer>, Error> {
-        let mut answers = vec![Answer::Known; batch.len()];
+    pub fn insert(&mut self, batch: &[Entry<'_>]) -> Result<Vec<Membership>, Error> {
+        let mut answers = vec![Membership::Known; batch.len()];
         let mut probes: Vec<Probe> = (0..batch.len())
             .map(|index| Probe {
                 key: batch[index].fingerprint.key(),
@@ -276,7 +276,7 @@ impl Seen {
         &mut self,
         batch: &[Entry<'_>],
         mut probes: Vec<Probe>,
-        answers: &mut [Answer],
+        answers: &mut [Membership],
         others: &mut Vec<Probe>,
     ) -> Result<(), Error> {
         self.take_buffered(batch, &mut probes, others)?;
@@ -292,7 +292,7 @@ impl Seen {
             let (place, rest) = match place {
                 Some(place) => (place, group),
                 None => {
-                    answers[group[0].index] = Answer::New;
+                    answers[group[0].index] = Membership::New;
                     (self.add(group[0].key, &batch[group[0].index]), &group[1..])
                 }
             };

@@ -44,7 +44,7 @@ fn check(config: Config, batches: &[Vec<u64>], n_hashes: u64) {
         let answers = seen.insert(&entries(&urls, n_hashes)).unwrap();
         for (url, answer) in urls.iter().zip(answers) {
             let is_new = model.insert(url.clone());
-            assert_eq!(answer == Answer::New, is_new, "{url}");
+            assert_eq!(answer == Membership::New, is_new, "{url}");
         }
         assert_eq!(seen.len(), model.len() as u64);
         seen.commit().unwrap();
@@ -78,7 +78,7 @@ fn without_strings_a_collision_is_known() {
     let mut seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
     let urls = [url(0), url(3)];
     let answers = seen.insert(&entries(&urls, 1)).unwrap();
-    assert_eq!(answers, [Answer::New, Answer::Known]);
+    assert_eq!(answers, [Membership::New, Membership::Known]);
 }
 
 fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> usize {
@@ -86,7 +86,7 @@ fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> usize {
     let answers = seen.insert(&entries(&urls, u64::MAX)).unwrap();
     answers
         .iter()
-        .filter(|&&answer| answer == Answer::New)
+        .filter(|&&answer| answer == Membership::New)
         .count()
 }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arose_crawl::connect::{Addresses, Tcp};
+use arose_crawl::counters::{Counter, Failure, Refusal};
 use arose_crawl::resolve::NameServers;
-use arose_crawl::stats::{Counter, Failure, Refusal};
 use arose_crawl::{Control, Crawl, End, Seams, Settings};
 use testweb::{Config, Fault, Kind, Names, PageCount, Robots, Server};
 
@@ -58,9 +58,9 @@ fn broken_servers() {
     assert!(tries.values().all(|&n| n <= 3), "{tries:?}");
     let has_fault = |fault: &Fault| tries.keys().any(|key| key.ends_with(&fault.path()));
     assert!(Fault::ALL.iter().all(has_fault));
-    assert!(summary.stats.get(Counter::Truncated) > 0);
-    assert!(summary.stats.failed(Failure::NotHttp) > 0);
-    assert!(summary.stats.failed(Failure::Slow) > 0);
+    assert!(summary.counters.get(Counter::Truncated) > 0);
+    assert!(summary.counters.failed(Failure::NotHttp) > 0);
+    assert!(summary.counters.failed(Failure::Slow) > 0);
     server.stop().unwrap();
 }
 
@@ -82,7 +82,7 @@ fn malformed_answers_without_end() {
     settings.scope.include = vec!["/noise/".to_owned()];
     let summary = run(folder.path(), settings, &seeds);
     assert_eq!(summary.end, End::Done);
-    assert_eq!(summary.stats.balance(), 0);
+    assert_eq!(summary.counters.balance(), 0);
     server.stop().unwrap();
 }
 
@@ -115,7 +115,7 @@ fn traps_are_bounded() {
     }
     // The budget, and a robots.txt for each host.
     assert!(sites.values().all(|&n| n <= 120 + 20), "{sites:?}");
-    assert!(summary.stats.refused(Refusal::TooManyHosts) > 0);
+    assert!(summary.counters.refused(Refusal::TooManyHosts) > 0);
     let fetched = fetched(&server);
     let plain = (0..)
         .zip(server.web.hosts())
@@ -147,7 +147,7 @@ fn redirects_without_end() {
         .to_owned();
     // Each seed and five more, and the robots file: more than ten thousand.
     assert_eq!(requests_by_host(&server)[&host], 1700 * 6 + 1);
-    assert_eq!(summary.stats.refused(Refusal::Redirects), 1700);
+    assert_eq!(summary.counters.refused(Refusal::Redirects), 1700);
     server.stop().unwrap();
 }
 
@@ -202,17 +202,17 @@ fn hosts_that_are_not_there() {
     };
     assert!(count(Kind::NoName) > 0 && count(Kind::Refused) > 0);
     assert_eq!(
-        summary.stats.get(Counter::UnknownNames),
+        summary.counters.get(Counter::UnknownNames),
         count(Kind::NoName)
     );
-    assert!(summary.stats.failed(Failure::Unreachable) >= count(Kind::Refused));
+    assert!(summary.counters.failed(Failure::Unreachable) >= count(Kind::Refused));
     // Whoever refuses may be there another day.
     assert_eq!(
         (summary.end, summary.n_queued),
         (End::Waiting, count(Kind::Refused))
     );
     assert_eq!(
-        summary.stats.get(Counter::UnreachableHosts),
+        summary.counters.get(Counter::UnreachableHosts),
         count(Kind::Refused)
     );
     server.stop().unwrap();
@@ -242,9 +242,9 @@ fn garbage_among_the_seeds() {
         .collect();
     seeds.extend(good);
     let summary = run(folder.path(), settings, &seeds);
-    assert_eq!(summary.stats.get(Counter::BadSeeds), 20_000);
+    assert_eq!(summary.counters.get(Counter::BadSeeds), 20_000);
     assert_eq!(summary.end, End::Done);
-    assert!(summary.stats.get(Counter::Pages) >= 10);
+    assert!(summary.counters.get(Counter::Pages) >= 10);
     server.stop().unwrap();
 }
 
@@ -311,9 +311,9 @@ fn a_million_seeds() {
     });
     let status = arose_crawl::status(folder.path()).unwrap();
     assert_eq!((status.n_queued, status.n_hosts), (n_urls, 600));
-    assert_eq!(status.stats.get(Counter::BadSeeds), 400_000);
-    assert_eq!(status.stats.get(Counter::Known), 600_000 - n_urls);
-    assert_eq!(status.stats.balance(), 0);
+    assert_eq!(status.counters.get(Counter::BadSeeds), 400_000);
+    assert_eq!(status.counters.get(Counter::Known), 600_000 - n_urls);
+    assert_eq!(status.counters.balance(), 0);
 }
 
 /// The clock of the wall jumps back and forth by years; delays do not.
@@ -350,9 +350,9 @@ fn a_clock_that_jumps() {
     server.stop().unwrap();
 }
 
-/// The seams are used: another order, another owner.
+/// Hosts of another owner are not asked.
 #[test]
-fn order_and_owner_are_arguments() {
+fn the_owner_is_an_argument() {
     let server = web(&[(Kind::Plain, 1)], 4);
     let folder = tempfile::tempdir().unwrap();
     let foreign = server.web.hosts()[1].name.clone();
@@ -362,11 +362,10 @@ fn order_and_owner_are_arguments() {
         let clock = Box::new(|| Duration::from_secs(1_700_000_000));
         Seams {
             is_ours: Box::new(move |url| url.host() != own),
-            priority: Box::new(|_, depth| u32::MAX - depth),
             ..seams(settings, clock)
         }
     });
-    assert!(summary.stats.refused(Refusal::NotOurs) > 0);
+    assert!(summary.counters.refused(Refusal::NotOurs) > 0);
     assert!(!requests_by_host(&server).contains_key(&foreign));
     server.stop().unwrap();
 }
@@ -399,7 +398,7 @@ fn private_addresses_are_never_asked() {
     let summary = run(folder.path(), settings, &seeds);
     assert_eq!(server.n_requests(), 0);
     assert_eq!(summary.n_fetched, 0);
-    assert!(summary.stats.failed(Failure::Forbidden) >= 4);
+    assert!(summary.counters.failed(Failure::Forbidden) >= 4);
     server.stop().unwrap();
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use arose::mix::SplitMix;
 use arose_crawl::fingerprint::Fingerprint;
-use arose_crawl::seen::{Answer, Config, Entry, Seen, Strings};
+use arose_crawl::seen::{Config, Entry, Membership, Seen, Strings};
 
 const FOLDER: &str = "AROSE_SEEN_FOLDER";
 const N_KILLS: u64 = 30;
@@ -22,7 +22,7 @@ const CONFIG: Config = Config {
     strings: Strings::Keep,
 };
 
-fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> Vec<Answer> {
+fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> Vec<Membership> {
     let urls: Vec<String> = range.map(|n| format!("http://h/{n}")).collect();
     let entries: Vec<Entry<'_>> = urls
         .iter()
@@ -83,7 +83,7 @@ fn what_was_committed_survives_and_nothing_else_is_known() {
         );
         let answers = insert(&mut seen, 0..n_seen + 10);
         let (known, new) = answers.split_at(n_seen as usize);
-        assert!(known.iter().all(|&answer| answer == Answer::Known));
-        assert!(new.iter().all(|&answer| answer == Answer::New));
+        assert!(known.iter().all(|&answer| answer == Membership::Known));
+        assert!(new.iter().all(|&answer| answer == Membership::New));
     }
 }

@@ -6,10 +6,14 @@
 )]
 
 mod crash;
+mod edges;
 mod faults;
+mod ipv6;
 mod killed;
+mod pace;
 mod restart;
 mod robots;
+mod script;
 mod shared;
 mod simulated;
 mod sitemaps;

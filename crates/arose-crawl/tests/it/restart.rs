@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use arose_corpus::Item;
-use arose_crawl::stats::Counter;
+use arose_crawl::counters::Counter;
 use arose_crawl::{End, index_lines, queued_urls, status};
 use testweb::{Config, Kind, PageCount, Robots, Server};
 
@@ -53,8 +53,8 @@ fn the_journal_stays_small() {
     let summary = run(small.path(), settings, &seeds);
     assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
     for counter in [Counter::Pages, Counter::Queued, Counter::Disallowed] {
-        let of_status = status(small.path()).unwrap().stats.get(counter);
-        assert_eq!(of_status, expected.stats.get(counter), "{counter:?}");
+        let of_status = status(small.path()).unwrap().counters.get(counter);
+        assert_eq!(of_status, expected.counters.get(counter), "{counter:?}");
     }
     assert!(
         4 * length(small.path()) < length(large.path()),
@@ -133,7 +133,7 @@ fn an_unreachable_file_counts_for_thirty_days() {
     server.stop().unwrap();
 }
 
-fn unpacked(path: &Path) -> String {
+pub(crate) fn unpacked(path: &Path) -> String {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).unwrap();
     flate2::read::MultiGzDecoder::new(file)

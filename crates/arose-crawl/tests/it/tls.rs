@@ -1,21 +1,29 @@
-//! Secure connections: HTTP/2 where it is offered, HTTP/1.1 where not, none with a bad certificate.
+//! Secure connections: HTTP/2 where it is offered, HTTP/1.1 where not, none with a bad certificate;
+//! the limits of HTTP/2.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use arose_crawl::stats::{Counter, Failure};
-use arose_crawl::{Control, Seeds, Settings, Summary, crawl, index_lines};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use arose_crawl::connect::Waiting;
+use arose_crawl::counters::{Counter, Failure};
+use arose_crawl::resolve::{Addresses, NoAddress, Resolve};
+use arose_crawl::{Control, Seams, Seeds, Settings, Summary, crawl, index_lines};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+
+use crate::faults::{run_with, seams};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -66,7 +74,7 @@ async fn accept(listener: std::net::TcpListener, protocol: &[u8], seen: Arc<Seen
             continue;
         };
         let seen = Arc::clone(&seen);
-        let service = service_fn(move |request| std::future::ready(answer(&request, &seen)));
+        let service = service_fn(move |request| answer(request, Arc::clone(&seen)));
         let io = TokioIo::new(stream);
         if protocol == b"h2" {
             let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
@@ -77,39 +85,80 @@ async fn accept(listener: std::net::TcpListener, protocol: &[u8], seen: Arc<Seen
     }
 }
 
-fn answer(request: &Request<Incoming>, seen: &Seen) -> Result<Response<Full<Bytes>>, Infallible> {
+/// A body that comes at once, after which it ends or does not.
+struct Page {
+    bytes: Option<Bytes>,
+    ends: bool,
+}
+
+impl Body for Page {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.bytes.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None if self.ends => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Response<Page>, Infallible> {
     match request.version() {
         Version::HTTP_2 => seen.http2.fetch_add(1, Ordering::Relaxed),
         _ => seen.http1.fetch_add(1, Ordering::Relaxed),
     };
+    let mut response = Response::builder().header("content-type", "text/html");
+    let mut ends = true;
     let (status, body) = match request.uri().path() {
+        "/silent" => std::future::pending().await,
+        "/stuck" => {
+            ends = false;
+            (200, "the beginning of a page".to_owned())
+        }
+        "/long" => (200, "x".repeat(64 << 10)),
+        "/headers" => {
+            for n in 0..30 {
+                response = response.header(format!("x-{n}"), "h".repeat(1000));
+            }
+            (200, "a page behind many headers".to_owned())
+        }
         "/" => (
             200,
-            "<title>home</title><a href=/a>a</a> <a href=/b>b</a> words of the home page",
+            "<title>home</title><a href=/a>a</a> <a href=/b>b</a> words of the home page"
+                .to_owned(),
         ),
         "/a" => (
             200,
-            "<title>a</title> the first page, with words of its own",
+            "<title>a</title> the first page, with words of its own".to_owned(),
         ),
         "/b" => (
             200,
-            "<title>b</title> the second page, which says something else",
+            "<title>b</title> the second page, which says something else".to_owned(),
         ),
-        _ => (404, "nothing"),
+        _ => (404, "nothing".to_owned()),
     };
-    let response = Response::builder()
-        .status(status)
-        .header("content-type", "text/html");
-    Ok(response.body(Full::new(Bytes::from(body))).unwrap())
+    let bytes = Some(Bytes::from(body));
+    let page = Page { bytes, ends };
+    Ok(response.status(status).body(page).unwrap())
 }
 
-fn run(address: SocketAddr, certificates: Option<PathBuf>) -> (Summary, Vec<String>) {
+fn settings(certificates: Option<PathBuf>) -> Settings {
     let mut settings = Settings::default();
     settings.network.allow_private = true;
     settings.network.certificates = certificates;
     settings.polite.delay = 0.0;
     settings.polite.address_delay = 0.0;
     settings.fetch.retry_delay = 0.01;
+    settings
+}
+
+fn run(address: SocketAddr, certificates: Option<PathBuf>) -> (Summary, Vec<String>) {
+    let settings = settings(certificates);
     let folder = tempfile::tempdir().unwrap();
     let seeds = Seeds {
         pages: vec![format!("https://{address}/")],
@@ -124,7 +173,7 @@ fn both_versions() {
     for (protocol, counts) in [(b"h2".as_slice(), (0, 4)), (b"http/1.1", (4, 0))] {
         let (address, seen) = serve(protocol);
         let (summary, lines) = run(address, Some(fixture("server.pem")));
-        assert_eq!(summary.stats.get(Counter::Pages), 3);
+        assert_eq!(summary.counters.get(Counter::Pages), 3);
         assert_eq!(lines.len(), 3);
         let found = (
             seen.http1.load(Ordering::Relaxed),
@@ -139,6 +188,67 @@ fn unknown_certificates_are_refused() {
     let (address, seen) = serve(b"h2");
     let (summary, _) = run(address, None);
     assert_eq!(summary.n_fetched, 0);
-    assert!(summary.stats.failed(Failure::Tls) > 0);
+    assert!(summary.counters.failed(Failure::Tls) > 0);
+    assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
+}
+
+/// Over HTTP/2 as over HTTP/1.1: bodies without end and silence run into their limits, what came of
+/// a body is kept and marked, and the pages behind them are fetched.
+#[test]
+fn limits_hold_over_http2() {
+    let (address, seen) = serve(b"h2");
+    let mut settings = settings(Some(fixture("server.pem")));
+    settings.fetch.first_byte = 0.5;
+    settings.fetch.whole = 1.0;
+    settings.fetch.tries = 1;
+    settings.fetch.max_body = 32 << 10;
+    settings.fetch.max_head = 16 << 10;
+    let folder = tempfile::tempdir().unwrap();
+    let pages = ["silent", "stuck", "long", "headers", "a"];
+    let seeds = Seeds {
+        pages: pages.map(|page| format!("https://{address}/{page}")).into(),
+        sitemaps: Vec::new(),
+    };
+    let summary = crawl(folder.path(), settings, seeds, &Control::default()).unwrap();
+    let counters = &summary.counters;
+    assert_eq!(counters.failed(Failure::Slow), 1);
+    assert_eq!(counters.failed(Failure::LongHead), 1);
+    assert_eq!(counters.get(Counter::Truncated), 2);
+    assert_eq!(
+        (summary.n_queued, index_lines(folder.path()).unwrap().len()),
+        (0, 3)
+    );
+    assert_eq!(seen.http2.load(Ordering::Relaxed), 1 + pages.len());
+    let archive = crate::restart::unpacked(&folder.path().join("archive/00000.warc.gz"));
+    for reason in ["length", "time"] {
+        let line = format!("\r\nWARC-Truncated: {reason}\r\n");
+        assert_eq!(archive.matches(&line).count(), 1, "{reason}");
+    }
+}
+
+/// Leads every name to loopback.
+struct Loopback;
+
+impl Resolve for Loopback {
+    fn resolve<'a>(&'a self, _: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
+        let addresses = vec![IpAddr::from([127, 0, 0, 1])];
+        let ttl = Duration::from_secs(60);
+        Box::pin(async move { Ok(Addresses { addresses, ttl }) })
+    }
+}
+
+/// A certificate that is trusted, but for another host, is refused before anything is sent.
+#[test]
+fn certificates_of_other_hosts_are_refused() {
+    let (address, seen) = serve(b"h2");
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(Some(fixture("server.pem")));
+    let seeds = vec![format!("https://other.test:{}/", address.port())];
+    let summary = run_with(folder.path(), settings, seeds, |settings| Seams {
+        resolver: Rc::new(Loopback),
+        ..seams(settings, Box::new(|| Duration::from_secs(1_700_000_000)))
+    });
+    assert_eq!(summary.n_fetched, 0);
+    assert!(summary.counters.failed(Failure::Tls) > 0);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
 }

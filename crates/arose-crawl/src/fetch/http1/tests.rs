@@ -239,3 +239,16 @@ proptest! {
         }
     }
 }
+
+/// A body that must not be there is not taken for one, and nothing that follows it is taken for the
+/// response to the next request.
+#[test]
+fn bodies_that_must_not_be_there() {
+    for status in ["204 None", "304 Same"] {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\n");
+        let (message, reuse) = answer(&[format!("{head}body").as_bytes()], true).unwrap();
+        assert_eq!((message.body(), reuse), (b"".as_slice(), Reuse::No));
+        let (_, reuse) = answer(&[head.as_bytes()], true).unwrap();
+        assert_eq!(reuse, Reuse::Yes);
+    }
+}

@@ -1,7 +1,7 @@
 //! Statistics: how many of what.
 //!
 //! Every URL that is met is counted once, so that `discovered = queued + known + rejected` holds at
-//! all times; see [`Stats::balance`]. The counters are part of the journal and go on where they
+//! all times; see [`Counters::balance`]. The counters are part of the journal and go on where they
 //! were after a crash.
 
 use std::collections::BTreeMap;
@@ -58,11 +58,13 @@ pub enum Counter {
     Stale,
     /// Seeds that are no URLs.
     BadSeeds,
+    /// URLs queued by an earlier run that the settings of a later one do not allow.
+    Withdrawn,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -86,6 +88,7 @@ impl Counter {
         Self::UnknownNames,
         Self::Stale,
         Self::BadSeeds,
+        Self::Withdrawn,
     ];
 
     /// A name for machines.
@@ -115,6 +118,7 @@ impl Counter {
             Self::UnknownNames => "unknown_names",
             Self::Stale => "stale",
             Self::BadSeeds => "bad_seeds",
+            Self::Withdrawn => "withdrawn",
         }
     }
 }
@@ -152,12 +156,12 @@ const N_VALUES: usize = N_COUNTERS + N_REASONS + N_REFUSALS + Failure::ALL.len()
 
 /// All counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stats {
+pub struct Counters {
     values: [u64; N_VALUES],
     statuses: BTreeMap<u16, u64>,
 }
 
-impl Default for Stats {
+impl Default for Counters {
     fn default() -> Self {
         Self {
             values: [0; N_VALUES],
@@ -166,7 +170,7 @@ impl Default for Stats {
     }
 }
 
-impl Stats {
+impl Counters {
     /// The value of a counter.
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
@@ -210,7 +214,7 @@ impl Stats {
         self.statuses.iter().map(|(&status, &n)| (status, n))
     }
 
-    pub(crate) fn answer(&mut self, status: u16) {
+    pub(crate) fn count_status(&mut self, status: u16) {
         *self.statuses.entry(status).or_default() += 1;
     }
 
@@ -256,7 +260,7 @@ impl Stats {
 
     /// Reads counters back; those that a later version added are zero.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let mut stats = Self::default();
+        let mut counters = Self::default();
         let mut numbers = bytes
             .as_chunks()
             .0
@@ -265,14 +269,14 @@ impl Stats {
         let n_values = numbers.next().unwrap_or(0);
         for index in 0..n_values as usize {
             let Some(number) = numbers.next() else { break };
-            if let Some(value) = stats.values.get_mut(index) {
+            if let Some(value) = counters.values.get_mut(index) {
                 *value = number;
             }
         }
         while let (Some(status), Some(n)) = (numbers.next(), numbers.next()) {
-            stats.statuses.insert(status as u16, n);
+            counters.statuses.insert(status as u16, n);
         }
-        stats
+        counters
     }
 }
 
@@ -294,17 +298,17 @@ mod tests {
 
     #[test]
     fn counters_survive() {
-        let mut stats = Stats::default();
-        stats.add(Counter::Pages, 7);
-        stats.refuse(Refusal::NotOurs);
-        stats.answer(404);
-        stats.answer(404);
+        let mut counters = Counters::default();
+        counters.add(Counter::Pages, 7);
+        counters.refuse(Refusal::NotOurs);
+        counters.count_status(404);
+        counters.count_status(404);
         let mut counts = Counts::default();
         counts.add(Err(Reason::Length));
         counts.add(Ok(()));
-        stats.judge(&counts);
-        let read = Stats::from_bytes(&stats.to_bytes());
-        assert_eq!(read, stats);
+        counters.judge(&counts);
+        let read = Counters::from_bytes(&counters.to_bytes());
+        assert_eq!(read, counters);
         assert_eq!(read.statuses().collect::<Vec<_>>(), [(404, 2)]);
         assert_eq!(
             (
@@ -313,6 +317,6 @@ mod tests {
             ),
             (1, 1)
         );
-        assert_eq!(Stats::from_bytes(&[1]), Stats::default());
+        assert_eq!(Counters::from_bytes(&[1]), Counters::default());
     }
 }

@@ -1,0 +1,167 @@
+//! Responses: the pace of the host, retries, and pages on their way to the readers.
+
+use super::*;
+use crate::counters::Counter;
+use crate::frontier::{Rules, Stage};
+use crate::journal::Event;
+use crate::pace::{self, Pause};
+use crate::page::Job;
+use crate::settings::seconds;
+
+/// How often a URL is requested while its host says that it is busy. The response to the last
+/// request is archived like any other.
+const BUSY_TRIES: u8 = 5;
+
+impl Crawl {
+    /// Takes in the result of a request.
+    pub(super) fn finish(&mut self, completed: Completed) -> Result<(), Error> {
+        let now = self.now();
+        self.n_in_flight -= 1;
+        let Completed {
+            host: id,
+            address,
+            asked,
+            since,
+            result,
+            connection,
+        } = completed;
+        self.slowest.note(id, now - since.min(now));
+        if let Some(connection) = connection {
+            self.idle.put(id, connection, now);
+        }
+        let took = result
+            .as_ref()
+            .map_or(Duration::ZERO, |response| response.took);
+        self.count(&result);
+        let wait = self.pace(id, &result);
+        match asked {
+            Asked::Robots(job) => self.finish_robots(id, address, job, result)?,
+            Asked::Page(page) => self.finish_page(id, address, *page, result)?,
+        }
+        // After the response: a robots.txt that has just been read counts already.
+        let host_next = now + wait.max(self.delay(id, took));
+        let address_next = now + seconds(self.settings().polite.address_delay);
+        self.frontier.release(id, host_next, address, address_next);
+        Ok(())
+    }
+
+    fn count(&mut self, result: &Result<Response, Failure>) {
+        match result {
+            Err(failure) => self.counters.fail(*failure),
+            Ok(response) => {
+                let message = &response.message;
+                self.counters
+                    .count_status(message.head().map_or(0, |head| head.status));
+                self.n_fetched += 1;
+                self.load.receive(message.bytes.len() as u64);
+                self.counters
+                    .add(Counter::Bytes, message.bytes.len() as u64);
+                self.counters
+                    .add(Counter::Truncated, u64::from(message.cut.is_some()));
+            }
+        }
+    }
+
+    /// The time that must pass before a host is asked again, whatever came of the request.
+    fn delay(&self, id: HostId, took: Duration) -> Duration {
+        let host = &self.frontier.hosts[id as usize];
+        let robots = match &host.rules {
+            Rules::Known(robots, _) => Some(&**robots),
+            _ => None,
+        };
+        let date = (self.seams.clock)().as_secs();
+        host.pace.delay(took, robots, self.settings(), date)
+    }
+
+    /// Adapts the pace of a host; returns how long it is to be left alone.
+    fn pace(&mut self, id: HostId, result: &Result<Response, Failure>) -> Duration {
+        let date = (self.seams.clock)();
+        let pace = &mut self.frontier.hosts[id as usize].pace;
+        let pause = pace.note(result, &self.shared.settings, date.as_secs());
+        let is_busy = result.as_ref().is_ok_and(pace::is_busy);
+        self.counters.add(Counter::Busy, u64::from(is_busy));
+        if let Pause::Asked(wait) = pause {
+            let millis = (date + wait).as_millis() as u64;
+            self.journal.push(Event::NotBefore { host: id, millis });
+        }
+        pause.duration()
+    }
+
+    fn finish_page(
+        &mut self,
+        id: HostId,
+        address: IpAddr,
+        page: Page,
+        result: Result<Response, Failure>,
+    ) -> Result<(), Error> {
+        let n_tries = page.n_tries.saturating_add(1);
+        let tries = self.settings().fetch.tries;
+        match result {
+            Ok(response) => {
+                if pace::is_busy(&response) && n_tries < BUSY_TRIES {
+                    self.put_back(id, page.ticket, n_tries);
+                    return Ok(());
+                }
+                self.workers.submit(Job {
+                    host: id,
+                    ticket: Some(page.ticket),
+                    url: page.url,
+                    kind: page.kind,
+                    depth: page.depth,
+                    n_redirects: page.n_redirects,
+                    message: response.message,
+                    date: (self.seams.clock)().as_secs() as i64,
+                    address,
+                })
+            }
+            Err(failure) => {
+                self.turn_address(id, failure);
+                if failure.is_passing() && n_tries < tries {
+                    self.put_back(id, page.ticket, n_tries);
+                } else {
+                    self.counters.add(Counter::Lost, 1);
+                    self.done_with(id, page.ticket);
+                }
+                self.give_up_if_dead(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts a URL back, to be tried again after the others of its host.
+    fn put_back(&mut self, id: HostId, ticket: Ticket, n_tries: u8) {
+        if let Some(place) = self.open.remove(&ticket) {
+            let host = id;
+            self.journal.push(Event::Tried {
+                host,
+                place,
+                n_tries,
+            });
+            self.frontier.hosts[id as usize].put_back(Turn { place, n_tries });
+        }
+    }
+
+    /// A host that never answers has all its URLs dropped, or each would be waited for.
+    fn give_up_if_dead(&mut self, id: HostId) {
+        let is_dead = self.frontier.hosts[id as usize]
+            .pace
+            .is_dead(self.settings());
+        if is_dead {
+            self.give_up(id);
+            self.frontier.hosts[id as usize].stage = Stage::Busy;
+        }
+    }
+
+    /// Moves a host that failed on to its next address, if it has several.
+    pub(super) fn turn_address(&mut self, id: HostId, failure: Failure) {
+        if !failure.is_passing() {
+            return;
+        }
+        let host = &mut self.frontier.hosts[id as usize];
+        let next = self.names.turn(host.name());
+        if let Some(address) = next {
+            host.address = Some(address);
+            self.idle.take(id, Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! robots.txt in a crawl: requests, redirects, and the rules that hold afterwards.
+
+use super::*;
+use crate::contain::contain;
+use crate::counters::Counter;
+use crate::fingerprint::Fingerprint;
+use crate::frontier::{Rules, Stage};
+use crate::journal::Event;
+use crate::pace;
+use crate::page::Job;
+use crate::robots::{self, Robots, TimeOfDay};
+use crate::url::Url;
+
+/// Bytes of rules that are kept for the next run; hosts with more are asked again.
+pub(super) const MAX_KEPT_RULES: usize = 64 << 10;
+
+impl Crawl {
+    /// Takes in the result of a request for robots.txt.
+    pub(super) fn finish_robots(
+        &mut self,
+        id: HostId,
+        address: IpAddr,
+        job: RobotsJob,
+        result: Result<Response, Failure>,
+    ) -> Result<(), Error> {
+        self.counters.add(Counter::RobotsFiles, 1);
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let url = NormalUrl::from_parts(origin, &job.rest);
+        self.read_robots(id, job, &result)?;
+        let (Ok(response), Some(url)) = (result, url) else {
+            return Ok(());
+        };
+        self.workers.submit(Job {
+            host: id,
+            ticket: None,
+            url,
+            kind: Kind::Page,
+            depth: 0,
+            n_redirects: 0,
+            message: response.message,
+            date: (self.seams.clock)().as_secs() as i64,
+            address,
+        })
+    }
+
+    fn read_robots(
+        &mut self,
+        id: HostId,
+        mut job: RobotsJob,
+        result: &Result<Response, Failure>,
+    ) -> Result<(), Error> {
+        let head = result
+            .as_ref()
+            .ok()
+            .and_then(|response| response.message.head());
+        let status = head.map(|head| head.status);
+        let location = head.and_then(|head| head.get("location"));
+        if let (Some(300..=399), Some(location)) = (status, location) {
+            return self.redirect_robots(id, &job, location);
+        }
+        if let Err(failure) = result {
+            self.turn_address(id, *failure);
+        }
+        let file = result
+            .as_ref()
+            .map(|response| robots::File::new(&response.message));
+        // A host that fails now may succeed later; the file is worth waiting for.
+        let is_passing = match &file {
+            Ok(file) => file.is_passing(),
+            Err(failure) => failure.is_passing(),
+        };
+        job.n_tries += 1;
+        if is_passing && job.n_tries < self.settings().fetch.tries {
+            self.back_off(id, job.n_tries);
+            self.frontier.hosts[id as usize].jobs.push_front(job);
+            return Ok(());
+        }
+        let outcome = file.as_ref().map(robots::File::outcome);
+        self.set_outcome(job.host, outcome.unwrap_or(robots::Outcome::None))
+    }
+
+    fn back_off(&mut self, id: HostId, n_tries: u8) {
+        let next = self.now() + pace::backoff(self.settings(), n_tries);
+        let host = &mut self.frontier.hosts[id as usize];
+        host.next = host.next.max(next);
+    }
+
+    /// Follows a robots.txt to where it is said to be, which is asked in its turn.
+    fn redirect_robots(
+        &mut self,
+        id: HostId,
+        job: &RobotsJob,
+        location: &str,
+    ) -> Result<(), Error> {
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let base = Url::parse(&format!("{origin}{}", job.rest)).ok();
+        let target = self
+            .shared
+            .normalizer
+            .normalize(location, base.as_ref())
+            .ok();
+        if job.n_redirects >= robots::MAX_REDIRECTS {
+            return self.set_outcome(job.host, robots::Outcome::TooManyRedirects);
+        }
+        let target = target.and_then(|url| {
+            let hash = Fingerprint::of(&url).host;
+            Some((self.host_of(&url, hash)?, url))
+        });
+        // Where the crawler does not go it cannot learn what is allowed.
+        let Some((host, url)) = target else {
+            return self.set_outcome(job.host, robots::Outcome::None);
+        };
+        self.frontier.hosts[job.host as usize].rules = Rules::Awaited;
+        self.frontier.hosts[host as usize]
+            .jobs
+            .push_back(RobotsJob {
+                host: job.host,
+                rest: url.rest().into(),
+                n_redirects: job.n_redirects + 1,
+                n_tries: 0,
+            });
+        self.frontier.advance(host);
+        Ok(())
+    }
+
+    fn set_outcome(&mut self, id: HostId, outcome: robots::Outcome<'_>) -> Result<(), Error> {
+        let date = (self.seams.clock)().as_secs();
+        let host = &self.frontier.hosts[id as usize];
+        let since = match (outcome.is_unreachable(), host.unreachable_since) {
+            (false, _) => 0,
+            (true, 0) => date.max(1),
+            (true, since) => since,
+        };
+        let so_long = Duration::from_secs(date.saturating_sub(since));
+        if host.unreachable_since != since {
+            self.frontier.hosts[id as usize].unreachable_since = since;
+            self.journal.push(Event::Unreachable { host: id, since });
+        }
+        if outcome.is_unreachable() && so_long < robots::UNREACHABLE_FOR {
+            self.leave_unreachable(id);
+            return Ok(());
+        }
+        let agent = &self.settings().agent.name;
+        let Some(robots) = contain(|| Robots::from_outcome(outcome, agent, so_long)) else {
+            self.counters.fail(Failure::Unreadable);
+            self.leave_unreachable(id);
+            return Ok(());
+        };
+        let sitemaps = robots.sitemaps.clone();
+        self.set_rules(id, robots);
+        match self.settings().scope.sitemaps {
+            true => self.take_sitemaps(id, &sitemaps),
+            false => Ok(()),
+        }
+    }
+
+    /// Leaves a host alone whose robots.txt cannot be had: what waits there goes on waiting, and
+    /// the file is asked for again after a day, or by the next run.
+    pub(super) fn leave_unreachable(&mut self, id: HostId) {
+        self.counters.add(Counter::UnreachableHosts, 1);
+        let until = self.now() + robots::MAX_AGE;
+        let host = &mut self.frontier.hosts[id as usize];
+        host.rules = Rules::Unknown;
+        host.next = host.next.max(until);
+        self.frontier.advance(id);
+    }
+
+    fn set_rules(&mut self, id: HostId, robots: Robots) {
+        let date = (self.seams.clock)().as_secs();
+        let text = robots.to_text();
+        if text.len() <= MAX_KEPT_RULES {
+            let text = &text;
+            self.journal.push(Event::Rules {
+                host: id,
+                date,
+                text,
+            });
+        }
+        let delay = robots.delay(TimeOfDay::from_unix(date));
+        let now = self.now();
+        let host = &mut self.frontier.hosts[id as usize];
+        if host.pace.asked_delay != delay {
+            host.pace.asked_delay = delay;
+            let millis = delay.as_millis() as u64;
+            self.journal.push(Event::Delay { host: id, millis });
+        }
+        let settings = &self.shared.settings;
+        if host.pace.is_deferred(Some(&robots), settings, date) {
+            self.counters.add(Counter::DeferredHosts, 1);
+        }
+        if host.stage != Stage::Busy {
+            let delay = host
+                .pace
+                .delay(Duration::ZERO, Some(&robots), settings, date);
+            host.next = host.next.max(now + delay);
+        }
+        host.rules = Rules::Known(Arc::new(robots), now + robots::MAX_AGE);
+        // It may have waited for what another host had to say.
+        self.frontier.advance(id);
+    }
+}

@@ -1,0 +1,43 @@
+//! Sitemaps that robots.txt lists.
+
+use super::*;
+use crate::fingerprint::Fingerprint;
+use crate::url::Url;
+
+/// Maximum number of sitemaps read per robots.txt.
+const MAX_SITEMAPS: usize = 100;
+
+impl Crawl {
+    pub(super) fn take_sitemaps(&mut self, id: HostId, sitemaps: &[String]) -> Result<(), Error> {
+        let base = Url::parse(&self.frontier.hosts[id as usize].origin).ok();
+        for text in sitemaps.iter().take(MAX_SITEMAPS) {
+            let url = self.shared.normalizer.normalize(text, base.as_ref());
+            let mut counts = crate::guard::Counts::default();
+            let judged = url.map_err(Into::into).and_then(|url| {
+                let candidate = crate::guard::Candidate {
+                    url: &url,
+                    link_depth: 0,
+                    robots: None,
+                };
+                self.shared.guard.approve(&candidate).map(|()| url)
+            });
+            counts.add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
+            self.counters.judge(&counts);
+            if let Ok(url) = judged {
+                let found = Found {
+                    fingerprint: Fingerprint::of(&url),
+                    url,
+                    kind: Kind::Sitemap,
+                    is_redirect: false,
+                };
+                self.take_link(Pending {
+                    found,
+                    depth: 0,
+                    n_redirects: 0,
+                    from: Some(id),
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
