@@ -68,7 +68,7 @@ impl Crawl {
             }
             write_if_full(&mut new, extent)
         })?;
-        self.push_state(&mut new, extent)?;
+        self.push_state(&mut new, extent, &others)?;
         self.journal.give_way(new)?;
         self.move_others(&others);
         Ok(())
@@ -91,7 +91,12 @@ impl Crawl {
     }
 
     /// Writes what is known of sites and hosts, the counters, and how far the archives go.
-    fn push_state(&mut self, new: &mut Journal, extent: Extent) -> Result<(), Error> {
+    fn push_state(
+        &mut self,
+        new: &mut Journal,
+        extent: Extent,
+        moved: &HashMap<Place, Place>,
+    ) -> Result<(), Error> {
         let mut told = vec![false; self.frontier.sites.len()];
         let (now, date) = (self.now(), (self.seams.clock)());
         for (id, host) in (0..).zip(&self.frontier.hosts) {
@@ -106,6 +111,7 @@ impl Crawl {
                 }
             }
             push_host(new, id, host, now, date);
+            push_lost(new, id, host, moved);
             write_if_full(new, extent)?;
         }
         let robots_extent = self.robots_archive.flush()?;
@@ -123,7 +129,7 @@ fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Du
         new.push(Event::Delay { host: id, millis });
     }
     // Who could not be reached may be there when the crawl is started again.
-    if host.next > now && host.unreachable_since == 0 {
+    if host.next > now && host.unreachable_since == 0 && !host.is_lost {
         let millis = (date + (host.next - now)).as_millis() as u64;
         new.push(Event::NotBefore { host: id, millis });
     }
@@ -142,6 +148,18 @@ fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Du
                 text,
             });
         }
+    }
+}
+
+/// What is lost for now at a host, by the places in the new journal.
+fn push_lost(new: &mut Journal, id: HostId, host: &Host, moved: &HashMap<Place, Place>) {
+    let all = host.is_lost.then_some(0);
+    let some = host
+        .lost
+        .iter()
+        .filter_map(|place| moved.get(place).copied());
+    for place in all.into_iter().chain(some) {
+        new.push(Event::Lost { host: id, place });
     }
 }
 

@@ -8,6 +8,7 @@
 mod crash;
 mod faults;
 mod killed;
+mod progress;
 mod restart;
 mod robots;
 mod shared;
