@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arose_crawl::counters::{Counter, Counters};
-use arose_crawl::settings::TEMPLATE;
+use arose_crawl::settings::{DuplicateLinks, TEMPLATE};
 use arose_crawl::{Control, End, Settings, Summary};
 use serde_json::{Value, json};
 
@@ -22,10 +22,11 @@ use crate::read::Outcome;
 /// Crawls the web, politely, and drops duplicates on the way.
 ///
 /// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes into DIR:
-/// archive/*.warc.gz with every answer, duplicates as revisit records that name their original, and
-/// archive/*.cdxj that says where each is. robots.txt is obeyed, Crawl-delay, Request-rate and
-/// Visit-time included. A crawl that was interrupted or killed goes on where it was when it is
-/// started again with the same DIR; Ctrl-C finishes what is in flight.
+/// archive/*.warc.gz with every response and archive/*.cdxj that says where each is. A page with
+/// the payload of another is a revisit record; a near duplicate is stored whole and names what it
+/// resembles. robots.txt is obeyed, Crawl-delay, Request-rate and Visit-time included. A crawl that
+/// was interrupted or killed goes on where it was when it is started again with the same DIR;
+/// Ctrl-C finishes what is in flight.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -36,6 +37,7 @@ use crate::read::Outcome;
   arose crawl -o crawl                      # goes on
   arose crawl --print-settings > crawl.toml # every setting with its default
   arose crawl status crawl
+  arose crawl retry crawl                   # what could not be reached
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
 
@@ -88,9 +90,9 @@ struct Crawl {
     /// Asks private and loopback addresses too.
     #[arg(long)]
     allow_private: bool,
-    /// Follows the links of duplicates too.
-    #[arg(long)]
-    follow_duplicates: bool,
+    /// When to follow the links of duplicates.
+    #[arg(long, value_name = "WHEN")]
+    duplicate_links: Option<WhenFollowed>,
     /// Asks this name server; may be given several times.
     #[arg(long, value_name = "ADDRESS:PORT")]
     name_server: Vec<SocketAddr>,
@@ -105,6 +107,17 @@ struct Crawl {
     json: bool,
 }
 
+/// When the links of duplicates are followed.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum WhenFollowed {
+    /// Behind all other links
+    Last,
+    /// Never, except those of seeds
+    Never,
+    /// Like other links
+    First,
+}
+
 #[derive(clap::Subcommand)]
 enum Command {
     /// Says how a crawl does, running or not.
@@ -112,6 +125,14 @@ enum Command {
         /// The folder of the crawl.
         dir: PathBuf,
         /// Prints it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask again for the URLs that are lost for now, and for nothing else.
+    Retry {
+        /// The folder of the crawl.
+        dir: PathBuf,
+        /// Prints the summary as JSON.
         #[arg(long)]
         json: bool,
     },
@@ -128,6 +149,7 @@ enum Command {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
         Some(Command::Status { dir, json }) => status(dir, *json),
+        Some(Command::Retry { dir, json }) => retry(dir, *json),
         Some(Command::Export { dir, queue: false }) => export_index(dir),
         Some(Command::Export { dir, queue: true }) => export_queue(dir),
         None => crawl(&options.crawl),
@@ -167,11 +189,35 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
         metrics::serve(address, &control)?;
     }
     let shown = progress::start(&control);
-    let summary = arose_crawl::crawl(folder, settings.clone(), seeds, &control);
+    let summary = arose_crawl::crawl(folder, settings, seeds, &control);
     shown.end();
+    end(summary, folder, options.json)
+}
+
+/// Goes on with the settings of the last run.
+fn retry(folder: &Path, json: bool) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        arose_crawl::is_crawl(folder),
+        "`{}` holds no crawl; pass the directory of one",
+        folder.display()
+    );
+    let settings = read_settings(&folder.join("settings.toml"))?;
+    let control = Arc::new(Control::default());
+    signals::stop_on_interrupt(&control);
+    let shown = progress::start(&control);
+    let summary = arose_crawl::retry(folder, settings, &control);
+    shown.end();
+    end(summary, folder, json)
+}
+
+fn end(
+    summary: Result<Summary, arose_crawl::Error>,
+    folder: &Path,
+    json: bool,
+) -> anyhow::Result<Outcome> {
     let summary = summary.with_context(|| format!("the crawl in {} stopped", folder.display()))?;
     let mut out = io::stdout().lock();
-    let written = match options.json {
+    let written = match json {
         true => write_json(&mut out, &summary_json(&summary)),
         false => write_summary(&mut out, &summary, folder),
     };
@@ -207,7 +253,12 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     settings.polite.delay = options.delay.unwrap_or(settings.polite.delay);
     settings.polite.address_delay = options.delay.unwrap_or(settings.polite.address_delay);
     settings.network.allow_private |= options.allow_private;
-    settings.duplicates.follow_links |= options.follow_duplicates;
+    settings.duplicates.links = match options.duplicate_links {
+        Some(WhenFollowed::Last) => DuplicateLinks::Last,
+        Some(WhenFollowed::Never) => DuplicateLinks::Never,
+        Some(WhenFollowed::First) => DuplicateLinks::First,
+        None => settings.duplicates.links,
+    };
     settings.network.name_servers.extend(&options.name_server);
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let text = settings.to_toml().context("cannot keep the settings")?;
@@ -232,14 +283,44 @@ fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::
         summary.n_fetched,
         summary.elapsed.as_secs_f64()
     )?;
+    for line in end_lines(summary) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "archive: {}", folder.join("archive").display())
+}
+
+/// How the crawl ended, and what was not fetched.
+fn end_lines(summary: &Summary) -> Vec<String> {
+    let get = |counter| summary.counters.get(counter);
+    let left = [
+        (get(Counter::Lost), "URLs given up: ", ""),
+        (
+            get(Counter::UnfollowedDuplicates),
+            "duplicates whose links were not followed: ",
+            "",
+        ),
+        (
+            summary.n_lost,
+            "URLs lost for now: ",
+            "; `arose crawl retry` asks again",
+        ),
+        (
+            summary.n_aside,
+            "URLs put aside where pages gave nothing new: ",
+            "",
+        ),
+    ];
+    let is_all = left.iter().all(|(n, ..)| *n == 0);
     let end = match summary.end {
-        End::Done => "everything was fetched",
+        End::Done if is_all => "everything was fetched",
+        End::Done => "nothing is left to fetch",
         End::Stopped => "stopped; the same command goes on",
         End::Limit => "a limit was reached; raise it to go on",
         End::Waiting => "what is left must wait; the same command goes on later",
     };
-    writeln!(out, "{end}")?;
-    writeln!(out, "archive: {}", folder.join("archive").display())
+    let left = left.iter().filter(|(n, ..)| *n > 0);
+    let left = left.map(|(n, what, remedy)| format!("{what}{n}{remedy}"));
+    std::iter::once(end.to_owned()).chain(left).collect()
 }
 
 /// The counters that are not zero, and why what was rejected was.
@@ -287,6 +368,8 @@ fn summary_json(summary: &Summary) -> Value {
             End::Waiting => "waiting",
         },
         "still_queued": summary.n_queued,
+        "lost_for_now": summary.n_lost,
+        "put_aside": summary.n_aside,
         "hosts": summary.n_hosts,
         "answers": summary.n_fetched,
         "seconds": summary.elapsed.as_secs_f64(),
@@ -308,6 +391,7 @@ fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
             &json!({
                 "state": state,
                 "still_queued": status.n_queued,
+                "lost_for_now": status.n_lost,
                 "hosts": status.n_hosts,
                 "archive_files": status.n_archive_files,
                 "archive_bytes": status.n_archive_bytes,
@@ -316,6 +400,7 @@ fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
         ),
         false => write_counters(&mut out, &status.counters).and_then(|()| {
             writeln!(out, "{:<20} {:>12}", "still queued", status.n_queued)?;
+            writeln!(out, "{:<20} {:>12}", "lost for now", status.n_lost)?;
             writeln!(out, "{:<20} {:>12}", "hosts", status.n_hosts)?;
             writeln!(
                 out,

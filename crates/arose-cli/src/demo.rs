@@ -10,6 +10,7 @@ use anyhow::Context;
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::{self, ShingleLength};
 use arose_crawl::counters::Counter;
+use arose_crawl::settings::{DuplicateBody, DuplicateLinks};
 use arose_crawl::{Control, Seeds, Settings, Summary};
 use arose_dedup::{Config as DedupConfig, Progress, Start};
 use serde_json::Value;
@@ -116,8 +117,10 @@ fn settings(server: &Server) -> Settings {
     settings.polite.delay = 0.1;
     settings.polite.address_delay = 0.1;
     settings.polite.factor = 0.0;
-    settings.duplicates.follow_links = true;
-    settings.duplicates.stale_after = 20;
+    settings.duplicates.links = DuplicateLinks::First;
+    settings.duplicates.body = DuplicateBody::Drop;
+    // All pages of mirrors are to be found.
+    settings.duplicates.stale_after = 0;
     settings.budget.max_pages = 100;
     settings
 }

@@ -1,10 +1,11 @@
 //! The repository: what was fetched, as a web archive.
 //!
-//! Every answer is a record of a WARC file (ISO 28500, version 1.1), a gzip member of its own, so
-//! that it can be read alone; a CDXJ line beside it says where. A duplicate is a *revisit* record:
-//! head of the answer, what it duplicates and by which rule, no body. Equal payloads have the
-//! standard profile `identical-payload-digest`; nearly equal ones [`NEAR_DUPLICATE`], and those who
-//! do not know it still read the record as what it is.
+//! Every response is a record of a WARC file (ISO 28500, version 1.1), a gzip member of its own, so
+//! that it can be read alone; a CDXJ line beside it says where. A page with the same payload as
+//! another is a *revisit* record of the standard profile `identical-payload-digest`: the head of
+//! the response and the record that has the body. A near duplicate is stored whole, with what it
+//! resembles and by which rule. If the settings drop its body, it is a revisit record of the
+//! profile [`NEAR_DUPLICATE`], which no other software can replay.
 //!
 //! Files only grow. How much of the last one counts is written in the journal; the rest, after a
 //! crash, is cut off. A full file is followed by the next: `00000.warc.gz`, `00001.warc.gz`.
@@ -26,6 +27,7 @@ use crate::content::Original;
 use crate::error::{Context, Error};
 use crate::fetch::Cut;
 use crate::journal::Event;
+use crate::settings::DuplicateBody;
 
 /// The profile of revisit records for near duplicates.
 const NEAR_DUPLICATE: &str = "urn:arose:revisit:near-duplicate";
@@ -239,8 +241,8 @@ pub(crate) struct Record<'a> {
     pub(crate) payload: &'a str,
     pub(crate) cut: Option<Cut>,
     pub(crate) original: Option<&'a Original>,
-    /// Whether the body of a duplicate is written all the same.
-    pub(crate) store_duplicates: bool,
+    /// What becomes of the body if the original has another payload.
+    pub(crate) near_duplicates: DuplicateBody,
     /// What was asked, if that is to be written too.
     pub(crate) request: Option<&'a [u8]>,
 }
@@ -264,7 +266,10 @@ impl Packed {
 
 impl Record<'_> {
     pub(crate) fn pack(&self, packer: &mut Packer) -> Packed {
-        let is_revisit = self.original.is_some() && !self.store_duplicates;
+        let is_same = |original: &Original| original.payload == self.payload;
+        let drops = self.near_duplicates == DuplicateBody::Drop;
+        let revisited = self.original.filter(|original| drops || is_same(original));
+        let is_revisit = revisited.is_some();
         let body = if is_revisit { &[] } else { self.body };
         let head = head_as_stored(self.head);
         let date = time::format(self.date);
@@ -276,10 +281,7 @@ impl Record<'_> {
             fields.push_str("\r\n");
         };
         field("WARC-Type", if is_revisit { "revisit" } else { "response" });
-        let id = record_id(
-            self.url.as_bytes(),
-            self.date as u64 ^ digest64(self.payload.as_bytes()),
-        );
+        let id = response_id(self.url, self.date, self.payload);
         field("WARC-Record-ID", &format!("<{id}>"));
         field("WARC-Date", &date);
         field("WARC-Target-URI", self.url);
@@ -288,28 +290,31 @@ impl Record<'_> {
         if let Some(cut) = self.cut {
             field("WARC-Truncated", cut.as_str());
         }
-        if let Some(original) = self.original {
-            let is_same = original.payload == self.payload;
-            if is_revisit {
-                field(
-                    "WARC-Profile",
-                    if is_same { IDENTICAL } else { NEAR_DUPLICATE },
-                );
-            }
+        if let Some(original) = revisited {
+            let profile = if is_same(original) {
+                IDENTICAL
+            } else {
+                NEAR_DUPLICATE
+            };
+            let id = response_id(&original.url, original.date, &original.payload);
+            field("WARC-Profile", profile);
+            field("WARC-Refers-To", &format!("<{id}>"));
             field("WARC-Refers-To-Target-URI", &original.url);
             field("WARC-Refers-To-Date", &time::format(original.date));
-            field(
-                "Arose-Duplicate-Rule",
-                if is_same {
-                    "same-payload"
-                } else {
-                    original.rule
-                },
-            );
-            field(
-                "Arose-Duplicate-Similarity",
-                &format!("{:.4}", original.similarity),
-            );
+        } else if let Some(original) = self.original {
+            // The standard keeps its own fields for revisit records.
+            field("Arose-Duplicate-Of", &original.url);
+            field("Arose-Duplicate-Of-Date", &time::format(original.date));
+        }
+        if let Some(original) = self.original {
+            let rule = if is_same(original) {
+                "same-payload"
+            } else {
+                original.rule
+            };
+            field("Arose-Duplicate-Rule", rule);
+            let similarity = format!("{:.4}", original.similarity);
+            field("Arose-Duplicate-Similarity", &similarity);
         }
         field("Content-Type", "application/http; msgtype=response");
         field("Content-Length", &(head.len() + body.len()).to_string());
@@ -399,6 +404,11 @@ fn head_as_stored(head: &[u8]) -> std::borrow::Cow<'_, [u8]> {
         None => head.into(),
         Some(at) => [&head[..=at], b"X-Crawl-", &head[at + 1..]].concat().into(),
     }
+}
+
+/// The ID of the record of a response.
+fn response_id(url: &str, date: i64, payload: &str) -> String {
+    record_id(url.as_bytes(), date as u64 ^ digest64(payload.as_bytes()))
 }
 
 /// A UUID (version 8: of our own making) that is the same for the same record.
@@ -492,7 +502,7 @@ mod tests {
         payload: "sha1:X",
         cut: None,
         original: None,
-        store_duplicates: false,
+        near_duplicates: DuplicateBody::Keep,
         request: None,
     };
 
@@ -552,21 +562,35 @@ mod tests {
             "{same}"
         );
         assert!(same.ends_with("chunked\r\n\r\n\r\n\r\n"), "{same}");
+        let id = response_id("http://o/", 60, "sha1:X");
+        assert!(
+            same.contains(&format!("\r\nWARC-Refers-To: <{id}>\r\n")),
+            "{same}"
+        );
         let near = Original {
             payload: "sha1:Y".to_owned(),
             rule: "combined",
             ..original.clone()
         };
-        let near = text(&Record {
+        let record = Record {
             original: Some(&near),
             ..record
-        });
-        assert!(near.contains(NEAR_DUPLICATE) && near.contains("Arose-Duplicate-Rule: combined"));
-        let stored = text(&Record {
-            store_duplicates: true,
+        };
+        let dropped = text(&Record {
+            near_duplicates: DuplicateBody::Drop,
             ..record
         });
-        assert!(stored.contains("WARC-Type: response") && stored.ends_with("rose\r\n\r\n"));
+        assert!(dropped.contains(NEAR_DUPLICATE) && dropped.contains("WARC-Type: revisit"));
+        let kept = text(&record);
+        assert!(kept.contains("WARC-Type: response") && kept.ends_with("rose\r\n\r\n"));
+        assert!(!kept.contains("WARC-Refers-To"), "{kept}");
+        for text in [dropped, kept.clone()] {
+            assert!(text.contains("\r\nArose-Duplicate-Rule: combined\r\n"));
+        }
+        assert!(
+            kept.contains("\r\nArose-Duplicate-Of: http://o/\r\n"),
+            "{kept}"
+        );
     }
 
     #[test]

@@ -129,6 +129,28 @@ impl Contents {
         Ok(Self { index: index? })
     }
 
+    /// As [`Contents::judge`]. Of a near duplicate the payload is remembered too, by the sketch of
+    /// its bytes, so that a page with the very same payload duplicates that one and not what both
+    /// resemble.
+    pub(crate) fn judge_payload(
+        &self,
+        name: Name<'_>,
+        sketch: &Sketch,
+        bytes: impl FnOnce() -> Sketch,
+    ) -> Result<Option<Original>, index::Error> {
+        let original = self.judge(name, sketch)?;
+        if original
+            .as_ref()
+            .is_none_or(|original| original.payload == name.payload)
+        {
+            return Ok(original);
+        }
+        let same = self.judge(name, &bytes())?;
+        Ok(same
+            .filter(|same| same.payload == name.payload)
+            .or(original))
+    }
+
     /// The page that this one duplicates; none if it is new, which it then is no more.
     ///
     /// After a crash a page may be fetched again that the index knows: it is no duplicate of
@@ -207,6 +229,26 @@ mod tests {
         assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
         let other = sketcher.page(&page("something else"), "h");
         assert_eq!(contents.judge(name("http://h/3"), &other).unwrap(), None);
+    }
+
+    /// A page whose text was there before under other bytes, and the same bytes once more.
+    #[test]
+    fn payloads_of_duplicates_are_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = Contents::open(folder.path()).unwrap();
+        let mut sketcher = Sketcher::new();
+        let sketch = sketcher.page(&page(TEXT), "h");
+        let judge = |url, payload: &str| {
+            let date = 7;
+            let name = Name { url, payload, date };
+            let bytes = || sketcher.bytes(payload.as_bytes());
+            let found = contents.judge_payload(name, &sketch, bytes).unwrap();
+            found.map(|original| original.url)
+        };
+        assert_eq!(judge("http://h/1", "sha1:A"), None);
+        assert_eq!(judge("http://h/2", "sha1:B").as_deref(), Some("http://h/1"));
+        assert_eq!(judge("http://h/3", "sha1:B").as_deref(), Some("http://h/2"));
+        assert_eq!(judge("http://h/4", "sha1:A").as_deref(), Some("http://h/1"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub enum Counter {
     Truncated,
     /// Requests without an answer.
     Failures,
-    /// URLs given up without an answer.
+    /// URLs given up for good without a response.
     Lost,
     /// URLs that robots.txt disallows.
     Disallowed,
@@ -54,17 +54,19 @@ pub enum Counter {
     UnreachableHosts,
     /// Names that lead nowhere.
     UnknownNames,
-    /// URLs put aside because their folder gives nothing but duplicates.
+    /// URLs put aside because their directory or query parameters gave nothing new.
     Stale,
     /// Seeds that are no URLs.
     BadSeeds,
     /// URLs queued by an earlier run that the settings of a later one do not allow.
     Withdrawn,
+    /// Duplicates whose links were not followed.
+    UnfollowedDuplicates,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -89,6 +91,7 @@ impl Counter {
         Self::Stale,
         Self::BadSeeds,
         Self::Withdrawn,
+        Self::UnfollowedDuplicates,
     ];
 
     /// A name for machines.
@@ -119,6 +122,7 @@ impl Counter {
             Self::Stale => "stale",
             Self::BadSeeds => "bad_seeds",
             Self::Withdrawn => "withdrawn",
+            Self::UnfollowedDuplicates => "unfollowed_duplicates",
         }
     }
 }
@@ -242,12 +246,13 @@ impl Counters {
         }
     }
 
-    /// What was discovered without becoming anything: zero, but for URLs on their way.
+    /// URLs discovered minus those that became something: zero, except for URLs on their way. Below
+    /// zero, some were counted twice.
     #[must_use]
-    pub fn balance(&self) -> u64 {
+    pub fn balance(&self) -> i64 {
         let parts = [Counter::Queued, Counter::Known, Counter::Rejected];
         let sum: u64 = parts.iter().map(|&part| self.get(part)).sum();
-        self.get(Counter::Discovered).saturating_sub(sum)
+        self.get(Counter::Discovered).wrapping_sub(sum) as i64
     }
 
     /// The number of counters, the counters, then pairs of status and number; eight bytes each.
@@ -294,6 +299,17 @@ mod tests {
             .map(|counter| counter.as_str())
             .collect();
         assert_eq!(names.len(), Counter::ALL.len());
+    }
+
+    /// URLs that are counted twice show as well as URLs that are not counted.
+    #[test]
+    fn the_balance_has_a_sign() {
+        let mut counters = Counters::default();
+        counters.add(Counter::Known, 2);
+        counters.add(Counter::Discovered, 1);
+        assert_eq!(counters.balance(), -1);
+        counters.add(Counter::Discovered, 3);
+        assert_eq!(counters.balance(), 2);
     }
 
     #[test]

@@ -87,6 +87,10 @@ pub(crate) enum Event<'b> {
     Unreachable { host: HostId, since: u64 },
     /// So many pages of a host's site were fetched.
     Pages { host: HostId, n: u64 },
+    /// A URL is lost for now: no try got a response. With place 0, all URLs of the host are.
+    Lost { host: HostId, place: Place },
+    /// What is lost at a host is asked for again.
+    Found { host: HostId },
     /// As [`Event::Archive`], of the archive of robots.txt files.
     RobotsArchive {
         file: u64,
@@ -103,7 +107,7 @@ pub(crate) struct Queued<'b> {
     /// Links from a seed.
     pub(crate) depth: u32,
     /// Orders the URLs of a host; the smallest first.
-    pub(crate) priority: u32,
+    pub(crate) priority: u64,
     /// Redirects that led here.
     pub(crate) n_redirects: u8,
     /// What it is.
@@ -384,12 +388,7 @@ impl Event<'_> {
                     Kind::Sitemap => 1,
                 };
                 let flags = u64::from(url.n_redirects) << 1 | kind;
-                let numbers = [
-                    url.host.into(),
-                    url.depth.into(),
-                    url.priority.into(),
-                    flags,
-                ];
+                let numbers = [url.host.into(), url.depth.into(), url.priority, flags];
                 put(2, &numbers, Some(url.rest.as_bytes()));
             }
             Event::Done { host, place } => put(3, &[host.into(), place], None),
@@ -408,6 +407,8 @@ impl Event<'_> {
             }
             Event::Unreachable { host, since } => put(11, &[host.into(), since], None),
             Event::Pages { host, n } => put(12, &[host.into(), n], None),
+            Event::Lost { host, place } => put(30, &[host.into(), place], None),
+            Event::Found { host } => put(31, &[host.into()], None),
             Event::RobotsArchive {
                 file,
                 bytes,
@@ -494,6 +495,11 @@ impl<'b> Reader<'b> {
                 host: self.host()?,
                 place: self.number()?,
             },
+            30 => Event::Lost {
+                host: self.host()?,
+                place: self.number()?,
+            },
+            31 => Event::Found { host: self.host()? },
             _ => return None,
         })
     }
@@ -501,7 +507,7 @@ impl<'b> Reader<'b> {
     fn url(&mut self) -> Option<Event<'b>> {
         let host = self.host()?;
         let depth = self.number()?.try_into().ok()?;
-        let priority = self.number()?.try_into().ok()?;
+        let priority = self.number()?;
         let flags = self.number()?;
         Some(Event::Url(Queued {
             host,
@@ -554,7 +560,7 @@ mod tests {
     const URL: Queued<'static> = Queued {
         host: 300,
         depth: 7,
-        priority: 9,
+        priority: u64::MAX,
         n_redirects: 2,
         kind: Kind::Sitemap,
         rest: "/a?b",
@@ -593,6 +599,8 @@ mod tests {
         },
         Event::Unreachable { host: 2, since: 7 },
         Event::Pages { host: 2, n: 9 },
+        Event::Lost { host: 2, place: 9 },
+        Event::Found { host: 2 },
         Event::RobotsArchive {
             file: 1,
             bytes: 2,

@@ -44,7 +44,7 @@ mod workers;
 
 pub use crawl::{
     Control, Crawl, End, Priority, Seams, Seeds, Snapshot, Status, Summary, archives, crawl,
-    index_lines, is_crawl, queued_urls, status,
+    index_lines, is_crawl, queued_urls, retry, status,
 };
 pub use error::Error;
 pub use settings::Settings;

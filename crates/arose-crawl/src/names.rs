@@ -10,7 +10,7 @@
 //! *Cost.* Some 100 bytes a name. This is a table without clock or network; the crawl asks
 //! [`Names::want`] and reports what came of it to [`Names::resolved`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -24,6 +24,9 @@ pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 /// How long it is remembered that there was no answer.
 pub(crate) const NEGATIVE_TTL: Duration = Duration::from_secs(600);
 
+/// Names that must fail one after another before that says nothing of each.
+const MANY_FAILURES: usize = 5;
+
 /// Lookups under way at once.
 const MAX_LOOKUPS: usize = 64;
 
@@ -34,6 +37,8 @@ pub(crate) struct Names {
     /// Questions that wait for their turn.
     queue: VecDeque<Box<str>>,
     n_asked: usize,
+    /// Names without an answer since the last answer to any; no more than matter.
+    failed: BTreeSet<Box<str>>,
 }
 
 #[derive(Debug)]
@@ -112,6 +117,13 @@ impl Names {
         now: Duration,
     ) -> Vec<HostId> {
         self.n_asked = self.n_asked.saturating_sub(1);
+        match found {
+            Err(NoAddress::Failed) if self.failed.len() < MANY_FAILURES => {
+                self.failed.insert(name.into());
+            }
+            Err(NoAddress::Failed) => {}
+            _ => self.failed.clear(),
+        }
         let Some(entry) = self.known.get_mut(name) else {
             return Vec::new();
         };
@@ -130,6 +142,11 @@ impl Names {
             }
         }
         std::mem::take(&mut entry.waiting)
+    }
+
+    /// Whether lookups fail for one name after another: that is the DNS servers' trouble.
+    pub(crate) fn are_failing(&self) -> bool {
+        self.failed.len() >= MANY_FAILURES
     }
 
     /// The address did not answer: the next one of the name is tried, if it has another.
@@ -213,6 +230,19 @@ mod tests {
         let nowhere = Known::Nowhere(NoAddress::Unknown, seconds(600));
         assert_eq!(names.want("h", 1, seconds(599)), nowhere);
         assert_eq!(names.want("h", 1, seconds(600)), Known::Soon);
+    }
+
+    #[test]
+    fn dns_servers_fail_for_one_name_after_another() {
+        let mut names = Names::default();
+        for name in ["a", "b", "c", "d", "d", "d"] {
+            names.resolved(name, Err(NoAddress::Failed), seconds(0));
+        }
+        assert!(!names.are_failing());
+        names.resolved("e", Err(NoAddress::Failed), seconds(0));
+        assert!(names.are_failing());
+        names.resolved("f", Err(NoAddress::Unknown), seconds(0));
+        assert!(!names.are_failing());
     }
 
     #[test]

@@ -19,10 +19,11 @@ use crate::content::{Contents, Name, Original, Sketcher};
 use crate::error::Error;
 use crate::fetch::{Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
+use crate::frontier::Novelty;
 use crate::guard::{Candidate, Counts, Guard};
 use crate::journal::{HostId, Kind};
 use crate::robots;
-use crate::settings::Settings;
+use crate::settings::{DuplicateLinks, Settings};
 use crate::sitemap;
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
 
@@ -39,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) kind: Kind,
     pub(crate) depth: u32,
     pub(crate) n_redirects: u8,
+    /// Whether it was queued to go last.
+    pub(crate) is_last: bool,
     pub(crate) message: Message,
     /// When it came, in seconds since 1970.
     pub(crate) date: i64,
@@ -58,6 +61,12 @@ pub(crate) struct Report {
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
+    /// What it adds to what its host had shown before.
+    pub(crate) novelty: Novelty,
+    /// Whether its links go last.
+    pub(crate) is_last: bool,
+    /// Whether it has links that are not followed because it is a duplicate.
+    pub(crate) is_unfollowed: bool,
     /// What is wrong with the index of contents.
     pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
@@ -80,6 +89,9 @@ impl Report {
             is_page: false,
             is_unread: false,
             original: None,
+            novelty: Novelty::default(),
+            is_last: job.is_last,
+            is_unfollowed: false,
             failure: None,
             links: Vec::new(),
             n_known: 0,
@@ -263,7 +275,7 @@ impl Reader {
             payload,
             cut: message.cut,
             original: report.original.as_ref(),
-            store_duplicates: shared.settings.duplicates.store,
+            near_duplicates: shared.settings.duplicates.body,
             request: request.as_deref(),
         };
         record.pack(&mut self.packer)
@@ -287,25 +299,37 @@ impl Reader {
             };
             let date = job.date;
             let payload = digest;
-            match contents.judge(Name { url, payload, date }, &sketch) {
+            let name = Name { url, payload, date };
+            let bytes = || self.sketcher.bytes(job.message.body());
+            match contents.judge_payload(name, &sketch, bytes) {
                 Ok(original) => report.original = original,
                 Err(error) => report.failure = Some(error),
             }
         }
         let Ok(page) = page else { return };
         report.is_page = true;
-        let follows = report.original.is_none() || shared.settings.duplicates.follow_links;
+        report.novelty.is_duplicate = report.original.is_some();
+        report.novelty.shape = shape(&job.url, &page.text);
+        // Whoever names a seed wants what it leads to.
+        let links = match report.original.is_some() && job.depth > 0 {
+            true => shared.settings.duplicates.links,
+            false => DuplicateLinks::First,
+        };
+        report.is_last = links == DuplicateLinks::Last;
         let mut tags = head.iter().flat_map(|head| head.values("x-robots-tag"));
         let agent = &shared.settings.agent.name;
         let asks_not =
             tags.any(|tag| robots::forbids_following(&String::from_utf8_lossy(tag), agent));
         if let Some(metadata) = page.metadata
-            && follows
             && !asks_not
             && !metadata.robots.nofollow
         {
-            self.add_links(job, &metadata, report);
+            match links {
+                DuplicateLinks::Never => report.is_unfollowed = !metadata.links.is_empty(),
+                _ => self.add_links(job, &metadata, report),
+            }
         }
+        report.novelty.leads_on = leads_on(&job.url, &report.links);
     }
 
     fn add_links(&mut self, job: &Job, metadata: &html::Metadata, report: &mut Report) {
@@ -389,6 +413,55 @@ impl Reader {
             });
         }
     }
+}
+
+/// Bytes of a text up to which its words are always compared.
+const SHORT: usize = 1024;
+
+/// The digest of the words of a text, without digits and URLs, where pages of traps are likely: in
+/// short texts, and at URLs with a query or an ID in the path.
+fn shape(url: &NormalUrl, text: &str) -> Option<u64> {
+    let mut segments = url.path().split('/');
+    if text.len() > SHORT && url.query().is_none() && !segments.any(looks_like_id) {
+        return None;
+    }
+    let words = text.split_ascii_whitespace();
+    let mut shape = Vec::with_capacity(text.len());
+    for word in words.filter(|word| !word.contains(['/', '?'])) {
+        shape.extend(word.bytes().filter(|byte| !byte.is_ascii_digit()));
+        shape.push(b' ');
+    }
+    let is_empty = shape.iter().all(|&byte| byte == b' ');
+    (!is_empty).then(|| digest64(&shape))
+}
+
+fn looks_like_id(segment: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| segment.bytes().any(|byte| is(&byte));
+    segment.len() >= 8
+        && !segment.contains('.')
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_alphabetic)
+}
+
+/// Whether links lead from a page to others of its kind: to URLs with the same query parameters or
+/// in the same topmost directory.
+fn leads_on(url: &NormalUrl, links: &[Found]) -> bool {
+    let path = url.path();
+    let top = path.get(1..).and_then(|rest| rest.find('/'));
+    let is_own = |other: &NormalUrl| {
+        let is_near = top.is_some_and(|end| other.path().starts_with(&path[..end + 2]));
+        let query = url.query().zip(other.query());
+        is_near || query.is_some_and(|(own, other)| names(own).eq(names(other)))
+    };
+    let is_other = |other: &NormalUrl| other.rest() != url.rest() && is_own(other);
+    let mut links = links.iter().map(|found| &found.url);
+    links.any(|other| other.origin() == url.origin() && is_other(other))
+}
+
+/// The names of the parameters of a query.
+fn names(query: &str) -> impl Iterator<Item = &str> {
+    let pairs = query.split('&');
+    pairs.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
 }
 
 /// A link as it was found.

@@ -4,9 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{
-    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts,
-};
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 
@@ -81,7 +80,6 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 /// Answers are kept by the handler, which keeps them longer.
 fn set_options(options: &mut ResolverOpts) {
     options.cache_size = 0;
-    options.ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
     options.timeout = Duration::from_secs(3);
     options.attempts = 1;
     options.ndots = 0;
@@ -92,16 +90,31 @@ impl Resolve for NameServers {
         Box::pin(async move {
             // With its final dot a name is looked up as it is and not below the system's domain.
             let absolute = format!("{name}.");
-            let found = self.resolver.lookup_ip(absolute).await.map_err(reason)?;
-            let addresses: Vec<IpAddr> = found.iter().collect();
-            let ttl = found
-                .valid_until()
-                .saturating_duration_since(Instant::now());
-            match addresses.is_empty() {
-                true => Err(NoAddress::Unknown),
-                false => Ok(Addresses { addresses, ttl }),
+            let v4 = addresses(self.resolver.ipv4_lookup(absolute.clone()).await);
+            if v4.is_ok() {
+                return v4;
+            }
+            let v6 = addresses(self.resolver.ipv6_lookup(absolute).await);
+            // A name exists nowhere only if that is the answer to both questions.
+            match (v4, v6) {
+                (_, Ok(found)) => Ok(found),
+                (Err(NoAddress::Unknown), Err(NoAddress::Unknown)) => Err(NoAddress::Unknown),
+                _ => Err(NoAddress::Failed),
             }
         })
+    }
+}
+
+fn addresses(found: Result<Lookup, NetError>) -> Result<Addresses, NoAddress> {
+    let found = found.map_err(reason)?;
+    let answers = found.answers().iter();
+    let addresses: Vec<IpAddr> = answers.filter_map(|record| record.data.ip_addr()).collect();
+    let ttl = found
+        .valid_until()
+        .saturating_duration_since(Instant::now());
+    match addresses.is_empty() {
+        true => Err(NoAddress::Unknown),
+        false => Ok(Addresses { addresses, ttl }),
     }
 }
 

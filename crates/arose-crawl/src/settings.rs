@@ -145,6 +145,9 @@ pub struct Stop {
     /// How long to wait, in seconds, for sites that are closed or in trouble when nothing else is
     /// left to do; what they hold stays queued for the next run.
     pub patience: f64,
+    /// How long to wait, in seconds, for the crawler's own connection when no host can be reached
+    /// any more.
+    pub outage: f64,
 }
 
 impl Default for Stop {
@@ -154,6 +157,7 @@ impl Default for Stop {
             bytes: 0,
             seconds: 0.0,
             patience: 60.0,
+            outage: 3600.0,
         }
     }
 }
@@ -208,7 +212,8 @@ pub struct Fetch {
     pub tries: u8,
     /// Seconds before a host that failed is tried again, doubled each time.
     pub retry_delay: f64,
-    /// Requests in flight at most.
+    /// Requests in flight at most; requests that take longer than a quarter of a second are counted
+    /// apart, up to as many again.
     pub in_flight: usize,
     /// Connections kept open for later requests.
     pub idle_connections: usize,
@@ -255,20 +260,43 @@ pub struct Network {
 pub struct Duplicates {
     /// Whether pages are compared with those fetched before.
     pub check: bool,
-    /// Whether the links of duplicates are followed.
-    pub follow_links: bool,
-    /// Whether the bodies of duplicates are stored.
-    pub store: bool,
-    /// After so many duplicates in a row a folder of a site is asked once a day only.
+    /// When the links of duplicates are followed. Those of seeds always are.
+    pub links: DuplicateLinks,
+    /// Whether the bodies of near duplicates are stored.
+    pub body: DuplicateBody,
+    /// After so many pages in a row that gave nothing new, a directory of a site, or URLs with the
+    /// same query parameters, get one request per day.
     pub stale_after: u32,
+}
+
+/// When the links of duplicates are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DuplicateLinks {
+    /// Behind all other links of their site, and when other sites leave capacity.
+    Last,
+    /// Never.
+    Never,
+    /// Like other links.
+    First,
+}
+
+/// What becomes of the body of a page that is a near duplicate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DuplicateBody {
+    /// It is stored, with what the page resembles.
+    Keep,
+    /// It is not; a revisit record names what the page resembles.
+    Drop,
 }
 
 impl Default for Duplicates {
     fn default() -> Self {
         Self {
             check: true,
-            follow_links: false,
-            store: false,
+            links: DuplicateLinks::Last,
+            body: DuplicateBody::Keep,
             stale_after: 50,
         }
     }
@@ -396,7 +424,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 55);
+        assert_eq!(active.count(), 56);
     }
 
     #[test]

@@ -249,6 +249,7 @@ impl Visitor {
             kind: Kind::Page,
             depth: 0,
             n_redirects: 0,
+            is_last: false,
             message: response.message,
             date: 0,
             address: Ipv4Addr::UNSPECIFIED.into(),

@@ -225,7 +225,7 @@ pub enum LogTo {
     File(PathBuf),
 }
 
-/// What a host is like. All but the last five have ordinary pages too.
+/// What a host is like. [`Kind::has_pages`] says which have ordinary pages too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Ordinary pages.
@@ -274,10 +274,20 @@ pub enum Kind {
     NameSilence,
     /// The address refuses connections.
     Refused,
+    /// The name server does not answer for the IPv4 address of this name and says that there is no
+    /// IPv6 address.
+    NameHalfSilence,
+    /// The home page is that of every other host of this kind; the pages below differ.
+    SameHome,
+    /// All pages have one text and one list of links, except for a number and a price.
+    Shop,
+    /// Every link of every response carries a new session in the query, `?sid=...`; pages do not
+    /// depend on it.
+    FreshSessions,
 }
 
 impl Kind {
-    /// All kinds but folders, with the weights of the default mixture.
+    /// The kinds of the default mixture, with their weights.
     pub const EVERY: [(Kind, u32); 21] = [
         (Kind::Plain, 30),
         (Kind::Mirror, 6),
@@ -328,6 +338,10 @@ impl Kind {
             Kind::NameFailure => "failing",
             Kind::NameSilence => "silent",
             Kind::Refused => "refused",
+            Kind::NameHalfSilence => "half",
+            Kind::SameHome => "twin",
+            Kind::Shop => "shop",
+            Kind::FreshSessions => "fresh",
         }
     }
 
@@ -336,7 +350,12 @@ impl Kind {
     pub const fn has_pages(self) -> bool {
         !matches!(
             self,
-            Kind::Folder | Kind::NoName | Kind::NameFailure | Kind::NameSilence | Kind::Refused
+            Kind::Folder
+                | Kind::NoName
+                | Kind::NameFailure
+                | Kind::NameSilence
+                | Kind::NameHalfSilence
+                | Kind::Refused
         )
     }
 

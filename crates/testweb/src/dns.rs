@@ -84,6 +84,11 @@ pub(crate) fn answer(message: &[u8], web: &Web, control: &Control) -> Option<Vec
     }
     let code = match web.name(&question.name) {
         Name::Silence => return None,
+        Name::HalfSilence if question.kind == ADDRESS => return None,
+        Name::HalfSilence => {
+            answer.negative = true;
+            FINE
+        }
         Name::Failure => FAILURE,
         Name::Missing => {
             answer.negative = true;

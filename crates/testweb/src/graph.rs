@@ -55,10 +55,16 @@ impl Web {
         let page = self.copied(id).map_or(id.page, |(page, _)| page);
         let mut random = Random::new(key(key(host.key, u64::from(page)), 1));
         let n_links = random.pareto(FEWEST_LINKS, 1.72).min(MOST_LINKS) as usize;
+        if host.kind == Kind::Shop {
+            return (0..host.n_pages).map(Link::Own).collect();
+        }
         let mut links = vec![Link::Own(0)];
         let first = page.saturating_mul(BRANCHES).saturating_add(1);
         let last = first.saturating_add(BRANCHES).min(host.n_pages);
         links.extend((first..last).map(Link::Own));
+        if page == 0 && host.kind == Kind::SameHome {
+            return links;
+        }
         if page == 0 {
             let children = &self.hosts()[host.original as usize].children;
             links.extend(
@@ -155,7 +161,11 @@ impl Web {
                 if page % PRIVATE_EVERY == PRIVATE_EVERY - 1 {
                     out.extend_from_slice(PRIVATE.as_bytes());
                 } else {
-                    let folder = key(host.key, u64::from(page)) as u8 % 8;
+                    let host_key = match host.kind {
+                        Kind::SameHome => self.config().seed,
+                        _ => host.key,
+                    };
+                    let folder = key(host_key, u64::from(page)) as u8 % 8;
                     out.extend_from_slice(&[b'/', b't', b'0' + folder, b'/']);
                 }
                 out.push(b'p');

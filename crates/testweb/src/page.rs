@@ -39,6 +39,9 @@ impl Web {
         if kind == Kind::Timestamp {
             push_clock(moment, out);
         }
+        if kind == Kind::Shop {
+            push_article(id.page, out);
+        }
         let session = self.session(id, target);
         self.push_body(id, &plan, &links, &session, out);
         out.extend_from_slice(b"<p>");
@@ -84,6 +87,11 @@ impl Web {
         let version = match host.kind {
             Kind::Changing => self.page_version(id, moment.version),
             _ => 0,
+        };
+        let page_key = match (host.kind, page) {
+            (Kind::Shop, _) => key(host.key, 0),
+            (Kind::SameHome, 0) => key(self.config().seed, 0),
+            _ => page_key,
         };
         let normal = Random::new(key(page_key, 3)).normal();
         let median = f64::from(self.config().median_bytes);
@@ -155,6 +163,11 @@ impl Web {
                 out.extend_from_slice(b"?sid=");
                 out.extend_from_slice(session.as_bytes());
             }
+            Kind::FreshSessions => {
+                self.push_path(target, out);
+                out.extend_from_slice(b"?sid=");
+                out.extend_from_slice(session_name(text_key(form, session)).as_bytes());
+            }
             Kind::Dust => {
                 if form >> 60 == 0 {
                     self.push_origin(&format!("www.{}", host.name), out);
@@ -200,6 +213,7 @@ impl Web {
                 };
                 given.filter(is_good).map_or_else(fresh, str::to_owned)
             }
+            Kind::FreshSessions => fresh(),
             _ => String::new(),
         }
     }
@@ -219,6 +233,13 @@ fn session_name(session: u64) -> String {
     let mut random = Random::new(session);
     let letters = (0..11).map(|_| char::from(ALPHABET[random.below(62) as usize]));
     letters.collect()
+}
+
+/// What the pages of a shop differ in.
+fn push_article(page: u32, out: &mut Vec<u8>) {
+    let (whole, cents) = (10 + page * 7 % 90, page * 13 % 100);
+    let line = format!("<p>Article {}, price {whole}.{cents:02}</p>\n", 1000 + page);
+    out.extend_from_slice(line.as_bytes());
 }
 
 fn push_clock(moment: &Moment, out: &mut Vec<u8>) {

@@ -55,6 +55,8 @@ pub enum Robots {
     Slow,
     /// Never answered.
     Silent,
+    /// A byte every second.
+    Trickle,
 }
 
 /// What a robots file means for one of our agent's requests.
@@ -87,7 +89,7 @@ const MOVED: [&str; 4] = [
 ];
 
 impl Robots {
-    /// All of them, with the weights of the default mixture.
+    /// Those of the default mixture, with their weights.
     pub const EVERY: [(Robots, u32); 21] = [
         (Robots::AllowAll, 4),
         (Robots::NotPrivate, 20),
@@ -174,7 +176,8 @@ impl Robots {
             Robots::RedirectLoop => Reply::redirect(301, "/robots.txt"),
             Robots::Html => Reply::html(200, b"<!doctype html><p>Disallow: /\n".to_vec()),
             Robots::Silent => Reply::script(200, vec![Step::Hang]),
-            Robots::Slow => slow(&self.file(site)),
+            Robots::Slow => slow(&self.file(site), Duration::from_millis(50)),
+            Robots::Trickle => slow(&self.file(site), Duration::from_secs(1)),
             _ => Reply::typed(200, "text/plain", self.file(site)),
         };
         Some(reply)
@@ -234,11 +237,11 @@ fn garbage() -> Vec<u8> {
     bytes.filter(|&byte| byte != b':').collect()
 }
 
-fn slow(file: &[u8]) -> Reply {
+fn slow(file: &[u8], every: Duration) -> Reply {
     let head = crate::reply::head(200, "text/plain", file.len());
     let drip = Step::Drip {
         bytes: file.to_vec(),
-        every: Duration::from_millis(50),
+        every,
     };
     Reply::script(200, vec![Step::Send(head), drip])
 }

@@ -95,6 +95,8 @@ pub enum Name {
     Failure,
     /// The name server does not answer.
     Silence,
+    /// The name server does not answer for IPv4 and knows no IPv6 address.
+    HalfSilence,
 }
 
 impl Web {
@@ -186,6 +188,7 @@ impl Web {
             Kind::NoName => Name::Missing,
             Kind::NameFailure => Name::Failure,
             Kind::NameSilence => Name::Silence,
+            Kind::NameHalfSilence => Name::HalfSilence,
             _ if is_alias => Name::Alias(idx),
             _ => Name::Address {
                 host: idx,

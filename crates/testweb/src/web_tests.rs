@@ -401,3 +401,71 @@ fn web_cached() -> &'static Web {
     static WEB: std::sync::OnceLock<Web> = std::sync::OnceLock::new();
     WEB.get_or_init(web)
 }
+
+fn special(kind: Kind) -> Web {
+    Web::new(Config {
+        n_hosts: 3,
+        pages: PageCount::Fixed(8),
+        kinds: vec![(kind, 1)],
+        ..Config::default()
+    })
+    .unwrap()
+}
+
+/// The text of a page: no tags, digits as they are.
+fn text(web: &Web, host: u32, target: &str) -> String {
+    let reply = get(
+        web,
+        &web.hosts()[host as usize].name,
+        target,
+        &Moment::default(),
+    );
+    assert_eq!(reply.status, 200, "{target}");
+    let html = String::from_utf8(reply.body).unwrap();
+    let parts = html.split('<').map(|part| match part.split_once('>') {
+        Some((_, text)) => text,
+        None => part,
+    });
+    parts.collect()
+}
+
+#[test]
+fn twins_share_their_home_page_alone() {
+    let web = special(Kind::SameHome);
+    let home = |host| page(&web, PageId { host, page: 0 }).body;
+    assert!(home(1) == home(2));
+    let inner = |host| text(&web, host, &web.path(PageId { host, page: 1 }));
+    assert_ne!(inner(1), inner(2));
+}
+
+#[test]
+fn pages_of_a_shop_differ_in_numbers() {
+    let web = special(Kind::Shop);
+    let page = |page| text(&web, 1, &web.path(PageId { host: 1, page }));
+    let words = |text: String| text.replace(|c: char| c.is_ascii_digit(), "");
+    assert_ne!(page(1), page(2));
+    assert_eq!(words(page(1)), words(page(2)));
+}
+
+#[test]
+fn every_link_has_a_new_session_and_no_page_depends_on_it() {
+    let web = special(Kind::FreshSessions);
+    let path = web.path(PageId { host: 1, page: 1 });
+    let texts = [1, 2].map(|n| text(&web, 1, &format!("{path}?sid={n}")));
+    assert_eq!(texts[0], texts[1]);
+    let links = |target: &str| -> std::collections::BTreeSet<String> {
+        let reply = get(&web, &web.hosts()[1].name, target, &Moment::default());
+        let html = String::from_utf8(reply.body).unwrap();
+        let links = html.split("href=\"").skip(1);
+        let links = links.filter_map(|link| link.split('"').next());
+        links
+            .filter(|link| link.contains("?sid="))
+            .map(str::to_owned)
+            .collect()
+    };
+    let (a, b) = (
+        links(&format!("{path}?sid=1")),
+        links(&format!("{path}?sid=2")),
+    );
+    assert!(a.len() > 3 && a.is_disjoint(&b), "{a:?} {b:?}");
+}

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use testweb::{Config, PageCount, PageId, Server};
+use testweb::{Config, Kind, PageCount, PageId, Server};
 
 fn arose() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
@@ -144,5 +144,52 @@ fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     assert_eq!(sample["hosts"], summary["hosts"]);
     serving.kill().unwrap();
     serving.wait().unwrap();
+    server.stop().unwrap();
+}
+
+/// A host that refuses connections: the end says that its URL is lost for now, `status` counts it,
+/// and a retry asks for it again and for nothing else.
+#[test]
+fn lost_urls_are_counted_and_asked_for_again() {
+    let config = Config {
+        pages: PageCount::Fixed(3),
+        kinds: vec![(Kind::Refused, 1)],
+        ..Config::plain(2)
+    };
+    let server = Server::start(config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("settings.toml");
+    std::fs::write(&settings, "[fetch]\nretry_delay = 0.01\n").unwrap();
+    let dir = folder.path().join("crawl");
+    let run = |arguments: &[&str]| {
+        let output = arose().arg("crawl").args(arguments).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        text
+    };
+    let seeds = [0, 1].map(|host: usize| server.web.origin(&server.web.hosts()[host].name) + "/");
+    let (dns, dir) = (server.dns.to_string(), dir.display().to_string());
+    let settings = settings.display().to_string();
+    let mut arguments = vec!["--allow-private", "--delay", "0", "--name-server", &dns];
+    arguments.extend(["--settings", &settings, "-o", &dir]);
+    arguments.extend(seeds.iter().map(String::as_str));
+    let text = run(&arguments);
+    let lost = "URLs lost for now: 1; `arose crawl retry` asks again";
+    assert!(
+        text.contains(lost) && !text.contains("everything"),
+        "{text}"
+    );
+    let status: Value = serde_json::from_str(&run(&["status", &dir, "--json"])).unwrap();
+    assert_eq!(
+        (&status["still_queued"], &status["lost_for_now"]),
+        (&1.into(), &1.into())
+    );
+    let n_requests = server.n_requests();
+    let retried: Value = serde_json::from_str(&run(&["retry", &dir, "--json"])).unwrap();
+    assert_eq!(
+        (&retried["end"], &retried["lost_for_now"]),
+        (&"waiting".into(), &1.into())
+    );
+    assert_eq!(server.n_requests(), n_requests);
     server.stop().unwrap();
 }

@@ -112,6 +112,7 @@ impl Crawl {
             }
             push_host(new, id, host, now, date);
             push_retries(new, id, host, moved);
+            push_lost(new, id, host, moved);
             write_if_full(new, extent)?;
         }
         let robots_extent = self.robots_archive.flush()?;
@@ -129,7 +130,7 @@ fn push_host(new: &mut Journal, id: HostId, host: &Host, now: Duration, date: Du
         new.push(Event::Delay { host: id, millis });
     }
     // Who could not be reached may be there when the crawl is started again.
-    if host.next > now && host.unreachable_since == 0 {
+    if host.next > now && host.unreachable_since == 0 && !host.is_lost {
         let millis = (date + (host.next - now)).as_millis() as u64;
         new.push(Event::NotBefore { host: id, millis });
     }
@@ -162,6 +163,18 @@ fn push_retries(new: &mut Journal, id: HostId, host: &Host, moved: &HashMap<Plac
                 n_tries,
             });
         }
+    }
+}
+
+/// What is lost for now at a host, by the places in the new journal.
+fn push_lost(new: &mut Journal, id: HostId, host: &Host, moved: &HashMap<Place, Place>) {
+    let all = host.is_lost.then_some(0);
+    let some = host
+        .lost
+        .iter()
+        .filter_map(|place| moved.get(place).copied());
+    for place in all.into_iter().chain(some) {
+        new.push(Event::Lost { host: id, place });
     }
 }
 

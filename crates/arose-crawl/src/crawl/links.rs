@@ -3,6 +3,7 @@
 use super::*;
 use crate::counters::{Counter, Refusal};
 use crate::fingerprint::Fingerprint;
+use crate::frontier::LAST;
 use crate::guard::{Candidate, Counts};
 use crate::journal::{Event, Queued};
 use crate::seen::{Entry, Membership};
@@ -60,6 +61,7 @@ impl Crawl {
                         depth: 0,
                         n_redirects: 0,
                         from: None,
+                        is_last: false,
                     });
                 }
                 Err(_) => self.counters.add(Counter::BadSeeds, 1),
@@ -124,10 +126,11 @@ impl Crawl {
             self.counters.refuse(Refusal::TooManyHosts);
             return None;
         };
+        let last = if pending.is_last { LAST } else { 0 };
         let queued = Queued {
             host,
             depth: pending.depth,
-            priority: (self.seams.priority)(url, pending.depth),
+            priority: u64::from((self.seams.priority)(url, pending.depth)) + last,
             n_redirects: pending.n_redirects,
             kind: pending.found.kind,
             rest: url.rest(),

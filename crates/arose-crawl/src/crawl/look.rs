@@ -16,6 +16,8 @@ pub struct Status {
     pub counters: Counters,
     /// URLs that wait.
     pub n_queued: u64,
+    /// Of these: lost for now, because no try got a response.
+    pub n_lost: u64,
     /// Hosts met.
     pub n_hosts: u64,
     /// Whether a process crawls into the folder now.
@@ -71,6 +73,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
     Ok(Status {
         counters: restored.counters,
         n_queued: restored.frontier.n_queued,
+        n_lost: restored.frontier.n_lost(),
         n_hosts: restored.frontier.hosts.len() as u64,
         is_running: is_locked(folder)?,
         is_closed: restored.is_closed,

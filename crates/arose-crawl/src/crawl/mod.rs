@@ -17,15 +17,18 @@
 mod compact;
 mod links;
 mod look;
+mod outage;
 mod report;
 mod response;
 mod robots;
 mod run;
 mod sitemaps;
+mod slots;
 mod store;
 mod turn;
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -54,6 +57,8 @@ use crate::settings::Settings;
 use crate::statistics::{Slowest, Statistics};
 use crate::url::NormalUrl;
 use crate::workers::Workers;
+use outage::Outage;
+use slots::Slots;
 
 /// A number for a URL and its depth; the smallest go first.
 pub type Priority = dyn Fn(&NormalUrl, u32) -> u32;
@@ -179,6 +184,10 @@ pub struct Summary {
     pub end: End,
     /// URLs that still wait.
     pub n_queued: u64,
+    /// Of these: lost for now, because no try got a response.
+    pub n_lost: u64,
+    /// Of these: put aside, because their directories gave nothing new.
+    pub n_aside: u64,
     /// Hosts met.
     pub n_hosts: u64,
     /// Of this run.
@@ -190,13 +199,14 @@ pub struct Summary {
 /// Why a crawl ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Everything was fetched.
+    /// Nothing waits any more.
     Done,
     /// It was asked to stop.
     Stopped,
     /// A limit of the settings was reached.
     Limit,
-    /// What is left waits for longer than the settings allow, or is over budget.
+    /// What is left waits for longer than the settings allow, or its sites have had all their
+    /// pages.
     Waiting,
 }
 
@@ -223,18 +233,36 @@ pub fn crawl(
     control: &Control,
 ) -> Result<Summary, Error> {
     allow_files(&mut settings);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| Error::Settings(format!("no event loop: {error}")))?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
+    block_on(async {
         let seams = Seams::real(&settings)?;
         let mut crawl = Crawl::open(folder, settings, seams)?;
         crawl.add_seeds(seeds.pages.into_iter())?;
         crawl.add_sitemaps(seeds.sitemaps.into_iter())?;
         crawl.run(control).await
     })
+}
+
+/// Asks again for the URLs that are lost for now, and for nothing else: links that are found wait
+/// for the next run.
+///
+/// # Errors
+///
+/// As [`crawl`].
+pub fn retry(folder: &Path, mut settings: Settings, control: &Control) -> Result<Summary, Error> {
+    allow_files(&mut settings);
+    block_on(async {
+        let seams = Seams::real(&settings)?;
+        let mut crawl = Crawl::open_lost(folder, settings, seams)?;
+        crawl.run(control).await
+    })
+}
+
+fn block_on(run: impl Future<Output = Result<Summary, Error>>) -> Result<Summary, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Error::Settings(format!("no event loop: {error}")))?;
+    tokio::task::LocalSet::new().block_on(&runtime, run)
 }
 
 /// Asks the system for as many open files as it gives, and stays below that.
@@ -255,8 +283,9 @@ fn allow_files(settings: &mut Settings) {
     // Some are for the crawl's own files and for names.
     let most = most.saturating_sub(200).max(16);
     let fetch = &mut settings.fetch;
-    fetch.in_flight = fetch.in_flight.min(most / 2);
-    fetch.idle_connections = fetch.idle_connections.min(most - fetch.in_flight);
+    // There may be as many slow requests as others.
+    fetch.in_flight = fetch.in_flight.min(most / 3);
+    fetch.idle_connections = fetch.idle_connections.min(most - 2 * fetch.in_flight);
 }
 
 /// A crawl that is open. Runs inside a [`tokio::task::LocalSet`].
@@ -282,7 +311,7 @@ pub struct Crawl {
     /// Links of pages read lately, to be asked for in one go.
     found: Vec<Pending>,
     /// Hosts that wait for something else than their turn.
-    later: VecDeque<(Duration, HostId)>,
+    later: BinaryHeap<Reverse<(Duration, HostId)>>,
     /// Where the URLs are in the journal that are being fetched or read.
     open: HashMap<Ticket, Place>,
     n_tickets: Ticket,
@@ -291,6 +320,8 @@ pub struct Crawl {
     /// URLs in the journal, done or not.
     n_journal_urls: u64,
     n_in_flight: usize,
+    slots: Slots,
+    outage: Outage,
     n_fetched: u64,
     committed: Duration,
     synced: Duration,
@@ -317,6 +348,8 @@ struct Pending {
     n_redirects: u8,
     /// Where it was found.
     from: Option<HostId>,
+    /// Whether it goes last.
+    is_last: bool,
 }
 
 /// What a task brings back.
@@ -354,6 +387,8 @@ struct Page {
     kind: Kind,
     depth: u32,
     n_redirects: u8,
+    /// Whether it was queued to go last.
+    is_last: bool,
 }
 
 impl Crawl {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::counters::Counter;
+use crate::frontier::Novelty;
 use crate::page::Report;
 
 impl Crawl {
@@ -39,13 +40,10 @@ impl Crawl {
             self.counters.add(counter, 1);
         }
         if report.is_page {
-            let host = &mut self.frontier.hosts[report.host as usize];
-            let is_duplicate = report.original.is_some();
-            if is_duplicate || host.folders.is_some() {
-                host.folders
-                    .get_or_insert_default()
-                    .record(&report.rest, is_duplicate);
-            }
+            let is_unfollowed = u64::from(report.is_unfollowed);
+            self.counters
+                .add(Counter::UnfollowedDuplicates, is_unfollowed);
+            self.record_novelty(report.host, &report.rest, report.novelty);
         }
         for found in report.links {
             let (depth, n_redirects) = match found.is_redirect {
@@ -58,8 +56,18 @@ impl Crawl {
                 depth,
                 n_redirects,
                 from,
+                is_last: report.is_last,
             })?;
         }
         Ok(())
+    }
+
+    fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {
+        let stale_after = self.settings().duplicates.stale_after;
+        let host = &mut self.frontier.hosts[id as usize];
+        if page.is_duplicate || page.shape.is_some() || host.folders.is_some() {
+            let folders = host.folders.get_or_insert_default();
+            folders.record(rest, page, stale_after);
+        }
     }
 }

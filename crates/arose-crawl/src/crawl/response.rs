@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::counters::Counter;
-use crate::frontier::{Rules, Stage};
+use crate::frontier::Rules;
 use crate::journal::Event;
 use crate::pace::{self, Pause};
 use crate::page::Job;
@@ -17,6 +17,8 @@ impl Crawl {
     pub(super) fn finish(&mut self, completed: Completed) -> Result<(), Error> {
         let now = self.now();
         self.n_in_flight -= 1;
+        self.slots
+            .end(&mut self.frontier.hosts[completed.host as usize], now);
         let Completed {
             host: id,
             address,
@@ -33,6 +35,13 @@ impl Crawl {
             .as_ref()
             .map_or(Duration::ZERO, |response| response.took);
         self.count(&result);
+        let address_next = now + seconds(self.settings().polite.address_delay);
+        if self.is_our_fault(id, &result, now) {
+            self.ask_again(id, asked);
+            let host_next = now + self.delay(id, took);
+            self.frontier.release(id, host_next, address, address_next);
+            return Ok(());
+        }
         let wait = self.pace(id, &result);
         match asked {
             Asked::Robots(job) => self.finish_robots(id, address, job, result)?,
@@ -40,9 +49,41 @@ impl Crawl {
         }
         // After the response: a robots.txt that has just been read counts already.
         let host_next = now + wait.max(self.delay(id, took));
-        let address_next = now + seconds(self.settings().polite.address_delay);
         self.frontier.release(id, host_next, address, address_next);
         Ok(())
+    }
+
+    /// Whether a request failed because nothing can be reached from here.
+    fn is_our_fault(
+        &mut self,
+        id: HostId,
+        result: &Result<Response, Failure>,
+        now: Duration,
+    ) -> bool {
+        let host = &self.frontier.hosts[id as usize];
+        match result {
+            Ok(_) => {
+                self.outage.note_response();
+                self.find_host(id);
+                return false;
+            }
+            Err(failure) if failure.is_passing() => {}
+            Err(_) => return false,
+        }
+        if host.has_answered && host.pace.n_failures == 0 {
+            for id in self.outage.note_failure(id, now) {
+                self.frontier.hosts[id as usize].forgive();
+            }
+        }
+        self.outage.is_on()
+    }
+
+    /// Puts back what was asked for, as if it had not been.
+    fn ask_again(&mut self, id: HostId, asked: Asked) {
+        match asked {
+            Asked::Robots(job) => self.frontier.hosts[id as usize].jobs.push_front(job),
+            Asked::Page(page) => self.put_back(id, page.ticket, page.n_tries),
+        }
     }
 
     fn count(&mut self, result: &Result<Response, Failure>) {
@@ -109,6 +150,7 @@ impl Crawl {
                     kind: page.kind,
                     depth: page.depth,
                     n_redirects: page.n_redirects,
+                    is_last: page.is_last,
                     message: response.message,
                     date: (self.seams.clock)().as_secs() as i64,
                     address,
@@ -118,11 +160,13 @@ impl Crawl {
                 self.turn_address(id, failure);
                 if failure.is_passing() && n_tries < tries {
                     self.put_back(id, page.ticket, n_tries);
+                } else if failure.is_of_connection() {
+                    self.lose_url(id, page.ticket);
                 } else {
                     self.counters.add(Counter::Lost, 1);
                     self.done_with(id, page.ticket);
                 }
-                self.give_up_if_dead(id);
+                self.lose_if_dead(id);
                 Ok(())
             }
         }
@@ -141,14 +185,11 @@ impl Crawl {
         }
     }
 
-    /// A host that never answers has all its URLs dropped, or each would be waited for.
-    fn give_up_if_dead(&mut self, id: HostId) {
-        let is_dead = self.frontier.hosts[id as usize]
-            .pace
-            .is_dead(self.settings());
-        if is_dead {
-            self.give_up(id);
-            self.frontier.hosts[id as usize].stage = Stage::Busy;
+    /// A host that never answers is lost for now, or each of its URLs would be waited for.
+    fn lose_if_dead(&mut self, id: HostId) {
+        let pace = &self.frontier.hosts[id as usize].pace;
+        if pace.is_dead(self.settings()) {
+            self.lose_host(id);
         }
     }
 

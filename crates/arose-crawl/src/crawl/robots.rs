@@ -37,6 +37,7 @@ impl Crawl {
             kind: Kind::Page,
             depth: 0,
             n_redirects: 0,
+            is_last: false,
             message: response.message,
             date: (self.seams.clock)().as_secs() as i64,
             address,
@@ -154,14 +155,17 @@ impl Crawl {
         }
     }
 
-    /// Leaves a host alone whose robots.txt cannot be had: what waits there goes on waiting, and
-    /// the file is asked for again after a day, or by the next run.
+    /// Leaves a host alone whose robots.txt cannot be had: what waits there is lost for now, and
+    /// the file is asked for again after a day, by the next run or by a retry.
     pub(super) fn leave_unreachable(&mut self, id: HostId) {
         self.counters.add(Counter::UnreachableHosts, 1);
         let until = self.now() + robots::MAX_AGE;
         let host = &mut self.frontier.hosts[id as usize];
         host.rules = Rules::Unknown;
         host.next = host.next.max(until);
+        if !std::mem::replace(&mut host.is_lost, true) {
+            self.journal.push(Event::Lost { host: id, place: 0 });
+        }
         self.frontier.advance(id);
     }
 

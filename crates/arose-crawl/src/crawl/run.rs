@@ -42,15 +42,12 @@ impl Crawl {
                 self.take_turns()?;
             }
             self.commit_if_due()?;
-            if self.is_quiet() {
-                if let Some(end) = end.or_else(|| self.exhausted()) {
-                    self.close()?;
-                    self.tick(control, &before, Line::Last)?;
-                    return Ok(self.summary(end));
-                }
-                if !self.has_work() {
-                    continue;
-                }
+            if self.is_quiet()
+                && let Some(end) = end.or_else(|| self.exhausted())
+            {
+                self.close()?;
+                self.tick(control, &before, Line::Last)?;
+                return Ok(self.summary(end));
             }
             self.wait(control, &mut burst, end.is_some()).await?;
         }
@@ -90,9 +87,13 @@ impl Crawl {
         let now = self.now();
         let mut due =
             now + TICK.min(seconds(self.settings().archive.commit).max(Duration::from_millis(10)));
-        if !is_ending && self.n_in_flight < self.load.limit && self.workers.backlog() < 1.0 {
-            let next = self.frontier.bench.next_time();
+        if !is_ending && self.workers.backlog() < 1.0 {
+            let next = match self.has_slot() {
+                true => self.frontier.bench.next_time(),
+                false => self.slots.next(),
+            };
             let next = next.map(|next| next.max(now + self.load.wait(now)));
+            let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
         }
         let due = self.start + due;
@@ -118,15 +119,17 @@ impl Crawl {
     fn has_work(&mut self) -> bool {
         let horizon = self.now() + seconds(self.settings().stop.patience);
         let is_near = |time: Duration| time <= horizon;
+        let later = self.later.peek();
         self.names.n_open() > 0
+            || self.outage.is_on()
             || !self.frontier.unresolved.is_empty()
-            || self.later.front().is_some_and(|(time, _)| is_near(*time))
+            || later.is_some_and(|Reverse((time, _))| is_near(*time))
             || self.frontier.bench.next_time().is_some_and(is_near)
     }
 
     /// Why there is nothing left to do; none if there is.
     fn exhausted(&mut self) -> Option<End> {
-        if self.has_work() || self.frontier.raise_budgets() {
+        if self.has_work() {
             return None;
         }
         match self.frontier.n_queued {
@@ -140,6 +143,10 @@ impl Crawl {
         let is_over = |limit: u64, value: u64| limit > 0 && value >= limit;
         if control.is_stopped() {
             return Some(End::Stopped);
+        }
+        let outage = seconds(stop.outage);
+        if !outage.is_zero() && self.outage.lasted(self.now()) >= outage {
+            return Some(End::Waiting);
         }
         let in_flight = self.n_in_flight as u64;
         let n_answers = self.counters.get(Counter::Pages) + in_flight + self.workers.n_open as u64;
@@ -162,7 +169,7 @@ impl Crawl {
             backlog: self.workers.backlog(),
         });
         self.idle.drop_old(now);
-        self.frontier.unpark();
+        self.frontier.rebalance();
         let snapshot = Snapshot {
             counters: self.counters.clone(),
             n_queued: self.frontier.n_queued,
@@ -188,6 +195,8 @@ impl Crawl {
             counters: self.counters.clone(),
             end,
             n_queued: self.frontier.n_queued,
+            n_lost: self.frontier.n_lost(),
+            n_aside: self.frontier.n_aside(),
             n_hosts: self.frontier.hosts.len() as u64,
             elapsed: self.now(),
             n_fetched: self.n_fetched,

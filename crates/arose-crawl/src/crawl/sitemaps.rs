@@ -35,6 +35,7 @@ impl Crawl {
                     depth: 0,
                     n_redirects: 0,
                     from: Some(id),
+                    is_last: false,
                 })?;
             }
         }

@@ -53,6 +53,42 @@ impl Crawl {
     ///
     /// If the folder is in use, damaged or cannot be written, or settings cannot be used.
     pub fn open(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
+        let mut crawl = Self::restore(folder, settings, seams)?;
+        crawl.ask_for_lost();
+        crawl.advance_all();
+        Ok(crawl)
+    }
+
+    /// Opens the crawl in a folder to ask for nothing but what is lost for now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Crawl::open`].
+    pub fn open_lost(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
+        let mut crawl = Self::restore(folder, settings, seams)?;
+        crawl.frontier.hold_queues();
+        crawl.ask_for_lost();
+        crawl.advance_all();
+        Ok(crawl)
+    }
+
+    /// What was lost is asked for again.
+    fn ask_for_lost(&mut self) {
+        for (id, host) in (0..).zip(&mut self.frontier.hosts) {
+            if host.is_lost || !host.lost.is_empty() {
+                host.forgive();
+                self.journal.push(Event::Found { host: id });
+            }
+        }
+    }
+
+    fn advance_all(&mut self) {
+        for host in 0..self.frontier.hosts.len() as HostId {
+            self.frontier.advance(host);
+        }
+    }
+
+    fn restore(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).context("creating", folder)?;
         let lock = lock(folder)?;
         let mut restored = Restored::new(&settings);
@@ -78,7 +114,7 @@ impl Crawl {
         let shared = Arc::new(Shared::new(settings, contents)?);
         let settings = &shared.settings;
         // Every request in flight and every lookup has room for its answer.
-        let (sent, arrived) = mpsc::channel(settings.fetch.in_flight.max(1) + 1024);
+        let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
         let mut crawl = Self {
             folder: folder.to_owned(),
             start: Instant::now(),
@@ -100,12 +136,14 @@ impl Crawl {
             counters: restored.counters,
             fetcher: Rc::new(fetcher),
             found: Vec::new(),
-            later: VecDeque::new(),
+            later: BinaryHeap::new(),
             open: HashMap::new(),
             n_tickets: 0,
             compact_at: 0,
             n_journal_urls: restored.n_urls,
             n_in_flight: 0,
+            slots: Slots::default(),
+            outage: Outage::default(),
             n_fetched: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
@@ -118,9 +156,6 @@ impl Crawl {
         crawl.restore_pace(&restored.waits, &restored.not_before);
         crawl.restore_rules(restored.rules);
         crawl.withdraw(&restored.withdrawn);
-        for host in 0..crawl.frontier.hosts.len() as HostId {
-            crawl.frontier.advance(host);
-        }
         Ok(crawl)
     }
 
@@ -323,6 +358,14 @@ impl Restored {
                 self.frontier.hosts[check(host)? as usize].unreachable_since = since;
                 self.rules.remove(&host);
             }
+            Event::Lost { host, place } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                match place {
+                    0 => host.is_lost = true,
+                    _ => host.lose(place),
+                }
+            }
+            Event::Found { host } => self.frontier.hosts[check(host)? as usize].forgive(),
             Event::Pages { host, n } => {
                 let site = self.frontier.hosts[check(host)? as usize].site;
                 self.frontier.sites[site as usize].n_pages = n;

@@ -4,7 +4,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Folders, Host, Rules, Stage};
+use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
 use crate::journal::Event;
 use crate::names::Known;
 use crate::pace::{DEFERRED, opens_in};
@@ -17,9 +17,11 @@ impl Crawl {
     /// Starts as many requests as may be made now.
     pub(super) fn take_turns(&mut self) -> Result<(), Error> {
         let now = self.now();
-        while self.n_in_flight < self.load.limit
+        self.slots.age(&mut self.frontier.hosts, now);
+        while self.has_slot()
             && self.workers.backlog() < 1.0
             && self.load.wait(now).is_zero()
+            && self.outage.admits(now)
         {
             let Some(host) = self.frontier.take(now) else {
                 break;
@@ -27,6 +29,12 @@ impl Crawl {
             self.begin(host, now)?;
         }
         Ok(())
+    }
+
+    /// Whether another request may be under way.
+    pub(super) fn has_slot(&self) -> bool {
+        let limit = self.load.limit;
+        self.n_in_flight - self.slots.n_apart(limit) < limit
     }
 
     /// Looks up the addresses that are wanted, as far as lookups may be made.
@@ -61,10 +69,14 @@ impl Crawl {
                 self.give_up(id);
             }
             Known::Nowhere(NoAddress::Failed, until) => {
-                host.pace.n_failures = host.pace.n_failures.saturating_add(1);
-                match host.pace.n_failures > self.settings().fetch.tries {
-                    true => self.give_up(id),
-                    false => self.later.push_back((until, id)),
+                // While DNS servers fail for all names, that says nothing of this one.
+                let counts = !self.names.are_failing();
+                host.pace.n_failures = host.pace.n_failures.saturating_add(u8::from(counts));
+                if host.pace.n_failures > self.settings().fetch.tries {
+                    self.lose_host(id);
+                    self.later.push(Reverse((now + PROBE, id)));
+                } else {
+                    self.later.push(Reverse((until, id)));
                 }
             }
         }
@@ -73,25 +85,64 @@ impl Crawl {
 
     /// Moves the hosts on that have waited long enough for names.
     pub(super) fn wake(&mut self, now: Duration) {
-        // All of them wait equally long, so the first are due first.
-        while self.later.front().is_some_and(|(time, _)| *time <= now) {
-            if let Some((_, id)) = self.later.pop_front() {
-                self.frontier.unresolved.push(id);
-            }
+        while let Some(&Reverse((time, id))) = self.later.peek()
+            && time <= now
+        {
+            self.later.pop();
+            self.frontier.unresolved.push(id);
         }
     }
 
-    /// Drops all that waits at a host that cannot be reached.
+    /// Drops all that waits at a host whose name does not exist.
     pub(super) fn give_up(&mut self, id: HostId) {
         let host = &mut self.frontier.hosts[id as usize];
         host.stage = Stage::Rest;
-        let jobs = std::mem::take(&mut host.jobs);
         let places = host.drain();
         self.counters.add(Counter::Lost, places.len() as u64);
         for place in places {
             self.done(id, place);
         }
-        // Whoever waits for a robots.txt that lies here will have none.
+        self.drop_jobs(id);
+    }
+
+    /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
+    /// asked for again after a day, by the next run or by a retry.
+    pub(super) fn lose_host(&mut self, id: HostId) {
+        let until = self.now() + PROBE;
+        let host = &mut self.frontier.hosts[id as usize];
+        host.next = host.next.max(until);
+        host.pace.n_failures = 0;
+        if !std::mem::replace(&mut host.is_lost, true) {
+            self.journal.push(Event::Lost { host: id, place: 0 });
+        }
+        self.drop_jobs(id);
+    }
+
+    /// Takes down that a URL is lost for now.
+    pub(super) fn lose_url(&mut self, id: HostId, ticket: Ticket) {
+        let until = self.now() + PROBE;
+        if let Some(place) = self.open.remove(&ticket) {
+            let host = &mut self.frontier.hosts[id as usize];
+            host.lost.push(place);
+            host.wakes = host.wakes.max(until);
+            self.journal.push(Event::Lost { host: id, place });
+        }
+    }
+
+    /// Takes down that a host can be reached again.
+    pub(super) fn find_host(&mut self, id: HostId) {
+        let host = &mut self.frontier.hosts[id as usize];
+        host.has_answered = true;
+        if std::mem::take(&mut host.is_lost) {
+            host.forgive();
+            self.journal.push(Event::Found { host: id });
+        }
+    }
+
+    /// Forgets what was to be fetched of a host for robots.txt: hosts that wait for a file there
+    /// will have none.
+    fn drop_jobs(&mut self, id: HostId) {
+        let jobs = std::mem::take(&mut self.frontier.hosts[id as usize].jobs);
         for job in jobs.into_iter().filter(|job| job.host != id) {
             self.leave_unreachable(job.host);
         }
@@ -122,6 +173,11 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
+        if self.slots.hold_back(host, self.load.limit) {
+            let next = Slots::again(now);
+            self.frontier.release(id, next, address, now);
+            return Ok(());
+        }
         // Asks anew where the answer has become old; the old one is used meanwhile.
         if let Known::At(current) = self.names.want(host.name(), id, now)
             && current != address
@@ -185,7 +241,8 @@ impl Crawl {
         let stale_after = self.settings().duplicates.stale_after;
         for _ in 0..MAX_SKIPS {
             let host = &mut self.frontier.hosts[id as usize];
-            let Some(turn) = host.pop() else {
+            let turn = host.pop();
+            let Some(turn) = turn.or_else(|| host.pop_woken(now)) else {
                 return Ok(None);
             };
             let queued = self.journal.read(turn.place, &mut self.buffer)?;
@@ -196,11 +253,13 @@ impl Crawl {
                 continue;
             };
             let folders = host.folders.as_deref_mut();
-            if folders
-                .is_some_and(|folders| !Folders::admits(folders, url.path(), stale_after, now))
+            let is_seed = queued.depth == 0;
+            if !is_seed
+                && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
             {
                 self.counters.add(Counter::Stale, 1);
                 host.aside.push(turn.place);
+                host.wakes = now + PROBE;
                 continue;
             }
             self.n_tickets += 1;
@@ -212,6 +271,7 @@ impl Crawl {
                 kind: queued.kind,
                 depth: queued.depth,
                 n_redirects: queued.n_redirects,
+                is_last: queued.priority >= LAST,
             }));
         }
         Ok(None)
@@ -227,6 +287,8 @@ impl Crawl {
         let kept = self.idle.take(id, now);
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
+        self.slots
+            .begin(id, &mut self.frontier.hosts[id as usize], now);
         self.counters.add(Counter::Requests, 1);
         tokio::task::spawn_local(async move {
             let fetched = contain_async(fetcher.fetch(&request, kept)).await;

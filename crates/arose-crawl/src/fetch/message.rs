@@ -61,6 +61,11 @@ impl Failure {
         }
     }
 
+    /// Whether no connection stood long enough for a response: another day it may.
+    pub(crate) fn is_of_connection(self) -> bool {
+        self.is_passing() || self == Self::Tls
+    }
+
     /// Whether another try may succeed.
     pub(crate) fn is_passing(self) -> bool {
         matches!(self, Self::Unreachable | Self::Closed | Self::Slow)

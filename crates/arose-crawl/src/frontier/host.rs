@@ -5,11 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Folders, SiteId};
+use super::{Entry, Folders, Lane, SiteId};
 use crate::journal::{HostId, Place};
 use crate::pace::Pace;
 use crate::robots::Robots;
 use crate::url::NormalUrl;
+
+/// Added to the priority of URLs that go last at their host, and in capacity that others leave.
+pub(crate) const LAST: u64 = 1 << 32;
 
 /// Scheme, name and port, and what is known and wanted of them.
 #[derive(Debug)]
@@ -18,6 +21,12 @@ pub(crate) struct Host {
     pub(crate) origin: Box<str>,
     pub(crate) site: SiteId,
     pub(crate) stage: Stage,
+    /// Where it waits in the workbench.
+    pub(super) lane: Lane,
+    /// The entry of the workbench that stands for it.
+    pub(super) entry: Entry,
+    /// Whether it is among those whose budget is looked at again.
+    pub(super) is_watched: bool,
     /// Where it was last found.
     pub(crate) address: Option<IpAddr>,
     /// From when on it may be asked.
@@ -29,11 +38,29 @@ pub(crate) struct Host {
     /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
     pub(crate) jobs: VecDeque<RobotsJob>,
     /// By priority, the smallest first.
-    queues: Vec<(u32, VecDeque<Place>)>,
+    queues: Vec<(u64, VecDeque<Place>)>,
     /// URLs that failed, to be tried again, with how often they were tried.
     retries: VecDeque<Turn>,
-    /// URLs of stale folders.
+    /// URLs of stale directories.
     pub(crate) aside: Vec<Place>,
+    /// URLs that are lost for now: no try got a response.
+    pub(crate) lost: Vec<Place>,
+    /// Whether the host itself is lost for now, and all that waits there.
+    pub(crate) is_lost: bool,
+    /// When URLs of stale directories and lost ones are asked for again.
+    pub(crate) wakes: Duration,
+    /// Whether it is in the workbench for those alone.
+    pub(super) is_asleep: bool,
+    /// Whether only URLs that were lost are wanted of it.
+    pub(crate) holds_queue: bool,
+    /// Whether it has sent a response in this run.
+    pub(crate) has_answered: bool,
+    /// When the request under way was sent.
+    pub(crate) asked_at: Duration,
+    /// Whether the last request took long.
+    pub(crate) is_slow: bool,
+    /// Whether the request under way counts among the slow ones.
+    pub(crate) counts_as_slow: bool,
     pub(crate) folders: Option<Box<Folders>>,
 }
 
@@ -89,6 +116,9 @@ impl Host {
             origin: url.origin().into(),
             site,
             stage: Stage::Rest,
+            lane: Lane::First,
+            entry: 0,
+            is_watched: false,
             address: None,
             next: Duration::ZERO,
             pace: Pace::default(),
@@ -98,6 +128,15 @@ impl Host {
             queues: Vec::new(),
             retries: VecDeque::new(),
             aside: Vec::new(),
+            lost: Vec::new(),
+            is_lost: false,
+            wakes: Duration::ZERO,
+            is_asleep: false,
+            holds_queue: false,
+            has_answered: false,
+            asked_at: Duration::ZERO,
+            is_slow: false,
+            counts_as_slow: false,
             folders: None,
         }
     }
@@ -129,7 +168,7 @@ impl Host {
             .unwrap_or(default)
     }
 
-    pub(super) fn push(&mut self, priority: u32, place: Place) {
+    pub(super) fn push(&mut self, priority: u64, place: Place) {
         let at = self.queues.partition_point(|(other, _)| *other < priority);
         if self
             .queues
@@ -144,7 +183,8 @@ impl Host {
     /// The URL whose turn it is: those that failed come after all others, or a page that always
     /// fails would hold them up.
     pub(crate) fn pop(&mut self) -> Option<Turn> {
-        let Some((_, queue)) = self.queues.first_mut() else {
+        let queue = self.queues.first_mut().filter(|_| !self.holds_queue);
+        let Some((_, queue)) = queue else {
             return self.retries.pop_front();
         };
         let place = queue.pop_front();
@@ -161,14 +201,16 @@ impl Host {
 
     /// Whether there is something to ask it now.
     pub(crate) fn has_work(&self) -> bool {
-        let has_pages = !self.queues.is_empty() || !self.retries.is_empty();
+        let has_queue = !self.queues.is_empty() && !self.holds_queue;
+        let has_pages = has_queue || !self.retries.is_empty();
         !self.jobs.is_empty() || has_pages && !matches!(self.rules, Rules::Awaited)
     }
 
     /// The smallest priority that waits; URLs to be tried again have the largest.
-    pub(crate) fn priority(&self) -> u32 {
-        let least = if self.jobs.is_empty() { u32::MAX } else { 0 };
-        self.queues.first().map_or(least, |(priority, _)| *priority)
+    pub(crate) fn priority(&self) -> u64 {
+        let least = if self.jobs.is_empty() { u64::MAX } else { 0 };
+        let queue = self.queues.first().filter(|_| !self.holds_queue);
+        queue.map_or(least, |(priority, _)| *priority)
     }
 
     /// URLs to be tried again.
@@ -176,24 +218,80 @@ impl Host {
         self.retries.iter().copied()
     }
 
-    /// Takes all that waits, for hosts that are given up.
+    /// Whether all that waits is to go last.
+    pub(super) fn goes_last(&self) -> bool {
+        self.retries.is_empty() && self.priority() >= LAST
+    }
+
+    /// Whether URLs wait for the time at which they are asked for again.
+    pub(crate) fn sleeps(&self) -> bool {
+        !self.aside.is_empty() || !self.lost.is_empty()
+    }
+
+    /// The first of the URLs that slept, all of which are put back, if it is time.
+    pub(crate) fn pop_woken(&mut self, now: Duration) -> Option<Turn> {
+        if now < self.wakes || self.holds_queue {
+            return None;
+        }
+        let aside = std::mem::take(&mut self.aside);
+        let places = aside.into_iter().chain(std::mem::take(&mut self.lost));
+        self.retries
+            .extend(places.map(|place| Turn { place, n_tries: 0 }));
+        self.retries.pop_front()
+    }
+
+    /// Forgets that tries failed, where that was nobody's fault but ours.
+    pub(crate) fn forgive(&mut self) {
+        self.pace.n_failures = 0;
+        self.retries.iter_mut().for_each(|turn| turn.n_tries = 0);
+        self.is_lost = false;
+        let lost = std::mem::take(&mut self.lost);
+        self.retries
+            .extend(lost.into_iter().map(|place| Turn { place, n_tries: 0 }));
+    }
+
+    /// Takes down that a URL is lost for now, while the journal is read again.
+    pub(crate) fn lose(&mut self, place: Place) {
+        if self.remove(place) {
+            self.lost.push(place);
+        }
+    }
+
+    /// URLs that are lost for now.
+    pub(crate) fn n_lost(&self) -> u64 {
+        let n_queued: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
+        let others = self.retries.len() + self.aside.len();
+        let n_all = if self.is_lost { n_queued + others } else { 0 };
+        (n_all + self.lost.len()) as u64
+    }
+
+    /// Holds back all that is not lost.
+    pub(super) fn hold_queue(&mut self) {
+        self.holds_queue = !self.is_lost;
+        let retries = std::mem::take(&mut self.retries);
+        self.aside.extend(retries.iter().map(|turn| turn.place));
+    }
+
+    /// Takes all that waits.
     pub(crate) fn drain(&mut self) -> Vec<Place> {
+        self.holds_queue = false;
         let mut places: Vec<Place> = std::iter::from_fn(|| self.pop())
             .map(|turn| turn.place)
             .collect();
         places.append(&mut self.aside);
+        places.append(&mut self.lost);
         places
     }
 
-    /// The places outside the queues: URLs to be tried again and those put aside.
+    /// The places outside the queues: URLs to be tried again, put aside or lost for now.
     pub(crate) fn others(&mut self) -> impl Iterator<Item = &mut Place> {
         let retries = self.retries.iter_mut().map(|turn| &mut turn.place);
-        retries.chain(&mut self.aside)
+        retries.chain(&mut self.aside).chain(&mut self.lost)
     }
 
     /// Gives a URL of a queue another place; whether it is in a queue. Places of one priority
     /// ascend before and after, if those that come first are moved first and to smaller ones.
-    pub(crate) fn replace(&mut self, priority: u32, place: Place, new: Place) -> bool {
+    pub(crate) fn replace(&mut self, priority: u64, place: Place, new: Place) -> bool {
         let mut queues = self.queues.iter_mut();
         let Some((_, queue)) = queues.find(|(other, _)| *other == priority) else {
             return false;
@@ -220,8 +318,10 @@ impl Host {
             }
             return true;
         }
-        let found = self.retries.iter().position(|turn| turn.place == place);
-        found.is_some_and(|found| self.retries.remove(found).is_some())
+        let n_before = self.others().count();
+        self.retries.retain(|turn| turn.place != place);
+        self.lost.retain(|&other| other != place);
+        self.others().count() < n_before
     }
 
     /// Takes those of these places off the queues that are there. They must ascend.
@@ -237,6 +337,8 @@ impl Host {
         }
         self.queues.retain(|(_, queue)| !queue.is_empty());
         self.retries.retain(|turn| stays(turn.place));
+        self.aside.retain(|&place| stays(place));
+        self.lost.retain(|&place| stays(place));
         removed
     }
 }

@@ -4,13 +4,17 @@
 //! address is known. Where a host is on its way, [`Stage`] says. Sites (what one owner has
 //! registered) have budgets, so that a site which makes up pages for ever cannot crowd out the
 //! others (Lee et al. 2008, IRLbot): a site is worth a few pages, and more for every other site
-//! that links to it. A host of a site that is over budget is *parked*; when nothing else is left to
-//! do all budgets double. Parked URLs wait and are never dropped.
+//! that links to it. Budgets order hosts and leave nothing idle: a host of a site that is over
+//! budget waits in the spare lane of the workbench, where it is taken when nobody else is ready.
+//! When nearly all hosts wait there, all budgets double. A host whose site has had all the pages
+//! it may have is *parked*. What waits is never dropped.
 //!
-//! A folder of a host whose last pages were all duplicates is *stale*: a mirror, a calendar, a maze
-//! of sessions. Its URLs are put aside, but for one a day.
+//! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
-//! Memory: some 200 bytes a host, eight a queued URL, whose text is in the journal.
+//! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
+//! sessions. Its URLs are put aside, except for one per day.
+//!
+//! Memory: some 300 bytes a host, eight a queued URL, whose text is in the journal.
 
 mod folders;
 mod host;
@@ -25,10 +29,13 @@ use crate::journal::{HostId, Place, Queued};
 use crate::settings::Budget;
 use crate::url::NormalUrl;
 
-pub(crate) use folders::Folders;
-pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
+pub(crate) use folders::{Folders, Novelty, PROBE};
+pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
 pub(crate) use site::{Site, SiteId};
-pub(crate) use workbench::Workbench;
+pub(crate) use workbench::{Entry, Lane, Workbench};
+
+/// How many hosts must be over budget for each that is not before all budgets double.
+const SPARE_SHARE: usize = 10;
 
 /// All hosts and their queues.
 #[derive(Debug)]
@@ -42,7 +49,12 @@ pub(crate) struct Frontier {
     budget: Budget,
     /// How often budgets were doubled.
     epoch: u32,
-    parked: Vec<HostId>,
+    /// Hosts that are parked or in the spare lane, to be looked at again.
+    watched: Vec<HostId>,
+    /// Hosts that are being asked.
+    n_busy: usize,
+    /// Whether only URLs that were lost are wanted.
+    wants_lost_only: bool,
     /// Hosts whose address is wanted.
     pub(crate) unresolved: Vec<HostId>,
     /// URLs that wait for a request.
@@ -65,7 +77,9 @@ impl Frontier {
             bench: Workbench::default(),
             budget,
             epoch: 0,
-            parked: Vec::new(),
+            watched: Vec::new(),
+            n_busy: 0,
+            wants_lost_only: false,
             unresolved: Vec::new(),
             n_queued: 0,
             first_turn: Duration::ZERO,
@@ -98,6 +112,7 @@ impl Frontier {
         let id = self.hosts.len() as HostId;
         let mut host = Host::new(url, site);
         host.next = self.first_turn;
+        host.holds_queue = self.wants_lost_only;
         self.hosts.push(host);
         self.by_origin.insert(origin_hash, id);
     }
@@ -121,22 +136,36 @@ impl Frontier {
     /// Moves a host that has something to fetch on to where that can happen: a host at rest, or one
     /// just done with.
     pub(crate) fn advance(&mut self, id: HostId) {
-        let host = &self.hosts[id as usize];
-        if !matches!(host.stage, Stage::Rest) || !host.has_work() {
+        let host = &mut self.hosts[id as usize];
+        let has_work = host.has_work();
+        let is_woken = host.stage == Stage::Bench && host.is_asleep && has_work;
+        if host.stage != Stage::Rest && !is_woken {
             return;
         }
-        // What others wait for goes before budgets.
-        if host.jobs.is_empty() && self.is_over_budget(host.site) {
-            self.hosts[id as usize].stage = Stage::Parked;
-            self.parked.push(id);
+        let is_awaited = matches!(host.rules, Rules::Awaited);
+        if !has_work && (is_awaited || self.wants_lost_only || !host.sleeps()) {
             return;
+        }
+        host.is_asleep = !has_work;
+        let lane = self.lane(id);
+        if lane != Some(Lane::First) {
+            self.watch(id);
         }
         let host = &mut self.hosts[id as usize];
+        let Some(lane) = lane else {
+            host.stage = Stage::Parked;
+            return;
+        };
         match host.address {
             Some(address) => {
                 host.stage = Stage::Bench;
-                let (time, priority) = (host.next, host.priority());
-                self.bench.insert(id, address, time, priority);
+                host.lane = lane;
+                let time = match host.is_asleep {
+                    true => host.next.max(host.wakes),
+                    false => host.next,
+                };
+                let priority = host.priority();
+                host.entry = self.bench.insert(id, address, lane, time, priority);
             }
             None => {
                 host.stage = Stage::Names;
@@ -145,10 +174,35 @@ impl Frontier {
         }
     }
 
+    /// Where a host has to wait; none if its site has had all its pages.
+    fn lane(&self, id: HostId) -> Option<Lane> {
+        let host = &self.hosts[id as usize];
+        let site = &self.sites[host.site as usize];
+        // What others wait for goes before budgets.
+        if !host.jobs.is_empty() {
+            return Some(Lane::First);
+        }
+        if site.n_pages >= self.budget.max_pages {
+            return None;
+        }
+        let is_spare = host.goes_last() || self.is_over_budget(host.site);
+        Some(if is_spare { Lane::Spare } else { Lane::First })
+    }
+
+    fn watch(&mut self, id: HostId) {
+        let host = &mut self.hosts[id as usize];
+        if !std::mem::replace(&mut host.is_watched, true) {
+            self.watched.push(id);
+        }
+    }
+
     /// A host that may be asked now. Its address is taken until [`Self::release`].
     pub(crate) fn take(&mut self, now: Duration) -> Option<HostId> {
-        let id = self.bench.take(now)?;
+        let hosts = &self.hosts;
+        let counts = |id: HostId, entry| hosts[id as usize].entry == entry;
+        let id = self.bench.take(now, counts)?;
         self.hosts[id as usize].stage = Stage::Busy;
+        self.n_busy += 1;
         Some(id)
     }
 
@@ -161,6 +215,7 @@ impl Frontier {
         next: Duration,
     ) {
         self.bench.release(address, next);
+        self.n_busy = self.n_busy.saturating_sub(1);
         let host = &mut self.hosts[id as usize];
         host.next = host.next.max(host_next);
         host.stage = Stage::Rest;
@@ -173,33 +228,46 @@ impl Frontier {
         site.n_pages >= site.allowance(&self.budget, self.epoch)
     }
 
-    /// Doubles all budgets and moves the parked hosts on; whether any of them has work now. Those
-    /// whose site has had all its pages stay parked.
-    pub(crate) fn raise_budgets(&mut self) -> bool {
-        let is_final = |frontier: &Self, id: HostId| {
-            let site = &frontier.sites[frontier.hosts[id as usize].site as usize];
-            site.n_pages >= frontier.budget.max_pages
-        };
-        if self.parked.iter().all(|&id| is_final(self, id)) {
-            return false;
+    /// Looks again at the hosts that are parked or in the spare lane: budgets may have grown. All
+    /// of them double when nearly nobody is left who has not used up his.
+    pub(crate) fn rebalance(&mut self) {
+        let mut n_over = 0;
+        for id in std::mem::take(&mut self.watched) {
+            self.hosts[id as usize].is_watched = false;
+            let lane = self.lane(id);
+            let host = &mut self.hosts[id as usize];
+            let waits = host.stage == Stage::Bench && host.lane == Lane::Spare;
+            if host.stage != Stage::Parked && !waits {
+                continue;
+            }
+            if lane == Some(Lane::First) || lane.is_some() && !waits {
+                // An entry in the spare lane does not count any more.
+                host.stage = Stage::Rest;
+                self.advance(id);
+                continue;
+            }
+            n_over += usize::from(waits && !host.goes_last());
+            self.watch(id);
         }
-        while self
-            .parked
-            .iter()
-            .all(|&id| is_final(self, id) || self.is_over_budget(self.hosts[id as usize].site))
-        {
-            self.epoch += 1;
+        if n_over > SPARE_SHARE * (self.bench.n_first + self.n_busy) {
+            self.epoch = self.epoch.saturating_add(1);
         }
-        self.unpark();
-        true
     }
 
-    /// Moves parked hosts on as far as budgets, which may have grown, allow.
-    pub(crate) fn unpark(&mut self) {
-        for id in std::mem::take(&mut self.parked) {
-            self.hosts[id as usize].stage = Stage::Rest;
-            self.advance(id);
-        }
+    /// URLs that are lost for now.
+    pub(crate) fn n_lost(&self) -> u64 {
+        self.hosts.iter().map(Host::n_lost).sum()
+    }
+
+    /// URLs of stale directories.
+    pub(crate) fn n_aside(&self) -> u64 {
+        self.hosts.iter().map(|host| host.aside.len() as u64).sum()
+    }
+
+    /// Holds back all that is not lost.
+    pub(crate) fn hold_queues(&mut self) {
+        self.wants_lost_only = true;
+        self.hosts.iter_mut().for_each(Host::hold_queue);
     }
 
     /// Takes down that a site links to a host of another one; whether that is new.
@@ -230,7 +298,7 @@ mod tests {
         frontier.add_host(&url, Fingerprint::of(&url).host)
     }
 
-    fn push(frontier: &mut Frontier, host: HostId, priority: u32, place: Place) {
+    fn push(frontier: &mut Frontier, host: HostId, priority: u64, place: Place) {
         let queued = Queued {
             host,
             depth: 0,
@@ -272,29 +340,98 @@ mod tests {
         assert_eq!(order, [20, 40, 10, 30]);
     }
 
-    /// Over budget a host waits until referrers come or budgets double, and never beyond the most.
-    #[test]
-    fn budgets_park_and_never_drop() {
-        let mut frontier = Frontier::new(BUDGET);
-        let host = add(&mut frontier, "http://h.org/").unwrap();
+    /// A host with an address and one URL that waits.
+    fn add_ready(frontier: &mut Frontier, text: &str, n: u8) -> HostId {
+        let host = add(frontier, text).unwrap();
+        frontier.hosts[host as usize].address = Some(IpAddr::from([1, 1, 1, n]));
+        push(frontier, host, 0, u64::from(n));
+        host
+    }
+
+    fn site(frontier: &mut Frontier, host: HostId) -> &mut Site {
         let site = frontier.hosts[host as usize].site;
-        frontier.hosts[host as usize].address = Some(IpAddr::from([1, 1, 1, 1]));
-        push(&mut frontier, host, 0, 1);
-        frontier.sites[site as usize].n_pages = 2;
-        frontier.advance(host);
-        assert_eq!(frontier.hosts[host as usize].stage, Stage::Parked);
-        assert!(frontier.add_referrer(site, 77) && !frontier.add_referrer(site, 77));
-        frontier.unpark();
-        assert_eq!(frontier.take(Duration::ZERO), Some(host));
-        frontier.sites[site as usize].n_pages = 39;
-        let address = IpAddr::from([1, 1, 1, 1]);
-        frontier.release(host, Duration::ZERO, address, Duration::ZERO);
-        assert_eq!(frontier.hosts[host as usize].stage, Stage::Parked);
-        assert!(frontier.raise_budgets());
-        assert_eq!(frontier.take(Duration::ZERO), Some(host));
-        frontier.sites[site as usize].n_pages = 40;
-        frontier.release(host, Duration::ZERO, address, Duration::ZERO);
-        assert!(!frontier.raise_budgets());
-        assert_eq!(frontier.n_queued, 1);
+        &mut frontier.sites[site as usize]
+    }
+
+    /// Over budget a host lets others go first, is taken when there are none, and comes first again
+    /// when another site links to it. With all the pages it may have it is parked.
+    #[test]
+    fn budgets_order_and_never_drop() {
+        let mut frontier = Frontier::new(BUDGET);
+        let over = add_ready(&mut frontier, "http://h.org/", 1);
+        let other = add_ready(&mut frontier, "http://o.org/", 2);
+        site(&mut frontier, over).n_pages = 2;
+        frontier.advance(over);
+        frontier.advance(other);
+        let take = |frontier: &mut Frontier| frontier.take(Duration::ZERO);
+        assert_eq!(take(&mut frontier), Some(other));
+        assert_eq!(take(&mut frontier), Some(over));
+        let now = Duration::ZERO;
+        frontier.release(over, now, IpAddr::from([1, 1, 1, 1]), now);
+        frontier.release(other, now, IpAddr::from([1, 1, 1, 2]), now);
+        let of = frontier.hosts[over as usize].site;
+        assert!(frontier.add_referrer(of, 77) && !frontier.add_referrer(of, 77));
+        frontier.rebalance();
+        let lane = |frontier: &Frontier| frontier.hosts[over as usize].lane;
+        assert_eq!(lane(&frontier), Lane::First);
+        assert_eq!(take(&mut frontier), Some(other));
+        assert_eq!(take(&mut frontier), Some(over));
+        assert_eq!(take(&mut frontier), None);
+        site(&mut frontier, over).n_pages = 40;
+        frontier.release(over, now, IpAddr::from([1, 1, 1, 1]), now);
+        assert_eq!(frontier.hosts[over as usize].stage, Stage::Parked);
+        frontier.rebalance();
+        assert_eq!((take(&mut frontier), frontier.n_queued), (None, 2));
+    }
+
+    /// Where nearly all hosts are over budget, budgets double until they are not.
+    #[test]
+    fn budgets_double_when_all_are_used_up() {
+        let mut frontier = Frontier::new(BUDGET);
+        for n in 0..20 {
+            let host = add_ready(&mut frontier, &format!("http://h{n}.org/"), n);
+            site(&mut frontier, host).n_pages = 7;
+            frontier.advance(host);
+        }
+        for lane in [Lane::Spare, Lane::Spare, Lane::First] {
+            frontier.rebalance();
+            assert!(frontier.hosts.iter().all(|host| host.lane == lane));
+        }
+    }
+
+    /// What was found on duplicates goes behind everything else, at its host and between hosts.
+    #[test]
+    fn links_of_duplicates_go_last() {
+        let mut frontier = Frontier::new(BUDGET);
+        let last = add(&mut frontier, "http://l.org/").unwrap();
+        frontier.hosts[last as usize].address = Some(IpAddr::from([1, 1, 1, 1]));
+        push(&mut frontier, last, LAST, 5);
+        frontier.advance(last);
+        let other = add_ready(&mut frontier, "http://o.org/", 2);
+        push(&mut frontier, other, LAST, 8);
+        push(&mut frontier, other, 9, 9);
+        frontier.advance(other);
+        assert_eq!(frontier.take(Duration::ZERO), Some(other));
+        assert_eq!(frontier.take(Duration::ZERO), Some(last));
+        assert_eq!(frontier.hosts[other as usize].drain(), [2, 9, 8]);
+    }
+
+    /// Lost URLs are asked for alone, or with all others.
+    #[test]
+    fn lost_urls_are_kept() {
+        let mut frontier = Frontier::new(BUDGET);
+        let host = add_ready(&mut frontier, "http://h.org/", 1);
+        push(&mut frontier, host, 0, 7);
+        frontier.hosts[host as usize].lose(7);
+        let gone = add_ready(&mut frontier, "http://g.org/", 2);
+        frontier.hosts[gone as usize].is_lost = true;
+        assert_eq!((frontier.n_lost(), frontier.n_queued), (2, 3));
+        frontier.hold_queues();
+        frontier.hosts.iter_mut().for_each(Host::forgive);
+        let pop = |host: &mut Host| host.pop().map(|turn| turn.place);
+        let host = &mut frontier.hosts[host as usize];
+        assert_eq!((pop(host), pop(host)), (Some(7), None));
+        assert_eq!(host.drain(), [1]);
+        assert_eq!(pop(&mut frontier.hosts[gone as usize]), Some(2));
     }
 }

@@ -10,7 +10,10 @@
 //! ready, the one that has waited longest goes first, so none is served twice before another that
 //! was ready is served once.
 //!
-//! *Cost.* Logarithmic in hosts and addresses; some 60 bytes each. Filled by the frontier when a
+//! All of this exists twice, once per [`Lane`]. A host in the spare lane is taken only when no host
+//! of the first lane is ready, so it uses capacity that would be idle and costs the others nothing.
+//!
+//! *Cost.* Logarithmic in hosts and addresses; about 70 bytes each. Filled by the frontier when a
 //! host has something to fetch, emptied by it when a request may be made.
 
 use std::cmp::Reverse;
@@ -20,34 +23,83 @@ use std::time::Duration;
 
 use crate::journal::HostId;
 
+/// Which hosts go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Lane {
+    /// Whenever they are ready.
+    #[default]
+    First,
+    /// When no host of the first lane is ready.
+    Spare,
+}
+
+impl Lane {
+    const ALL: [Self; 2] = [Self::First, Self::Spare];
+}
+
+/// The number of an entry in the workbench; a host has one that counts.
+pub(crate) type Entry = u64;
+
 /// Hosts by address and by time. Times are since the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Workbench {
     numbers: HashMap<IpAddr, usize>,
     addresses: Vec<Address>,
-    /// Addresses with hosts that are not being asked; outdated items are skipped.
-    heap: BinaryHeap<Reverse<(Order, usize)>>,
-    n_pushed: u64,
-    /// Hosts that wait.
-    pub(crate) n_hosts: usize,
+    /// By lane, the addresses with hosts that are not being asked; outdated items are skipped.
+    heaps: [BinaryHeap<Reverse<(Order, usize)>>; 2],
+    n_pushed: Entry,
+    /// Hosts that wait in the first lane.
+    pub(crate) n_first: usize,
 }
 
 /// Time, priority and, among equals, who came first.
-type Order = (Duration, u32, u64);
+type Order = (Duration, u64, Entry);
 
 #[derive(Debug, Default)]
 struct Address {
     /// From when on it may be asked.
     next: Duration,
-    hosts: BinaryHeap<Reverse<(Order, HostId)>>,
+    first: Queue,
+    /// Most addresses have no host there.
+    spare: Option<Box<Queue>>,
     is_taken: bool,
+}
+
+/// The hosts of an address in one lane.
+#[derive(Debug, Default)]
+struct Queue {
+    hosts: BinaryHeap<Reverse<(Order, HostId)>>,
     /// What stands for it in the heap now.
     item: Option<Order>,
 }
 
+impl Address {
+    fn queue(&self, lane: Lane) -> Option<&Queue> {
+        match lane {
+            Lane::First => Some(&self.first),
+            Lane::Spare => self.spare.as_deref(),
+        }
+    }
+
+    fn queue_mut(&mut self, lane: Lane) -> Option<&mut Queue> {
+        match lane {
+            Lane::First => Some(&mut self.first),
+            Lane::Spare => self.spare.as_deref_mut(),
+        }
+    }
+}
+
 impl Workbench {
     /// Puts a host at an address, to be asked from `time` on; a smaller `priority` goes first.
-    pub(crate) fn insert(&mut self, host: HostId, address: IpAddr, time: Duration, priority: u32) {
+    /// Returns the entry that stands for it.
+    pub(crate) fn insert(
+        &mut self,
+        host: HostId,
+        address: IpAddr,
+        lane: Lane,
+        time: Duration,
+        priority: u64,
+    ) -> Entry {
         let addresses = &mut self.addresses;
         let number = *self.numbers.entry(address).or_insert_with(|| {
             addresses.push(Address::default());
@@ -55,32 +107,69 @@ impl Workbench {
         });
         self.n_pushed += 1;
         let order = (time, priority, self.n_pushed);
-        self.addresses[number].hosts.push(Reverse((order, host)));
-        self.n_hosts += 1;
-        self.renew(number);
+        let address = &mut self.addresses[number];
+        let queue = match lane {
+            Lane::First => &mut address.first,
+            Lane::Spare => address.spare.get_or_insert_default(),
+        };
+        queue.hosts.push(Reverse((order, host)));
+        self.n_first += usize::from(lane == Lane::First);
+        self.renew(number, lane);
+        self.n_pushed
     }
 
     /// Takes the host that may be asked at `now`, if there is one; its address stays taken until it
-    /// is [released](Self::release).
-    pub(crate) fn take(&mut self, now: Duration) -> Option<HostId> {
-        self.drop_outdated();
-        let &Reverse(((time, ..), number)) = self.heap.peek()?;
+    /// is [released](Self::release). Entries that do not count any more are dropped.
+    pub(crate) fn take(
+        &mut self,
+        now: Duration,
+        counts: impl Fn(HostId, Entry) -> bool,
+    ) -> Option<HostId> {
+        for lane in Lane::ALL {
+            while let Some((host, entry, number)) = self.pop(lane, now) {
+                self.n_first -= usize::from(lane == Lane::First);
+                if counts(host, entry) {
+                    self.claim(number);
+                    return Some(host);
+                }
+                self.renew(number, lane);
+            }
+        }
+        None
+    }
+
+    /// Takes the first host of a lane out of its queue, if its time has come.
+    fn pop(&mut self, lane: Lane, now: Duration) -> Option<(HostId, Entry, usize)> {
+        self.drop_outdated(lane);
+        let &Reverse(((time, ..), number)) = self.heaps[lane as usize].peek()?;
         if time > now {
             return None;
         }
-        self.heap.pop();
+        self.heaps[lane as usize].pop();
+        let queue = self.addresses[number].queue_mut(lane)?;
+        queue.item = None;
+        let Reverse(((.., entry), host)) = queue.hosts.pop()?;
+        Some((host, entry, number))
+    }
+
+    fn claim(&mut self, number: usize) {
         let address = &mut self.addresses[number];
-        address.item = None;
-        let Reverse((_, host)) = address.hosts.pop()?;
         address.is_taken = true;
-        self.n_hosts -= 1;
-        Some(host)
+        for lane in Lane::ALL {
+            if let Some(queue) = address.queue_mut(lane) {
+                queue.item = None;
+            }
+        }
     }
 
     /// When the next host may be asked, if one waits whose address is free.
     pub(crate) fn next_time(&mut self) -> Option<Duration> {
-        self.drop_outdated();
-        self.heap.peek().map(|Reverse(((time, ..), _))| *time)
+        let times = Lane::ALL.map(|lane| {
+            self.drop_outdated(lane);
+            let first = self.heaps[lane as usize].peek();
+            first.map(|Reverse(((time, ..), _))| *time)
+        });
+        times.into_iter().flatten().min()
     }
 
     /// Gives an address free, to be asked again from `next` on.
@@ -89,28 +178,37 @@ impl Workbench {
             let address = &mut self.addresses[number];
             address.is_taken = false;
             address.next = address.next.max(next);
-            self.renew(number);
+            for lane in Lane::ALL {
+                self.renew(number, lane);
+            }
         }
     }
 
-    /// Puts an address into the heap by the time of its first host.
-    fn renew(&mut self, number: usize) {
+    /// Puts an address into the heap of a lane by the time of its first host there.
+    fn renew(&mut self, number: usize, lane: Lane) {
         let address = &mut self.addresses[number];
-        let Some(&Reverse(((time, priority, n_pushed), _))) = address.hosts.peek() else {
+        let (is_taken, next) = (address.is_taken, address.next);
+        let Some(queue) = address.queue_mut(lane) else {
             return;
         };
-        let item = (time.max(address.next), priority, n_pushed);
-        if !address.is_taken && address.item != Some(item) {
-            address.item = Some(item);
-            self.heap.push(Reverse((item, number)));
+        let Some(&Reverse(((time, priority, entry), _))) = queue.hosts.peek() else {
+            return;
+        };
+        let item = (time.max(next), priority, entry);
+        if !is_taken && queue.item != Some(item) {
+            queue.item = Some(item);
+            self.heaps[lane as usize].push(Reverse((item, number)));
         }
     }
 
-    fn drop_outdated(&mut self) {
-        while let Some(&Reverse((item, number))) = self.heap.peek()
-            && self.addresses[number].item != Some(item)
-        {
-            self.heap.pop();
+    fn drop_outdated(&mut self, lane: Lane) {
+        let heap = &mut self.heaps[lane as usize];
+        while let Some(&Reverse((item, number))) = heap.peek() {
+            let queue = self.addresses[number].queue(lane);
+            if queue.is_some_and(|queue| queue.item == Some(item)) {
+                return;
+            }
+            heap.pop();
         }
     }
 }
@@ -126,6 +224,10 @@ mod tests {
         Duration::from_secs(n)
     }
 
+    fn take(bench: &mut Workbench, now: Duration) -> Option<HostId> {
+        bench.take(now, |_, _| true)
+    }
+
     fn address(n: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, n])
     }
@@ -133,28 +235,49 @@ mod tests {
     #[test]
     fn one_host_at_a_time_per_address() {
         let mut bench = Workbench::default();
-        bench.insert(1, address(1), seconds(0), 0);
-        bench.insert(2, address(1), seconds(0), 0);
-        bench.insert(3, address(2), seconds(5), 0);
-        assert_eq!(bench.take(seconds(0)), Some(1));
-        assert_eq!(bench.take(seconds(0)), None);
+        bench.insert(1, address(1), Lane::First, seconds(0), 0);
+        bench.insert(2, address(1), Lane::First, seconds(0), 0);
+        bench.insert(3, address(2), Lane::First, seconds(5), 0);
+        assert_eq!(take(&mut bench, seconds(0)), Some(1));
+        assert_eq!(take(&mut bench, seconds(0)), None);
         assert_eq!(bench.next_time(), Some(seconds(5)));
         bench.release(address(1), seconds(2));
         assert_eq!(bench.next_time(), Some(seconds(2)));
-        assert_eq!(bench.take(seconds(1)), None);
-        assert_eq!(bench.take(seconds(2)), Some(2));
-        assert_eq!(bench.take(seconds(5)), Some(3));
-        assert_eq!((bench.take(seconds(9)), bench.n_hosts), (None, 0));
+        assert_eq!(take(&mut bench, seconds(1)), None);
+        assert_eq!(take(&mut bench, seconds(2)), Some(2));
+        assert_eq!(take(&mut bench, seconds(5)), Some(3));
+        assert_eq!((take(&mut bench, seconds(9)), bench.n_first), (None, 0));
     }
 
     #[test]
     fn among_equals_the_smaller_priority_then_the_first() {
         let mut bench = Workbench::default();
         for (host, priority) in [(1, 1), (2, 0), (3, 0)] {
-            bench.insert(host, address(host as u8), seconds(1), priority);
+            bench.insert(host, address(host as u8), Lane::First, seconds(1), priority);
         }
-        let order: Vec<_> = std::iter::from_fn(|| bench.take(seconds(1))).collect();
+        let order: Vec<_> = std::iter::from_fn(|| take(&mut bench, seconds(1))).collect();
         assert_eq!(order, [2, 3, 1]);
+    }
+
+    /// A host of the spare lane goes when the first lane has none that is ready, at its own address
+    /// or elsewhere, and an entry that was replaced is skipped.
+    #[test]
+    fn the_spare_lane_uses_what_is_idle() {
+        let mut bench = Workbench::default();
+        bench.insert(1, address(1), Lane::Spare, seconds(0), 0);
+        let replaced = bench.insert(2, address(2), Lane::Spare, seconds(0), 0);
+        bench.insert(2, address(2), Lane::First, seconds(0), 0);
+        bench.insert(3, address(1), Lane::First, seconds(3), 0);
+        let mut take = |now| bench.take(seconds(now), |_, entry| entry != replaced);
+        assert_eq!((take(0), take(0), take(0)), (Some(2), Some(1), None));
+        bench.release(address(1), seconds(3));
+        bench.insert(1, address(1), Lane::Spare, seconds(1), 0);
+        let mut take = |now| bench.take(seconds(now), |_, entry| entry != replaced);
+        assert_eq!((take(2), take(3), take(9)), (None, Some(3), None));
+        bench.release(address(2), seconds(0));
+        assert_eq!(bench.take(seconds(9), |_, entry| entry != replaced), None);
+        bench.release(address(1), seconds(4));
+        assert_eq!(bench.next_time(), Some(seconds(4)));
     }
 
     /// Fifty hosts at ten addresses, 32 requests at once, random latencies; hosts move between
@@ -166,7 +289,7 @@ mod tests {
         let mut at: BTreeMap<HostId, IpAddr> = BTreeMap::new();
         for host in 0..50 {
             at.insert(host, address((host % 10) as u8));
-            bench.insert(host, at[&host], Duration::ZERO, 0);
+            bench.insert(host, at[&host], Lane::First, Duration::ZERO, 0);
         }
         let mut free: BTreeMap<String, Duration> = BTreeMap::new();
         let mut in_flight: Vec<(Duration, HostId)> = Vec::new();
@@ -174,7 +297,9 @@ mod tests {
         let mut served: BTreeMap<HostId, u32> = BTreeMap::new();
         for _ in 0..20_000 {
             while in_flight.len() < 32 {
-                let Some(host) = bench.take(now) else { break };
+                let Some(host) = take(&mut bench, now) else {
+                    break;
+                };
                 for key in [format!("host {host}"), format!("address {}", at[&host])] {
                     assert!(
                         free.get(&key).is_none_or(|&free| free <= now),
@@ -199,7 +324,7 @@ mod tests {
                     if random.below(10) == 0 {
                         at.insert(host, address(random.below(10) as u8));
                     }
-                    bench.insert(host, at[&host], now + host_delay, 0);
+                    bench.insert(host, at[&host], Lane::First, now + host_delay, 0);
                 }
                 _ => now = next.unwrap(),
             }

@@ -119,6 +119,7 @@ fn any_answer_is_met() {
                 },
                 depth: 0,
                 n_redirects: 0,
+                is_last: false,
                 message,
                 date: 0,
                 address: IpAddr::from([127, 0, 0, 1]),

@@ -40,7 +40,7 @@ fn careful(dns: std::net::SocketAddr) -> arose_crawl::Settings {
     settings.polite.delay = DELAY.as_secs_f64();
     settings.polite.address_delay = DELAY.as_secs_f64();
     settings.polite.factor = 0.0;
-    settings.duplicates.follow_links = true;
+    settings.duplicates.links = arose_crawl::settings::DuplicateLinks::First;
     settings.scope.sitemaps = false;
     settings.archive.commit = 0.01;
     settings.archive.max_file = 100_000;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use arose_crawl::connect::{Addresses, Tcp};
 use arose_crawl::counters::{Counter, Failure, Refusal};
 use arose_crawl::resolve::NameServers;
+use arose_crawl::settings::DuplicateLinks;
 use arose_crawl::{Control, Crawl, End, Seams, Settings};
 use testweb::{Config, Fault, Kind, Names, PageCount, Robots, Server};
 
@@ -81,7 +82,11 @@ fn malformed_answers_without_end() {
         .collect();
     settings.scope.include = vec!["/noise/".to_owned()];
     let summary = run(folder.path(), settings, &seeds);
-    assert_eq!(summary.end, End::Done);
+    // Connections that were closed too early may stand longer another day.
+    assert_eq!(
+        (summary.end, summary.n_queued),
+        (End::Waiting, summary.n_lost)
+    );
     assert_eq!(summary.counters.balance(), 0);
     server.stop().unwrap();
 }
@@ -104,7 +109,7 @@ fn traps_are_bounded() {
     let mut settings = settings(&server);
     settings.budget.max_pages = 120;
     settings.budget.max_hosts = 20;
-    settings.duplicates.follow_links = false;
+    settings.duplicates.links = DuplicateLinks::Last;
     settings.duplicates.stale_after = 20;
     let seeds = homes(&server);
     let summary = run(folder.path(), settings, &seeds);
@@ -211,6 +216,7 @@ fn hosts_that_are_not_there() {
         (summary.end, summary.n_queued),
         (End::Waiting, count(Kind::Refused))
     );
+    assert_eq!(summary.n_lost, summary.n_queued);
     assert_eq!(
         summary.counters.get(Counter::UnreachableHosts),
         count(Kind::Refused)

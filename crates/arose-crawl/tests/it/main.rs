@@ -11,6 +11,7 @@ mod faults;
 mod ipv6;
 mod killed;
 mod pace;
+mod progress;
 mod restart;
 mod robots;
 mod script;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use arose_crawl::counters::Counter;
+use arose_crawl::settings::{DuplicateBody, DuplicateLinks};
 use arose_crawl::{Control, End, Seeds, Settings, Summary, crawl, index_lines};
 use testweb::judge::By;
 use testweb::truth::{Likeness, Visit};
@@ -18,7 +19,7 @@ pub(crate) fn settings(server: &Server) -> Settings {
     settings.polite.delay = 0.0;
     settings.polite.address_delay = 0.0;
     settings.polite.factor = 0.0;
-    settings.duplicates.follow_links = true;
+    settings.duplicates.links = DuplicateLinks::First;
     settings.duplicates.stale_after = 0;
     settings.fetch.retry_delay = 0.05;
     settings.fetch.first_byte = 2.0;
@@ -190,7 +191,9 @@ fn duplicates_are_dropped_and_nothing_else() {
     });
     let server = server.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), settings(&server), &homes(&server));
+    let mut settings = settings(&server);
+    settings.duplicates.body = DuplicateBody::Drop;
+    run(folder.path(), settings, &homes(&server));
     let (mut n_near, mut n_dropped) = (0, 0);
     let mut met: BTreeSet<PageId> = BTreeSet::new();
     for line in index_lines(folder.path()).unwrap() {

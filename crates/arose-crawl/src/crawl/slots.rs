@@ -1,0 +1,116 @@
+//! Slots: which of the requests under way count towards the limit.
+//!
+//! *Question.* So many requests may be under way at a time. Hosts that hang or send a byte a second
+//! hold theirs for minutes. How do the others get on?
+//!
+//! *Idea.* A request that has taken longer than [`SLOW`] is counted apart, and there may be as many
+//! of those again. A host whose last request was slow is counted apart from the start, and waits
+//! while there are too many. So a host can hold a slot that others need for a quarter of a second,
+//! once.
+//!
+//! *Cost.* 24 bytes for each request of the last quarter of a second. *Error.* More slow hosts than
+//! both limits together, none of them known to be slow, still make others wait until they time out.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::frontier::{Host, Stage};
+use crate::journal::HostId;
+
+/// From when on a request is slow.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// Requests under way by how long they have taken. Times are since the start of the run.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    /// Requests that were fast so far, the oldest first; some have ended.
+    started: VecDeque<(Duration, HostId)>,
+    n_slow: usize,
+}
+
+impl Slots {
+    /// Whether a host has to wait because as many slow ones as may be are being asked.
+    pub(super) fn hold_back(&self, host: &Host, limit: usize) -> bool {
+        host.is_slow && self.n_slow >= limit
+    }
+
+    /// When a host that is held back is looked at again.
+    pub(super) fn again(now: Duration) -> Duration {
+        now + SLOW
+    }
+
+    /// Takes in that a request is sent.
+    pub(super) fn begin(&mut self, id: HostId, host: &mut Host, now: Duration) {
+        host.asked_at = now;
+        host.counts_as_slow = host.is_slow;
+        match host.is_slow {
+            true => self.n_slow += 1,
+            false => self.started.push_back((now, id)),
+        }
+    }
+
+    /// Takes in that a request has ended.
+    pub(super) fn end(&mut self, host: &mut Host, now: Duration) {
+        self.n_slow -= usize::from(host.counts_as_slow);
+        host.counts_as_slow = false;
+        host.is_slow = now.saturating_sub(host.asked_at) >= SLOW;
+    }
+
+    /// Counts requests apart that have become slow.
+    pub(super) fn age(&mut self, hosts: &mut [Host], now: Duration) {
+        while let Some(&(since, id)) = self.started.front()
+            && since + SLOW <= now
+        {
+            self.started.pop_front();
+            let host = &mut hosts[id as usize];
+            let is_open = host.stage == Stage::Busy && host.asked_at == since;
+            if is_open && !host.counts_as_slow {
+                host.counts_as_slow = true;
+                self.n_slow += 1;
+            }
+        }
+    }
+
+    /// Requests that are counted apart.
+    pub(super) fn n_apart(&self, limit: usize) -> usize {
+        self.n_slow.min(limit)
+    }
+
+    /// When the next request may become slow.
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.started.front().map(|(since, _)| *since + SLOW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::Normalizer;
+
+    #[test]
+    fn slow_requests_are_counted_apart() {
+        let url = Normalizer::default().normalize("http://h/", None).unwrap();
+        let mut hosts: Vec<Host> = (0..3).map(|_| Host::new(&url, 0)).collect();
+        let mut slots = Slots::default();
+        let at = Duration::from_millis;
+        for (id, host) in (0..).zip(&mut hosts) {
+            host.stage = Stage::Busy;
+            slots.begin(id, host, at(0));
+        }
+        slots.age(&mut hosts, at(249));
+        assert_eq!(slots.n_apart(9), 0);
+        slots.end(&mut hosts[0], at(249));
+        hosts[0].stage = Stage::Rest;
+        slots.age(&mut hosts, at(250));
+        assert_eq!((slots.n_apart(1), slots.n_apart(9)), (1, 2));
+        slots.end(&mut hosts[1], at(800));
+        assert!(hosts[1].is_slow && slots.hold_back(&hosts[1], 1));
+        assert!(!slots.hold_back(&hosts[0], 1));
+        slots.end(&mut hosts[2], at(900));
+        assert!(!slots.hold_back(&hosts[1], 1));
+        slots.begin(1, &mut hosts[1], at(900));
+        assert_eq!((slots.n_apart(1), slots.next()), (1, None));
+        slots.end(&mut hosts[1], at(901));
+        assert!(!hosts[1].is_slow && slots.n_apart(1) == 0);
+    }
+}
