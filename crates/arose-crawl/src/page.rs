@@ -14,7 +14,7 @@ use arose_corpus::{Limits, decode_content};
 use arose_dedup::index;
 
 use crate::archive::{Packed, Packer, Record, payload_digest};
-use crate::content::{Contents, Name, Original, Sketcher};
+use crate::content::{Claim, Contents, Name, Original, Sketcher};
 use crate::error::Error;
 use crate::fetch::{Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
@@ -54,6 +54,8 @@ pub(crate) struct Report {
     pub(crate) status: u16,
     pub(crate) is_page: bool,
     pub(crate) original: Option<Original>,
+    /// To be given back when the record is in the archive.
+    pub(crate) claim: Option<Claim>,
     /// What is wrong with the index of contents.
     pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
@@ -153,6 +155,11 @@ impl Reader {
         }
     }
 
+    /// The normal form of a URL that came through here before.
+    pub(crate) fn normalize(&self, text: &str) -> Option<NormalUrl> {
+        self.shared.normalizer.normalize(text, None).ok()
+    }
+
     /// Reads an answer and packs it for the archive.
     pub(crate) fn read(&mut self, job: Job) -> Report {
         let payload = payload_digest(job.message.body());
@@ -175,6 +182,7 @@ impl Reader {
             status,
             is_page: false,
             original: None,
+            claim: None,
             failure: None,
             links: Vec::new(),
             n_known: 0,
@@ -251,7 +259,11 @@ impl Reader {
             };
             let date = job.date;
             let payload = digest;
-            match contents.judge(Name { url, payload, date }, &sketch) {
+            let judged = contents.claim().and_then(|claim| {
+                report.claim = Some(claim);
+                contents.judge(Name { url, payload, date }, &sketch)
+            });
+            match judged {
                 Ok(original) => report.original = original,
                 Err(error) => report.failure = Some(error),
             }

@@ -417,7 +417,16 @@ mod tests {
                 _ => None,
             })
             .collect();
-        let expected = [None, Some(0), Some(0), Some(0), None, Some(0), Some(0), Some(0)];
+        let expected = [
+            None,
+            Some(0),
+            Some(0),
+            Some(0),
+            None,
+            Some(0),
+            Some(0),
+            Some(0),
+        ];
         assert_eq!(files, expected);
         assert_eq!(fs::read(root.join("b")).unwrap(), b"onet");
         remove(&root.join("b")).unwrap();

@@ -70,7 +70,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -86,6 +85,7 @@ pub use sketch::{SiteTag, Sketch, Sketcher};
 pub use state::{Match, Stats};
 pub use verify::{Verified, verify};
 
+use crate::disk;
 use file::{Allowance, Content};
 use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
 use log::{Frame, Log};
@@ -188,7 +188,7 @@ impl Index {
     /// When the folder holds something, cannot be written, or the settings cannot be used.
     pub fn create(folder: &Path, settings: Settings) -> Result<Self, Error> {
         settings.check()?;
-        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        disk::create_folder(folder).map_err(Error::io("create", folder))?;
         let lock = take_lock(folder)?;
         check_unused(folder)?;
         let mut manifest = Manifest::new(settings);
@@ -219,13 +219,12 @@ impl Index {
         let lock = take_lock(folder)?;
         let manifest = Manifest::read(folder)?;
         remove_leftovers(folder, &manifest)?;
-        let (state, log_bytes) =
-            State::open(
-                folder,
-                &manifest,
-                Allowance::new(options.cache_bytes),
-                options.committed,
-            )?;
+        let (state, log_bytes) = State::open(
+            folder,
+            &manifest,
+            Allowance::new(options.cache_bytes),
+            options.committed,
+        )?;
         let log_path = Content::Log.path(folder, manifest.log);
         let n_dead_written = match manifest.dead {
             Some(part) => {

@@ -14,6 +14,9 @@ impl Crawl {
             return self.robots_archive.append(&report.record);
         };
         self.archive.append(&report.record)?;
+        if let (Some(contents), Some(claim)) = (&self.shared.contents, report.claim) {
+            contents.give_back(claim);
+        }
         self.done_with(report.host, ticket);
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);

@@ -6,8 +6,10 @@
 )]
 
 mod crash;
+mod damage;
 mod faults;
 mod killed;
+mod power;
 mod restart;
 mod robots;
 mod shared;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arose::DocId;
 use arose::rule::{Evidence, Rule};
 
-use super::{Committed, Error};
 use super::dead::Dead;
 use super::file::{Allowance, Content};
 use super::keys::Plan;
@@ -19,6 +18,7 @@ use super::run::Run;
 use super::screen::Screen;
 use super::settings::Settings;
 use super::sketch::Sketch;
+use super::{Committed, Error};
 
 /// A document found, and why.
 #[derive(Debug, Clone, PartialEq)]

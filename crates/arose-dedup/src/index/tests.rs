@@ -439,7 +439,10 @@ fn a_torn_log_counts_up_to_the_first_torn_frame() {
     let mut torn = whole.clone();
     torn[committed.n_bytes as usize + frame..][..frame].fill(0);
     fs::write(&path, &torn).unwrap();
-    assert!(matches!(Index::open(folder.path()), Err(Error::Damaged { .. })));
+    assert!(matches!(
+        Index::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
     let lenient = Options {
         committed: Some(committed),
         ..Options::default()
