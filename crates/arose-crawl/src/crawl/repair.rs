@@ -134,8 +134,8 @@ struct Readable {
     hosts: HashMap<HostId, HostId>,
     /// Places of URLs that are done.
     done: HashSet<Place>,
-    /// Depths of URLs.
-    depths: HashMap<u128, u32>,
+    /// Depths of URLs, and what they lead to.
+    urls: HashMap<u128, (u32, Kind)>,
     counters: String,
 }
 
@@ -180,7 +180,7 @@ impl Repair<'_> {
                     Event::Url(queued) => {
                         if let Some(url) = readable.url(frontier, &queued) {
                             let key = Fingerprint::of(&url).key();
-                            readable.depths.insert(key, queued.depth);
+                            readable.urls.insert(key, (queued.depth, queued.kind));
                         }
                     }
                     Event::Done { place, .. } => {
@@ -240,14 +240,14 @@ impl Repair<'_> {
         if field("WARC-Type") != "response" {
             return;
         }
-        let depth = linked.as_ref().map(|linked| linked.depth);
-        let depth = self.journal.depths.get(&key).copied().or(depth);
-        let kind = linked.map_or(Kind::Page, |linked| linked.kind);
+        let linked = linked.map(|linked| (linked.depth, linked.kind));
+        let known = self.journal.urls.get(&key).copied().or(linked);
+        let (depth, kind) = known.unwrap_or_else(|| (0, kind_of(&record.block)));
         let payload = field("WARC-Payload-Digest").to_owned();
-        let job = job(record, url, kind, depth.unwrap_or(0), date);
+        let job = job(record, url, kind, depth, date);
         for found in reader.look(&job, &payload).links {
             let key = found.fingerprint.key();
-            if self.fetched.contains(&key) || self.journal.depths.contains_key(&key) {
+            if self.fetched.contains(&key) || self.journal.urls.contains_key(&key) {
                 continue;
             }
             let steps = u32::from(!found.is_redirect);
@@ -314,7 +314,7 @@ impl Repair<'_> {
             std::fs::remove_dir_all(&path).context("removing", &path)?;
         }
         let mut seen = Seen::open(&path, config)?;
-        let known = self.journal.depths.keys().copied();
+        let known = self.journal.urls.keys().copied();
         let all = self.fetched.iter().copied().chain(known);
         let all = all.chain(self.linked.keys().copied());
         let mut entries: Vec<Entry<'_>> = all
@@ -446,7 +446,8 @@ impl Readable {
     }
 
     /// An event about a host that is known, with its number in the new journal; none if it is about
-    /// something else.
+    /// something else. Rules are left out: the next run asks for robots.txt, which may name sitemaps
+    /// that are lost.
     fn renumbered<'b>(&self, event: Event<'b>) -> Option<Event<'b>> {
         let of = |host: HostId| self.hosts.get(&host).copied();
         Some(match event {
@@ -465,11 +466,6 @@ impl Readable {
             Event::Referrer { host, site } => Event::Referrer {
                 host: of(host)?,
                 site,
-            },
-            Event::Rules { host, date, text } => Event::Rules {
-                host: of(host)?,
-                date,
-                text,
             },
             Event::Unreachable { host, since } => Event::Unreachable {
                 host: of(host)?,
@@ -494,6 +490,16 @@ fn host_of(frontier: &mut Frontier, url: &NormalUrl) -> HostId {
         frontier.restore_host(url, hash);
     }
     frontier.find(hash).unwrap_or_default()
+}
+
+/// Whether an answer of which nothing else is known looks like a sitemap.
+fn kind_of(block: &[u8]) -> Kind {
+    let start = &block[..block.len().min(4096)];
+    let has = |name: &[u8]| memchr::memmem::find(start, name).is_some();
+    match has(b"<urlset") || has(b"<sitemapindex") {
+        true => Kind::Sitemap,
+        false => Kind::Page,
+    }
 }
 
 fn name_hash(date: i64, url: &str) -> u64 {

@@ -23,6 +23,7 @@ fn half(server: &Server, folder: &Path) -> Settings {
     let mut settings = settings(server);
     settings.archive.commit = 0.001;
     settings.archive.max_file = 40_000;
+    settings.scope.sitemaps = false;
     settings.stop.pages = 90;
     let summary = run(folder, settings.clone(), &homes(server));
     assert_eq!(summary.end, End::Limit);
