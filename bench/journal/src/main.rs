@@ -6,7 +6,7 @@
 //! host. The journal is the crawler's own source; it is rewritten when it is twice as long as what
 //! still counts, as in a crawl.
 
-// The sources of the journal name these.
+// The sources of the journal, linked here, name these.
 extern crate self as arose_dedup;
 #[path = "../../../crates/arose-dedup/src/disk.rs"]
 pub mod disk;
@@ -14,7 +14,6 @@ pub mod disk;
 #[path = "../../../crates/arose-crawl/src/error.rs"]
 mod error;
 #[allow(dead_code)]
-#[path = "../../../crates/arose-crawl/src/journal.rs"]
 mod journal;
 pub mod index {
     pub type Error = std::io::Error;
