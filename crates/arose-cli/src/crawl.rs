@@ -2,6 +2,7 @@
 
 mod metrics;
 pub(crate) mod progress;
+mod repair;
 mod seeds;
 mod signals;
 
@@ -38,6 +39,7 @@ use crate::read::Outcome;
   arose crawl --print-settings > crawl.toml # every setting with its default
   arose crawl status crawl
   arose crawl retry crawl                   # what could not be reached
+  arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
 
@@ -136,6 +138,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Rebuild the queue of a damaged crawl from its archive
+    ///
+    /// Reads every record of the archive and every readable part of the journal, and writes journal
+    /// and seen set anew. Damaged files are kept under another name, and no archive file is removed.
+    /// Afterwards `arose crawl -o DIR` resumes the crawl.
+    Repair {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints what was fetched as one sorted CDXJ index, or the URLs that still wait.
     Export {
         /// The folder of the crawl.
@@ -150,6 +164,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
         Some(Command::Status { dir, json }) => status(dir, *json),
         Some(Command::Retry { dir, json }) => retry(dir, *json),
+        Some(Command::Repair { dir, json }) => repair::run(dir, *json),
         Some(Command::Export { dir, queue: false }) => export_index(dir),
         Some(Command::Export { dir, queue: true }) => export_queue(dir),
         None => crawl(&options.crawl),
@@ -262,7 +277,9 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     settings.network.name_servers.extend(&options.name_server);
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let text = settings.to_toml().context("cannot keep the settings")?;
-    std::fs::write(&kept, text).with_context(|| format!("cannot write {}", kept.display()))?;
+    // A crash must not leave half a file, which would stand for other settings.
+    arose_dedup::disk::replace(&kept, text.as_bytes())
+        .with_context(|| format!("cannot write {}", kept.display()))?;
     Ok(settings)
 }
 
@@ -417,6 +434,15 @@ fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
     };
     written.context("cannot write the status")?;
     Ok(Outcome::Found)
+}
+
+/// The settings of the last run.
+pub(crate) fn kept_settings(folder: &Path) -> anyhow::Result<Settings> {
+    let kept = folder.join("settings.toml");
+    match kept.exists() {
+        true => read_settings(&kept),
+        false => Ok(Settings::default()),
+    }
 }
 
 fn export_index(dir: &Path) -> anyhow::Result<Outcome> {

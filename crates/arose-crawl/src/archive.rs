@@ -12,13 +12,14 @@
 //!
 //! Records are packed where pages are read ([`Packer`], on any thread) and written here in order.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+mod scan;
+
 use std::path::{Path, PathBuf};
 
 use arose::digest::digest64;
 use arose::mix::mix;
 use arose_corpus::time;
+use arose_dedup::disk;
 use data_encoding::BASE32;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 use sha1::{Digest as _, Sha1};
@@ -28,6 +29,7 @@ use crate::error::{Context, Error};
 use crate::fetch::Cut;
 use crate::journal::Event;
 use crate::settings::DuplicateBody;
+pub(crate) use scan::{FileScan, Stored, bears_out, files, mend_index, name_in_line};
 
 /// The profile of revisit records for near duplicates.
 const NEAR_DUPLICATE: &str = "urn:arose:revisit:near-duplicate";
@@ -45,6 +47,19 @@ pub(crate) struct Archive {
     pub(crate) file: u64,
     records: Growing,
     index: Growing,
+    /// Files that are full and may not be on the disk yet.
+    closed: Vec<Growing>,
+    /// How far files go that became full since the last flush.
+    full: Vec<Extent>,
+    /// Whether there are names that may not be on the disk yet.
+    has_new_names: bool,
+}
+
+/// Which archive of a crawl.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Pages,
+    Robots,
 }
 
 /// How far an archive is valid.
@@ -65,6 +80,29 @@ impl Extent {
         }
     }
 
+    /// What an event of the journal says of an archive.
+    pub(crate) fn of(event: &Event<'_>) -> Option<(Self, Part)> {
+        let (file, bytes, index_bytes, part) = match *event {
+            Event::Archive {
+                file,
+                bytes,
+                index_bytes,
+            } => (file, bytes, index_bytes, Part::Pages),
+            Event::RobotsArchive {
+                file,
+                bytes,
+                index_bytes,
+            } => (file, bytes, index_bytes, Part::Robots),
+            _ => return None,
+        };
+        let extent = Self {
+            file,
+            bytes,
+            index_bytes,
+        };
+        Some((extent, part))
+    }
+
     /// As the journal has it for robots.txt files.
     pub(crate) fn robots_event(self) -> Event<'static> {
         Event::RobotsArchive {
@@ -76,9 +114,11 @@ impl Extent {
 }
 
 impl Archive {
-    /// Opens the archive and cuts off what lies behind `extent`; files after it are removed.
+    /// Opens the archive and cuts off what lies behind `extent`; files after it are removed. Nothing
+    /// is changed if less than that is there.
     pub(crate) fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder).context("creating", folder)?;
+        check(folder, extent)?;
+        disk::create_folder(folder).context("creating", folder)?;
         for file in extent.file + 1.. {
             let later = [warc_path(folder, file), cdxj_path(folder, file)];
             let mut later = later.iter().filter(|path| path.exists()).peekable();
@@ -86,7 +126,7 @@ impl Archive {
                 break;
             }
             for path in later {
-                std::fs::remove_file(path).context("removing", path)?;
+                disk::remove(path).context("removing", path)?;
             }
         }
         let mut archive = Self {
@@ -95,6 +135,9 @@ impl Archive {
             file: extent.file,
             records: Growing::open(&warc_path(folder, extent.file), extent.bytes)?,
             index: Growing::open(&cdxj_path(folder, extent.file), extent.index_bytes)?,
+            closed: Vec::new(),
+            full: Vec::new(),
+            has_new_names: true,
         };
         if extent.bytes == 0 {
             archive.begin()?;
@@ -105,19 +148,12 @@ impl Archive {
     /// Appends a packed record and the line that says where it is.
     pub(crate) fn append(&mut self, record: &Packed) -> Result<(), Error> {
         if self.records.end() >= self.max_file {
-            self.flush()?;
-            self.file += 1;
-            self.records = Growing::open(&warc_path(&self.folder, self.file), 0)?;
-            self.index = Growing::open(&cdxj_path(&self.folder, self.file), 0)?;
-            self.begin()?;
+            self.next_file()?;
         }
         let offset = self.records.end();
         if let Some(line) = &record.line {
             let length = record.n_indexed;
-            let place = format!(
-                "\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": \"{}\"}}\n",
-                warc_name(self.file)
-            );
+            let place = place_of(length as u64, offset, self.file);
             self.index.push(line.as_bytes())?;
             self.index.push(place.as_bytes())?;
         }
@@ -135,10 +171,36 @@ impl Archive {
         })
     }
 
+    /// Goes on with another file. The full one is closed when it is on the disk.
+    fn next_file(&mut self) -> Result<(), Error> {
+        let extent = self.flush()?;
+        self.full.push(extent);
+        let records = Growing::open(&warc_path(&self.folder, self.file + 1), 0)?;
+        let index = Growing::open(&cdxj_path(&self.folder, self.file + 1), 0)?;
+        self.file += 1;
+        self.closed
+            .push(std::mem::replace(&mut self.records, records));
+        self.closed.push(std::mem::replace(&mut self.index, index));
+        self.has_new_names = true;
+        self.begin()
+    }
+
+    /// How far files go that became full since this was asked last.
+    pub(crate) fn take_full(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.full)
+    }
+
     /// Returns when all that was handed over is on the disk.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        self.closed.iter().try_for_each(Growing::sync)?;
+        self.closed.clear();
         self.records.sync()?;
-        self.index.sync()
+        self.index.sync()?;
+        if self.has_new_names {
+            disk::sync_folder(&self.folder).context("writing", &self.folder)?;
+            self.has_new_names = false;
+        }
+        Ok(())
     }
 
     /// The record that each file begins with.
@@ -161,15 +223,40 @@ impl Archive {
     }
 }
 
+/// The end of a line of the index.
+fn place_of(length: u64, offset: u64, file: u64) -> String {
+    let name = warc_name(file);
+    format!("\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": \"{name}\"}}\n")
+}
+
+/// Whether at least so much of an archive is there.
+pub(crate) fn check(folder: &Path, extent: Extent) -> Result<(), Error> {
+    let (records, index) = (
+        warc_path(folder, extent.file),
+        cdxj_path(folder, extent.file),
+    );
+    for (path, n_bytes) in [(records, extent.bytes), (index, extent.index_bytes)] {
+        let length = match path.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            metadata => metadata.context("reading", &path)?.len(),
+        };
+        if length < n_bytes {
+            let what = "it is shorter than the journal says";
+            return Err(Error::damaged_at(&path, length, what));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn warc_name(file: u64) -> String {
     format!("{file:05}.warc.gz")
 }
 
-fn warc_path(folder: &Path, file: u64) -> PathBuf {
+pub(crate) fn warc_path(folder: &Path, file: u64) -> PathBuf {
     folder.join(warc_name(file))
 }
 
-fn cdxj_path(folder: &Path, file: u64) -> PathBuf {
+pub(crate) fn cdxj_path(folder: &Path, file: u64) -> PathBuf {
     folder.join(format!("{file:05}.cdxj"))
 }
 
@@ -177,21 +264,19 @@ fn cdxj_path(folder: &Path, file: u64) -> PathBuf {
 #[derive(Debug)]
 struct Growing {
     path: PathBuf,
-    file: File,
+    file: disk::File,
     written: u64,
     pending: Vec<u8>,
 }
 
 impl Growing {
     fn open(path: &Path, valid: u64) -> Result<Self, Error> {
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create(true).truncate(false);
-        let file = options.open(path).context("opening", path)?;
-        let length = file.metadata().context("reading", path)?.len();
-        if length < valid {
-            return Err(Error::damaged(path, "it is shorter than the journal says"));
+        let file = disk::File::open_or_create(path).context("opening", path)?;
+        let length = file.as_file().metadata().context("reading", path)?.len();
+        if length > valid {
+            let cut = file.set_len(valid).and_then(|()| file.sync());
+            cut.context("cutting", path)?;
         }
-        file.set_len(valid).context("cutting", path)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -210,6 +295,9 @@ impl Growing {
 
     /// If that fails, what is pending stays so, and may be written again.
     fn write(&mut self) -> Result<(), Error> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
         let written = self.file.write_all_at(&self.pending, self.written);
         written.context("writing", &self.path)?;
         self.written += self.pending.len() as u64;
@@ -222,7 +310,7 @@ impl Growing {
     }
 
     fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().context("writing", &self.path)
+        self.file.sync().context("writing", &self.path)
     }
 }
 
@@ -662,6 +750,67 @@ mod tests {
             ..extent
         };
         assert!(Archive::open(folder.path(), beyond, 300).is_err());
+    }
+
+    /// What is missing is named, and nothing is made or cut because of it.
+    #[test]
+    fn a_missing_archive_stays_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let extent = Extent {
+            file: 2,
+            bytes: 10,
+            index_bytes: 5,
+        };
+        std::fs::write(warc_path(folder.path(), 3), b"later").unwrap();
+        let error = Archive::open(folder.path(), extent, 300).unwrap_err();
+        assert!(error.to_string().contains("00002.warc.gz"), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// An extent is borne out by whole records with their lines, and by nothing else.
+    #[test]
+    fn records_bear_out_what_is_said_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = RECORD.pack(&mut Packer::new(1));
+        let mut archive = Archive::open(folder.path(), Extent::default(), 1 << 20).unwrap();
+        let start = Extent::default();
+        let mut extents = Vec::new();
+        for _ in 0..3 {
+            archive.append(&packed).unwrap();
+            extents.push(archive.flush().unwrap());
+        }
+        let bears = |from, to| bears_out(folder.path(), from, to).unwrap();
+        assert!(bears(start, extents[2]) && bears(extents[0], extents[1]));
+        let without_line = Extent {
+            index_bytes: extents[0].index_bytes,
+            ..extents[1]
+        };
+        assert!(!bears(extents[0], without_line));
+        let amid = Extent {
+            bytes: extents[2].bytes - 1,
+            ..extents[2]
+        };
+        assert!(!bears(start, amid));
+        for (path, at) in [
+            (warc_path(folder.path(), 0), extents[1].bytes + 40),
+            (cdxj_path(folder.path(), 0), extents[1].index_bytes + 60),
+        ] {
+            let whole = std::fs::read(&path).unwrap();
+            let mut torn = whole.clone();
+            torn[at as usize..].fill(0);
+            std::fs::write(&path, &torn).unwrap();
+            assert!(bears(start, extents[1]) && !bears(start, extents[2]));
+            std::fs::write(&path, &whole[..at as usize]).unwrap();
+            assert!(bears(start, extents[1]) && !bears(start, extents[2]));
+            std::fs::write(&path, &whole).unwrap();
+        }
+        let line = index_line(folder.path());
+        assert_eq!(name_in_line(&line).map(|(url, _)| url), Some(RECORD.url));
+    }
+
+    fn index_line(folder: &Path) -> String {
+        let text = std::fs::read_to_string(cdxj_path(folder, 0)).unwrap();
+        text.lines().next().unwrap().to_owned()
     }
 
     #[test]

@@ -13,13 +13,17 @@
 //! *Cost.* A sketch takes some 5 ns a byte, a page some 215 bytes on the disk. *Error.* That of the
 //! policy, which `arose evaluate` measures.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arose::digest::Digest;
 use arose::rule::Criterion;
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::payload::Page;
-use arose_dedup::index::{self, FeatureKeys, Index, Kind, Seen, Settings, Sketch};
+use arose_dedup::index::{
+    self, Committed, FeatureKeys, Index, Kind, Options, Seen, Settings, Sketch,
+};
 
 /// Makes sketches; its memory is used again from page to page.
 #[derive(Debug)]
@@ -103,7 +107,7 @@ impl Name<'_> {
         format!("{} {} {}", self.payload, self.date, self.url)
     }
 
-    fn parse(key: &str) -> Option<Name<'_>> {
+    pub(crate) fn parse(key: &str) -> Option<Name<'_>> {
         let mut parts = key.splitn(3, ' ');
         Some(Name {
             payload: parts.next()?,
@@ -117,16 +121,74 @@ impl Name<'_> {
 #[derive(Debug)]
 pub(crate) struct Contents {
     index: Index,
+    /// For pages that were judged and may not be in the archive yet: rows that are not above the
+    /// one they got, with how many pages have each. Held for a change of a number.
+    claims: Mutex<BTreeMap<u32, u32>>,
 }
 
+/// Until it is given back, the page it was taken for counts as not archived.
+pub(crate) type Claim = u32;
+
 impl Contents {
-    /// Opens the index in a folder, or makes an empty one.
-    pub(crate) fn open(folder: &Path) -> Result<Self, index::Error> {
-        let index = match Index::open(folder) {
+    /// Opens the index in a folder, of which so much was on the disk, or makes an empty one.
+    pub(crate) fn open(folder: &Path, committed: Committed) -> Result<Self, index::Error> {
+        let options = Options {
+            committed: Some(committed),
+            ..Options::default()
+        };
+        let index = match Index::open_with(folder, options) {
             Err(index::Error::NoIndex { .. }) => Index::create(folder, settings()),
             opened => opened,
         };
-        Ok(Self { index: index? })
+        Ok(Self {
+            index: index?,
+            claims: Mutex::default(),
+        })
+    }
+
+    /// To be taken before a page is judged, and given back when its record is in the archive.
+    pub(crate) fn claim(&self) -> Result<Claim, index::Error> {
+        let mut claims = self.claims();
+        let row = self.index.next_row()?;
+        *claims.entry(row).or_default() += 1;
+        Ok(row)
+    }
+
+    pub(crate) fn give_back(&self, claim: Claim) {
+        let mut claims = self.claims();
+        if let Some(n) = claims.get_mut(&claim) {
+            *n -= 1;
+            if *n == 0 {
+                claims.remove(&claim);
+            }
+        }
+    }
+
+    /// The row below which all pages are in the archive.
+    pub(crate) fn archived_below(&self) -> Result<u32, index::Error> {
+        let claims = self.claims();
+        let next = self.index.next_row()?;
+        let first = claims.keys().next().copied();
+        Ok(first.map_or(next, |first| first.min(next)))
+    }
+
+    fn claims(&self) -> MutexGuard<'_, BTreeMap<u32, u32>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pages from a row on, as the index names them.
+    pub(crate) fn names_from(&self, row: u32) -> Result<Vec<String>, index::Error> {
+        self.index.names_from(row)
+    }
+
+    /// Forgets a page whose record a crash cut off.
+    pub(crate) fn forget(&self, key: &str) -> Result<(), index::Error> {
+        self.index.remove(key).map(|_| ())
+    }
+
+    /// How much of the log is on the disk.
+    pub(crate) fn committed(&self) -> Result<Committed, index::Error> {
+        self.index.committed()
     }
 
     /// As [`Contents::judge`]. Of a near duplicate the payload is remembered too, by the sketch of
@@ -213,10 +275,10 @@ mod tests {
         let path = folder.path().join("contents");
         let mut sketcher = Sketcher::new();
         let sketch = sketcher.page(&page(TEXT), "h");
-        let contents = Contents::open(&path).unwrap();
+        let contents = Contents::open(&path, Committed::default()).unwrap();
         assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
         drop(contents);
-        let contents = Contents::open(&path).unwrap();
+        let contents = Contents::open(&path, Committed::default()).unwrap();
         let found = contents
             .judge(name("http://h/2"), &sketch)
             .unwrap()
@@ -235,7 +297,7 @@ mod tests {
     #[test]
     fn payloads_of_duplicates_are_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(folder.path()).unwrap();
+        let contents = Contents::open(folder.path(), Committed::default()).unwrap();
         let mut sketcher = Sketcher::new();
         let sketch = sketcher.page(&page(TEXT), "h");
         let judge = |url, payload: &str| {
@@ -251,10 +313,36 @@ mod tests {
         assert_eq!(judge("http://h/4", "sha1:A").as_deref(), Some("http://h/1"));
     }
 
+    /// Pages that are judged and not archived hold back what counts, in whatever order they are.
+    #[test]
+    fn claims_hold_back_what_counts_as_archived() {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = Contents::open(folder.path(), Committed::default()).unwrap();
+        let sketcher = Sketcher::new();
+        let claims: Vec<Claim> = (0..3)
+            .map(|n: u8| {
+                let claim = contents.claim().unwrap();
+                let url = format!("http://h/{n}");
+                let judged = contents.judge(name(&url), &sketcher.bytes(&[n]));
+                assert_eq!(judged.unwrap(), None);
+                claim
+            })
+            .collect();
+        contents.give_back(claims[2]);
+        contents.give_back(claims[1]);
+        assert_eq!(contents.archived_below().unwrap(), 0);
+        contents.give_back(claims[0]);
+        assert_eq!(contents.archived_below().unwrap(), 3);
+        let names = contents.names_from(1).unwrap();
+        assert_eq!(Name::parse(&names[0]).unwrap().url, "http://h/1");
+        contents.forget(&names[0]).unwrap();
+        assert_eq!(contents.names_from(0).unwrap().len(), 2);
+    }
+
     #[test]
     fn bytes_are_not_text() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(folder.path()).unwrap();
+        let contents = Contents::open(folder.path(), Committed::default()).unwrap();
         let sketcher = Sketcher::new();
         let judge = |url: &str, body: &[u8]| {
             contents

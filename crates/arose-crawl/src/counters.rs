@@ -163,6 +163,8 @@ const N_VALUES: usize = N_COUNTERS + N_REASONS + N_REFUSALS + Failure::ALL.len()
 pub struct Counters {
     values: [u64; N_VALUES],
     statuses: BTreeMap<u16, u64>,
+    /// Counters of a journal that this version does not know.
+    others: BTreeMap<String, u64>,
 }
 
 impl Default for Counters {
@@ -170,6 +172,7 @@ impl Default for Counters {
         Self {
             values: [0; N_VALUES],
             statuses: BTreeMap::new(),
+            others: BTreeMap::new(),
         }
     }
 }
@@ -255,34 +258,52 @@ impl Counters {
         self.get(Counter::Discovered).wrapping_sub(sum) as i64
     }
 
-    /// The number of counters, the counters, then pairs of status and number; eight bytes each.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let counters = [N_VALUES as u64].into_iter().chain(self.values);
-        let statuses = self.statuses().flat_map(|(status, n)| [status.into(), n]);
-        let numbers = counters.chain(statuses);
-        numbers.flat_map(u64::to_le_bytes).collect()
+    /// Lines of a name, a space and a number, for all that are not zero.
+    pub(crate) fn to_text(&self) -> String {
+        let values = names().zip(self.values);
+        let statuses = self.statuses();
+        let statuses = statuses.map(|(status, n)| (format!("{STATUS}{status}"), n));
+        let others = self.others.iter().map(|(name, &n)| (name.clone(), n));
+        let mut text = String::new();
+        for (name, n) in values.chain(statuses).chain(others).filter(|(_, n)| *n > 0) {
+            text.push_str(&format!("{name} {n}\n"));
+        }
+        text
     }
 
-    /// Reads counters back; those that a later version added are zero.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+    /// Reads counters back, by name. Those that only another version knows are kept for it; nothing
+    /// if a line is none.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         let mut counters = Self::default();
-        let mut numbers = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&bytes| u64::from_le_bytes(bytes));
-        let n_values = numbers.next().unwrap_or(0);
-        for index in 0..n_values as usize {
-            let Some(number) = numbers.next() else { break };
-            if let Some(value) = counters.values.get_mut(index) {
-                *value = number;
+        for line in text.lines() {
+            let (name, n) = line.split_once(' ')?;
+            let n = n.parse().ok()?;
+            let status = name.strip_prefix(STATUS);
+            if let Some(index) = names().position(|known| known == name) {
+                counters.values[index] = n;
+            } else if let Some(Ok(status)) = status.map(str::parse) {
+                counters.statuses.insert(status, n);
+            } else {
+                counters.others.insert(name.to_owned(), n);
             }
         }
-        while let (Some(status), Some(n)) = (numbers.next(), numbers.next()) {
-            counters.statuses.insert(status as u16, n);
-        }
-        counters
+        Some(counters)
     }
+}
+
+const STATUS: &str = "status.";
+
+/// The names of all values, in order, as the journal has them.
+fn names() -> impl Iterator<Item = String> {
+    let counters = Counter::ALL.into_iter();
+    let counters = counters.map(|counter| counter.as_str().to_owned());
+    let reasons = Reason::ALL.into_iter();
+    let reasons = reasons.map(|reason| format!("rejected.{}", reason.as_str()));
+    let refusals = Refusal::ALL.into_iter();
+    let refusals = refusals.map(|refusal| format!("refused.{}", refusal.as_str()));
+    let failures = Failure::ALL.into_iter();
+    let failures = failures.map(|failure| format!("failed.{}", failure.as_str()));
+    counters.chain(reasons).chain(refusals).chain(failures)
 }
 
 #[cfg(test)]
@@ -323,7 +344,7 @@ mod tests {
         counts.add(Err(Reason::Length));
         counts.add(Ok(()));
         counters.judge(&counts);
-        let read = Counters::from_bytes(&counters.to_bytes());
+        let read = Counters::from_text(&counters.to_text()).unwrap();
         assert_eq!(read, counters);
         assert_eq!(read.statuses().collect::<Vec<_>>(), [(404, 2)]);
         assert_eq!(
@@ -333,6 +354,25 @@ mod tests {
             ),
             (1, 1)
         );
-        assert_eq!(Counters::from_bytes(&[1]), Counters::default());
+        assert_eq!(Counters::from_text("pages"), None);
+        assert_eq!(Counters::from_text("pages x"), None);
+    }
+
+    /// A counter that is new here does not shift the others, and one that is new elsewhere is not
+    /// lost.
+    #[test]
+    fn counters_are_found_by_name() {
+        let text = "requests 5\nfailed.timeout 2\nfuture 9\nstatus.200 4\npages 3\n";
+        let counters = Counters::from_text(text).unwrap();
+        assert_eq!(counters.get(Counter::Pages), 3);
+        assert_eq!(counters.get(Counter::Requests), 5);
+        assert_eq!(counters.failed(Failure::Slow), 2);
+        let mut lines: Vec<String> = counters.to_text().lines().map(str::to_owned).collect();
+        let mut expected: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        expected.sort();
+        assert_eq!(lines, expected);
+        let distinct: std::collections::BTreeSet<String> = names().collect();
+        assert_eq!(distinct.len(), N_VALUES);
     }
 }

@@ -24,6 +24,22 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// A file is not what was written into it, from some byte on.
+    #[error("`{}` is damaged at byte {offset}: {what}; nothing was changed, rebuild it with `arose crawl repair`", path.display())]
+    DamagedAt {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage begins.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// There are web archives and no journal that says which of their records count.
+    #[error("`{}` has web archives but no journal; rebuild it with `arose crawl repair`", path.display())]
+    NoJournal {
+        /// The folder of the crawl.
+        path: PathBuf,
+    },
     /// A folder was written with other settings, or by another version.
     #[error("`{}` was made with {setting} {found}, not {expected}", path.display())]
     Mismatch {
@@ -57,6 +73,14 @@ impl Error {
     pub(crate) fn damaged(path: &Path, what: &'static str) -> Self {
         Self::Damaged {
             path: path.to_owned(),
+            what,
+        }
+    }
+
+    pub(crate) fn damaged_at(path: &Path, offset: u64, what: &'static str) -> Self {
+        Self::DamagedAt {
+            path: path.to_owned(),
+            offset,
             what,
         }
     }

@@ -7,7 +7,8 @@
 //! or so are one *frame*, which is written at once and counts wholly or not at all. A frame also
 //! says how long the archive was, so what the archive has beyond that is cut off after a crash. A
 //! queued URL is in memory only as the place of its event, eight bytes; its text is read back when
-//! its turn comes. Reading the file from the beginning restores the queues.
+//! its turn comes. Reading the file from the beginning restores the queues. What is damage and what
+//! a crash explains is decided in [`frame`].
 //!
 //! When most of the file is about URLs that are done, a [successor](Journal::successor) with the
 //! rest is written beside it and takes its place by being renamed: until then the old one counts,
@@ -15,8 +16,9 @@
 //! opening never takes longer than reading that.
 //!
 //! ```text
-//! journal = magic version frame*
-//! frame   = length checksum event*        8 bytes each, little-endian
+//! journal = magic version note note frame*
+//! note    = synced checksum               8 bytes each, little-endian
+//! frame   = length mark n_hosts checksum event*
 //! event   = tag number* (length bytes)?   numbers in groups of 7 bits, lowest first
 //! ```
 //!
@@ -24,18 +26,16 @@
 //! file, some million URLs a second. *Not for* finding a URL by name: that is what the seen
 //! set is for.
 
-use std::fs::{File, OpenOptions};
+mod frame;
+
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use arose::digest::digest64;
+use arose_dedup::disk;
 
 use crate::error::{Context, Error};
-
-const MAGIC: &[u8; 8] = b"arosejrn";
-const VERSION: u64 = 2;
-const PREAMBLE: u64 = 16;
-const FRAME_HEAD: u64 = 16;
+pub(crate) use frame::{Frame, replay, salvage};
+use frame::{HEAD, PREAMBLE};
 
 /// A host's number, in the order in which hosts were met.
 pub(crate) type HostId = u32;
@@ -72,8 +72,8 @@ pub(crate) enum Event<'b> {
         bytes: u64,
         index_bytes: u64,
     },
-    /// The counters of the statistics, eight bytes each.
-    Counters(&'b [u8]),
+    /// The counters, a line each.
+    Counters(&'b str),
     /// The crawl was left in good order: nothing was in flight.
     Closed,
     /// What a host's robots.txt says to us, as a file for everybody, and when it was read, in
@@ -97,6 +97,11 @@ pub(crate) enum Event<'b> {
         bytes: u64,
         index_bytes: u64,
     },
+    /// So many URLs of the seen set were on the disk.
+    Seen { n_urls: u64 },
+    /// All rows of the index of contents below this one are of records in the archive, and so much
+    /// of its log was on the disk: its number, and bytes.
+    Contents { row: u32, log: u64, bytes: u64 },
 }
 
 /// A queued URL.
@@ -129,37 +134,94 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
+    file: disk::File,
     /// Where the last whole frame ends.
     end: u64,
+    /// The number of the commit that wrote it.
+    mark: u64,
+    /// Hosts met, those of the next frame left out and included.
+    n_hosts: u64,
+    n_hosts_next: u64,
+    /// How far the file is known to be on the disk, and where that is noted next.
+    synced: u64,
+    slot: u64,
+    /// Whether it is to take the place of another one, whose commits it repeats.
+    is_successor: bool,
     /// The next frame, its head left blank.
     frame: Vec<u8>,
 }
 
 impl Journal {
-    /// Opens the journal and hands every event, with its place, to `apply`; makes an empty one if
-    /// there is none. What a crash left behind the last whole frame is dropped.
-    pub(crate) fn open(
-        path: &Path,
-        mut apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let unfinished = new_path(path);
-        if unfinished.exists() {
-            std::fs::remove_file(&unfinished).context("removing", &unfinished)?;
-        }
-        let file = open_file(path)?;
-        let length = file.metadata().context("reading", path)?.len();
-        if length < PREAMBLE {
-            write_preamble(&file, path)?;
-        }
-        let end = replay(&file, path, &mut apply)?;
-        file.set_len(end).context("cutting", path)?;
+    /// Makes an empty journal, which lasts when this returns.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let mut journal = Self::begin(&new_path(path))?;
+        journal.rename(path)?;
+        Ok(journal)
+    }
+
+    /// An empty journal under a name for the time of writing, whose frames all have one mark.
+    pub(crate) fn begin_at(path: &Path, mark: u64) -> Result<Self, Error> {
+        let mut journal = Self::begin(path)?;
+        journal.mark = mark;
+        journal.is_successor = true;
+        Ok(journal)
+    }
+
+    fn begin(path: &Path) -> Result<Self, Error> {
+        let file = disk::File::create(path).context("creating", path)?;
+        let written = file.write_all_at(&frame::preamble(), 0);
+        written.context("writing", path)?;
         Ok(Self {
             path: path.to_owned(),
             file,
-            end,
-            frame: vec![0; FRAME_HEAD as usize],
+            end: PREAMBLE,
+            mark: 0,
+            n_hosts: 0,
+            n_hosts_next: 0,
+            synced: PREAMBLE,
+            slot: 0,
+            is_successor: false,
+            frame: vec![0; HEAD],
         })
+    }
+
+    /// Opens a journal and hands its frames to `accept`, which may refuse one that is not known to
+    /// have been on the disk; neither it nor what follows counts. Nothing is changed before
+    /// [`Journal::cut`].
+    pub(crate) fn open(
+        path: &Path,
+        accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
+    ) -> Result<Self, Error> {
+        let file = disk::File::open(path).context("opening", path)?;
+        let counted = replay(file.as_file(), path, accept)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            end: counted.end,
+            mark: counted.mark,
+            n_hosts: counted.n_hosts,
+            n_hosts_next: counted.n_hosts,
+            synced: counted.synced,
+            slot: counted.slot,
+            is_successor: false,
+            frame: vec![0; HEAD],
+        })
+    }
+
+    /// Cuts off what a crash left behind the last frame that counts, and a successor that was not
+    /// finished.
+    pub(crate) fn cut(&mut self) -> Result<(), Error> {
+        let unfinished = new_path(&self.path);
+        if unfinished.exists() {
+            disk::remove(&unfinished).context("removing", &unfinished)?;
+        }
+        let metadata = self.file.as_file().metadata();
+        if metadata.context("reading", &self.path)?.len() > self.end {
+            let cut = self.file.set_len(self.end);
+            cut.and_then(|()| self.file.sync())
+                .context("cutting", &self.path)?;
+        }
+        Ok(())
     }
 
     /// How long the file is.
@@ -167,38 +229,51 @@ impl Journal {
         self.end
     }
 
+    /// The number of the last commit.
+    pub(crate) fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    /// Whether all of it is known to be on the disk.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced == self.end
+    }
+
     /// Hands every event that is written, with its place, to `apply`.
     pub(crate) fn replay(
         &self,
-        apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
+        mut apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        replay(&self.file, &self.path, apply).map(|_| ())
+        let apply = |frame: &Frame<'_>| {
+            let mut events = frame.events.iter();
+            events.try_for_each(|&(event, place)| apply(event, place))?;
+            Ok(true)
+        };
+        replay(self.file.as_file(), &self.path, apply).map(|_| ())
     }
 
     /// An empty journal beside this one, to [take its place](Self::give_way).
     pub(crate) fn successor(&self) -> Result<Self, Error> {
-        let path = new_path(&self.path);
-        let file = open_file(&path)?;
-        file.set_len(0).context("cutting", &path)?;
-        write_preamble(&file, &path)?;
-        Ok(Self {
-            path,
-            file,
-            end: PREAMBLE,
-            frame: vec![0; FRAME_HEAD as usize],
-        })
+        Self::begin_at(&new_path(&self.path), self.mark)
     }
 
     /// Becomes its successor, whose places count from now on. Before that all of it is on the disk.
     pub(crate) fn give_way(&mut self, mut successor: Self) -> Result<(), Error> {
         successor.write()?;
-        successor.sync()?;
-        std::fs::rename(&successor.path, &self.path).context("replacing", &self.path)?;
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.context("writing", folder)?;
-        successor.path.clone_from(&self.path);
+        successor.rename(&self.path)?;
         *self = successor;
+        Ok(())
+    }
+
+    /// Takes the place of what has this name, wholly or not at all, and for good.
+    pub(crate) fn rename(&mut self, path: &Path) -> Result<(), Error> {
+        self.sync()?;
+        self.file.sync().context("writing", &self.path)?;
+        disk::rename(&self.path, path).context("replacing", path)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        disk::sync_folder(folder).context("writing", folder)?;
+        path.clone_into(&mut self.path);
+        self.is_successor = false;
         Ok(())
     }
 
@@ -206,6 +281,7 @@ impl Journal {
     pub(crate) fn push(&mut self, event: Event<'_>) -> Place {
         let place = self.next_place();
         event.write(&mut self.frame);
+        self.n_hosts_next += u64::from(matches!(event, Event::Host(_)));
         place
     }
 
@@ -216,7 +292,7 @@ impl Journal {
 
     /// Bytes that wait to be written.
     pub(crate) fn pending(&self) -> usize {
-        self.frame.len() - FRAME_HEAD as usize
+        self.frame.len() - HEAD
     }
 
     /// Writes the frame. If that fails the journal is what it was, and may be written again.
@@ -224,21 +300,31 @@ impl Journal {
         if self.pending() == 0 {
             return Ok(());
         }
-        let (head, body) = self.frame.split_at_mut(FRAME_HEAD as usize);
-        head[..8].copy_from_slice(&(body.len() as u64).to_le_bytes());
-        head[8..].copy_from_slice(&checksum(body, self.end).to_le_bytes());
+        let mark = self.mark + u64::from(!self.is_successor);
+        frame::seal(&mut self.frame, self.end, mark, self.n_hosts);
         let written = self.file.write_all_at(&self.frame, self.end);
         written.context("writing", &self.path)?;
         self.end += self.frame.len() as u64;
-        self.frame.truncate(FRAME_HEAD as usize);
+        self.mark = mark;
+        self.n_hosts = self.n_hosts_next;
+        self.frame.truncate(HEAD);
         // A burst should not hold its memory for ever.
         self.frame.shrink_to(1 << 20);
         Ok(())
     }
 
-    /// Returns when all that was written is on the disk.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().context("writing", &self.path)
+    /// Returns when all that was written is on the disk, and notes so in the file. The note itself
+    /// gets there with the next sync.
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        self.file.sync().context("writing", &self.path)?;
+        if self.synced != self.end {
+            let (at, note) = frame::note_at(self.end, self.slot);
+            let written = self.file.write_all_at(&note, at);
+            written.context("writing", &self.path)?;
+            self.slot = 1 - self.slot;
+            self.synced = self.end;
+        }
+        Ok(())
     }
 
     /// Reads a queued URL back; `buffer` is scratch.
@@ -257,7 +343,7 @@ impl Journal {
             for length in [FIRST_READ, MAX_URL_EVENT] {
                 let length = (self.end - place).min(length as u64) as usize;
                 buffer.resize(length, 0);
-                let read = self.file.read_exact_at(buffer, place);
+                let read = self.file.as_file().read_exact_at(buffer, place);
                 read.context("reading", &self.path)?;
                 if is_url(buffer) {
                     break;
@@ -275,33 +361,6 @@ impl Journal {
     }
 }
 
-/// Hands every event of the whole frames, with its place, to `apply`; returns where they end. The
-/// file may be growing meanwhile.
-pub(crate) fn replay(
-    file: &File,
-    path: &Path,
-    mut apply: impl FnMut(Event<'_>, Place) -> Result<(), Error>,
-) -> Result<u64, Error> {
-    check_preamble(file, path)?;
-    let length = file.metadata().context("reading", path)?.len();
-    let mut end = PREAMBLE;
-    let mut body = Vec::new();
-    while read_frame(file, end, length, &mut body).context("reading", path)? {
-        let mut reader = Reader {
-            bytes: &body,
-            at: 0,
-        };
-        while reader.at < body.len() {
-            let place = end + FRAME_HEAD + reader.at as u64;
-            let event = reader.event();
-            let event = event.ok_or_else(|| Error::damaged(path, "an event makes no sense"))?;
-            apply(event, place)?;
-        }
-        end += FRAME_HEAD + body.len() as u64;
-    }
-    Ok(end)
-}
-
 /// Bytes that are read first to find a URL, and the most that one can take.
 const FIRST_READ: usize = 192;
 const MAX_URL_EVENT: usize = 1 << 17;
@@ -313,61 +372,6 @@ fn is_url(bytes: &[u8]) -> bool {
 /// Where the successor of a journal is written.
 fn new_path(path: &Path) -> PathBuf {
     path.with_extension("new")
-}
-
-fn open_file(path: &Path) -> Result<File, Error> {
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    options.open(path).context("opening", path)
-}
-
-fn write_preamble(file: &File, path: &Path) -> Result<(), Error> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    file.write_all_at(&bytes, 0).context("writing", path)
-}
-
-fn check_preamble(file: &File, path: &Path) -> Result<(), Error> {
-    let mut bytes = [0; PREAMBLE as usize];
-    file.read_exact_at(&mut bytes, 0).context("reading", path)?;
-    if &bytes[..8] != MAGIC {
-        return Err(Error::damaged(path, "it is no journal of a crawl"));
-    }
-    let version = number(&bytes[8..]);
-    if version != VERSION {
-        return Err(Error::Mismatch {
-            path: path.to_owned(),
-            setting: "version",
-            found: version,
-            expected: VERSION,
-        });
-    }
-    Ok(())
-}
-
-/// Reads the frame at `start` into `body`; false if there is no whole one.
-fn read_frame(file: &File, start: u64, length: u64, body: &mut Vec<u8>) -> std::io::Result<bool> {
-    let mut head = [0; FRAME_HEAD as usize];
-    if length < start + FRAME_HEAD {
-        return Ok(false);
-    }
-    file.read_exact_at(&mut head, start)?;
-    let n_bytes = number(&head);
-    if n_bytes == 0 || n_bytes > length - start - FRAME_HEAD {
-        return Ok(false);
-    }
-    body.resize(n_bytes as usize, 0);
-    file.read_exact_at(body, start + FRAME_HEAD)?;
-    Ok(checksum(body, start) == number(&head[8..]))
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_default())
-}
-
-/// Of a frame at its place, so that no frame counts elsewhere.
-fn checksum(body: &[u8], start: u64) -> u64 {
-    digest64(body) ^ arose::mix::mix(start)
 }
 
 impl Event<'_> {
@@ -400,7 +404,7 @@ impl Event<'_> {
                 bytes,
                 index_bytes,
             } => put(7, &[file, bytes, index_bytes], None),
-            Event::Counters(bytes) => put(8, &[], Some(bytes)),
+            Event::Counters(text) => put(8, &[], Some(text.as_bytes())),
             Event::Closed => put(9, &[], None),
             Event::Rules { host, date, text } => {
                 put(10, &[host.into(), date], Some(text.as_bytes()));
@@ -420,6 +424,8 @@ impl Event<'_> {
                 n_tries,
             } => put(20, &[host.into(), place, n_tries.into()], None),
             Event::Dropped { host, place } => put(21, &[host.into(), place], None),
+            Event::Seen { n_urls } => put(40, &[n_urls], None),
+            Event::Contents { row, log, bytes } => put(41, &[row.into(), log, bytes], None),
         }
     }
 }
@@ -466,7 +472,7 @@ impl<'b> Reader<'b> {
                 bytes: self.number()?,
                 index_bytes: self.number()?,
             },
-            8 => Event::Counters(self.slice()?),
+            8 => Event::Counters(self.text()?),
             9 => Event::Closed,
             10 => Event::Rules {
                 host: self.host()?,
@@ -500,6 +506,14 @@ impl<'b> Reader<'b> {
                 place: self.number()?,
             },
             31 => Event::Found { host: self.host()? },
+            40 => Event::Seen {
+                n_urls: self.number()?,
+            },
+            41 => Event::Contents {
+                row: self.number()?.try_into().ok()?,
+                log: self.number()?,
+                bytes: self.number()?,
+            },
             _ => return None,
         })
     }
@@ -556,6 +570,7 @@ impl<'b> Reader<'b> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::fs::File;
 
     const URL: Queued<'static> = Queued {
         host: 300,
@@ -566,7 +581,7 @@ mod tests {
         rest: "/a?b",
     };
 
-    const EVENTS: [Event<'static>; 15] = [
+    const EVENTS: [Event<'static>; 19] = [
         Event::Host("http://h:8080"),
         Event::Url(URL),
         Event::Done {
@@ -590,7 +605,7 @@ mod tests {
             bytes: 1 << 30,
             index_bytes: 9,
         },
-        Event::Counters(&[1, 2, 3]),
+        Event::Counters("pages 3\n"),
         Event::Closed,
         Event::Rules {
             host: 2,
@@ -612,37 +627,49 @@ mod tests {
             n_tries: 255,
         },
         Event::Dropped { host: 2, place: 16 },
+        Event::Seen { n_urls: 1 << 33 },
+        Event::Contents {
+            row: 4,
+            log: 5,
+            bytes: 6,
+        },
     ];
 
-    /// All events as they would be written in Rust.
-    fn replay(path: &Path) -> (Journal, Vec<String>) {
+    /// Opens a journal, or makes one; all events as they would be written in Rust.
+    fn reopen(path: &Path) -> Result<(Journal, Vec<String>), Error> {
+        if !path.exists() {
+            return Ok((Journal::create(path)?, Vec::new()));
+        }
         let mut found = Vec::new();
-        let journal = Journal::open(path, |event, _| {
-            found.push(format!("{event:?}"));
-            Ok(())
-        });
-        (journal.unwrap(), found)
+        let mut journal = Journal::open(path, |frame| {
+            found.extend(frame.events.iter().map(|(event, _)| format!("{event:?}")));
+            Ok(true)
+        })?;
+        journal.cut()?;
+        Ok((journal, found))
+    }
+
+    fn fresh() -> (tempfile::TempDir, PathBuf, Journal) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let journal = reopen(&path).unwrap().0;
+        (folder, path, journal)
     }
 
     #[test]
     fn events_come_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let (mut journal, found) = replay(&path);
-        assert!(found.is_empty());
+        let (_folder, path, mut journal) = fresh();
         EVENTS.iter().for_each(|&event| {
             journal.push(event);
         });
         journal.write().unwrap();
         let expected: Vec<String> = EVENTS.iter().map(|event| format!("{event:?}")).collect();
-        assert_eq!(replay(&path).1, expected);
+        assert_eq!(reopen(&path).unwrap().1, expected);
     }
 
     #[test]
     fn urls_are_read_back_before_and_after_they_are_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let (mut journal, _) = replay(&path);
+        let (_folder, path, mut journal) = fresh();
         let long = format!("/{}", "x".repeat(2000));
         let url = Queued { rest: &long, ..URL };
         let places = [journal.push(Event::Url(URL)), journal.push(Event::Url(url))];
@@ -654,11 +681,11 @@ mod tests {
             journal.write().unwrap();
         }
         let mut found = Vec::new();
-        let opened = Journal::open(&path, |event, place| {
-            if matches!(event, Event::Url(_)) {
-                found.push(place);
-            }
-            Ok(())
+        let opened = Journal::open(&path, |frame| {
+            let events = frame.events.iter();
+            let urls = events.filter(|(event, _)| matches!(event, Event::Url(_)));
+            found.extend(urls.map(|(_, place)| *place));
+            Ok(true)
         });
         opened.unwrap();
         assert_eq!(found, places);
@@ -667,60 +694,173 @@ mod tests {
     /// Until it is renamed a successor does not count, and then it alone does.
     #[test]
     fn a_successor_takes_the_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let (mut journal, _) = replay(&path);
+        let (_folder, path, mut journal) = fresh();
         journal.push(Event::Host("http://a"));
         journal.push(Event::Closed);
         journal.write().unwrap();
         let mut successor = journal.successor().unwrap();
         successor.push(Event::Host("http://a"));
         successor.write().unwrap();
-        assert_eq!(replay(&path).1.len(), 2);
+        assert_eq!(reopen(&path).unwrap().1.len(), 2);
         assert!(!new_path(&path).exists());
         let mut successor = journal.successor().unwrap();
         successor.push(Event::Host("http://a"));
         let place = successor.push(Event::Url(URL));
         journal.give_way(successor).unwrap();
         assert_eq!(journal.read(place, &mut Vec::new()).unwrap(), URL);
+        assert_eq!(journal.mark(), 1);
         journal.push(Event::Closed);
         journal.write().unwrap();
-        assert_eq!(replay(&path).1.len(), 3);
+        let (journal, found) = reopen(&path).unwrap();
+        assert_eq!((found.len(), journal.mark()), (3, 2));
     }
 
-    /// However short a crash cuts the file, whole frames count and others do not.
-    #[test]
-    fn a_cut_journal_keeps_its_whole_frames() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let (mut journal, _) = replay(&path);
+    /// A journal of a frame for each event, and where they end.
+    fn written() -> (tempfile::TempDir, PathBuf, Vec<usize>) {
+        let (folder, path, mut journal) = fresh();
         let mut ends = vec![journal.end as usize];
         for event in EVENTS {
             journal.push(event);
             journal.write().unwrap();
             ends.push(journal.end as usize);
         }
+        (folder, path, ends)
+    }
+
+    /// However short a crash cuts the file, whole frames count and others do not.
+    #[test]
+    fn a_cut_journal_keeps_its_whole_frames() {
+        let (_folder, path, ends) = written();
         let whole = std::fs::read(&path).unwrap();
-        for length in 0..=whole.len() {
+        for length in ends[0]..=whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();
-            let (mut journal, found) = replay(&path);
+            let (mut journal, found) = reopen(&path).unwrap();
             let n_whole = ends.iter().filter(|&&end| end <= length).count();
-            assert_eq!(found.len(), n_whole.saturating_sub(1), "{length}");
+            assert_eq!(found.len(), n_whole - 1, "{length}");
             journal.push(Event::Closed);
             journal.write().unwrap();
-            assert_eq!(replay(&path).1.len(), found.len() + 1);
+            assert_eq!(reopen(&path).unwrap().1.len(), found.len() + 1);
         }
+    }
+
+    /// A flipped bit is no torn end, synced or not: it is named, and nothing is changed. Only the
+    /// last frame of an unsynced file may be one that was being written.
+    #[test]
+    fn a_flipped_bit_is_damage() {
+        for is_synced in [false, true] {
+            let (_folder, path, ends) = written();
+            if is_synced {
+                let mut journal = reopen(&path).unwrap().0;
+                journal.sync().unwrap();
+                assert!(journal.is_synced());
+            }
+            let whole = std::fs::read(&path).unwrap();
+            let last = match is_synced {
+                false => ends[ends.len() - 2],
+                true => whole.len(),
+            };
+            for at in ends[0]..last {
+                let mut bad = whole.clone();
+                bad[at] ^= 4;
+                std::fs::write(&path, &bad).unwrap();
+                let error = reopen(&path).unwrap_err().to_string();
+                let start = ends.iter().rev().find(|&&end| end <= at).unwrap();
+                let expected = format!("is damaged at byte {start}: ");
+                assert!(error.contains(&expected), "{at}: {error}");
+                assert_eq!(std::fs::read(&path).unwrap(), bad);
+            }
+            if is_synced {
+                std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+                assert!(reopen(&path).is_err());
+            }
+        }
+    }
+
+    /// A page that was never written is a hole, after which nothing counts; before the end of what
+    /// was synced there are none.
+    #[test]
+    fn a_hole_is_a_torn_end() {
+        let (_folder, path, mut journal) = fresh();
+        let rest = "x".repeat(300);
+        for n in 0..20 {
+            journal.push(Event::Url(Queued { rest: &rest, ..URL }));
+            journal.write().unwrap();
+            if n == 9 {
+                journal.sync().unwrap();
+            }
+        }
+        let whole = std::fs::read(&path).unwrap();
+        for page in 0..whole.len() / 512 {
+            let mut torn = whole.clone();
+            torn[page * 512..][..512].fill(0);
+            if page == 0 {
+                torn[..48].copy_from_slice(&whole[..48]);
+            }
+            std::fs::write(&path, &torn).unwrap();
+            match ((page * 512) as u64) < journal.synced {
+                true => assert!(reopen(&path).is_err(), "{page}"),
+                false => assert!((10..20).contains(&reopen(&path).unwrap().1.len())),
+            }
+        }
+    }
+
+    /// Either note of how far the file was synced may be torn, but not both.
+    #[test]
+    fn one_note_is_enough() {
+        let (_folder, path, mut journal) = fresh();
+        for _ in 0..2 {
+            journal.push(Event::Closed);
+            journal.write().unwrap();
+            journal.sync().unwrap();
+        }
+        let whole = std::fs::read(&path).unwrap();
+        for slot in [16, 32] {
+            let mut torn = whole.clone();
+            torn[slot + 3] ^= 1;
+            std::fs::write(&path, &torn).unwrap();
+            assert_eq!(reopen(&path).unwrap().1.len(), 2);
+            torn[48 - slot + 3] ^= 1;
+            std::fs::write(&path, &torn).unwrap();
+            let error = reopen(&path).unwrap_err().to_string();
+            assert!(error.contains("damaged at byte 16"), "{error}");
+        }
+    }
+
+    #[test]
+    fn whole_frames_are_salvaged_from_around_the_damage() {
+        let (_folder, path, ends) = written();
+        let whole = std::fs::read(&path).unwrap();
+        let salvaged = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let mut n_events = 0;
+            let n_lost = salvage(&File::open(&path).unwrap(), &path, |frame| {
+                n_events += frame.events.len();
+                Ok(())
+            });
+            (n_events, n_lost.unwrap())
+        };
+        assert_eq!(salvaged(&whole), (EVENTS.len(), 0));
+        for pair in ends.windows(2) {
+            let mut bad = whole.clone();
+            bad[pair[0] + 5] ^= 1;
+            let n_lost = (pair[1] - pair[0]) as u64;
+            assert_eq!(salvaged(&bad), (EVENTS.len() - 1, n_lost));
+        }
+        assert_eq!(salvaged(&[]), (0, 0));
+        assert_eq!(salvaged(&[7; 400]), (0, 352));
     }
 
     #[test]
     fn other_files_and_versions_are_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let open = || Journal::open(&path, |_, _| Ok(())).unwrap_err().to_string();
-        std::fs::write(&path, [7; 40]).unwrap();
+        let open = || reopen(&path).unwrap_err().to_string();
+        std::fs::write(&path, [7; 60]).unwrap();
         assert!(open().contains("no journal"));
-        std::fs::write(&path, b"arosejrn\x03\0\0\0\0\0\0\0").unwrap();
-        assert!(open().contains("version 3, not 2"));
+        std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
+        assert!(open().contains("version 2, not 3"));
+        std::fs::write(&path, b"").unwrap();
+        assert!(open().contains("damaged at byte 0"));
     }
 
     proptest! {

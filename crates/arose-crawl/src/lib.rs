@@ -43,8 +43,8 @@ pub mod visit;
 mod workers;
 
 pub use crawl::{
-    Control, Crawl, End, Priority, Seams, Seeds, Snapshot, Status, Summary, archives, crawl,
-    index_lines, is_crawl, queued_urls, retry, status,
+    Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary, archives,
+    crawl, index_lines, is_crawl, queued_urls, repair, retry, status,
 };
 pub use error::Error;
 pub use settings::Settings;

@@ -15,7 +15,7 @@ use arose_dedup::index;
 
 use crate::archive::{Packed, Packer, Record, payload_digest};
 use crate::contain::contain;
-use crate::content::{Contents, Name, Original, Sketcher};
+use crate::content::{Claim, Contents, Name, Original, Sketcher};
 use crate::error::Error;
 use crate::fetch::{Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
@@ -67,6 +67,8 @@ pub(crate) struct Report {
     pub(crate) is_last: bool,
     /// Whether it has links that are not followed because it is a duplicate.
     pub(crate) is_unfollowed: bool,
+    /// To be given back when the record is in the archive.
+    pub(crate) claim: Option<Claim>,
     /// What is wrong with the index of contents.
     pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
@@ -89,6 +91,7 @@ impl Report {
             is_page: false,
             is_unread: false,
             original: None,
+            claim: None,
             novelty: Novelty::default(),
             is_last: job.is_last,
             is_unfollowed: false,
@@ -196,6 +199,11 @@ impl Reader {
         }
     }
 
+    /// The normal form of a URL that came through here before.
+    pub(crate) fn normalize(&self, text: &str) -> Option<NormalUrl> {
+        self.shared.normalizer.normalize(text, None).ok()
+    }
+
     /// Reads a response and packs it for the archive.
     pub(crate) fn read(&mut self, job: Job) -> Report {
         let payload = payload_digest(job.message.body());
@@ -299,9 +307,12 @@ impl Reader {
             };
             let date = job.date;
             let payload = digest;
-            let name = Name { url, payload, date };
             let bytes = || self.sketcher.bytes(job.message.body());
-            match contents.judge_payload(name, &sketch, bytes) {
+            let judged = contents.claim().and_then(|claim| {
+                report.claim = Some(claim);
+                contents.judge_payload(Name { url, payload, date }, &sketch, bytes)
+            });
+            match judged {
                 Ok(original) => report.original = original,
                 Err(error) => report.failure = Some(error),
             }

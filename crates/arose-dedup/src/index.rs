@@ -70,7 +70,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -86,6 +85,7 @@ pub use sketch::{SiteTag, Sketch, Sketcher};
 pub use state::{Match, Stats};
 pub use verify::{Verified, verify};
 
+use crate::disk;
 use file::{Allowance, Content};
 use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
 use log::{Frame, Log};
@@ -103,6 +103,30 @@ pub struct Options {
     /// Bytes of files that are held in memory, besides the filters, to answer without reading.
     /// Default 64 MiB, which is all of some 270,000 documents.
     pub cache_bytes: u64,
+    /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
+    /// may have been torn by a power cut, and is then dropped. Without it a torn log is damage,
+    /// unless a process that died explains it.
+    pub committed: Option<Committed>,
+}
+
+/// How far the log of an index is known to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// The number of the log.
+    pub log: u64,
+    /// Bytes of it.
+    pub n_bytes: u64,
+}
+
+impl Committed {
+    /// How many bytes of a log cannot be torn.
+    fn n_safe(self, log: u64) -> u64 {
+        match log.cmp(&self.log) {
+            std::cmp::Ordering::Less => u64::MAX,
+            std::cmp::Ordering::Equal => self.n_bytes,
+            std::cmp::Ordering::Greater => 0,
+        }
+    }
 }
 
 impl Default for Options {
@@ -112,6 +136,7 @@ impl Default for Options {
         Self {
             recent_docs,
             cache_bytes,
+            committed: None,
         }
     }
 }
@@ -163,7 +188,7 @@ impl Index {
     /// When the folder holds something, cannot be written, or the settings cannot be used.
     pub fn create(folder: &Path, settings: Settings) -> Result<Self, Error> {
         settings.check()?;
-        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        disk::create_folder(folder).map_err(Error::io("create", folder))?;
         let lock = take_lock(folder)?;
         check_unused(folder)?;
         let mut manifest = Manifest::new(settings);
@@ -194,8 +219,12 @@ impl Index {
         let lock = take_lock(folder)?;
         let manifest = Manifest::read(folder)?;
         remove_leftovers(folder, &manifest)?;
-        let (state, log_bytes) =
-            State::open(folder, &manifest, Allowance::new(options.cache_bytes))?;
+        let (state, log_bytes) = State::open(
+            folder,
+            &manifest,
+            Allowance::new(options.cache_bytes),
+            options.committed,
+        )?;
         let log_path = Content::Log.path(folder, manifest.log);
         let n_dead_written = match manifest.dead {
             Some(part) => {
@@ -381,10 +410,41 @@ impl Index {
         };
         let mut synced = lock(&self.shared.synced)?;
         if *synced < (number, n_bytes) {
-            file.sync_data().map_err(Error::io("write", &path))?;
+            file.sync().map_err(Error::io("write", &path))?;
             *synced = (number, n_bytes);
         }
         Ok(())
+    }
+
+    /// How far the last [`Index::commit`] went.
+    ///
+    /// # Errors
+    ///
+    /// When the index is [broken](Error::Broken).
+    pub fn committed(&self) -> Result<Committed, Error> {
+        let (log, n_bytes) = *lock(&self.shared.synced)?;
+        Ok(Committed { log, n_bytes })
+    }
+
+    /// The row that the next document will get.
+    ///
+    /// # Errors
+    ///
+    /// When the index is [broken](Error::Broken).
+    pub fn next_row(&self) -> Result<u32, Error> {
+        Ok(self.shared.read()?.recent.next_row())
+    }
+
+    /// The names of the documents from a row on, in the order in which they came.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or is damaged.
+    pub fn names_from(&self, row: u32) -> Result<Vec<String>, Error> {
+        let state = self.shared.read()?;
+        let rows = row..state.recent.next_row();
+        let rows = rows.filter(|&row| !state.dead.contains(row));
+        rows.map(|row| state.name(row)).collect()
     }
 
     /// What the index holds, and what it takes.

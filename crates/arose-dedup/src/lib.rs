@@ -14,6 +14,7 @@
 
 mod column;
 mod config;
+pub mod disk;
 mod error;
 pub mod evaluate;
 pub mod index;

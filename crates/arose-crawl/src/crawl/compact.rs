@@ -33,7 +33,8 @@ impl Crawl {
         if self.journal.n_bytes() < self.compact_at {
             return Ok(());
         }
-        // What the old journal knew and the new one does not is in the seen set alone.
+        // What the old journal knew and the new one does not is in the seen set alone, and no crash
+        // may take back what the new one says of the archive.
         self.sync()?;
         self.compact()?;
         self.n_journal_urls = self.frontier.n_queued;
@@ -116,7 +117,8 @@ impl Crawl {
             write_if_full(new, extent)?;
         }
         let robots_extent = self.robots_archive.flush()?;
-        new.push(Event::Counters(&self.counters.to_bytes()));
+        self.standing.push(new);
+        new.push(Event::Counters(&self.counters.to_text()));
         new.push(robots_extent.robots_event());
         new.push(extent.event());
         Ok(())

@@ -89,7 +89,7 @@ fn restore(folder: &Path) -> Result<Restored, Error> {
 
 fn restore_from(path: &Path, file: &File) -> Result<Restored, Error> {
     let mut restored = Restored::new(&Settings::default());
-    replay(file, path, |event, place| restored.apply(event, place))?;
+    replay(file, path, |frame| restored.take(frame).map(|()| true))?;
     Ok(restored)
 }
 
@@ -146,14 +146,16 @@ pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
         waiting.extend(host.drain());
     }
     let mut urls = Vec::new();
-    replay(&file, &path, |event, place| {
-        if let Event::Url(Queued { host, rest, .. }) = event
-            && waiting.contains(&place)
-        {
-            let origin = &restored.frontier.hosts[host as usize].origin;
-            urls.push((host, format!("{origin}{rest}")));
+    replay(&file, &path, |frame| {
+        for (event, place) in &frame.events {
+            if let Event::Url(Queued { host, rest, .. }) = event
+                && waiting.contains(place)
+            {
+                let origin = &restored.frontier.hosts[*host as usize].origin;
+                urls.push((*host, format!("{origin}{rest}")));
+            }
         }
-        Ok(())
+        Ok(true)
     })?;
     urls.sort_by_key(|(host, _)| *host);
     Ok(urls.into_iter().map(|(_, url)| url).collect())

@@ -18,6 +18,7 @@ mod compact;
 mod links;
 mod look;
 mod outage;
+mod repair;
 mod report;
 mod response;
 mod robots;
@@ -38,6 +39,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
+
+pub use repair::{Repaired, repair};
 
 pub use look::{Status, archives, index_lines, is_crawl, queued_urls, status};
 
@@ -325,6 +328,7 @@ pub struct Crawl {
     n_fetched: u64,
     committed: Duration,
     synced: Duration,
+    standing: store::Standing,
     sent: mpsc::Sender<Arrived>,
     arrived: mpsc::Receiver<Arrived>,
     /// Scratch for URLs read back from the journal.

@@ -18,6 +18,9 @@ impl Crawl {
             return self.robots_archive.append(&report.record);
         };
         self.archive.append(&report.record)?;
+        if let (Some(contents), Some(claim)) = (&self.shared.contents, report.claim) {
+            contents.give_back(claim);
+        }
         self.done_with(report.host, ticket);
         if report.is_unread {
             self.counters.add(Counter::Lost, 1);

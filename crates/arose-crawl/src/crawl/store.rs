@@ -1,18 +1,23 @@
 //! Opening, committing and closing the folder of a crawl.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::net::SocketAddr;
 
+use arose_corpus::time;
+use arose_dedup::disk;
+use arose_dedup::index::Committed;
+
 use super::*;
-use crate::archive::Extent;
-use crate::content::Contents;
+use crate::archive;
+use crate::archive::{Extent, Part};
+use crate::content::{Contents, Name};
 use crate::counters::Counter;
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Rules;
 use crate::guard::{Candidate, Guard};
-use crate::journal::Event;
+use crate::journal::{Event, Frame};
 use crate::page;
 use crate::robots::{self, Robots};
 use crate::seen::{self, Entry};
@@ -29,21 +34,47 @@ pub(super) struct Restored {
     pub(super) frontier: Frontier,
     pub(super) counters: Counters,
     pub(super) extent: Extent,
-    robots_extent: Extent,
+    pub(super) robots_extent: Extent,
     /// Rules of robots.txt files and when they were read.
     rules: BTreeMap<HostId, (u64, Arc<Robots>)>,
     /// Delays and times that hosts are to be left alone for.
     waits: BTreeMap<HostId, u64>,
     not_before: BTreeMap<HostId, u64>,
-    /// URLs of the last frame, which the seen set may not know.
-    last: Vec<NormalUrl>,
-    frame_ended: bool,
+    /// The last commit that the seen set knows, and the URLs of later ones.
+    seen_mark: u64,
+    unseen: Vec<NormalUrl>,
+    standing: Standing,
     pub(super) is_closed: bool,
     n_urls: u64,
     /// Tells which of the queued URLs the settings still allow; none where nobody asks.
     guard: Option<Guard>,
     /// Queued URLs that it does not approve, by host and in ascending order.
     withdrawn: BTreeMap<HostId, Vec<Place>>,
+}
+
+/// What the journal says of its companions: as much of them was on the disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    pub(super) n_seen: u64,
+    /// The row of the index of contents below which all pages are in the archive.
+    pub(super) row: u32,
+    pub(super) committed: Committed,
+}
+
+impl Standing {
+    pub(super) fn push(self, journal: &mut Journal) {
+        let Self {
+            n_seen: n_urls,
+            row,
+            committed,
+        } = self;
+        journal.push(Event::Seen { n_urls });
+        journal.push(Event::Contents {
+            row,
+            log: committed.log,
+            bytes: committed.n_bytes,
+        });
+    }
 }
 
 impl Crawl {
@@ -89,25 +120,19 @@ impl Crawl {
     }
 
     fn restore(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder).context("creating", folder)?;
+        disk::create_folder(folder).context("creating", folder)?;
         let lock = lock(folder)?;
-        let mut restored = Restored::new(&settings);
-        restored.guard = Some(page::guard(&settings)?);
-        let path = folder.join(JOURNAL);
-        let journal = Journal::open(&path, |event, place| restored.apply(event, place))?;
-        let archive_folder = folder.join(ARCHIVE);
+        let seen_config = seen_config(&settings);
+        let (mut journal, restored) = restore(folder, &settings, Some(page::guard(&settings)?))?;
+        journal.cut()?;
         let max_file = settings.archive.max_file;
-        let archive = Archive::open(&archive_folder, restored.extent, max_file)?;
-        let robots_folder = folder.join(ROBOTS);
-        let robots_archive = Archive::open(&robots_folder, restored.robots_extent, max_file)?;
-        let seen_config = seen::Config {
-            held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
-            ..seen::Config::default()
-        };
-        let mut seen = Seen::open(&folder.join("seen"), seen_config)?;
-        restore_seen(&mut seen, &restored)?;
+        let archive = Archive::open(&folder.join(ARCHIVE), restored.extent, max_file)?;
+        let robots = folder.join(ROBOTS);
+        let robots_archive = Archive::open(&robots, restored.robots_extent, max_file)?;
+        let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
+        restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
-            true => Some(Contents::open(&folder.join("contents")).map_err(Error::Contents)?),
+            true => Some(open_contents(folder, &restored)?),
             false => None,
         };
         let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
@@ -147,6 +172,7 @@ impl Crawl {
             n_fetched: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
+            standing: restored.standing,
             sent,
             arrived,
             buffer: Vec::new(),
@@ -156,6 +182,10 @@ impl Crawl {
         crawl.restore_pace(&restored.waits, &restored.not_before);
         crawl.restore_rules(restored.rules);
         crawl.withdraw(&restored.withdrawn);
+        // What only the system had of the last run should not have to be looked at again.
+        if !crawl.journal.is_synced() {
+            crawl.sync()?;
+        }
         Ok(crawl)
     }
 
@@ -225,22 +255,47 @@ impl Crawl {
         }
         let extent = self.archive.flush()?;
         let robots_extent = self.robots_archive.flush()?;
-        self.journal
-            .push(Event::Counters(&self.counters.to_bytes()));
-        self.journal.push(robots_extent.robots_event());
-        self.journal.push(extent.event());
-        self.journal.write()?;
-        self.seen.commit()
+        if let Some(contents) = &self.shared.contents {
+            self.standing.row = contents.archived_below().map_err(Error::Contents)?;
+        }
+        self.standing.push(&mut self.journal);
+        let journal = &mut self.journal;
+        journal.push(Event::Counters(&self.counters.to_text()));
+        for full in self.robots_archive.take_full() {
+            journal.push(full.robots_event());
+        }
+        journal.push(robots_extent.robots_event());
+        for full in self.archive.take_full() {
+            journal.push(full.event());
+        }
+        journal.push(extent.event());
+        journal.write()?;
+        if self.seen.is_full() {
+            self.sync_journal()?;
+        }
+        self.seen.commit_as(self.journal.mark())
     }
 
+    /// Makes all that was committed survive the end of the machine.
     pub(super) fn sync(&mut self) -> Result<(), Error> {
+        self.archive.flush()?;
+        self.robots_archive.flush()?;
+        self.sync_journal()?;
+        self.seen.commit_as(self.journal.mark())?;
+        self.seen.sync()?;
+        self.standing.n_seen = self.seen.len();
+        Ok(())
+    }
+
+    /// What the journal names comes to the disk before the journal does.
+    fn sync_journal(&mut self) -> Result<(), Error> {
         self.archive.sync()?;
         self.robots_archive.sync()?;
-        self.journal.sync()?;
         if let Some(contents) = &self.shared.contents {
             contents.sync().map_err(Error::Contents)?;
+            self.standing.committed = contents.committed().map_err(Error::Contents)?;
         }
-        self.seen.sync()
+        self.journal.sync()
     }
 
     /// Commits, and says that nothing was in flight.
@@ -251,12 +306,100 @@ impl Crawl {
         self.compact_if_due()?;
         self.journal.push(Event::Closed);
         self.commit()?;
-        self.sync()
+        self.sync()?;
+        // Once more, for the note of how far the first one went.
+        self.journal.sync()
     }
+}
+
+/// What a crash left of a crawl, or a new one; nothing that is there is changed. Frames of the
+/// journal that may not have been on the disk count as far as the archive bears them out.
+pub(super) fn restore(
+    folder: &Path,
+    settings: &Settings,
+    guard: Option<Guard>,
+) -> Result<(Journal, Restored), Error> {
+    let path = folder.join(JOURNAL);
+    let mut restored = Restored {
+        guard,
+        ..Restored::new(settings)
+    };
+    if !path.exists() {
+        let archive = archive::warc_path(&folder.join(ARCHIVE), 0);
+        return match archive.exists() {
+            true => Err(Error::NoJournal {
+                path: folder.to_owned(),
+            }),
+            false => Ok((Journal::create(&path)?, restored)),
+        };
+    }
+    restored.seen_mark = Seen::last_mark(&folder.join(SEEN), seen_config(settings))?;
+    let journal = Journal::open(&path, |frame| {
+        if !frame.is_synced && !restored.is_borne_out(folder, frame)? {
+            return Ok(false);
+        }
+        restored.take(frame).map(|()| true)
+    })?;
+    archive::check(&folder.join(ARCHIVE), restored.extent)?;
+    archive::check(&folder.join(ROBOTS), restored.robots_extent)?;
+    Ok((journal, restored))
+}
+
+pub(super) fn seen_config(settings: &Settings) -> seen::Config {
+    seen::Config {
+        held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
+        ..seen::Config::default()
+    }
+}
+
+/// Opens the index of contents, and forgets pages whose records are not in the archive: they were
+/// judged when the last run ended, and will be fetched again.
+fn open_contents(folder: &Path, restored: &Restored) -> Result<Contents, Error> {
+    let Standing { row, committed, .. } = restored.standing;
+    let path = folder.join(CONTENTS);
+    let contents = Contents::open(&path, committed).map_err(Error::Contents)?;
+    let names = contents.names_from(row).map_err(Error::Contents)?;
+    if !names.is_empty() {
+        let archived = archived_names(folder, restored.extent)?;
+        for key in &names {
+            let is_archived = Name::parse(key).is_some_and(|name| {
+                let date = time::format(name.date);
+                let digits = date.chars().filter(char::is_ascii_digit);
+                archived.contains(&format!("{} {}", digits.collect::<String>(), name.url))
+            });
+            if !is_archived {
+                contents.forget(key).map_err(Error::Contents)?;
+            }
+        }
+        contents.sync().map_err(Error::Contents)?;
+    }
+    Ok(contents)
+}
+
+/// Dates and URLs of the records in the last two files of the archive. The pages in question were
+/// judged within a moment of each other, so records of them are not elsewhere; and if one were, its
+/// page would only be forgotten as an original.
+fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Error> {
+    let mut names = HashSet::new();
+    for file in extent.file.saturating_sub(1)..=extent.file {
+        let path = archive::cdxj_path(&folder.join(ARCHIVE), file);
+        let mut text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            text => text.context("reading", &path)?,
+        };
+        if file == extent.file {
+            text.truncate(extent.index_bytes as usize);
+        }
+        let found = text.lines().filter_map(archive::name_in_line);
+        names.extend(found.map(|(url, digits)| format!("{digits} {url}")));
+    }
+    Ok(names)
 }
 
 /// Files of a crawl's folder.
 pub(crate) const JOURNAL: &str = "journal";
+pub(crate) const SEEN: &str = "seen";
+pub(crate) const CONTENTS: &str = "contents";
 pub(crate) const ARCHIVE: &str = "archive";
 pub(crate) const ROBOTS: &str = "robots";
 
@@ -270,8 +413,9 @@ impl Restored {
             rules: BTreeMap::new(),
             waits: BTreeMap::new(),
             not_before: BTreeMap::new(),
-            last: Vec::new(),
-            frame_ended: false,
+            seen_mark: 0,
+            unseen: Vec::new(),
+            standing: Standing::default(),
             is_closed: false,
             n_urls: 0,
             guard: None,
@@ -279,15 +423,45 @@ impl Restored {
         }
     }
 
-    pub(super) fn apply(&mut self, event: Event<'_>, place: u64) -> Result<(), Error> {
-        if std::mem::take(&mut self.frame_ended) {
-            self.last.clear();
+    /// Whether the archives have what a frame says they have.
+    fn is_borne_out(&self, folder: &Path, frame: &Frame<'_>) -> Result<bool, Error> {
+        let (mut pages, mut robots) = (self.extent, self.robots_extent);
+        for (event, _) in &frame.events {
+            let is_there = match Extent::of(event) {
+                Some((to, Part::Pages)) => advance(&folder.join(ARCHIVE), &mut pages, to)?,
+                Some((to, Part::Robots)) => advance(&folder.join(ROBOTS), &mut robots, to)?,
+                None => true,
+            };
+            if !is_there {
+                return Ok(false);
+            }
         }
+        Ok(true)
+    }
+
+    /// Takes in what a frame says.
+    pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
+        for &(event, place) in &frame.events {
+            if let Event::Url(queued) = event
+                && frame.mark > self.seen_mark
+                && let Some(host) = self.frontier.hosts.get(queued.host as usize)
+            {
+                let url = NormalUrl::from_parts(&host.origin, queued.rest);
+                self.unseen.extend(url);
+            }
+            self.apply(event, place)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, event: Event<'_>, place: u64) -> Result<(), Error> {
         self.is_closed = match event {
             Event::Closed => true,
-            Event::Archive { .. } | Event::RobotsArchive { .. } | Event::Counters(_) => {
-                self.is_closed
-            }
+            Event::Archive { .. }
+            | Event::RobotsArchive { .. }
+            | Event::Counters(_)
+            | Event::Seen { .. }
+            | Event::Contents { .. } => self.is_closed,
             _ => false,
         };
         let n_hosts = self.frontier.hosts.len();
@@ -314,7 +488,6 @@ impl Restored {
                 if !self.is_approved(url.as_ref(), queued.depth) {
                     self.withdrawn.entry(queued.host).or_default().push(place);
                 }
-                self.last.extend(url);
                 self.frontier.push(&queued, place);
             }
             Event::Tried {
@@ -370,30 +543,24 @@ impl Restored {
                 let site = self.frontier.hosts[check(host)? as usize].site;
                 self.frontier.sites[site as usize].n_pages = n;
             }
-            Event::RobotsArchive {
-                file,
-                bytes,
-                index_bytes,
-            } => {
-                self.robots_extent = Extent {
-                    file,
-                    bytes,
-                    index_bytes,
+            Event::RobotsArchive { .. } | Event::Archive { .. } => match Extent::of(&event) {
+                Some((extent, Part::Pages)) => self.extent = extent,
+                Some((extent, Part::Robots)) => self.robots_extent = extent,
+                None => {}
+            },
+            Event::Counters(text) => {
+                let counters = Counters::from_text(text);
+                let unread = || Error::damaged(Path::new(JOURNAL), "a counter has no number");
+                self.counters = counters.ok_or_else(unread)?;
+            }
+            Event::Seen { n_urls } => self.standing.n_seen = n_urls,
+            Event::Contents { row, log, bytes } => {
+                self.standing.row = row;
+                self.standing.committed = Committed {
+                    log,
+                    n_bytes: bytes,
                 };
             }
-            Event::Archive {
-                file,
-                bytes,
-                index_bytes,
-            } => {
-                self.extent = Extent {
-                    file,
-                    bytes,
-                    index_bytes,
-                };
-                self.frame_ended = true;
-            }
-            Event::Counters(bytes) => self.counters = Counters::from_bytes(bytes),
             Event::Closed => {}
         }
         Ok(())
@@ -414,10 +581,22 @@ impl Restored {
     }
 }
 
-/// Tells the seen set what a crash may have kept from it: the URLs of the last frame, or all of
-/// them where it is gone.
-fn restore_seen(seen: &mut Seen, restored: &Restored) -> Result<(), Error> {
-    for urls in restored.last.chunks(4096) {
+/// Goes on to an extent of the same file or the next one; whether that is there.
+fn advance(folder: &Path, from: &mut Extent, to: Extent) -> Result<bool, Error> {
+    if to.file == from.file + 1 {
+        *from = Extent {
+            file: to.file,
+            ..Extent::default()
+        };
+    }
+    let is_there = to.file == from.file && archive::bears_out(folder, *from, to)?;
+    *from = to;
+    Ok(is_there)
+}
+
+/// Tells the seen set what a crash may have kept from it: URLs of commits that it does not know.
+pub(super) fn restore_seen(seen: &mut Seen, restored: &Restored, mark: u64) -> Result<(), Error> {
+    for urls in restored.unseen.chunks(4096) {
         let entries: Vec<Entry<'_>> = urls
             .iter()
             .map(|url| Entry {
@@ -427,15 +606,14 @@ fn restore_seen(seen: &mut Seen, restored: &Restored) -> Result<(), Error> {
             .collect();
         seen.insert(&entries)?;
     }
-    if seen.len() < restored.n_urls {
-        return Err(Error::Settings(
-            "the folder `seen` has lost URLs that the journal knows".to_owned(),
-        ));
+    if seen.len() < restored.n_urls.max(restored.standing.n_seen) {
+        let what = "it has lost URLs that the journal knows; rebuild it with `arose crawl repair`";
+        return Err(Error::damaged(seen.folder(), what));
     }
-    seen.commit()
+    seen.commit_as(mark)
 }
 
-fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
     let file = File::create(&path).context("creating", &path)?;
     match file.try_lock() {

@@ -386,7 +386,7 @@ mod tests {
             place: 5,
             n_tries: 2,
         });
-        assert_eq!((host.has_work(), host.priority()), (true, u32::MAX));
+        assert_eq!((host.has_work(), host.priority()), (true, u64::MAX));
         for place in [10, 20, 30] {
             host.push(1, place);
         }

@@ -188,6 +188,7 @@ fn job(path: &str) -> Job {
         kind: Kind::Page,
         depth: 0,
         n_redirects: 0,
+        is_last: false,
         message: Message {
             bytes,
             head_end,

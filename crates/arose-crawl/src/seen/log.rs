@@ -2,22 +2,24 @@
 //!
 //! ```text
 //! log   = frame*
-//! frame = n_records strings_end checksum record*     8 bytes each, little-endian
+//! frame = n_records strings_end mark checksum record*     8 bytes each, little-endian
 //! ```
 //!
 //! One commit is one frame and one write. A frame that a crash cut short has the wrong checksum; it
-//! and what follows are overwritten by the next commit.
+//! and what follows are cut off. So are frames with a higher mark than whoever opens the log knows
+//! of: a power cut may have kept their counterparts elsewhere from the disk.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use arose::digest::digest64;
+use arose::mix::mix;
+use arose_dedup::disk::File;
 
 use super::record::{Record, Width};
 use crate::error::{Context, Error};
 
-const HEAD_BYTES: usize = 24;
+const HEAD_BYTES: usize = 32;
+const CHECKSUM: usize = 24;
 
 /// An open log.
 #[derive(Debug)]
@@ -35,6 +37,10 @@ pub(super) struct Replay {
     pub(super) records: Vec<Record>,
     /// How much of the kept strings its last frame vouches for.
     pub(super) strings_end: Option<u64>,
+    /// The mark of its last frame.
+    pub(super) mark: Option<u64>,
+    /// Where that frame ends.
+    end: u64,
 }
 
 impl Log {
@@ -49,46 +55,40 @@ impl Log {
         })
     }
 
-    /// Opens a log and reads its whole frames, up to one that speaks of more kept strings than
-    /// there are bytes: after a loss of power the log may be ahead of them.
-    pub(super) fn open(
-        path: &Path,
-        width: Width,
-        n_string_bytes: u64,
-    ) -> Result<(Self, Replay), Error> {
-        let bytes = std::fs::read(path).context("reading", path)?;
-        let mut replay = Replay::default();
-        let mut rest = bytes.as_slice();
-        while let Some(frame) = read_frame(rest, width)
-            && frame.strings_end <= n_string_bytes
-        {
-            replay.records.extend(frame.records);
-            replay.strings_end = Some(frame.strings_end);
-            rest = frame.rest;
+    /// Opens a log, reads the frames that [count](Valid) and cuts off the rest.
+    pub(super) fn open(path: &Path, width: Width, valid: Valid) -> Result<(Self, Replay), Error> {
+        let file = File::open(path).context("opening", path)?;
+        let replay = read(path, width, valid)?;
+        let metadata = file.as_file().metadata().context("reading", path)?;
+        if metadata.len() > replay.end {
+            let cut = file.set_len(replay.end).and_then(|()| file.sync());
+            cut.context("cutting", path)?;
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .open(path)
-            .context("opening", path)?;
         let log = Self {
             path: path.to_owned(),
             file,
             width,
-            end: (bytes.len() - rest.len()) as u64,
+            end: replay.end,
         };
         Ok((log, replay))
     }
 
     /// Appends a frame. If that fails, the log is what it was.
-    pub(super) fn append(&mut self, records: &[Record], strings_end: u64) -> Result<(), Error> {
+    pub(super) fn append(
+        &mut self,
+        records: &[Record],
+        strings_end: u64,
+        mark: u64,
+    ) -> Result<(), Error> {
         let mut frame = vec![0; HEAD_BYTES];
         for record in records {
             record.write(self.width, &mut frame);
         }
         frame[..8].copy_from_slice(&(records.len() as u64).to_le_bytes());
         frame[8..16].copy_from_slice(&strings_end.to_le_bytes());
-        let checksum = checksum(&frame);
-        frame[16..HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        frame[16..CHECKSUM].copy_from_slice(&mark.to_le_bytes());
+        let checksum = checksum(&frame, self.end);
+        frame[CHECKSUM..HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
         self.file
             .write_all_at(&frame, self.end)
             .context("writing", &self.path)?;
@@ -98,44 +98,74 @@ impl Log {
 
     /// Returns when all frames are on the disk.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().context("writing", &self.path)
+        self.file.sync().context("writing", &self.path)
     }
 }
 
-/// Of a frame with a checksum of zero.
-fn checksum(frame: &[u8]) -> u64 {
-    digest64(frame)
+/// Which frames of a log count.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Valid {
+    /// Those that speak of no more kept strings than there are bytes: after a loss of power the log
+    /// may be ahead of them.
+    pub(super) n_string_bytes: u64,
+    /// Those up to this mark.
+    pub(super) until: u64,
+}
+
+/// Reads the frames of a log that count.
+pub(super) fn read(path: &Path, width: Width, valid: Valid) -> Result<Replay, Error> {
+    let bytes = std::fs::read(path).context("reading", path)?;
+    let mut replay = Replay::default();
+    let mut rest = bytes.as_slice();
+    while let Some(frame) = read_frame(rest, width, replay.end)
+        && frame.strings_end <= valid.n_string_bytes
+        && frame.mark <= valid.until
+    {
+        replay.records.extend(frame.records);
+        replay.strings_end = Some(frame.strings_end);
+        replay.mark = Some(frame.mark);
+        rest = frame.rest;
+        replay.end = (bytes.len() - rest.len()) as u64;
+    }
+    Ok(replay)
+}
+
+/// Of a frame with a checksum of zero, at its place.
+fn checksum(frame: &[u8], start: u64) -> u64 {
+    digest64(frame) ^ mix(start)
 }
 
 /// A frame, and what follows it.
 struct Frame<'b> {
     records: Vec<Record>,
     strings_end: u64,
+    mark: u64,
     rest: &'b [u8],
 }
 
 /// Reads the frame at the beginning of `bytes`, if it is whole.
-fn read_frame(bytes: &[u8], width: Width) -> Option<Frame<'_>> {
+fn read_frame(bytes: &[u8], width: Width, start: u64) -> Option<Frame<'_>> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
     let number = |at: usize| {
         let bytes = head[at..].first_chunk::<8>().copied();
         u64::from_le_bytes(bytes.unwrap_or_default())
     };
-    let (n_records, strings_end, expected) = (number(0), number(8), number(16));
+    let (n_records, strings_end, expected) = (number(0), number(8), number(CHECKSUM));
     let n_bytes = usize::try_from(n_records)
         .ok()?
         .checked_mul(width.n_bytes())?
         .checked_add(HEAD_BYTES)?;
     let (frame, rest) = bytes.split_at_checked(n_bytes)?;
     let mut blank = frame.to_vec();
-    blank[16..HEAD_BYTES].fill(0);
-    if checksum(&blank) != expected {
+    blank[CHECKSUM..HEAD_BYTES].fill(0);
+    if checksum(&blank, start) != expected {
         return None;
     }
     let records = frame[HEAD_BYTES..].chunks_exact(width.n_bytes());
     Some(Frame {
         records: records.map(Record::read).collect(),
         strings_end,
+        mark: number(16),
         rest,
     })
 }
@@ -143,6 +173,11 @@ fn read_frame(bytes: &[u8], width: Width) -> Option<Frame<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALL: Valid = Valid {
+        n_string_bytes: 9,
+        until: u64::MAX,
+    };
 
     fn record(n: u64) -> Record {
         Record {
@@ -166,17 +201,17 @@ mod tests {
         let mut log = Log::create(&path, width).unwrap();
         let mut ends = vec![0];
         for frame in &frames {
-            log.append(frame, frame.len() as u64).unwrap();
+            log.append(frame, frame.len() as u64, 1).unwrap();
             ends.push(log.end as usize);
         }
         let whole = std::fs::read(&path).unwrap();
         for length in 0..=whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();
-            let (mut log, replay) = Log::open(&path, width, 9).unwrap();
+            let (mut log, replay) = Log::open(&path, width, ALL).unwrap();
             let n_whole = ends.iter().filter(|&&end| end <= length).count() - 1;
             assert_eq!(replay.records, frames[..n_whole].concat(), "{length}");
-            log.append(&[record(42)], 0).unwrap();
-            let (_, again) = Log::open(&path, width, 9).unwrap();
+            log.append(&[record(42)], 0, 1).unwrap();
+            let (_, again) = Log::open(&path, width, ALL).unwrap();
             assert_eq!(again.records.last(), Some(&record(42)), "{length}");
             assert_eq!(again.records.len(), replay.records.len() + 1);
         }
@@ -187,11 +222,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = Log::create(&path, Width::KeyAndPlace).unwrap();
-        log.append(&[record(1)], 10).unwrap();
-        log.append(&[record(2)], 20).unwrap();
-        let (_, replay) = Log::open(&path, Width::KeyAndPlace, 19).unwrap();
+        log.append(&[record(1)], 10, 1).unwrap();
+        log.append(&[record(2)], 20, 2).unwrap();
+        let valid = Valid {
+            n_string_bytes: 19,
+            ..ALL
+        };
+        let (_, replay) = Log::open(&path, Width::KeyAndPlace, valid).unwrap();
         assert_eq!(replay.records, [record(1)]);
         assert_eq!(replay.strings_end, Some(10));
+    }
+
+    /// What has too high a mark is cut off, and does not come back behind what is written next.
+    #[test]
+    fn a_log_counts_up_to_a_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = Log::create(&path, Width::Key).unwrap();
+        for mark in 1..5 {
+            log.append(&[record(mark)], 0, mark).unwrap();
+        }
+        let valid = Valid { until: 2, ..ALL };
+        let (mut log, replay) = Log::open(&path, Width::Key, valid).unwrap();
+        assert_eq!((replay.records.len(), replay.mark), (2, Some(2)));
+        log.append(&[record(9)], 0, 3).unwrap();
+        let (_, replay) = Log::open(&path, Width::Key, ALL).unwrap();
+        assert_eq!((replay.records.len(), replay.mark), (3, Some(3)));
     }
 
     #[test]
@@ -199,13 +255,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = Log::create(&path, Width::Key).unwrap();
-        log.append(&[record(1)], 0).unwrap();
+        log.append(&[record(1)], 0, 1).unwrap();
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             std::fs::write(&path, &bad).unwrap();
-            let (_, replay) = Log::open(&path, Width::Key, 0).unwrap();
+            let (_, replay) = Log::open(&path, Width::Key, ALL).unwrap();
             assert!(replay.records.is_empty(), "{at}");
         }
     }

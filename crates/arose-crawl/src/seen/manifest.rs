@@ -5,28 +5,29 @@
 //! a crash and are removed.
 //!
 //! ```text
-//! arose-seen 1
+//! arose-seen 2
 //! url-rules 1
 //! width 16
 //! strings 0
+//! mark 12
 //! log 7
 //! run 3
 //! run 6
 //! checksum 0123456789abcdef
 //! ```
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use arose::digest::digest64;
+use arose_dedup::disk;
 
 use super::record::Width;
 use crate::error::{Context, Error};
 use crate::url;
 
 /// The version of all formats in the folder.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The names of the files, as numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,6 +37,8 @@ pub(super) struct Manifest {
     pub(super) runs: Vec<u64>,
     /// How much of the kept strings the runs need.
     pub(super) strings_end: u64,
+    /// The mark of the commit that the runs go up to.
+    pub(super) mark: u64,
 }
 
 impl Manifest {
@@ -62,11 +65,13 @@ impl Manifest {
     /// Makes this the manifest of the folder, at once or not at all; [`sync`] makes it last.
     pub(super) fn write(&self, folder: &Path, width: Width) -> Result<(), Error> {
         let temporary = folder.join("manifest.tmp");
+        // A manifest that lasts must not name files whose names do not.
+        sync(folder)?;
         let write = |text: &str| {
-            let mut file = File::create(&temporary)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, path(folder))
+            let file = disk::File::create(&temporary)?;
+            file.write_all_at(text.as_bytes(), 0)?;
+            file.sync()?;
+            disk::rename(&temporary, &path(folder))
         };
         write(&self.text(width)).context("writing", &temporary)
     }
@@ -82,7 +87,7 @@ impl Manifest {
                 .iter()
                 .any(|start| name.starts_with(start));
             if is_ours && !named.contains(&path) {
-                fs::remove_file(&path).context("removing", &path)?;
+                disk::remove(&path).context("removing", &path)?;
             }
         }
         Ok(())
@@ -90,10 +95,11 @@ impl Manifest {
 
     fn text(&self, width: Width) -> String {
         let mut text = format!(
-            "arose-seen {VERSION}\nurl-rules {}\nwidth {}\nstrings {}\nlog {}\n",
+            "arose-seen {VERSION}\nurl-rules {}\nwidth {}\nstrings {}\nmark {}\nlog {}\n",
             url::VERSION,
             width.n_bytes(),
             self.strings_end,
+            self.mark,
             self.log,
         );
         for run in &self.runs {
@@ -128,6 +134,7 @@ impl Manifest {
         }
         let mut manifest = Self {
             strings_end: number("strings").ok_or_else(damaged)?,
+            mark: number("mark").ok_or_else(damaged)?,
             log: number("log").ok_or_else(damaged)?,
             runs: Vec::new(),
         };
@@ -144,10 +151,7 @@ impl Manifest {
 
 /// Returns when the names of files in the folder are on the disk.
 pub(super) fn sync(folder: &Path) -> Result<(), Error> {
-    let opened = File::open(folder);
-    opened
-        .and_then(|folder| folder.sync_all())
-        .context("writing", folder)
+    disk::sync_folder(folder).context("writing", folder)
 }
 
 fn path(folder: &Path) -> PathBuf {
@@ -170,6 +174,7 @@ mod tests {
             log: 7,
             runs: vec![3, 6],
             strings_end: 12,
+            mark: 5,
         };
         manifest.write(folder.path(), Width::Key).unwrap();
         let read = Manifest::read(folder.path(), Width::Key).unwrap();
@@ -190,6 +195,7 @@ mod tests {
             log: 2,
             runs: vec![1],
             strings_end: 0,
+            mark: 0,
         };
         let text = manifest.text(Width::Key);
         let parse = |text: &str| Manifest::parse(text, Path::new("manifest"), Width::Key);

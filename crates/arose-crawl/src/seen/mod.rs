@@ -27,7 +27,10 @@
 //!
 //! *Safety.* [`Seen::commit`] makes all answers so far survive the end of the process,
 //! [`Seen::sync`] also that of the machine. Answers that were not committed are forgotten by a
-//! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A
+//! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A power
+//! cut may keep what was stored from the disk and not what was committed here, so commits have
+//! *marks*, and the set is opened up to the mark that the store knows ([`Seen::open_until`]). Runs
+//! are never undone: before the one commit that writes a run ([`Seen::is_full`]) the store syncs. A
 //! folder is used by one process at a time.
 //!
 //! *Not for* taking URLs back: there is no removal.
@@ -62,10 +65,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use arose::mix::mix;
+use arose_dedup::disk;
 
 use crate::error::{Context, Error};
 use crate::fingerprint::Fingerprint;
-use log::Log;
+use log::{Log, Valid};
 use manifest::Manifest;
 use merge::merge;
 use record::{Record, Width};
@@ -88,6 +92,15 @@ impl Default for Config {
             buffer_keys: 1 << 18,
             held_bytes: 1 << 30,
             strings: Strings::Drop,
+        }
+    }
+}
+
+impl Config {
+    fn width(&self) -> Width {
+        match self.strings {
+            Strings::Drop => Width::Key,
+            Strings::Keep => Width::KeyAndPlace,
         }
     }
 }
@@ -136,6 +149,8 @@ pub struct Seen {
     /// Those of them that are not in the log either.
     uncommitted: Vec<Record>,
     strings: Option<strings::Strings>,
+    /// The mark of the last commit.
+    mark: u64,
 }
 
 impl Seen {
@@ -145,16 +160,45 @@ impl Seen {
     ///
     /// If the folder is in use, was made with other settings, or is damaged.
     pub fn open(folder: &Path, config: Config) -> Result<Self, Error> {
-        fs::create_dir_all(folder).context("creating", folder)?;
-        let lock = lock(folder)?;
-        let width = match config.strings {
-            Strings::Drop => Width::Key,
-            Strings::Keep => Width::KeyAndPlace,
+        Self::open_until(folder, config, u64::MAX)
+    }
+
+    /// The mark of the last commit of the set in a folder, which is not changed; 0 if there is
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// If the set was made with other settings or is damaged.
+    pub fn last_mark(folder: &Path, config: Config) -> Result<u64, Error> {
+        let width = config.width();
+        let Some(manifest) = Manifest::read(folder, width)? else {
+            return Ok(0);
         };
+        let all = Valid {
+            n_string_bytes: u64::MAX,
+            until: u64::MAX,
+        };
+        let replay = log::read(&manifest.log_path(folder), width, all)?;
+        Ok(replay.mark.unwrap_or(manifest.mark))
+    }
+
+    /// Opens the set as it was after the commit with mark `until`; what came later is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// As [`Seen::open`], and if runs hold what came later.
+    pub fn open_until(folder: &Path, config: Config, until: u64) -> Result<Self, Error> {
+        disk::create_folder(folder).context("creating", folder)?;
+        let lock = lock(folder)?;
+        let width = config.width();
         let manifest = match Manifest::read(folder, width)? {
             Some(manifest) => manifest,
             None => found(folder, width)?,
         };
+        if manifest.mark > until {
+            let what = "it has URLs that the journal does not know";
+            return Err(Error::damaged(folder, what));
+        }
         manifest.remove_others(folder)?;
         let runs = manifest.runs.iter();
         let runs = runs.map(|&number| Run::open(&manifest::run_path(folder, number), width));
@@ -163,9 +207,12 @@ impl Seen {
             Strings::Drop => None,
             Strings::Keep => Some(strings::Strings::open(&folder.join("strings"))?),
         };
-        let n_string_bytes = strings.as_ref().map_or(0, strings::Strings::end);
+        let valid = Valid {
+            n_string_bytes: strings.as_ref().map_or(0, strings::Strings::end),
+            until,
+        };
         let log_path = manifest.log_path(folder);
-        let (log, replay) = Log::open(&log_path, width, n_string_bytes)?;
+        let (log, replay) = Log::open(&log_path, width, valid)?;
         let strings = match strings {
             Some(strings) => {
                 let end = replay.strings_end.unwrap_or(manifest.strings_end);
@@ -185,6 +232,7 @@ impl Seen {
             _lock: lock,
             config,
             width,
+            mark: replay.mark.unwrap_or(manifest.mark),
             manifest,
             runs,
             log,
@@ -194,6 +242,11 @@ impl Seen {
         };
         seen.hold_runs()?;
         Ok(seen)
+    }
+
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// How many URLs are in the set.
@@ -245,17 +298,37 @@ impl Seen {
     ///
     /// If a file cannot be written. The set is what it was, and may be committed again.
     pub fn commit(&mut self) -> Result<(), Error> {
+        match self.uncommitted.is_empty() {
+            true => Ok(()),
+            false => self.commit_as(self.mark + 1),
+        }
+    }
+
+    /// Commits with a mark, which must not be below that of the last commit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Seen::commit`].
+    pub fn commit_as(&mut self, mark: u64) -> Result<(), Error> {
         if let Some(strings) = &mut self.strings {
             strings.write()?;
         }
-        if !self.uncommitted.is_empty() {
-            self.log.append(&self.uncommitted, self.strings_end())?;
+        if !self.uncommitted.is_empty() || self.mark < mark {
+            let strings_end = self.strings_end();
+            self.log.append(&self.uncommitted, strings_end, mark)?;
             self.uncommitted.clear();
+            self.mark = mark;
         }
-        if self.buffer.len() >= self.config.buffer_keys.max(1) {
+        if self.is_full() {
             self.write_run()?;
         }
         Ok(())
+    }
+
+    /// Whether the next commit writes a run, which [`Seen::open_until`] cannot undo.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.buffer.len() >= self.config.buffer_keys.max(1)
     }
 
     /// Commits, and returns when all of it is on the disk.
@@ -358,6 +431,7 @@ impl Seen {
             log: number + 1,
             runs: [&self.manifest.runs[..first_merged], &[number]].concat(),
             strings_end: self.strings_end(),
+            mark: self.mark,
         };
         if let Some(strings) = &self.strings {
             strings.sync()?;

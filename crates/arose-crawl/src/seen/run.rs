@@ -21,6 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use arose::digest::digest64;
+use arose_dedup::disk;
 
 use super::filter::{FILTER_BYTES, Filter};
 use super::record::{Record, Width};
@@ -376,7 +377,7 @@ impl Cursor<'_> {
 #[derive(Debug)]
 pub(super) struct RunWriter {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<disk::File>,
     width: Width,
     block: Vec<u8>,
     n_records: u64,
@@ -386,7 +387,7 @@ pub(super) struct RunWriter {
 
 impl RunWriter {
     pub(super) fn create(path: &Path, width: Width) -> Result<Self, Error> {
-        let file = File::create(path).context("creating", path)?;
+        let file = disk::File::create(path).context("creating", path)?;
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::with_capacity(1 << 20, file),
@@ -448,7 +449,7 @@ impl RunWriter {
             .write_all(&footer)
             .and_then(|()| self.file.flush());
         written
-            .and_then(|()| self.file.get_ref().sync_all())
+            .and_then(|()| self.file.get_ref().sync())
             .context("writing", &self.path)
     }
 }

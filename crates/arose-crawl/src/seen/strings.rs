@@ -4,9 +4,10 @@
 //! counts is written in the log and in the manifest, and what a crash left behind that is
 //! overwritten.
 
-use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use arose_dedup::disk::File;
 
 use crate::error::{Context, Error};
 
@@ -24,10 +25,9 @@ pub(super) struct Strings {
 impl Strings {
     /// Opens the file, or makes an empty one.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false);
-        let file = file.open(path).context("opening", path)?;
-        let written = file.metadata().context("reading", path)?.len();
+        let file = File::open_or_create(path).context("opening", path)?;
+        let metadata = file.as_file().metadata();
+        let written = metadata.context("reading", path)?.len();
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -68,6 +68,7 @@ impl Strings {
         let n_bytes = (self.written - place).min(n_before as u64) as usize;
         found.truncate(n_bytes);
         self.file
+            .as_file()
             .read_exact_at(&mut found, place)
             .context("reading", &self.path)?;
         Ok(n_bytes == n_before && is_string(&found, text))
@@ -90,7 +91,7 @@ impl Strings {
 
     /// Returns when all that was written is on the disk.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().context("writing", &self.path)
+        self.file.sync().context("writing", &self.path)
     }
 }
 

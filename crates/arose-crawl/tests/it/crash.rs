@@ -13,8 +13,9 @@ use arose::mix::SplitMix;
 use arose_corpus::Item;
 use arose_crawl::{End, archives, index_lines, queued_urls, status};
 use testweb::judge::By;
-use testweb::{Config, PageCount, Server};
+use testweb::{Config, Kind, PageCount, Robots, Server};
 
+use crate::power::check_references;
 use crate::web::{fetched, home, homes, reachable, run, settings};
 
 const FOLDER: &str = "AROSE_CRAWL_FOLDER";
@@ -169,6 +170,51 @@ fn nothing_is_lost_and_nothing_comes_twice() {
         assert_eq!(log.gaps_shorter_than(by, DELAY), []);
     }
     assert_eq!(log.disallowed(&server.web), [0_usize; 0]);
+    server.stop().unwrap();
+}
+
+/// Kills between the moment a page is known as an original and the moment it is in the archive: no
+/// duplicate refers to a record that is not there.
+#[test]
+fn duplicates_refer_to_records_after_kills() {
+    let server = Server::start(Config {
+        n_hosts: 30,
+        n_addresses: 30,
+        pages: PageCount::Fixed(12),
+        median_bytes: 2000,
+        kinds: vec![(Kind::Plain, 3), (Kind::Mirror, 2)],
+        robots: vec![(Robots::AllowAll, 1)],
+        copies: 0.3,
+        ..Config::default()
+    });
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = SplitMix::new(5);
+    for n_kills in 0..12 {
+        let mut child = start(folder.path(), &server, None, 1000 << (n_kills % 8));
+        let n_requests = server.n_requests() + 1 + random.below(25);
+        if !wait_for(&server, n_requests, &mut child) {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_for_silence(&server);
+    }
+    let seeds = [home(&server, 0)];
+    let summary = run(folder.path(), careful(server.dns), &seeds);
+    assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+    let expected = reachable(&server, &seeds, None);
+    let lines = index_lines(folder.path()).unwrap();
+    let url = |line: &String| line.split('"').nth(3).unwrap().to_owned();
+    let urls: BTreeSet<String> = lines.iter().map(url).collect();
+    assert_eq!(urls.len(), lines.len());
+    assert!(expected.len() > 100);
+    assert!(
+        expected
+            .iter()
+            .all(|&id| urls.contains(&server.web.url(id)))
+    );
+    assert!(check_references(folder.path()) > 10);
     server.stop().unwrap();
 }
 

@@ -6,11 +6,13 @@
 )]
 
 mod crash;
+mod damage;
 mod edges;
 mod faults;
 mod ipv6;
 mod killed;
 mod pace;
+mod power;
 mod progress;
 mod restart;
 mod robots;

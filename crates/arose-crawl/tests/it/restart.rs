@@ -11,6 +11,7 @@ use arose_crawl::{End, index_lines, queued_urls, status};
 use testweb::{Config, Kind, PageCount, Robots, Server};
 
 use crate::faults::{run_with, seams, web};
+use crate::power::check_references;
 use crate::web::{fetched, home, homes, reachable, run, settings};
 
 const DAY: u64 = 24 * 3600;
@@ -92,6 +93,44 @@ fn rules_and_queues_survive() {
     let robots = robots_requests(&server);
     assert_eq!((robots.len(), robots.values().max()), (12, Some(&1)));
     assert_eq!(server.log().disallowed(&server.web), [0_usize; 0]);
+    server.stop().unwrap();
+}
+
+/// Settings may change from one run to the next, whatever they are about: each page is fetched and
+/// archived once, and duplicates refer to records that are there.
+#[test]
+fn settings_change_between_runs() {
+    type Change = fn(&mut arose_crawl::Settings);
+    let changes: [Change; 7] = [
+        |settings| settings.duplicates.check = false,
+        |settings| settings.archive.max_file = 5000,
+        |settings| settings.duplicates.check = true,
+        |settings| settings.archive.compact = 300,
+        |settings| settings.archive.requests = true,
+        |settings| settings.machine.threads = 0,
+        |settings| settings.archive.max_file = 1 << 30,
+    ];
+    let server = plain(10, 30);
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = homes(&server);
+    let mut settings = settings(&server);
+    settings.archive.commit = 0.005;
+    settings.scope.sitemaps = false;
+    for (n, change) in (1..).zip(changes) {
+        change(&mut settings);
+        settings.stop.pages = 25 * n;
+        let summary = run(folder.path(), settings.clone(), &seeds);
+        assert_eq!(summary.end, End::Limit, "{n}");
+    }
+    settings.stop.pages = 0;
+    let summary = run(folder.path(), settings, &seeds);
+    assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+    let expected = reachable(&server, &seeds, None);
+    let fetched = fetched(&server);
+    assert!(fetched.keys().eq(&expected));
+    assert_eq!(fetched.values().max(), Some(&1));
+    assert_eq!(index_lines(folder.path()).unwrap().len(), expected.len());
+    check_references(folder.path());
     server.stop().unwrap();
 }
 

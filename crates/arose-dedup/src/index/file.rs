@@ -4,7 +4,7 @@
 //! written once, from start to end, and close with a *trailer* that holds a checksum of all that
 //! comes before; they appear under their name only when they are complete and on the disk.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use arose::digest::digest64;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::Error;
+use crate::disk;
 
 /// The newest format this program knows.
 pub(super) const VERSION: u16 = 1;
@@ -126,7 +127,7 @@ impl Content {
 
 /// Writes a sealed file.
 pub(super) struct Sealer {
-    file: BufWriter<File>,
+    file: BufWriter<disk::File>,
     path: PathBuf,
     hasher: Xxh3Default,
     n_bytes: u64,
@@ -136,7 +137,7 @@ impl Sealer {
     /// Begins a file under a name for the time of writing.
     pub(super) fn create(content: Content, path: &Path) -> Result<Self, Error> {
         let unfinished = unfinished(path);
-        let file = File::create(&unfinished).map_err(Error::io("create", &unfinished))?;
+        let file = disk::File::create(&unfinished).map_err(Error::io("create", &unfinished))?;
         let mut sealer = Self {
             file: BufWriter::with_capacity(1 << 18, file),
             path: path.to_owned(),
@@ -163,14 +164,14 @@ impl Sealer {
         trailer[8..16].copy_from_slice(&check.to_le_bytes());
         let own_check = digest64(&trailer[..16]);
         trailer[16..].copy_from_slice(&own_check.to_le_bytes());
-        let write = |file: &mut BufWriter<File>| {
+        let write = |file: &mut BufWriter<disk::File>| {
             file.write_all(&trailer)?;
             file.flush()?;
-            file.get_ref().sync_all()
+            file.get_ref().sync()
         };
         write(&mut self.file).map_err(Error::io("write", &self.path))?;
         let unfinished = unfinished(&self.path);
-        fs::rename(&unfinished, &self.path).map_err(Error::io("rename", &unfinished))?;
+        disk::rename(&unfinished, &self.path).map_err(Error::io("rename", &unfinished))?;
         Ok(check)
     }
 }
@@ -184,9 +185,7 @@ pub(super) fn write_sealed(content: Content, path: &Path, body: &[u8]) -> Result
 
 /// Waits until the names in a folder are on the disk.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(Error::io("write", folder))
+    disk::sync_folder(folder).map_err(Error::io("write", folder))
 }
 
 /// Memory for files that are read often, shared by all files of an index.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::file::Content;
 use super::manifest::Manifest;
+use crate::disk;
 
 /// Files that are written but not yet part of the index: removed unless [kept](Fresh::keep).
 #[derive(Debug)]
@@ -95,7 +96,7 @@ pub(super) fn remove_leftovers(folder: &Path, manifest: &Manifest) -> Result<(),
 
 /// Removes a file that no longer counts; one that stays is removed at the next opening.
 pub(super) fn discard(path: &Path) {
-    let _ = fs::remove_file(path);
+    let _ = disk::remove(path);
 }
 
 /// Tries again when a file went away because a writer of another process replaced it.

@@ -3,10 +3,9 @@
 //! Changes are appended in *frames*, each with a checksum of its head and one of its body; a frame
 //! counts wholly or not at all. A process may die while it appends, so the last frame may be cut
 //! short: it was never acknowledged and is dropped. Anything else that does not fit its checksum is
-//! damage.
+//! damage, unless the caller knows how far the log was on the disk ([`super::Committed`]): a power
+//! cut may have torn what came later.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use arose::digest::{Digest, digest64};
 use super::Error;
 use super::file::{Content, Fields, PREAMBLE_BYTES, read_open_file, u32_at, u64_at};
 use super::sketch::{SiteTag, Sketch};
+use crate::disk::File;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,18 +45,21 @@ pub(super) struct Log {
 impl Log {
     /// Starts an empty log.
     pub(super) fn create(path: &Path, number: u64) -> Result<Self, Error> {
-        let mut file = File::create(path).map_err(Error::io("create", path))?;
-        file.write_all(&Content::Log.preamble())
-            .and_then(|()| file.sync_all())
+        let file = File::create(path).map_err(Error::io("create", path))?;
+        file.write_all_at(&Content::Log.preamble(), 0)
+            .and_then(|()| file.sync())
             .map_err(Error::io("write", path))?;
         Ok(Self::new(file, path, number, PREAMBLE_BYTES as u64))
     }
 
     /// Opens a log to append to it, and drops a frame cut short at its end.
     pub(super) fn open(path: &Path, number: u64, n_bytes: u64) -> Result<Self, Error> {
-        let file = OpenOptions::new().append(true).open(path);
-        let file = file.map_err(Error::io("open", path))?;
-        file.set_len(n_bytes).map_err(Error::io("write", path))?;
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let metadata = file.as_file().metadata().map_err(Error::io("read", path))?;
+        if metadata.len() > n_bytes {
+            let cut = file.set_len(n_bytes).and_then(|()| file.sync());
+            cut.map_err(Error::io("write", path))?;
+        }
         Ok(Self::new(file, path, number, n_bytes))
     }
 
@@ -77,7 +80,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let bytes = frame.finish()?;
-        match (&*self.file).write_all(&bytes) {
+        match self.file.write_all_at(&bytes, self.n_bytes) {
             Ok(()) => {
                 self.n_bytes += bytes.len() as u64;
                 Ok(())
@@ -134,9 +137,11 @@ impl Frame {
     }
 }
 
-/// The changes in a log, and how long it is up to the last whole frame.
+/// The changes in a log, and how long it is up to the last whole frame. Only what is behind
+/// `n_safe` bytes may be torn: the rest is known to have been on the disk.
 pub(super) fn replay(
     path: &Path,
+    n_safe: u64,
     mut apply: impl FnMut(Change) -> Result<(), Error>,
 ) -> Result<u64, Error> {
     let bytes = read_open_file(path)?;
@@ -145,7 +150,8 @@ pub(super) fn replay(
     while let Some(head) = bytes.get(place..place + HEAD_BYTES) {
         if head_check(head) != u32_at(head, 4) {
             // After a power cut, space that was given to the file but never written reads as zeros.
-            if bytes[place..].iter().all(|&byte| byte == 0) {
+            let is_blank = bytes[place..].iter().all(|&byte| byte == 0);
+            if is_blank || place as u64 >= n_safe {
                 break;
             }
             return Err(Error::damaged(path, format!("the frame at byte {place}")));
@@ -155,6 +161,9 @@ pub(super) fn replay(
             break;
         };
         if digest64(body) != u64_at(head, 8) {
+            if place as u64 >= n_safe {
+                break;
+            }
             return Err(Error::damaged(path, format!("the frame at byte {place}")));
         }
         let mut fields = Fields::new(body, path);

@@ -65,6 +65,8 @@ impl Manifest {
                 body.extend(part.check.to_le_bytes());
             }
         }
+        // A manifest that lasts must not name files whose names do not.
+        sync_folder(folder)?;
         write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body)?;
         sync_folder(folder)
     }

@@ -44,7 +44,7 @@ impl Pending {
         let mut frame = Frame::new();
         frame.remove(END);
         self.log.append(&frame)?;
-        let synced = self.log.file.sync_all();
+        let synced = self.log.file.sync();
         synced.map_err(Error::io("write", &self.log.path))
     }
 }
@@ -54,7 +54,7 @@ impl Index {
     pub(crate) fn add_pending(&self, path: &Path) -> Result<(), Error> {
         let mut group = Vec::new();
         let mut is_whole = false;
-        log::replay(path, |change| {
+        log::replay(path, u64::MAX, |change| {
             match change {
                 Change::Insert(name, sketch) => group.push((name, sketch)),
                 Change::Remove(_) => is_whole = true,

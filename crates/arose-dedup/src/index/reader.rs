@@ -23,7 +23,7 @@ impl Reader {
     pub fn open(folder: &Path) -> Result<Self, Error> {
         retry(|| {
             let manifest = Manifest::read(folder)?;
-            let (state, _) = State::open(folder, &manifest, Allowance::default())?;
+            let (state, _) = State::open(folder, &manifest, Allowance::default(), None)?;
             Ok(Self { state })
         })
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arose::DocId;
 use arose::rule::{Evidence, Rule};
 
-use super::Error;
 use super::dead::Dead;
 use super::file::{Allowance, Content};
 use super::keys::Plan;
@@ -19,6 +18,7 @@ use super::run::Run;
 use super::screen::Screen;
 use super::settings::Settings;
 use super::sketch::Sketch;
+use super::{Committed, Error};
 
 /// A document found, and why.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,6 +79,7 @@ impl State {
         folder: &Path,
         manifest: &Manifest,
         allowance: Allowance,
+        committed: Option<Committed>,
     ) -> Result<(Self, u64), Error> {
         let plan = Arc::new(Plan::new(&manifest.settings));
         let mut runs = Vec::new();
@@ -108,14 +109,15 @@ impl State {
             dead,
             allowance,
         };
-        let n_bytes = state.replay(&Content::Log.path(folder, manifest.log))?;
+        let n_safe = committed.map_or(u64::MAX, |committed| committed.n_safe(manifest.log));
+        let n_bytes = state.replay(&Content::Log.path(folder, manifest.log), n_safe)?;
         Ok((state, n_bytes))
     }
 
-    fn replay(&mut self, path: &Path) -> Result<u64, Error> {
+    fn replay(&mut self, path: &Path, n_safe: u64) -> Result<u64, Error> {
         let n_words = self.plan.settings.n_words();
         let mut keys = Vec::new();
-        log::replay(path, |change| match change {
+        log::replay(path, n_safe, |change| match change {
             Change::Insert(_, sketch) if !fits(&sketch, n_words) => {
                 Err(Error::damaged(path, "a sketch of another kind"))
             }

@@ -24,6 +24,7 @@ fn options(recent_docs: u32) -> Options {
     Options {
         recent_docs,
         cache_bytes,
+        ..Options::default()
     }
 }
 
@@ -413,6 +414,47 @@ fn a_log_cut_short_loses_only_its_last_frame() {
             n_whole as u64 + 1
         );
     }
+}
+
+/// Who remembers how far the log was on the disk gets what a power cut left of the rest; damage
+/// before that is an error all the same.
+#[test]
+fn a_torn_log_counts_up_to_the_first_torn_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(full(6, 3));
+    let index = Index::create(folder.path(), settings).unwrap();
+    let insert = |index: &Index, n: u64| {
+        let sketch = sketch(&settings, n * 1000);
+        index.insert(&n.to_string(), &sketch).unwrap();
+    };
+    (0..4).for_each(|n| insert(&index, n));
+    index.commit().unwrap();
+    let committed = index.committed().unwrap();
+    (4..8).for_each(|n| insert(&index, n));
+    assert_eq!(index.next_row().unwrap(), 8);
+    drop(index);
+    let path = Content::Log.path(folder.path(), committed.log);
+    let whole = fs::read(&path).unwrap();
+    let frame = (whole.len() - committed.n_bytes as usize) / 4;
+    let mut torn = whole.clone();
+    torn[committed.n_bytes as usize + frame..][..frame].fill(0);
+    fs::write(&path, &torn).unwrap();
+    assert!(matches!(
+        Index::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+    let lenient = Options {
+        committed: Some(committed),
+        ..Options::default()
+    };
+    let index = Index::open_with(folder.path(), lenient).unwrap();
+    assert_eq!(index.names_from(3).unwrap(), ["3", "4"]);
+    drop(index);
+    torn = whole;
+    torn[committed.n_bytes as usize - 1] ^= 1;
+    fs::write(&path, &torn).unwrap();
+    let opened = Index::open_with(folder.path(), lenient);
+    assert!(matches!(opened, Err(Error::Damaged { .. })));
 }
 
 #[test]

@@ -61,14 +61,18 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
         )?;
         verify_run(folder, &plan, &run, &mut records, &mut verified)?;
     }
-    log::replay(&Content::Log.path(folder, manifest.log), |change| {
-        if matches!(change, log::Change::Insert(..)) {
-            verified.n_records += 1;
-        }
-        Ok(())
-    })?;
+    log::replay(
+        &Content::Log.path(folder, manifest.log),
+        u64::MAX,
+        |change| {
+            if matches!(change, log::Change::Insert(..)) {
+                verified.n_records += 1;
+            }
+            Ok(())
+        },
+    )?;
     // That rows follow each other without a gap is checked by opening.
-    super::state::State::open(folder, &manifest, Allowance::default())?;
+    super::state::State::open(folder, &manifest, Allowance::default(), None)?;
     Ok(verified)
 }
 

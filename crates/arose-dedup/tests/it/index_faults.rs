@@ -51,6 +51,7 @@ fn open(folder: &Path, recent_docs: u32) -> Index {
     let options = Options {
         recent_docs,
         cache_bytes,
+        ..Options::default()
     };
     Index::open_with(folder, options).unwrap()
 }

@@ -1,0 +1,1 @@
+../../../crates/arose-crawl/src/journal.rs

@@ -1,0 +1,330 @@
+//! Reading an archive back, record by record: what is really there?
+//!
+//! After a crash the journal may say that the archive goes further than the disk has it; then
+//! [`bears_out`] says no. Where the journal is lost, [`Scanner`] finds the records again.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use arose_dedup::disk;
+use flate2::bufread::GzDecoder;
+
+use super::{Extent, Record, cdxj_path, place_of, warc_path};
+use crate::error::{Context, Error};
+use crate::fetch::Head;
+use crate::settings::DuplicateBody;
+
+/// The most bytes of a record that are unpacked.
+const MAX_RECORD: u64 = 1 << 30;
+
+/// A record as it stands in its file.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// Lines of the head of the record.
+    head: String,
+    /// What the record holds.
+    pub(crate) block: Vec<u8>,
+}
+
+impl Stored {
+    /// A field of the head.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// Whether the index has a line for it.
+    pub(crate) fn is_indexed(&self) -> bool {
+        matches!(self.field("WARC-Type"), Some("response" | "revisit"))
+    }
+
+    fn parse(bytes: &[u8], offset: u64, length: u64) -> Option<Self> {
+        let end = memchr::memmem::find(bytes, b"\r\n\r\n")?;
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let mut record = Self {
+            offset,
+            length,
+            head,
+            block: Vec::new(),
+        };
+        let n_bytes: usize = record.field("Content-Length")?.parse().ok()?;
+        let block = bytes.get(end + 4..)?.get(..n_bytes)?;
+        record.block = block.to_vec();
+        record.head.starts_with("WARC/").then_some(record)
+    }
+}
+
+/// Reads the records of a file, each a gzip member.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    file: Counting,
+    /// Where the last whole record ends.
+    pub(crate) end: u64,
+    /// How long the file is, or how much of it counts.
+    length: u64,
+}
+
+impl Scanner {
+    /// Reads the records between two places.
+    pub(crate) fn open(path: &Path, start: u64, end: u64) -> Result<Self, Error> {
+        let mut file = File::open(path).context("reading", path)?;
+        let length = file.metadata().context("reading", path)?.len();
+        file.seek(SeekFrom::Start(start)).context("reading", path)?;
+        Ok(Self {
+            file: Counting {
+                inner: BufReader::with_capacity(1 << 16, file),
+                n_bytes: start,
+            },
+            end: start,
+            length: length.min(end),
+        })
+    }
+
+    /// Whether all that counts was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.end == self.length
+    }
+
+    /// The next record; none at the end, and none from where on there are no records.
+    pub(crate) fn next(&mut self) -> Option<Stored> {
+        if self.end >= self.length {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let member = GzDecoder::new(&mut self.file);
+        member.take(MAX_RECORD).read_to_end(&mut bytes).ok()?;
+        let length = self.file.n_bytes - self.end;
+        let record = Stored::parse(&bytes, self.end, length)?;
+        if self.file.n_bytes > self.length {
+            return None;
+        }
+        self.end = self.file.n_bytes;
+        Some(record)
+    }
+}
+
+/// Knows how far it has read.
+#[derive(Debug)]
+struct Counting {
+    inner: BufReader<File>,
+    n_bytes: u64,
+}
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.n_bytes += n as u64;
+        Ok(n)
+    }
+}
+
+impl BufRead for Counting {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.n_bytes += n as u64;
+        self.inner.consume(n);
+    }
+}
+
+/// Whether a file and its index really hold what lies between two extents: whole records, and a
+/// line for each that has one.
+pub(crate) fn bears_out(folder: &Path, from: Extent, to: Extent) -> Result<bool, Error> {
+    let (path, index_path) = (warc_path(folder, to.file), cdxj_path(folder, to.file));
+    let has = |path: &Path, n: u64| path.metadata().is_ok_and(|file| file.len() >= n);
+    if !has(&path, to.bytes) || !has(&index_path, to.index_bytes) {
+        return Ok(false);
+    }
+    let range = from.index_bytes..to.index_bytes;
+    let Some(lines) = index_part(&index_path, range)? else {
+        return Ok(false);
+    };
+    let mut places = lines.lines().map(place_in_line);
+    let mut scanner = Scanner::open(&path, from.bytes, to.bytes)?;
+    while let Some(record) = scanner.next() {
+        if record.is_indexed() && places.next() != Some(Some((record.offset, record.length))) {
+            return Ok(false);
+        }
+    }
+    Ok(scanner.is_at_end() && scanner.end == to.bytes && places.next().is_none())
+}
+
+/// Lines of an index between two places; nothing if they are none.
+fn index_part(path: &Path, range: std::ops::Range<u64>) -> Result<Option<String>, Error> {
+    let Some(n_bytes) = range.end.checked_sub(range.start) else {
+        return Ok(None);
+    };
+    let mut file = File::open(path).context("reading", path)?;
+    file.seek(SeekFrom::Start(range.start))
+        .context("reading", path)?;
+    let mut bytes = Vec::new();
+    file.take(n_bytes)
+        .read_to_end(&mut bytes)
+        .context("reading", path)?;
+    let text = String::from_utf8(bytes).ok();
+    Ok(text.filter(|text| text.is_empty() || text.ends_with('\n')))
+}
+
+/// Offset and length of the record that a line of the index is about.
+fn place_in_line(line: &str) -> Option<(u64, u64)> {
+    let number = |name: &str| {
+        let (_, rest) = line.rsplit_once(name)?;
+        rest.split_once('"')?.0.parse().ok()
+    };
+    Some((number("\"offset\": \"")?, number("\"length\": \"")?))
+}
+
+/// URL and 14 digits of the date of a line of the index.
+pub(crate) fn name_in_line(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once(' ')?;
+    let (digits, rest) = rest.split_once(' ')?;
+    let (url, _) = rest.strip_prefix("{\"url\": \"")?.split_once('"')?;
+    Some((url, digits))
+}
+
+/// What a file of an archive holds.
+#[derive(Debug, Default)]
+pub(crate) struct FileScan {
+    /// Bytes between records.
+    pub(crate) n_damaged: u64,
+    /// Where the last record ends.
+    end: u64,
+}
+
+impl FileScan {
+    /// Hands all records of a file to `take`, also those behind damage.
+    pub(crate) fn read(path: &Path, mut take: impl FnMut(&Stored)) -> Result<Self, Error> {
+        let mut scan = Self::default();
+        let mut start = 0;
+        loop {
+            let mut scanner = Scanner::open(path, start, u64::MAX)?;
+            let mut n_records = 0;
+            while let Some(record) = scanner.next() {
+                take(&record);
+                n_records += 1;
+            }
+            if n_records > 0 {
+                scan.n_damaged += start - scan.end;
+                scan.end = scanner.end;
+            }
+            if scanner.is_at_end() {
+                return Ok(scan);
+            }
+            let Some(next) = next_member(path, scanner.end + 1)? else {
+                return Ok(scan);
+            };
+            start = next;
+        }
+    }
+
+    /// Moves what follows the last record to a file of its own, so that the archive can be read to
+    /// its end; returns how much that is.
+    pub(crate) fn cut(&self, path: &Path) -> Result<u64, Error> {
+        let length = path.metadata().context("reading", path)?.len();
+        let n_bytes = length - self.end;
+        if n_bytes > 0 {
+            let mut bytes = Vec::new();
+            let mut tail = File::open(path).context("reading", path)?;
+            tail.seek(SeekFrom::Start(self.end))
+                .and_then(|_| tail.read_to_end(&mut bytes))
+                .context("reading", path)?;
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(".rest");
+            let rest = path.with_file_name(name);
+            disk::replace(&rest, &bytes).context("writing", &rest)?;
+            let file = disk::File::open(path).context("opening", path)?;
+            let cut = file.set_len(self.end).and_then(|()| file.sync());
+            cut.context("cutting", path)?;
+        }
+        Ok(n_bytes)
+    }
+}
+
+/// Where the next gzip member may begin.
+fn next_member(path: &Path, start: u64) -> Result<Option<u64>, Error> {
+    const WINDOW: u64 = 1 << 20;
+    let mut file = File::open(path).context("reading", path)?;
+    let length = file.metadata().context("reading", path)?.len();
+    let mut bytes = Vec::new();
+    let mut from = start;
+    while from < length {
+        bytes.clear();
+        file.seek(SeekFrom::Start(from)).context("reading", path)?;
+        (&mut file)
+            .take(WINDOW + 2)
+            .read_to_end(&mut bytes)
+            .context("reading", path)?;
+        if let Some(at) = memchr::memmem::find(&bytes, &[0x1f, 0x8b, 8]) {
+            return Ok(Some(from + at as u64));
+        }
+        from += WINDOW;
+    }
+    Ok(None)
+}
+
+impl Stored {
+    /// The line of the index for this record in a file; none if it has none.
+    pub(crate) fn line(&self, file: u64) -> Option<String> {
+        if !self.is_indexed() {
+            return None;
+        }
+        let is_revisit = self.field("WARC-Type") == Some("revisit");
+        let head = Head::parse(&self.block);
+        let media_type = head.and_then(|head| head.get("content-type"));
+        let media_type = media_type.unwrap_or_default().split(';').next();
+        let record = Record {
+            url: self.field("WARC-Target-URI")?,
+            date: 0,
+            address: std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
+            status: head.map_or(0, |head| head.status),
+            media_type: media_type.unwrap_or_default().trim(),
+            head: &[],
+            body: &[],
+            payload: self.field("WARC-Payload-Digest").unwrap_or_default(),
+            cut: None,
+            original: None,
+            near_duplicates: DuplicateBody::Keep,
+            request: None,
+        };
+        let line = record.line(self.field("WARC-Date")?, is_revisit);
+        Some(line + &place_of(self.length, self.offset, file))
+    }
+}
+
+/// The files of an archive with their numbers, in order.
+pub(crate) fn files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
+    let mut files = Vec::new();
+    if folder.is_dir() {
+        for entry in std::fs::read_dir(folder).context("reading", folder)? {
+            let path = entry.context("reading", folder)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let number = name.strip_suffix(".warc.gz").map(str::parse);
+            if let Some(Ok(number)) = number {
+                files.push((number, path));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Writes an index anew unless it is about these records already; whether it did.
+pub(crate) fn mend_index(path: &Path, lines: &[String]) -> Result<bool, Error> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let is_whole = text.is_empty() || text.ends_with('\n');
+    let places =
+        |lines: &mut dyn Iterator<Item = &str>| -> Vec<_> { lines.map(place_in_line).collect() };
+    let expected = places(&mut lines.iter().map(|line| line.trim_end()));
+    if is_whole && path.exists() && places(&mut text.lines()) == expected {
+        return Ok(false);
+    }
+    disk::replace(path, lines.concat().as_bytes()).context("writing", path)?;
+    Ok(true)
+}

@@ -1,0 +1,529 @@
+//! Rebuilding a crawl from what is readable of it.
+//!
+//! *Question.* The journal is damaged, or gone, or the seen set is. What was fetched, and what is
+//! still to be? *Idea.* Three sources know parts of it. The frames of the journal that are whole
+//! name URLs with their depth, and which of them are done. The archive has every answer, and its
+//! pages the links from which lost URLs came. A URL is queued again if a readable frame or a page
+//! names it and no record answers it. Journal and seen set are written anew from that; the old ones
+//! are set aside, and the archive goes on in a further file. Nothing in it is removed: what is no
+//! record at the end of a file is moved beside it.
+//!
+//! *Cost.* Reads the whole archive. *Limits.* Seeds that were never fetched and stood in a damaged
+//! frame are lost; give them again. So are failures: such URLs are tried once more.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use arose::digest::digest64;
+use arose_corpus::time;
+use arose_dedup::disk;
+use arose_dedup::index::Committed;
+
+use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, Standing, lock, seen_config};
+use super::*;
+use crate::archive::{self, Extent, FileScan, Stored};
+use crate::content::{Contents, Name};
+use crate::error::Context;
+use crate::fetch::Message;
+use crate::fingerprint::Fingerprint;
+use crate::journal::{Event, Queued, salvage};
+use crate::page::{Job, Reader};
+use crate::seen::Entry;
+
+/// What was rebuilt.
+#[derive(Debug, Clone, Default)]
+pub struct Repaired {
+    /// Whether there was nothing to rebuild.
+    pub is_sound: bool,
+    /// Bytes of the journal that could not be read.
+    pub n_lost_bytes: u64,
+    /// Answers found in the archive.
+    pub n_records: u64,
+    /// Bytes of the archive that are no records, and stay where they are.
+    pub n_damaged_bytes: u64,
+    /// Bytes moved from the ends of archive files into files of their own: records that a crash cut
+    /// short.
+    pub n_cut_bytes: u64,
+    /// Index files written anew.
+    pub n_index_files: u64,
+    /// Hosts.
+    pub n_hosts: u64,
+    /// URLs that wait.
+    pub n_queued: u64,
+    /// Of these: found in pages alone.
+    pub n_from_links: u64,
+    /// Where damaged files were set aside.
+    pub aside: Vec<PathBuf>,
+}
+
+/// Rebuilds the queue of a crawl from its archive, its index and what is readable of its journal.
+///
+/// # Errors
+///
+/// If there is no crawl in the folder, it is in use, or it cannot be read or written.
+pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
+    let has_archive = folder.join(ARCHIVE).is_dir();
+    if !is_crawl(folder) && !has_archive {
+        let message = format!("no crawl in `{}`", folder.display());
+        return Err(Error::Settings(message));
+    }
+    let _lock = lock(folder)?;
+    if is_sound(folder, &settings) {
+        return Ok(Repaired {
+            is_sound: true,
+            ..Repaired::default()
+        });
+    }
+    let mut repair = Repair {
+        folder,
+        frontier: Frontier::new(settings.budget.clone()),
+        journal: Readable::default(),
+        fetched: HashSet::new(),
+        names: HashSet::new(),
+        linked: BTreeMap::new(),
+        n_pages: BTreeMap::new(),
+        done: Repaired::default(),
+    };
+    let config = seen_config(&settings);
+    repair.read_journal()?;
+    let reader = Reader::of_each(Arc::new(Shared::new(settings, None)?));
+    let extent = repair.read_archive(&folder.join(ARCHIVE), Some(reader))?;
+    let robots_extent = repair.read_archive(&folder.join(ROBOTS), None)?;
+    let mut standing = Standing::default();
+    repair.check_contents(&mut standing)?;
+    let mark = repair.journal.mark + 1;
+    standing.n_seen = repair.write_seen(config, mark)?;
+    repair.write_journal(mark, standing, extent, robots_extent)?;
+    Ok(repair.done)
+}
+
+fn is_sound(folder: &Path, settings: &Settings) -> bool {
+    if !is_crawl(folder) {
+        return false;
+    }
+    let restored = super::store::restore(folder, settings, None);
+    restored.is_ok_and(|(journal, restored)| {
+        let config = seen_config(settings);
+        let seen = Seen::open_until(&folder.join(SEEN), config, journal.mark());
+        seen.is_ok_and(|mut seen| {
+            super::store::restore_seen(&mut seen, &restored, journal.mark()).is_ok()
+        })
+    })
+}
+
+/// A repair under way.
+struct Repair<'a> {
+    folder: &'a Path,
+    frontier: Frontier,
+    journal: Readable,
+    /// Fingerprints of URLs with a record.
+    fetched: HashSet<u128>,
+    /// Hashes of date and URL of records.
+    names: HashSet<u64>,
+    /// URLs that pages name and the journal does not.
+    linked: BTreeMap<u128, Linked>,
+    /// Records of sites.
+    n_pages: BTreeMap<u32, u64>,
+    done: Repaired,
+}
+
+/// What the whole frames of a journal say.
+#[derive(Default)]
+struct Readable {
+    mark: u64,
+    /// Numbers that hosts had, and have now.
+    hosts: HashMap<HostId, HostId>,
+    /// Places of URLs that are done.
+    done: HashSet<Place>,
+    /// Depths of URLs, and what they lead to.
+    urls: HashMap<u128, (u32, Kind)>,
+    counters: String,
+}
+
+/// A URL that a page leads to.
+struct Linked {
+    url: NormalUrl,
+    depth: u32,
+    kind: Kind,
+    n_redirects: u8,
+}
+
+/// Bytes of a frame of the new journal.
+const FRAME: usize = 4 << 20;
+
+impl Repair<'_> {
+    /// The journal, if there is one.
+    fn old_journal(&self) -> Result<Option<std::fs::File>, Error> {
+        let path = self.folder.join(JOURNAL);
+        match std::fs::File::open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            file => file.context("reading", &path).map(Some),
+        }
+    }
+
+    /// Takes hosts, depths and what is done from the frames that are whole.
+    fn read_journal(&mut self) -> Result<(), Error> {
+        let Some(file) = self.old_journal()? else {
+            return Ok(());
+        };
+        let (frontier, readable) = (&mut self.frontier, &mut self.journal);
+        let n_lost = salvage(&file, &self.folder.join(JOURNAL), |frame| {
+            readable.mark = readable.mark.max(frame.mark);
+            let mut n_hosts = frame.n_hosts as HostId;
+            for (event, _) in &frame.events {
+                match *event {
+                    Event::Host(origin) => {
+                        if let Some(url) = NormalUrl::from_parts(origin, "/") {
+                            readable.hosts.insert(n_hosts, host_of(frontier, &url));
+                        }
+                        n_hosts += 1;
+                    }
+                    Event::Url(queued) => {
+                        if let Some(url) = readable.url(frontier, &queued) {
+                            let key = Fingerprint::of(&url).key();
+                            readable.urls.insert(key, (queued.depth, queued.kind));
+                        }
+                    }
+                    Event::Done { place, .. } => {
+                        readable.done.insert(place);
+                    }
+                    Event::Counters(text) => text.clone_into(&mut readable.counters),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })?;
+        self.done.n_lost_bytes = n_lost;
+        Ok(())
+    }
+
+    /// Reads all files of an archive, mends their indexes, and says where it goes on: in a file of
+    /// its own.
+    fn read_archive(&mut self, folder: &Path, mut reader: Option<Reader>) -> Result<Extent, Error> {
+        let mut next = 0;
+        for (number, path) in archive::files(folder)? {
+            next = number + 1;
+            let mut lines = Vec::new();
+            let scan = FileScan::read(&path, |record| {
+                lines.extend(record.line(number));
+                if let Some(reader) = &mut reader {
+                    self.take_record(record, reader);
+                }
+            })?;
+            self.done.n_damaged_bytes += scan.n_damaged;
+            self.done.n_cut_bytes += scan.cut(&path)?;
+            let index_path = archive::cdxj_path(folder, number);
+            self.done.n_index_files += u64::from(archive::mend_index(&index_path, &lines)?);
+        }
+        Ok(Extent {
+            file: next,
+            ..Extent::default()
+        })
+    }
+
+    /// Takes the URL of a record and the links of its page.
+    fn take_record(&mut self, record: &Stored, reader: &mut Reader) {
+        let field = |name: &str| record.field(name).unwrap_or_default();
+        let url = reader.normalize(field("WARC-Target-URI"));
+        let Some(url) = url.filter(|_| record.is_indexed()) else {
+            return;
+        };
+        self.done.n_records += 1;
+        let date = time::parse(field("WARC-Date")).unwrap_or(0);
+        self.names.insert(name_hash(date, url.as_str()));
+        let key = Fingerprint::of(&url).key();
+        if self.fetched.insert(key) {
+            let host = host_of(&mut self.frontier, &url);
+            let site = self.frontier.hosts[host as usize].site;
+            *self.n_pages.entry(site).or_default() += 1;
+        }
+        let linked = self.linked.remove(&key);
+        if field("WARC-Type") != "response" {
+            return;
+        }
+        let linked = linked.map(|linked| (linked.depth, linked.kind));
+        let known = self.journal.urls.get(&key).copied().or(linked);
+        let (depth, kind) = known.unwrap_or_else(|| (0, kind_of(&record.block)));
+        let payload = field("WARC-Payload-Digest").to_owned();
+        let job = job(record, url, kind, depth, date);
+        for found in reader.look(&job, &payload).links {
+            let key = found.fingerprint.key();
+            if self.fetched.contains(&key) || self.journal.urls.contains_key(&key) {
+                continue;
+            }
+            let steps = u32::from(!found.is_redirect);
+            self.linked.entry(key).or_insert_with(|| Linked {
+                url: found.url,
+                depth: job.depth.saturating_add(steps),
+                kind: found.kind,
+                n_redirects: u8::from(found.is_redirect),
+            });
+        }
+    }
+
+    /// Lets the index of contents forget what has no record; one that cannot be read is set aside.
+    fn check_contents(&mut self, standing: &mut Standing) -> Result<(), Error> {
+        let path = self.folder.join(CONTENTS);
+        if !path.is_dir() {
+            return Ok(());
+        }
+        let forget = || {
+            let contents = Contents::open(&path, Committed::default())?;
+            for key in contents.names_from(0)? {
+                let name = Name::parse(&key);
+                let is_kept =
+                    name.is_some_and(|name| self.names.contains(&name_hash(name.date, name.url)));
+                if !is_kept {
+                    contents.forget(&key)?;
+                }
+            }
+            contents.sync()?;
+            Ok((contents.archived_below()?, contents.committed()?))
+        };
+        match forget() {
+            Ok((row, committed)) => {
+                standing.row = row;
+                standing.committed = committed;
+            }
+            Err(arose_dedup::index::Error::Locked { path }) => return Err(Error::Locked { path }),
+            Err(_) => self.set_aside(CONTENTS)?,
+        }
+        Ok(())
+    }
+
+    /// Gives a file or folder another name, out of the way.
+    fn set_aside(&mut self, name: &str) -> Result<(), Error> {
+        let from = self.folder.join(name);
+        if from.exists() {
+            let to = self.free_name(name);
+            disk::rename(&from, &to).context("renaming", &from)?;
+            self.done.aside.push(to);
+        }
+        Ok(())
+    }
+
+    fn free_name(&self, name: &str) -> PathBuf {
+        let names = (1..).map(|n| self.folder.join(format!("{name}.damaged-{n}")));
+        let mut free = names.filter(|path| !path.exists());
+        free.next().unwrap_or_default()
+    }
+
+    /// Writes the set of all URLs that are known, and puts it in the place of the old one.
+    fn write_seen(&mut self, config: crate::seen::Config, mark: u64) -> Result<u64, Error> {
+        let path = self.folder.join("seen.new");
+        if path.exists() {
+            std::fs::remove_dir_all(&path).context("removing", &path)?;
+        }
+        let mut seen = Seen::open(&path, config)?;
+        let known = self.journal.urls.keys().copied();
+        let all = self.fetched.iter().copied().chain(known);
+        let all = all.chain(self.linked.keys().copied());
+        let mut entries: Vec<Entry<'_>> = all
+            .map(|key| Entry {
+                fingerprint: Fingerprint {
+                    host: (key >> 64) as u64,
+                    rest: key as u64,
+                },
+                url: "",
+            })
+            .collect();
+        entries.sort_unstable_by_key(|entry| entry.fingerprint.key());
+        for batch in entries.chunks(1 << 16) {
+            seen.insert(batch)?;
+            seen.commit_as(mark)?;
+        }
+        seen.commit_as(mark)?;
+        seen.sync()?;
+        let n_seen = seen.len();
+        drop(seen);
+        self.set_aside(SEEN)?;
+        let to = self.folder.join(SEEN);
+        disk::rename(&path, &to).context("renaming", &path)?;
+        disk::sync_folder(self.folder).context("writing", self.folder)?;
+        Ok(n_seen)
+    }
+
+    /// Writes the journal anew. The old one keeps its name until the new one takes it.
+    fn write_journal(
+        &mut self,
+        mark: u64,
+        standing: Standing,
+        extent: Extent,
+        robots_extent: Extent,
+    ) -> Result<(), Error> {
+        let path = self.folder.join(JOURNAL);
+        let mut new = Journal::begin_at(&path.with_extension("new"), mark)?;
+        for host in 0..self.frontier.hosts.len() {
+            new.push(Event::Host(&self.frontier.hosts[host].origin));
+            write_if_full(&mut new)?;
+        }
+        self.push_readable(&mut new)?;
+        self.push_linked(&mut new)?;
+        for (id, host) in (0..).zip(&self.frontier.hosts) {
+            if let Some(n) = self.n_pages.remove(&host.site) {
+                new.push(Event::Pages { host: id, n });
+            }
+        }
+        standing.push(&mut new);
+        new.push(Event::Counters(&self.journal.counters));
+        new.push(robots_extent.robots_event());
+        new.push(extent.event());
+        new.write()?;
+        if path.exists() {
+            let aside = self.free_name(JOURNAL);
+            std::fs::hard_link(&path, &aside).context("keeping", &aside)?;
+            self.done.aside.push(aside);
+        }
+        new.rename(&path)?;
+        self.done.n_hosts = self.frontier.hosts.len() as u64;
+        Ok(())
+    }
+
+    /// Queues what the old journal has in its queue, and repeats what it says of hosts.
+    fn push_readable(&mut self, new: &mut Journal) -> Result<(), Error> {
+        let Some(file) = self.old_journal()? else {
+            return Ok(());
+        };
+        let (readable, frontier) = (&self.journal, &self.frontier);
+        let (fetched, done) = (&self.fetched, &mut self.done);
+        salvage(&file, &self.folder.join(JOURNAL), |frame| {
+            for (event, place) in &frame.events {
+                if let Event::Url(queued) = event {
+                    let url = readable.url(frontier, queued);
+                    let is_open = url.is_some_and(|url| {
+                        let key = Fingerprint::of(&url).key();
+                        !readable.done.contains(place) && !fetched.contains(&key)
+                    });
+                    done.n_queued += u64::from(is_open);
+                    if !is_open {
+                        continue;
+                    }
+                }
+                if let Some(event) = readable.renumbered(*event) {
+                    new.push(event);
+                }
+            }
+            write_if_full(new)
+        })?;
+        Ok(())
+    }
+
+    /// Queues what only pages know of.
+    fn push_linked(&mut self, new: &mut Journal) -> Result<(), Error> {
+        for linked in self.linked.values() {
+            let hash = Fingerprint::of(&linked.url).host;
+            let host = match self.frontier.find(hash) {
+                Some(host) => host,
+                None => match self.frontier.add_host(&linked.url, hash) {
+                    Ok(host) => {
+                        new.push(Event::Host(linked.url.origin()));
+                        host
+                    }
+                    // As in a crawl, a site has no more hosts than it may.
+                    Err(_) => continue,
+                },
+            };
+            new.push(Event::Url(Queued {
+                host,
+                depth: linked.depth,
+                priority: linked.depth.into(),
+                n_redirects: linked.n_redirects,
+                kind: linked.kind,
+                rest: linked.url.rest(),
+            }));
+            self.done.n_queued += 1;
+            self.done.n_from_links += 1;
+            write_if_full(new)?;
+        }
+        Ok(())
+    }
+}
+
+impl Readable {
+    fn url(&self, frontier: &Frontier, queued: &Queued<'_>) -> Option<NormalUrl> {
+        let host = *self.hosts.get(&queued.host)?;
+        let origin = &frontier.hosts[host as usize].origin;
+        NormalUrl::from_parts(origin, queued.rest)
+    }
+
+    /// An event about a host that is known, with its number in the new journal; none if it is about
+    /// something else. Rules are left out: the next run asks for robots.txt, which may name sitemaps
+    /// that are lost.
+    fn renumbered<'b>(&self, event: Event<'b>) -> Option<Event<'b>> {
+        let of = |host: HostId| self.hosts.get(&host).copied();
+        Some(match event {
+            Event::Url(queued) => Event::Url(Queued {
+                host: of(queued.host)?,
+                ..queued
+            }),
+            Event::Delay { host, millis } => Event::Delay {
+                host: of(host)?,
+                millis,
+            },
+            Event::NotBefore { host, millis } => Event::NotBefore {
+                host: of(host)?,
+                millis,
+            },
+            Event::Referrer { host, site } => Event::Referrer {
+                host: of(host)?,
+                site,
+            },
+            Event::Unreachable { host, since } => Event::Unreachable {
+                host: of(host)?,
+                since,
+            },
+            _ => return None,
+        })
+    }
+}
+
+fn write_if_full(journal: &mut Journal) -> Result<(), Error> {
+    match journal.pending() < FRAME {
+        true => Ok(()),
+        false => journal.write(),
+    }
+}
+
+/// The host of a URL, made known if it was not.
+fn host_of(frontier: &mut Frontier, url: &NormalUrl) -> HostId {
+    let hash = Fingerprint::of(url).host;
+    if frontier.find(hash).is_none() {
+        frontier.restore_host(url, hash);
+    }
+    frontier.find(hash).unwrap_or_default()
+}
+
+/// Whether an answer of which nothing else is known looks like a sitemap.
+fn kind_of(block: &[u8]) -> Kind {
+    let start = &block[..block.len().min(4096)];
+    let has = |name: &[u8]| memchr::memmem::find(start, name).is_some();
+    match has(b"<urlset") || has(b"<sitemapindex") {
+        true => Kind::Sitemap,
+        false => Kind::Page,
+    }
+}
+
+fn name_hash(date: i64, url: &str) -> u64 {
+    digest64(format!("{date} {url}").as_bytes())
+}
+
+/// A record to be read for its links.
+fn job(record: &Stored, url: NormalUrl, kind: Kind, depth: u32, date: i64) -> Job {
+    let bytes = record.block.clone();
+    let head_end = memchr::memmem::find(&bytes, b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
+    Job {
+        host: 0,
+        ticket: Some(0),
+        url,
+        kind,
+        depth,
+        n_redirects: 0,
+        is_last: false,
+        message: Message {
+            bytes,
+            head_end,
+            cut: None,
+        },
+        date,
+        address: IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
+    }
+}

@@ -1,0 +1,302 @@
+//! Frames of the journal: which of them count after a crash, and what is damage.
+//!
+//! *Question.* A byte is not what was written. Did a crash keep the end of the file from the disk,
+//! or did something change what was there? The first is cut off and fetched again. The second must
+//! stop the crawl, or it would throw away what is whole.
+//!
+//! *Idea.* After each sync the beginning of the file says how far that went, in two places that
+//! take turns, so that one of them is always whole. Whatever lies before that is damage. Behind it a
+//! power cut may leave any page unwritten, which then reads as zeros up to its end. So a bad frame
+//! there is torn if nothing whole follows it, or if it has such a hole, and damaged if not.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use arose::digest::digest64;
+use arose::mix::mix;
+
+use super::{Event, Place, Reader};
+use crate::error::{Context, Error};
+
+pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
+pub(super) const VERSION: u64 = 3;
+/// Magic, version, and two notes of how far the file was synced.
+pub(super) const PREAMBLE: u64 = 48;
+/// Length, mark, number of hosts, checksum.
+pub(super) const HEAD: usize = 32;
+
+/// A whole frame.
+#[derive(Debug)]
+pub(crate) struct Frame<'b> {
+    end: u64,
+    /// The number of the commit that wrote it.
+    pub(crate) mark: u64,
+    /// Hosts met before it.
+    pub(crate) n_hosts: u64,
+    /// Whether it is known to have been on the disk.
+    pub(crate) is_synced: bool,
+    pub(crate) events: Vec<(Event<'b>, Place)>,
+}
+
+impl Frame<'_> {
+    fn n_hosts_after(&self) -> u64 {
+        let is_host = |(event, _): &&(Event<'_>, Place)| matches!(event, Event::Host(_));
+        self.n_hosts + self.events.iter().filter(is_host).count() as u64
+    }
+}
+
+/// How far the frames of a file count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Where the last frame ends that counts.
+    pub(super) end: u64,
+    pub(super) mark: u64,
+    pub(super) n_hosts: u64,
+    pub(super) synced: u64,
+    /// Where that is noted next: not where the furthest note is.
+    pub(super) slot: u64,
+}
+
+/// Hands the frames to `accept` until it refuses one; returns how far they count. The file may be
+/// growing meanwhile.
+pub(crate) fn replay(
+    file: &File,
+    path: &Path,
+    mut accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
+) -> Result<Counted, Error> {
+    let (synced, slot) = check_preamble(file, path)?;
+    let length = file.metadata().context("reading", path)?.len();
+    if length < synced {
+        return Err(Error::damaged_at(path, length, "its end is missing"));
+    }
+    let mut counted = Counted {
+        end: PREAMBLE,
+        mark: 0,
+        n_hosts: 0,
+        synced,
+        slot: 1 - slot,
+    };
+    let mut body = Vec::new();
+    while let Some(head) =
+        read_frame(file, counted.end, length, &mut body).context("reading", path)?
+    {
+        let mut frame = decode(&head, &body, counted.end, path)?;
+        if frame.n_hosts != counted.n_hosts {
+            let what = "a frame does not follow the one before";
+            return Err(Error::damaged_at(path, counted.end, what));
+        }
+        frame.is_synced = frame.end <= synced;
+        if !accept(&frame)? {
+            return Ok(counted);
+        }
+        counted.end = frame.end;
+        counted.mark = frame.mark;
+        counted.n_hosts = frame.n_hosts_after();
+    }
+    let is_damaged = counted.end < synced || !is_torn(file, path, counted.end, length)?;
+    match is_damaged {
+        true => {
+            let what = "a frame does not match its checksum";
+            Err(Error::damaged_at(path, counted.end, what))
+        }
+        false => Ok(counted),
+    }
+}
+
+/// Hands every whole frame of a damaged file to `accept`, wherever it lies; returns the number of
+/// bytes between them.
+pub(crate) fn salvage(
+    file: &File,
+    path: &Path,
+    mut accept: impl FnMut(&Frame<'_>) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    let length = file.metadata().context("reading", path)?.len();
+    let (mut end, mut n_lost) = (PREAMBLE.min(length), 0);
+    let mut body = Vec::new();
+    loop {
+        let read = read_frame(file, end, length, &mut body).context("reading", path)?;
+        // A frame that is whole but makes no sense was written by another program.
+        let frame = read.and_then(|head| decode(&head, &body, end, path).ok());
+        let next = match frame {
+            Some(frame) => {
+                accept(&frame)?;
+                frame.end
+            }
+            None => {
+                let next = next_whole(file, path, end, length)?.unwrap_or(length);
+                n_lost += next - end;
+                next
+            }
+        };
+        if next >= length {
+            return Ok(n_lost);
+        }
+        end = next;
+    }
+}
+
+/// Whether the bytes from `start` on may be what a crash left.
+fn is_torn(file: &File, path: &Path, start: u64, length: u64) -> Result<bool, Error> {
+    let Some(next) = next_whole(file, path, start, length)? else {
+        return Ok(true);
+    };
+    const SECTOR: u64 = 512;
+    const HOLE: usize = 4;
+    let mut bytes = [0; HOLE];
+    let first = (start / SECTOR + 1) * SECTOR;
+    for boundary in (first..=next).step_by(SECTOR as usize) {
+        if boundary < start + HOLE as u64 {
+            continue;
+        }
+        let read = file.read_exact_at(&mut bytes, boundary - HOLE as u64);
+        read.context("reading", path)?;
+        if bytes == [0; HOLE] {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where the first whole frame behind `start` begins.
+fn next_whole(file: &File, path: &Path, start: u64, length: u64) -> Result<Option<u64>, Error> {
+    const WINDOW: usize = 1 << 20;
+    let mut window = Vec::new();
+    let mut body = Vec::new();
+    let mut from = start + 1;
+    while from + (HEAD as u64) < length {
+        let n_bytes = (length - from).min((WINDOW + HEAD) as u64) as usize;
+        window.resize(n_bytes, 0);
+        file.read_exact_at(&mut window, from)
+            .context("reading", path)?;
+        for (at, head) in (from..).zip(window.windows(HEAD)).take(WINDOW) {
+            let n_bytes = number(head);
+            let is_possible = n_bytes > 0 && n_bytes <= length - at - HEAD as u64;
+            if is_possible
+                && read_frame(file, at, length, &mut body)
+                    .context("reading", path)?
+                    .is_some()
+            {
+                return Ok(Some(at));
+            }
+        }
+        from += WINDOW as u64;
+    }
+    Ok(None)
+}
+
+fn decode<'b>(
+    head: &[u8; HEAD],
+    body: &'b [u8],
+    start: u64,
+    path: &Path,
+) -> Result<Frame<'b>, Error> {
+    let mut reader = Reader { bytes: body, at: 0 };
+    let mut events = Vec::new();
+    while reader.at < body.len() {
+        let place = start + HEAD as u64 + reader.at as u64;
+        let event = reader.event();
+        let unknown = || Error::damaged_at(path, place, "an event makes no sense");
+        events.push((event.ok_or_else(unknown)?, place));
+    }
+    Ok(Frame {
+        end: start + (HEAD + body.len()) as u64,
+        mark: number(&head[8..]),
+        n_hosts: number(&head[16..]),
+        is_synced: false,
+        events,
+    })
+}
+
+/// Reads the frame at `start` into `body`; nothing if there is no whole one.
+fn read_frame(
+    file: &File,
+    start: u64,
+    length: u64,
+    body: &mut Vec<u8>,
+) -> std::io::Result<Option<[u8; HEAD]>> {
+    let mut head = [0; HEAD];
+    if length < start + HEAD as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut head, start)?;
+    let n_bytes = number(&head);
+    if n_bytes == 0 || n_bytes > length - start - HEAD as u64 {
+        return Ok(None);
+    }
+    body.resize(n_bytes as usize, 0);
+    file.read_exact_at(body, start + HEAD as u64)?;
+    let is_whole = checksum(&head[8..24], body, start) == number(&head[24..]);
+    Ok(is_whole.then_some(head))
+}
+
+/// Fills in the head of a frame that is to be written at `start`.
+pub(super) fn seal(frame: &mut [u8], start: u64, mark: u64, n_hosts: u64) {
+    let (head, body) = frame.split_at_mut(HEAD);
+    head[..8].copy_from_slice(&(body.len() as u64).to_le_bytes());
+    head[8..16].copy_from_slice(&mark.to_le_bytes());
+    head[16..24].copy_from_slice(&n_hosts.to_le_bytes());
+    let sum = checksum(&head[8..24], body, start);
+    head[24..].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Of a frame at its place, so that no frame counts elsewhere.
+fn checksum(head: &[u8], body: &[u8], start: u64) -> u64 {
+    digest64(body) ^ mix(start) ^ mix(digest64(head))
+}
+
+/// The first bytes of a file of which nothing is synced yet.
+pub(super) fn preamble() -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    (0..2).for_each(|slot| bytes.extend(note(PREAMBLE, slot)));
+    bytes
+}
+
+/// Where the note of how far the file was synced goes, and what it is.
+pub(super) fn note_at(synced: u64, slot: u64) -> (u64, [u8; 16]) {
+    (16 + 16 * slot, note(synced, slot))
+}
+
+fn note(synced: u64, slot: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&synced.to_le_bytes());
+    let sum = mix(digest64(&bytes[..8]) ^ mix(slot));
+    bytes[8..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Returns how far the file was synced, and which note says so.
+fn check_preamble(file: &File, path: &Path) -> Result<(u64, u64), Error> {
+    let mut bytes = [0; PREAMBLE as usize];
+    let length = file.metadata().context("reading", path)?.len();
+    if length < 16 {
+        return Err(Error::damaged_at(path, length, "its beginning is missing"));
+    }
+    let n_read = length.min(PREAMBLE) as usize;
+    let read = file.read_exact_at(&mut bytes[..n_read], 0);
+    read.context("reading", path)?;
+    if &bytes[..8] != MAGIC {
+        return Err(Error::damaged_at(path, 0, "it is no journal of a crawl"));
+    }
+    let version = number(&bytes[8..]);
+    if version != VERSION {
+        return Err(Error::Mismatch {
+            path: path.to_owned(),
+            setting: "version",
+            found: version,
+            expected: VERSION,
+        });
+    }
+    let notes = (0..2).filter_map(|slot| {
+        let bytes = &bytes[16 + 16 * slot as usize..][..16];
+        let synced = number(bytes);
+        (bytes == note(synced, slot)).then_some((synced, slot))
+    });
+    let unknown = || Error::damaged_at(path, 16, "how far it was synced cannot be read");
+    notes.max().ok_or_else(unknown)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_default())
+}

@@ -1,0 +1,569 @@
+//! A crawl after power cuts.
+//!
+//! A crawl of a simulated web in virtual time is recorded, change by change of its files. What a
+//! power cut may leave is made from the changes up to a random point: unsynced writes dropped, torn
+//! or out of order, names that never reached the disk. From there the crawl is started again, often
+//! to be cut once more, and must end with each page in the archive once.
+//!
+//! `AROSE_CRASH_POINTS` sets the number of points; the default is for every day.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use arose::mix::SplitMix;
+use arose_crawl::connect::{Connect, Stream, Waiting};
+use arose_crawl::fingerprint::Fingerprint;
+use arose_crawl::resolve::NameServers;
+use arose_crawl::seen::{self, Entry, Seen};
+use arose_crawl::{Control, Crawl, End, Seams, Settings, archives, index_lines, status};
+use arose_dedup::disk::{Change, Recording};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::{Instant, sleep};
+
+const N_HOSTS: u8 = 6;
+const N_PAGES: u32 = 40;
+const N_COPIES: u32 = 10;
+
+/// Hosts `10.0.0.N` with pages that link to the next two and to pages that all hosts share.
+#[derive(Clone)]
+struct Web;
+
+impl Connect for Web {
+    fn connect(&self, address: SocketAddr) -> Waiting<'_, std::io::Result<Box<dyn Stream>>> {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let IpAddr::V4(ip) = address.ip() else {
+            unreachable!("all hosts are numbers")
+        };
+        tokio::task::spawn_local(async move {
+            // Whatever ends a connection, it has ended.
+            let _ = serve(ip.octets()[3], theirs).await;
+        });
+        Box::pin(async move { Ok(Box::new(ours) as Box<dyn Stream>) })
+    }
+}
+
+async fn serve(host: u8, mut stream: DuplexStream) -> std::io::Result<()> {
+    loop {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await?);
+        }
+        let request = String::from_utf8_lossy(&request).into_owned();
+        let target = request.split(' ').nth(1).unwrap_or_default();
+        sleep(Duration::from_millis(20)).await;
+        let (kind, body) = match target {
+            "/robots.txt" => ("text/plain", String::new()),
+            _ => ("text/html", page(host, target)),
+        };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(body.as_bytes()).await?;
+    }
+}
+
+fn page(host: u8, target: &str) -> String {
+    let number = |prefix: &str| target.strip_prefix(prefix)?.parse::<u32>().ok();
+    let words = |seed: u64| {
+        let mut random = SplitMix::new(seed);
+        let words: Vec<String> = (0..50)
+            .map(|_| format!("w{}", random.below(5000)))
+            .collect();
+        words.join(" ")
+    };
+    match (number("/p"), number("/copy")) {
+        (Some(n), _) => {
+            let next = (n + 1..N_PAGES.min(n + 3)).map(|n| format!("<a href=/p{n}>next</a>"));
+            let copy = (n % 4 == 0).then(|| format!("<a href=/copy{}>copy</a>", n / 4));
+            let links: Vec<String> = next.chain(copy).collect();
+            let seed = u64::from(host) * 1000 + u64::from(n);
+            format!("<p>{} {}", words(seed), links.join(" "))
+        }
+        (None, Some(n)) => format!("<p>{}", words(1_000_000 + u64::from(n))),
+        (None, None) => "nothing".to_owned(),
+    }
+}
+
+fn expected_urls() -> BTreeSet<String> {
+    let pages = |host: u8| {
+        let pages = (0..N_PAGES).map(move |n| format!("http://10.0.0.{host}/p{n}"));
+        pages.chain((0..N_COPIES).map(move |n| format!("http://10.0.0.{host}/copy{n}")))
+    };
+    (0..N_HOSTS).flat_map(pages).collect()
+}
+
+/// Crawls to the end; `n_run` sets the date, so that no two runs share one.
+fn crawl(folder: &Path, n_run: u64, compact: u64) {
+    let mut settings = Settings::default();
+    settings.machine.threads = 0;
+    settings.fetch.in_flight = 64;
+    settings.stop.patience = 200.0;
+    settings.budget.pages = 1000;
+    settings.duplicates.stale_after = 0;
+    settings.archive.max_file = 12_000;
+    settings.archive.compact = compact;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let seeds = (0..N_HOSTS).map(|host| format!("http://10.0.0.{host}/p0"));
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let start = Instant::now();
+        let began = Duration::from_secs(1_700_000_000 + n_run * 10_000);
+        let seams = Seams {
+            connector: Rc::new(Web),
+            resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+            clock: Box::new(move || began + start.elapsed()),
+            priority: Box::new(|_, depth| depth),
+            is_ours: Box::new(|_| true),
+        };
+        let mut crawl = Crawl::open(folder, settings, seams).unwrap();
+        crawl.add_seeds(seeds).unwrap();
+        let summary = crawl.run(&Control::default()).await.unwrap();
+        assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+    });
+}
+
+/// Every record can be read, and what a duplicate names is there; returns how many were named.
+#[track_caller]
+pub(crate) fn check_references(folder: &Path) -> usize {
+    let mut stored = BTreeSet::new();
+    let mut referred = BTreeSet::new();
+    for path in archives(folder).unwrap() {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut text = Vec::new();
+        flate2::read::MultiGzDecoder::new(bytes.as_slice())
+            .read_to_end(&mut text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text = String::from_utf8_lossy(&text).into_owned();
+        for record in text.split("WARC/1.1\r\n").skip(1) {
+            let field = |name: &str| {
+                let line = record.lines().find(|line| line.starts_with(name));
+                line.map(|line| line[name.len() + 2..].trim().to_owned())
+            };
+            let kind = field("WARC-Type").unwrap();
+            if kind == "response" {
+                stored.insert((field("WARC-Target-URI"), field("WARC-Date")));
+            } else if kind == "revisit" {
+                referred.insert((
+                    field("WARC-Refers-To-Target-URI"),
+                    field("WARC-Refers-To-Date"),
+                ));
+            }
+        }
+    }
+    let missing: Vec<_> = referred.difference(&stored).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    referred.len()
+}
+
+/// Each page is in the archive once, the index says where, and what a duplicate names is there.
+#[track_caller]
+fn check(folder: &Path) {
+    assert_eq!(status(folder).unwrap().n_queued, 0);
+    assert!(check_references(folder) > 0);
+    let mut found: BTreeMap<String, u32> = BTreeMap::new();
+    for line in index_lines(folder).unwrap() {
+        let json = &line[line.find('{').unwrap()..];
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        let text = |name: &str| json[name].as_str().unwrap().to_owned();
+        let number = |name: &str| text(name).parse::<usize>().unwrap();
+        let path = folder.join("archive").join(text("filename"));
+        let bytes = std::fs::read(path).unwrap();
+        let member = &bytes[number("offset")..][..number("length")];
+        let mut record = String::new();
+        let mut decoder = flate2::read::GzDecoder::new(member);
+        decoder.read_to_string(&mut record).unwrap();
+        assert!(record.contains(&format!("WARC-Target-URI: {}\r\n", text("url"))));
+        *found.entry(text("url")).or_default() += 1;
+    }
+    assert_eq!(
+        found.keys().cloned().collect::<BTreeSet<_>>(),
+        expected_urls()
+    );
+    assert!(found.values().all(|&n| n == 1), "{found:?}");
+}
+
+/// What lies on a disk: files by name, and directories.
+#[derive(Debug, Clone, Default)]
+struct Disk {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    folders: BTreeSet<PathBuf>,
+}
+
+/// How a power cut treats what was not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// All of it is lost.
+    Everything,
+    /// None of it is: the process alone was killed.
+    Nothing,
+    /// A beginning of it survives, and part of one write.
+    End,
+    /// Any sectors of files, as of any time, and any names.
+    Anything,
+}
+
+const CUTS: [Cut; 4] = [Cut::Everything, Cut::Nothing, Cut::End, Cut::Anything];
+const SECTOR: usize = 512;
+
+/// A file as it is being written.
+#[derive(Debug, Default)]
+struct Written {
+    synced: Vec<u8>,
+    /// Later writes and cuts.
+    pending: Vec<Piece>,
+}
+
+#[derive(Debug, Clone)]
+enum Piece {
+    Bytes(u64, Box<[u8]>),
+    Length(u64),
+}
+
+impl Piece {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(at, bytes) => {
+                let end = *at as usize + bytes.len();
+                content.resize(content.len().max(end), 0);
+                content[*at as usize..end].copy_from_slice(bytes);
+            }
+            Self::Length(n_bytes) => content.resize(*n_bytes as usize, 0),
+        }
+    }
+}
+
+impl Written {
+    fn sync(&mut self) {
+        for piece in self.pending.drain(..) {
+            piece.apply(&mut self.synced);
+        }
+    }
+
+    /// What is left of the file.
+    fn survivor(&self, cut: Cut, random: &mut SplitMix) -> Vec<u8> {
+        let n = self.pending.len() as u64;
+        let mut content = self.synced.clone();
+        match cut {
+            Cut::Everything => {}
+            Cut::Nothing => self
+                .pending
+                .iter()
+                .for_each(|piece| piece.apply(&mut content)),
+            Cut::End => {
+                let n_whole = random.below(n + 1) as usize;
+                for piece in &self.pending[..n_whole] {
+                    piece.apply(&mut content);
+                }
+                if let Some(Piece::Bytes(at, bytes)) = self.pending.get(n_whole) {
+                    let n_bytes = random.below(bytes.len() as u64 + 1) as usize;
+                    Piece::Bytes(*at, bytes[..n_bytes].into()).apply(&mut content);
+                }
+            }
+            Cut::Anything => return self.sectors(random),
+        }
+        content
+    }
+
+    /// Each sector as of a time of its own, and the length as of another.
+    fn sectors(&self, random: &mut SplitMix) -> Vec<u8> {
+        let n = self.pending.len() as u64;
+        let mut now = self.synced.clone();
+        let n_length = random.below(n + 1);
+        let mut survivor: Vec<u8> = Vec::new();
+        let mut times: Vec<u64> = Vec::new();
+        let mut length = now.len();
+        for time in 0..=n {
+            if time > 0 {
+                self.pending[time as usize - 1].apply(&mut now);
+            }
+            while times.len() * SECTOR < now.len() {
+                times.push(random.below(n + 1));
+            }
+            survivor.resize(survivor.len().max(now.len()), 0);
+            for (sector, _) in times.iter().enumerate().filter(|(_, at)| **at == time) {
+                let range =
+                    (sector * SECTOR).min(now.len())..(sector * SECTOR + SECTOR).min(now.len());
+                survivor[range.clone()].copy_from_slice(&now[range]);
+            }
+            if time == n_length {
+                length = now.len();
+            }
+        }
+        survivor.resize(length, 0);
+        survivor
+    }
+}
+
+/// A change of the names in a directory.
+#[derive(Debug, Clone)]
+enum Naming {
+    Folder(PathBuf),
+    Link(PathBuf, u64),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+impl Naming {
+    fn folder(&self) -> &Path {
+        let (Self::Folder(path) | Self::Link(path, _) | Self::Rename(_, path) | Self::Remove(path)) =
+            self;
+        path.parent().unwrap()
+    }
+
+    fn apply(&self, names: &mut BTreeMap<PathBuf, u64>, folders: &mut BTreeSet<PathBuf>) {
+        match self {
+            Self::Folder(path) => {
+                folders.insert(path.clone());
+            }
+            Self::Link(path, file) => {
+                names.insert(path.clone(), *file);
+            }
+            Self::Rename(from, to) => {
+                if let Some(file) = names.remove(from) {
+                    names.insert(to.clone(), file);
+                }
+            }
+            Self::Remove(path) => {
+                names.remove(path);
+            }
+        }
+    }
+}
+
+/// What a power cut leaves of a disk after some changes.
+fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -> Disk {
+    let mut files: BTreeMap<u64, Written> = BTreeMap::new();
+    let mut names: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut folders = base.folders.clone();
+    let mut pending: Vec<Naming> = Vec::new();
+    // Files that were there before get numbers that no recording gives.
+    for (number, (path, content)) in (1 << 40..).zip(&base.files) {
+        names.insert(path.clone(), number);
+        let synced = content.clone();
+        files.insert(
+            number,
+            Written {
+                synced,
+                pending: Vec::new(),
+            },
+        );
+    }
+    let mut aliases: BTreeMap<u64, u64> = BTreeMap::new();
+    let resolve =
+        |aliases: &BTreeMap<u64, u64>, file: u64| aliases.get(&file).copied().unwrap_or(file);
+    // Names as a program sees them, to tell files that were there from new ones.
+    let (mut seen_names, mut seen_folders) = (names.clone(), folders.clone());
+    for change in changes {
+        let naming = match change {
+            Change::Link { path, file } => match seen_names.get(path) {
+                Some(&old) => {
+                    aliases.insert(*file, old);
+                    continue;
+                }
+                None => {
+                    files.insert(*file, Written::default());
+                    Naming::Link(path.clone(), *file)
+                }
+            },
+            Change::Write { file, at, bytes } => {
+                let file = files.get_mut(&resolve(&aliases, *file)).unwrap();
+                file.pending.push(Piece::Bytes(*at, bytes.clone()));
+                continue;
+            }
+            Change::Length { file, n_bytes } => {
+                let file = files.get_mut(&resolve(&aliases, *file)).unwrap();
+                file.pending.push(Piece::Length(*n_bytes));
+                continue;
+            }
+            Change::Sync { file } => {
+                files.get_mut(&resolve(&aliases, *file)).unwrap().sync();
+                continue;
+            }
+            Change::SyncFolder { path } => {
+                let (done, rest) = pending
+                    .into_iter()
+                    .partition(|naming| naming.folder() == path);
+                let done: Vec<Naming> = done;
+                done.iter()
+                    .for_each(|naming| naming.apply(&mut names, &mut folders));
+                pending = rest;
+                continue;
+            }
+            Change::Folder { path } => Naming::Folder(path.clone()),
+            Change::Rename { from, to } => Naming::Rename(from.clone(), to.clone()),
+            Change::Remove { path } => Naming::Remove(path.clone()),
+        };
+        naming.apply(&mut seen_names, &mut seen_folders);
+        pending.push(naming);
+    }
+    let n_first = random.below(pending.len() as u64 + 1) as usize;
+    for (index, naming) in pending.iter().enumerate() {
+        let survives = match cut {
+            Cut::Everything => false,
+            Cut::Nothing => true,
+            Cut::End => index < n_first,
+            Cut::Anything => random.below(2) == 0,
+        };
+        if survives {
+            naming.apply(&mut names, &mut folders);
+        }
+    }
+    let mut disk = Disk {
+        files: BTreeMap::new(),
+        folders,
+    };
+    for (path, file) in names {
+        if disk.folders.contains(path.parent().unwrap()) {
+            let content = files[&file].survivor(cut, random);
+            disk.files.insert(path, content);
+        }
+    }
+    disk
+}
+
+/// Makes a directory what the disk was.
+fn restore(disk: &Disk, root: &Path) {
+    let _ = std::fs::remove_dir_all(root);
+    std::fs::create_dir_all(root).unwrap();
+    for folder in &disk.folders {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    for (path, content) in &disk.files {
+        std::fs::write(path, content).unwrap();
+    }
+}
+
+fn n_points() -> u64 {
+    let number = std::env::var("AROSE_CRASH_POINTS").ok();
+    number.map_or(24, |number| number.parse().unwrap())
+}
+
+thread_local! {
+    /// Each run has dates of its own.
+    static N_RUNS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Crawls from what is on a disk; returns what was changed.
+fn recorded(root: &Path, disk: &Disk, compact: u64) -> Vec<Change> {
+    restore(disk, root);
+    let recording = Recording::start(root);
+    let n_run = N_RUNS.replace(N_RUNS.get() + 1);
+    crawl(root, n_run, compact);
+    recording.changes()
+}
+
+#[test]
+fn a_crawl_survives_power_cuts() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("crawl");
+    let mut random = SplitMix::new(7);
+    let mut empty = Disk::default();
+    empty.folders.insert(root.clone());
+    let runs: Vec<(u64, Vec<Change>)> = [2000, 64 << 20]
+        .map(|compact| (compact, recorded(&root, &empty, compact)))
+        .into();
+    check(&root);
+    let mut n_done = 0;
+    for n in 0..n_points() {
+        let (compact, changes) = &runs[n as usize % 2];
+        let cut = CUTS[n as usize / 2 % 4];
+        let at = random.below(changes.len() as u64 + 1) as usize;
+        let mut disk = survivors(&empty, &changes[..at], cut, &mut random);
+        println!("point {n}: {cut:?} after {at} of {} changes", changes.len());
+        // Every third crawl is cut again while it recovers, when it has just begun or later.
+        if n % 3 == 0 {
+            let again = recorded(&root, &disk, *compact);
+            let most = if n % 2 == 0 { 60 } else { again.len() as u64 };
+            let at = random.below(most.min(again.len() as u64) + 1) as usize;
+            let cut = CUTS[random.below(4) as usize];
+            println!("  and {cut:?} after {at} of {} changes", again.len());
+            disk = survivors(&disk, &again[..at], cut, &mut random);
+            n_done += 1;
+        }
+        recorded(&root, &disk, *compact);
+        check(&root);
+        n_done += 1;
+    }
+    println!("{n_done} power cuts survived");
+}
+
+/// The seen set, opened up to a mark, has all that was committed and synced up to it and nothing
+/// that came later, whatever a power cut left of runs, log and manifest.
+#[test]
+fn the_seen_set_goes_no_further_than_its_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("seen");
+    let mut empty = Disk::default();
+    empty.folders.insert(root.clone());
+    let config = seen::Config {
+        buffer_keys: 60,
+        ..seen::Config::default()
+    };
+    let insert = |seen: &mut Seen, n: u64| {
+        let url = format!("http://h/{n}");
+        let fingerprint = Fingerprint {
+            host: 1,
+            rest: arose::digest::digest64(url.as_bytes()),
+        };
+        let entry = Entry {
+            fingerprint,
+            url: &url,
+        };
+        seen.insert(&[entry]).unwrap()[0]
+    };
+    let mut random = SplitMix::new(11);
+    restore(&empty, &root);
+    let recording = Recording::start(&root);
+    // After how many changes which mark was synced, here and where the URLs are stored.
+    let mut synced = vec![(0, 0, 0)];
+    let mut seen = Seen::open(&root, config).unwrap();
+    let mut stored = 0;
+    for mark in 1..120 {
+        (0..5).for_each(|n| {
+            insert(&mut seen, mark * 5 + n);
+        });
+        if seen.is_full() {
+            stored = mark;
+        }
+        seen.commit_as(mark).unwrap();
+        if random.below(7) == 0 {
+            stored = mark;
+            seen.sync().unwrap();
+            synced.push((recording.n_changes(), mark, stored));
+        } else {
+            let last = synced.last().unwrap().1;
+            synced.push((recording.n_changes(), last, stored));
+        }
+    }
+    let changes = recording.changes();
+    drop((seen, recording));
+    for n in 0..8 * n_points() {
+        let cut = CUTS[n as usize % 4];
+        let at = random.below(changes.len() as u64 + 1) as usize;
+        let disk = survivors(&empty, &changes[..at], cut, &mut random);
+        restore(&disk, &root);
+        let now = synced.partition_point(|(n_changes, ..)| *n_changes <= at);
+        let (_, least, stored) = synced[now - 1];
+        // A run may be under way, before which the store was synced.
+        let stored = synced.get(now).map_or(stored, |next| next.2);
+        let until = stored + random.below(3);
+        let mut seen = Seen::open_until(&root, config, until).unwrap();
+        let n_seen = seen.len();
+        assert!(n_seen >= least * 5, "{n}: {n_seen} of {}", least * 5);
+        assert!(n_seen <= until * 5, "{n}: {n_seen} beyond {until}");
+        for number in 0..n_seen {
+            let answer = insert(&mut seen, 5 + number);
+            assert_eq!(answer, seen::Membership::Known, "{n}: {number}");
+        }
+    }
+}
