@@ -8,8 +8,8 @@
 //! line, as far as the rows that were given up had reached. So the work is linear in the file.
 //!
 //! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file
-//! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is kept
-//! as it is, with a warning.
+//! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is
+//! kept as it is, with a warning.
 
 use std::borrow::Cow;
 use std::path::Path;
