@@ -7,9 +7,9 @@
 //! each of them: where more has been passed in vain than [`in_vain`] allows, a row ends with its
 //! line, as far as the rows that were given up had reached. So the work is linear in the file.
 //!
-//! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file is
-//! otherwise, and then all of it is read like CSV; a cell in quotes under a plain header is left as
-//! it is, with a warning.
+//! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file
+//! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is
+//! kept as it is, with a warning.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -21,6 +21,7 @@ use crate::config::{Config, N_SLOTS};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::row::{Place, Row, no_text};
+use crate::losses::Loss;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
@@ -483,7 +484,15 @@ impl RowBlock {
                     document.warnings.extend(warnings);
                 }
                 Item::Skipped(warning) => {
-                    notes.for_each(|note| warning.detail = format!("{}; {note}", warning.detail));
+                    for note in notes {
+                        // A row that is torn apart has no text, but not because there was none.
+                        if warning.reason == Reason::NullText {
+                            (warning.reason, warning.loss) = (Reason::BadRow, Loss::Record);
+                            warning.detail = note;
+                        } else {
+                            warning.detail = format!("{}; {note}", warning.detail);
+                        }
+                    }
                 }
             }
             sink(item);

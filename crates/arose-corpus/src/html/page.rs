@@ -281,8 +281,7 @@ const LINK_BYTES_SLACK: usize = 1 << 20;
 /// What a link takes beside its bytes.
 const LINK_BYTES: usize = size_of::<Link>();
 
-/// A base with more bytes is not one that a server would understand, and resolving a link costs time
-/// in proportion to it.
+/// No server understands a longer base, and resolving a link costs time in proportion to it.
 const MAX_BASE_BYTES: usize = 8 << 10;
 
 /// What links are resolved against.

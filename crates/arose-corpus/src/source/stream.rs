@@ -339,8 +339,8 @@ impl Stream {
         n - left
     }
 
-    /// Reads at most as much as is there already: a length may be a lie, and what it asks for is not
-    /// reserved before it has come.
+    /// Reads at most as much as is there already. A length may be wrong, so memory for all of it is
+    /// not reserved in advance.
     fn read_plain(&mut self, want: usize) {
         let have = self.window().len();
         let step = want.saturating_sub(have).min(have).max(CHUNK);

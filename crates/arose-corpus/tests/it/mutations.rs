@@ -129,7 +129,11 @@ fn run(kind: Kind, bytes: &[u8]) {
             };
             let found: Vec<Item> =
                 read_from(Path::new(name), Cursor::new(bytes.to_vec()), config).collect();
-            assert!(found.len() <= bytes.len() + 1);
+            // A compressed file may hold many times its own size.
+            let is_packed = [&[0x1f, 0x8b][..], &[0x28, 0xb5], &[0x2a, 0x4d, 0x18]]
+                .iter()
+                .any(|magic| memchr::memmem::find(bytes, magic).is_some());
+            assert!(is_packed || found.len() <= bytes.len() + 1);
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Compared: characters, names, attributes, comments. Not compared: parse errors, the identifiers
 //! of a doctype. The repository holds most cases (`tests/suites`); the complete suites are read as
-//! well where they are installed. Cases that differ for a reason are listed in `known_differences.txt`; the list
-//! must be exact, so a case that starts to pass has to leave it.
+//! well where they are installed. Cases that differ for a reason are listed in
+//! `known_differences.txt`; the list must be exact, so a case that starts to pass has to leave it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

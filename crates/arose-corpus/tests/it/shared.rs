@@ -17,7 +17,7 @@ pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The folders of a parse suite: the cases in the repository, and all cases where they are installed.
+/// The directories of a parse suite: the cases in the repository, and all cases where installed.
 pub(crate) fn suites(name: &str) -> Vec<PathBuf> {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suites");
     let all = folder(&format!("html-parse-suites/{name}"));

@@ -11,7 +11,7 @@
 //!
 //! A block beyond the size limit is skipped, and so is whatever in it looks like a record. If no
 //! record starts where it ends, its length was wrong, and reading goes on at the first start inside
-//! it. In a plain file the end is looked at first. Elsewhere there is no way back, so the first start
+//! it. In a plain file the end is read first. Elsewhere there is no way back, so the first start
 //! inside the block is held, with as many bytes after it as the limit allows, until the end shows
 //! which of the two is right. If that is not enough, a start is believed only where a compressed
 //! member starts too: no body can make one of those.
