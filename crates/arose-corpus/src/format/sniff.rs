@@ -74,7 +74,7 @@ pub(crate) fn sniff(
         if length > config.limits.line_bytes {
             break;
         }
-        want = 2 * length;
+        want = (2 * length).min(config.limits.line_bytes.saturating_add(1));
     }
     sniff_head(stream.window(), &extension, origin, config)
 }

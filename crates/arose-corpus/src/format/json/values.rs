@@ -201,7 +201,7 @@ impl ValueCutter {
             if !is_flowing {
                 return Next::Bad(at, Bad::CutOff);
             }
-            want = at + (length - at).max(CHUNK) * 2;
+            want = at + ((length - at).max(CHUNK) * 2).min(self.object_bytes.saturating_add(1));
         }
     }
 
