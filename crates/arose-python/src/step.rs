@@ -212,7 +212,8 @@ impl From<PartText> for Part {
 /// incomplete file it is about as JSON.
 type CutInput = (Vec<String>, Vec<(String, Option<String>, Option<String>)>);
 
-/// Cuts inputs into parts: their texts, and what was passed by. Directories in `skip` are not entered.
+/// Cuts inputs into parts: their texts, and what was passed by. Directories in `skip` are not
+/// entered.
 #[pyfunction]
 #[pyo3(signature = (inputs, n_bytes, options, skip = Vec::new()))]
 pub(crate) fn cut_input(
