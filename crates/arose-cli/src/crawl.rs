@@ -141,8 +141,8 @@ enum Command {
     /// Rebuild the queue of a damaged crawl from its archive
     ///
     /// Reads every record of the archive and every readable part of the journal, and writes journal
-    /// and seen set anew. Damaged files are kept under another name, and no archive file is removed.
-    /// Afterwards `arose crawl -o DIR` resumes the crawl.
+    /// and seen set again. Damaged files are kept under another name, and no archive file is
+    /// removed. Afterwards `arose crawl -o DIR` resumes the crawl.
     Repair {
         /// Directory of the crawl
         dir: PathBuf,

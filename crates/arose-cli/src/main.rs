@@ -29,8 +29,8 @@ use read::Outcome;
 
 /// Finds exact and near duplicates in texts.
 ///
-/// Exit code: 0 if done or found, 1 if nothing was found, 2 on error, 3 if done but part of the input
-/// could not be read.
+/// Exit code: 0 if done or found, 1 if nothing was found, 2 on error, 3 if done but part of the
+/// input could not be read.
 #[derive(Parser)]
 #[command(
     name = "arose",

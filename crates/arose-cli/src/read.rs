@@ -127,7 +127,7 @@ impl Part {
                 write(&mut bytes, format, &document).expect("memory can be written to");
                 document.warnings
             }
-            // What is intact and holds no text is counted, and incomplete files are named at the end.
+            // Intact records without text are counted; incomplete files are named at the end.
             Item::Skipped(warning) if warning.is_reported() && warning.loss != Loss::File => {
                 vec![warning]
             }

@@ -114,8 +114,8 @@ impl Extent {
 }
 
 impl Archive {
-    /// Opens the archive and cuts off what lies behind `extent`; files after it are removed. Nothing
-    /// is changed if less than that is there.
+    /// Opens the archive and cuts off what lies behind `extent`; files after it are removed.
+    /// Nothing is changed if less than that is there.
     pub(crate) fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Self, Error> {
         check(folder, extent)?;
         disk::create_folder(folder).context("creating", folder)?;

@@ -308,23 +308,26 @@ impl Sampling {
         drawn: &Drawn,
         n_alike: usize,
     ) -> Result<Check, Error> {
-        // A page is absent only if every query was answered and none of them found it.
-        let mut outcome = Check::Absent;
+        // Both queries are asked of every page and both must be answered: if one sufficed where the
+        // page is found, pages that are there would be missing less often than others.
+        let (mut is_found, mut is_known) = (false, true);
         for words in [&drawn.strong.first, &drawn.strong.second] {
             if words.is_empty() {
                 continue;
             }
             match self.finds(panel, engine, drawn, words, n_alike)? {
-                Some(true) => return Ok(Check::Found),
-                Some(false) => {}
-                None => outcome = Check::Missing,
+                Some(found) => is_found |= found,
+                None => is_known = false,
             }
         }
-        Ok(outcome)
+        Ok(match (is_known, is_found) {
+            (false, _) => Check::Missing,
+            (true, true) => Check::Found,
+            (true, false) => Check::Absent,
+        })
     }
 
-    /// Whether a page is among the results for some words; none without an answer, or if a result
-    /// that may be a near duplicate of it could not be fetched.
+    /// Whether a page is among the results for some words; none without an answer.
     fn finds(
         &self,
         panel: &mut Panel,
@@ -341,17 +344,14 @@ impl Sampling {
         if hits.pages.iter().any(|&page| is_it(panel, page)) {
             return Ok(Some(true));
         }
-        let mut is_known = true;
         for &page in hits.pages.iter().take(n_alike) {
-            match &*panel.fetch(engine, page)? {
-                Reply::Answer(other) if is_it(panel, page) || self.are_alike(drawn, other) => {
-                    return Ok(Some(true));
-                }
-                Reply::Answer(_) => {}
-                Reply::Missing(_) => is_known = false,
+            if let Reply::Answer(other) = &*panel.fetch(engine, page)?
+                && (is_it(panel, page) || self.are_alike(drawn, other))
+            {
+                return Ok(Some(true));
             }
         }
-        Ok(is_known.then_some(false))
+        Ok(Some(false))
     }
 
     /// Whether another page is a near duplicate, by the project's default rule.

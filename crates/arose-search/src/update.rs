@@ -310,7 +310,7 @@ impl Update<'_> {
         let (mut wanted, mut doc) = self.known_rows(n_known)?;
         for (number, stamp) in stamps.iter().enumerate().skip(n_known) {
             let mut items = read(&[stamp.path().to_owned()], self.folder.reading())?;
-            while let Some(item) = items.next() {
+            for item in items.by_ref() {
                 self.watch()?;
                 let Item::Document(document) = item else {
                     continue;

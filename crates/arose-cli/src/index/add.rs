@@ -61,7 +61,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         losses::check(&options.inputs, config.clone())?;
     }
     let mut works = sketches(&options.inputs, config, index.settings())?;
-    while let Some(work) = works.next() {
+    for work in works.by_ref() {
         match work {
             Work::Skipped(warning) => warnings.show(&warning),
             Work::Document(name, sketch) if options.new => {

@@ -78,7 +78,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut warnings = Warnings::default();
     let config = options.reading.config(vec![options.folder.clone()]);
     let mut works = sketches(&options.inputs, config, reader.settings())?;
-    while let Some(work) = works.next() {
+    for work in works.by_ref() {
         match work {
             Work::Document(name, sketch) => answer(&name, &sketch)?,
             Work::Skipped(warning) if options.strict => losses::refuse(&warning)?,

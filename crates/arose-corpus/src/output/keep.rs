@@ -454,8 +454,8 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// Copies rows with all their columns. Only row groups with chosen rows are looked at: others may be
-/// damaged.
+/// Copies rows with all their columns. Only row groups with chosen rows are looked at: others may
+/// be damaged.
 fn keep_rows(
     file: File,
     positions: &[Position],

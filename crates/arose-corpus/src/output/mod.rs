@@ -1,4 +1,5 @@
-//! What is written: records as they came (`keep`), and documents as JSON lines and Parquet (`write`).
+//! What is written: records as they came (`keep`), and documents as JSON Lines and Parquet
+//! (`write`).
 
 pub(crate) mod keep;
 pub(crate) mod write;

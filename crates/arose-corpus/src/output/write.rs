@@ -1,8 +1,8 @@
 //! Writes documents: JSON lines and Parquet.
 //!
 //! Both have the same fields under the names that the readers look for, so what is written can be
-//! read back. Web archives are written by [`crate::format::warc::write`], and records that should leave as
-//! they came by [`crate::output::keep`].
+//! read back. Web archives are written by [`crate::format::warc::write`], and records that should
+//! leave as they came by [`crate::output::keep`].
 
 use std::io::{self, Write};
 use std::sync::Arc;

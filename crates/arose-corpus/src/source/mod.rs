@@ -1,5 +1,6 @@
-//! Where bytes come from: files, directories and pipes (`input`, `walk`, `raw`), unpacked as one stream that
-//! survives damage (`member`, `stream`), by several threads where that helps (`ahead`).
+//! Where bytes come from: files, directories and pipes (`input`, `walk`, `raw`), decompressed as
+//! one stream that survives damage (`member`, `stream`), by several threads where that helps
+//! (`ahead`).
 
 pub(crate) mod ahead;
 pub(crate) mod input;

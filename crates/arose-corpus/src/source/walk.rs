@@ -5,7 +5,8 @@
 //! followed. A file or directory that several links lead to is read where it is met first and
 //! counted after that; a link that leads back to a directory it lies in is reported.
 //!
-//! *Memory.* 16 bytes per file and directory found, to know it again by the digest of its real path.
+//! *Memory.* 16 bytes per file and directory found, to know it again by the digest of its real
+//! path.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

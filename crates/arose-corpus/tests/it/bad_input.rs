@@ -1,6 +1,6 @@
 //! Bad input: each kind gives one warning with its place, and loses nothing else.
 
-use arose_corpus::{Config, Limits, Reason};
+use arose_corpus::{Config, Item, Limits, Reason};
 
 use crate::support::{
     Folder, check_damage, damage, documents, gzip, items, items_with, noise, piped, response, texts,

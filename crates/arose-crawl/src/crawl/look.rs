@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::store::{ARCHIVE, JOURNAL, Restored};
+use super::restore::Restored;
+use super::store::{ARCHIVE, JOURNAL};
 use crate::counters::Counters;
 use crate::error::{Context, Error};
 use crate::journal::{Event, Queued, replay};

@@ -21,6 +21,7 @@ mod outage;
 mod repair;
 mod report;
 mod response;
+mod restore;
 mod robots;
 mod run;
 mod sitemaps;
@@ -328,7 +329,7 @@ pub struct Crawl {
     n_fetched: u64,
     committed: Duration,
     synced: Duration,
-    standing: store::Standing,
+    standing: restore::Standing,
     sent: mpsc::Sender<Arrived>,
     arrived: mpsc::Receiver<Arrived>,
     /// Scratch for URLs read back from the journal.

@@ -18,7 +18,8 @@ use arose_corpus::time;
 use arose_dedup::disk;
 use arose_dedup::index::Committed;
 
-use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, Standing, lock, seen_config};
+use super::restore::{Standing, seen_config};
+use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, lock};
 use super::*;
 use crate::archive::{self, Extent, FileScan, Stored};
 use crate::content::{Contents, Name};
@@ -100,12 +101,12 @@ fn is_sound(folder: &Path, settings: &Settings) -> bool {
     if !is_crawl(folder) {
         return false;
     }
-    let restored = super::store::restore(folder, settings, None);
+    let restored = super::restore::restore(folder, settings, None);
     restored.is_ok_and(|(journal, restored)| {
         let config = seen_config(settings);
         let seen = Seen::open_until(&folder.join(SEEN), config, journal.mark());
         seen.is_ok_and(|mut seen| {
-            super::store::restore_seen(&mut seen, &restored, journal.mark()).is_ok()
+            super::restore::restore_seen(&mut seen, &restored, journal.mark()).is_ok()
         })
     })
 }
@@ -446,8 +447,8 @@ impl Readable {
     }
 
     /// An event about a host that is known, with its number in the new journal; none if it is about
-    /// something else. Rules are left out: the next run asks for robots.txt, which may name sitemaps
-    /// that are lost.
+    /// something else. Rules are left out: the next run asks for robots.txt, which may name
+    /// sitemaps that are lost. So is what was tried, dropped or lost: it is tried once more.
     fn renumbered<'b>(&self, event: Event<'b>) -> Option<Event<'b>> {
         let of = |host: HostId| self.hosts.get(&host).copied();
         Some(match event {

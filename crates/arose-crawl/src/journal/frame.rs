@@ -5,9 +5,9 @@
 //! stop the crawl, or it would throw away what is whole.
 //!
 //! *Idea.* After each sync the beginning of the file says how far that went, in two places that
-//! take turns, so that one of them is always whole. Whatever lies before that is damage. Behind it a
-//! power cut may leave any page unwritten, which then reads as zeros up to its end. So a bad frame
-//! there is torn if nothing whole follows it, or if it has such a hole, and damaged if not.
+//! take turns, so that one of them is always whole. Whatever lies before that is damage. Behind it
+//! a power cut may leave any page unwritten, which then reads as zeros up to its end. So a bad
+//! frame there is torn if nothing whole follows it, or if it has such a hole, and damaged if not.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -112,7 +112,7 @@ pub(crate) fn run(
     corpus.files.skip.extend(skip);
     let mut rows = arose_corpus::read_map(inputs, corpus, move |item| maker.row(item))?;
     let mut columns = Columns::create(folder, config)?;
-    while let Some(row) = rows.next() {
+    for row in rows.by_ref() {
         match row {
             Row::Document(row) => columns.push(*row)?,
             Row::Skipped(warning) => columns.skip(&warning)?,

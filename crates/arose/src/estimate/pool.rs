@@ -245,8 +245,8 @@ pub fn share(n_with: u64, n: u64) -> Result<Estimate, Error> {
 /// Of the `n_predicted` pool queries that the page's text suggests, draws one after the other, with
 /// replacement, until one is valid and returns the page; the number of draws over `n_predicted` is
 /// `1 / degree` on average. If `max_trials` do not suffice, asks all of them: from there on a valid
-/// one is still `n_predicted / degree` draws away on average, so the guess stays unbiased. `None` if
-/// no query is valid: such pages are to be counted.
+/// one is still `n_predicted / degree` draws away on average, so the guess stays unbiased. `None`
+/// if no query is valid: such pages are to be counted.
 ///
 /// # Errors
 ///

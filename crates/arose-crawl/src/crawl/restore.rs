@@ -1,0 +1,360 @@
+//! Reading a crawl back: what journal, archives and seen set say of it when it is opened again.
+
+use std::collections::{BTreeMap, HashSet};
+
+use arose_corpus::time;
+use arose_dedup::index::Committed;
+
+use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN};
+use super::*;
+use crate::archive;
+use crate::archive::{Extent, Part};
+use crate::content::{Contents, Name};
+use crate::error::Context;
+use crate::fingerprint::Fingerprint;
+use crate::guard::{Candidate, Guard};
+use crate::journal::{Event, Frame};
+use crate::robots::Robots;
+use crate::seen::{self, Entry};
+
+/// What the journal says.
+pub(super) struct Restored {
+    pub(super) frontier: Frontier,
+    pub(super) counters: Counters,
+    pub(super) extent: Extent,
+    pub(super) robots_extent: Extent,
+    /// Rules of robots.txt files and when they were read.
+    pub(super) rules: BTreeMap<HostId, (u64, Arc<Robots>)>,
+    /// Delays and times that hosts are to be left alone for.
+    pub(super) waits: BTreeMap<HostId, u64>,
+    pub(super) not_before: BTreeMap<HostId, u64>,
+    /// The last commit that the seen set knows, and the URLs of later ones.
+    pub(super) seen_mark: u64,
+    pub(super) unseen: Vec<NormalUrl>,
+    pub(super) standing: Standing,
+    pub(super) is_closed: bool,
+    pub(super) n_urls: u64,
+    /// Tells which of the queued URLs the settings still allow; none where nobody asks.
+    pub(super) guard: Option<Guard>,
+    /// Queued URLs that it does not approve, by host and in ascending order.
+    pub(super) withdrawn: BTreeMap<HostId, Vec<Place>>,
+}
+
+/// What the journal says of its companions: as much of them was on the disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    pub(super) n_seen: u64,
+    /// The row of the index of contents below which all pages are in the archive.
+    pub(super) row: u32,
+    pub(super) committed: Committed,
+}
+
+impl Standing {
+    pub(super) fn push(self, journal: &mut Journal) {
+        let Self {
+            n_seen: n_urls,
+            row,
+            committed,
+        } = self;
+        journal.push(Event::Seen { n_urls });
+        journal.push(Event::Contents {
+            row,
+            log: committed.log,
+            bytes: committed.n_bytes,
+        });
+    }
+}
+
+/// What a crash left of a crawl, or a new one; nothing that is there is changed. Frames of the
+/// journal that may not have been on the disk count as far as the archive bears them out.
+pub(super) fn restore(
+    folder: &Path,
+    settings: &Settings,
+    guard: Option<Guard>,
+) -> Result<(Journal, Restored), Error> {
+    let path = folder.join(JOURNAL);
+    let mut restored = Restored {
+        guard,
+        ..Restored::new(settings)
+    };
+    if !path.exists() {
+        let archive = archive::warc_path(&folder.join(ARCHIVE), 0);
+        return match archive.exists() {
+            true => Err(Error::NoJournal {
+                path: folder.to_owned(),
+            }),
+            false => Ok((Journal::create(&path)?, restored)),
+        };
+    }
+    restored.seen_mark = Seen::last_mark(&folder.join(SEEN), seen_config(settings))?;
+    let journal = Journal::open(&path, |frame| {
+        if !frame.is_synced && !restored.is_borne_out(folder, frame)? {
+            return Ok(false);
+        }
+        restored.take(frame).map(|()| true)
+    })?;
+    archive::check(&folder.join(ARCHIVE), restored.extent)?;
+    archive::check(&folder.join(ROBOTS), restored.robots_extent)?;
+    Ok((journal, restored))
+}
+
+pub(super) fn seen_config(settings: &Settings) -> seen::Config {
+    seen::Config {
+        held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
+        ..seen::Config::default()
+    }
+}
+
+/// Opens the index of contents, and forgets pages whose records are not in the archive: they were
+/// judged when the last run ended, and will be fetched again.
+pub(super) fn open_contents(folder: &Path, restored: &Restored) -> Result<Contents, Error> {
+    let Standing { row, committed, .. } = restored.standing;
+    let path = folder.join(CONTENTS);
+    let contents = Contents::open(&path, committed).map_err(Error::Contents)?;
+    let names = contents.names_from(row).map_err(Error::Contents)?;
+    if !names.is_empty() {
+        let archived = archived_names(folder, restored.extent)?;
+        for key in &names {
+            let is_archived = Name::parse(key).is_some_and(|name| {
+                let date = time::format(name.date);
+                let digits = date.chars().filter(char::is_ascii_digit);
+                archived.contains(&format!("{} {}", digits.collect::<String>(), name.url))
+            });
+            if !is_archived {
+                contents.forget(key).map_err(Error::Contents)?;
+            }
+        }
+        contents.sync().map_err(Error::Contents)?;
+    }
+    Ok(contents)
+}
+
+/// Dates and URLs of the records in the last two files of the archive. The pages in question were
+/// judged within a moment of each other, so records of them are not elsewhere; and if one were, its
+/// page would only be forgotten as an original.
+fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Error> {
+    let mut names = HashSet::new();
+    for file in extent.file.saturating_sub(1)..=extent.file {
+        let path = archive::cdxj_path(&folder.join(ARCHIVE), file);
+        let mut text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            text => text.context("reading", &path)?,
+        };
+        if file == extent.file {
+            text.truncate(extent.index_bytes as usize);
+        }
+        let found = text.lines().filter_map(archive::name_in_line);
+        names.extend(found.map(|(url, digits)| format!("{digits} {url}")));
+    }
+    Ok(names)
+}
+
+impl Restored {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            frontier: Frontier::new(settings.budget.clone()),
+            counters: Counters::default(),
+            extent: Extent::default(),
+            robots_extent: Extent::default(),
+            rules: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            not_before: BTreeMap::new(),
+            seen_mark: 0,
+            unseen: Vec::new(),
+            standing: Standing::default(),
+            is_closed: false,
+            n_urls: 0,
+            guard: None,
+            withdrawn: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the archives have what a frame says they have.
+    fn is_borne_out(&self, folder: &Path, frame: &Frame<'_>) -> Result<bool, Error> {
+        let (mut pages, mut robots) = (self.extent, self.robots_extent);
+        for (event, _) in &frame.events {
+            let is_there = match Extent::of(event) {
+                Some((to, Part::Pages)) => advance(&folder.join(ARCHIVE), &mut pages, to)?,
+                Some((to, Part::Robots)) => advance(&folder.join(ROBOTS), &mut robots, to)?,
+                None => true,
+            };
+            if !is_there {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes in what a frame says.
+    pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
+        for &(event, place) in &frame.events {
+            if let Event::Url(queued) = event
+                && frame.mark > self.seen_mark
+                && let Some(host) = self.frontier.hosts.get(queued.host as usize)
+            {
+                let url = NormalUrl::from_parts(&host.origin, queued.rest);
+                self.unseen.extend(url);
+            }
+            self.apply(event, place)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, event: Event<'_>, place: u64) -> Result<(), Error> {
+        self.is_closed = match event {
+            Event::Closed => true,
+            Event::Archive { .. }
+            | Event::RobotsArchive { .. }
+            | Event::Counters(_)
+            | Event::Seen { .. }
+            | Event::Contents { .. } => self.is_closed,
+            _ => false,
+        };
+        let n_hosts = self.frontier.hosts.len();
+        let check = |host: HostId| match (host as usize) < n_hosts {
+            true => Ok(host),
+            false => Err(Error::damaged(
+                Path::new(JOURNAL),
+                "it speaks of a host it never met",
+            )),
+        };
+        match event {
+            Event::Host(origin) => {
+                let url = NormalUrl::from_parts(origin, "/");
+                let url =
+                    url.ok_or_else(|| Error::damaged(Path::new(JOURNAL), "a host has no name"))?;
+                // A host that was admitted once stays, whatever the settings say now.
+                self.frontier.restore_host(&url, Fingerprint::of(&url).host);
+            }
+            Event::Url(queued) => {
+                check(queued.host)?;
+                self.n_urls += 1;
+                let origin = &self.frontier.hosts[queued.host as usize].origin;
+                let url = NormalUrl::from_parts(origin, queued.rest);
+                if !self.is_approved(url.as_ref(), queued.depth) {
+                    self.withdrawn.entry(queued.host).or_default().push(place);
+                }
+                self.frontier.push(&queued, place);
+            }
+            Event::Tried {
+                host,
+                place,
+                n_tries,
+            } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                if host.remove(place) {
+                    host.put_back(Turn { place, n_tries });
+                }
+            }
+            Event::Dropped { host, place } => {
+                if self.frontier.hosts[check(host)? as usize].remove(place) {
+                    self.frontier.n_queued -= 1;
+                }
+            }
+            Event::Done { host, place } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                let site = host.site;
+                if host.remove(place) {
+                    self.frontier.n_queued -= 1;
+                    self.frontier.sites[site as usize].n_pages += 1;
+                }
+            }
+            Event::Delay { host, millis } => {
+                self.waits.insert(check(host)?, millis);
+            }
+            Event::NotBefore { host, millis } => {
+                self.not_before.insert(check(host)?, millis);
+            }
+            Event::Referrer { host, site } => {
+                let to = self.frontier.hosts[check(host)? as usize].site;
+                self.frontier.add_referrer(to, site);
+            }
+            Event::Rules { host, date, text } => {
+                let robots = Robots::parse(text.as_bytes(), "");
+                self.rules.insert(check(host)?, (date, Arc::new(robots)));
+            }
+            Event::Unreachable { host, since } => {
+                self.frontier.hosts[check(host)? as usize].unreachable_since = since;
+                self.rules.remove(&host);
+            }
+            Event::Lost { host, place } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                match place {
+                    0 => host.is_lost = true,
+                    _ => host.lose(place),
+                }
+            }
+            Event::Found { host } => self.frontier.hosts[check(host)? as usize].forgive(),
+            Event::Pages { host, n } => {
+                let site = self.frontier.hosts[check(host)? as usize].site;
+                self.frontier.sites[site as usize].n_pages = n;
+            }
+            Event::RobotsArchive { .. } | Event::Archive { .. } => match Extent::of(&event) {
+                Some((extent, Part::Pages)) => self.extent = extent,
+                Some((extent, Part::Robots)) => self.robots_extent = extent,
+                None => {}
+            },
+            Event::Counters(text) => {
+                let counters = Counters::from_text(text);
+                let unread = || Error::damaged(Path::new(JOURNAL), "a counter has no number");
+                self.counters = counters.ok_or_else(unread)?;
+            }
+            Event::Seen { n_urls } => self.standing.n_seen = n_urls,
+            Event::Contents { row, log, bytes } => {
+                self.standing.row = row;
+                self.standing.committed = Committed {
+                    log,
+                    n_bytes: bytes,
+                };
+            }
+            Event::Closed => {}
+        }
+        Ok(())
+    }
+}
+
+impl Restored {
+    fn is_approved(&self, url: Option<&NormalUrl>, link_depth: u32) -> bool {
+        let (Some(guard), Some(url)) = (&self.guard, url) else {
+            return true;
+        };
+        let candidate = Candidate {
+            url,
+            link_depth,
+            robots: None,
+        };
+        guard.approve(&candidate).is_ok()
+    }
+}
+
+/// Goes on to an extent of the same file or the next one; whether that is there.
+fn advance(folder: &Path, from: &mut Extent, to: Extent) -> Result<bool, Error> {
+    if to.file == from.file + 1 {
+        *from = Extent {
+            file: to.file,
+            ..Extent::default()
+        };
+    }
+    let is_there = to.file == from.file && archive::bears_out(folder, *from, to)?;
+    *from = to;
+    Ok(is_there)
+}
+
+/// Tells the seen set what a crash may have kept from it: URLs of commits that it does not know.
+pub(super) fn restore_seen(seen: &mut Seen, restored: &Restored, mark: u64) -> Result<(), Error> {
+    for urls in restored.unseen.chunks(4096) {
+        let entries: Vec<Entry<'_>> = urls
+            .iter()
+            .map(|url| Entry {
+                fingerprint: Fingerprint::of(url),
+                url: url.as_str(),
+            })
+            .collect();
+        seen.insert(&entries)?;
+    }
+    if seen.len() < restored.n_urls.max(restored.standing.n_seen) {
+        let what = "it has lost URLs that the journal knows; rebuild it with `arose crawl repair`";
+        return Err(Error::damaged(seen.folder(), what));
+    }
+    seen.commit_as(mark)
+}
