@@ -224,9 +224,9 @@ fn write_text(
 
 fn verdict(comparison: &Comparison, rule: Option<Rule>) -> String {
     match rule {
-        Some(Rule::Exact) if comparison.n_union == 0 => "exact: both texts are empty".to_owned(),
-        Some(Rule::Exact) => "exact: the token sequences are equal".to_owned(),
+        Some(Rule::Exact) => "exact: the texts are the same".to_owned(),
         Some(rule) => format!("{rule}: near duplicates"),
+        None if comparison.n_union == 0 => "none: empty texts are never duplicates".to_owned(),
         None if comparison.either_short => "none: short texts must be equal".to_owned(),
         None => "none: not duplicates".to_owned(),
     }

@@ -10,7 +10,9 @@ use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose::{Threshold, shingle};
-use arose_dedup::{Against, Config, Keep, Progress, Snapshot, Start, Update, Verify};
+use arose_dedup::{
+    Against, Config, Empty, Exact, Keep, Progress, Snapshot, Start, Update, Verify,
+};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -36,6 +38,7 @@ use crate::read::Outcome;
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
 
 Policies:
+  exact     the text is the same, symbols included
   jaccard   the share of common shingles reaches --threshold
   b         2 of 6 super-shingles agree (Broder)
   c         372 of 384 simhash bits agree (Charikar)
@@ -74,6 +77,12 @@ pub(crate) struct Options {
     /// The field or column with the number for --keep priority; the greatest stays.
     #[arg(long, value_name = "NAME", required_if_eq("keep", "priority"))]
     priority_field: Option<String>,
+    /// What exact duplicates have in common
+    #[arg(long, value_enum, default_value_t = ExactName::Text)]
+    exact: ExactName,
+    /// Drop empty documents, which are kept otherwise: they are never duplicates
+    #[arg(long)]
+    drop_empty: bool,
     /// What may make duplicates of documents under two shingles.
     #[arg(long, value_enum, default_value_t = ShortName::Exact)]
     short: ShortName,
@@ -110,6 +119,7 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PolicyName {
+    Exact,
     Jaccard,
     B,
     C,
@@ -125,6 +135,14 @@ enum VerifyName {
     Sketch,
     /// Nothing.
     None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExactName {
+    /// The text after Unicode (NFC) and whitespace normalization, symbols included
+    Text,
+    /// The bytes of the text or page
+    Bytes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -194,6 +212,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 
 fn config(options: &Options) -> anyhow::Result<Config> {
     let criterion = match options.policy {
+        PolicyName::Exact => Criterion::Exact,
         PolicyName::Jaccard => Criterion::Jaccard(Threshold::new(options.threshold)?),
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
@@ -208,7 +227,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
     corpus.limits.record_bytes = MAX_DOCUMENT;
     corpus.limits.body_bytes = MAX_DOCUMENT;
     let w = options.w.unwrap_or(match options.policy {
-        PolicyName::Jaccard => default.shingle.w,
+        PolicyName::Exact | PolicyName::Jaccard => default.shingle.w,
         _ => shingle::DEFAULT_W,
     });
     Ok(Config {
@@ -235,6 +254,14 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             KeepName::Newest => Keep::Newest,
             KeepName::Copies => Keep::Copies,
             KeepName::Priority => Keep::Priority,
+        },
+        exact: match options.exact {
+            ExactName::Text => Exact::Text,
+            ExactName::Bytes => Exact::Bytes,
+        },
+        empty: match options.drop_empty {
+            true => Empty::Drop,
+            false => Empty::Keep,
         },
         cap: options.cap,
         site: match options.site {
@@ -305,7 +332,9 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .into_iter()
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
-    if !options.json {
+    if options.policy == PolicyName::Exact && !options.json {
+        eprintln!("arose dedup: {}", arose_dedup::method(config)?);
+    } else if !options.json {
         eprintln!(
             "arose dedup: {}; a pair is found with probability {}",
             arose_dedup::method(config)?,
@@ -365,6 +394,13 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             "dropped, held",
             share(n)
         )?;
+    }
+    if let n @ 1.. = count("empty") {
+        let decision = match count("dropped_empty") {
+            0 => "kept; see --drop-empty",
+            _ => "dropped",
+        };
+        writeln!(out, "empty           {n:>10}  {:5.1} %  {decision}", share(n))?;
     }
     let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
     writeln!(out, "skipped         {skipped:>10}")?;

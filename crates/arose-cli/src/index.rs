@@ -294,6 +294,7 @@ fn policy_name(kind: &Kind) -> String {
         Criterion::Combined(_) => "combined",
         Criterion::Site { .. } => "site",
         Criterion::Jaccard(_) => "jaccard",
+        Criterion::Exact => "exact",
     };
     name.to_owned()
 }

@@ -70,12 +70,61 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// An input is not what was read.
-    #[error("`{}` has changed since it was read; start anew with --force", path.display())]
+    /// The inputs are not those of the run.
+    #[error("`{}` {change}; start over with --force, or choose another output directory", path.display())]
     InputChanged {
-        /// The input.
+        /// The input file that differs.
+        path: PathBuf,
+        /// How it differs.
+        change: Change,
+    },
+    /// There is a run, and what standard input will contain is not known.
+    #[error(
+        "`{}` already contains a run, and standard input may differ from its input; start over \
+         with --force, or choose another output directory", path.display()
+    )]
+    StandardInput {
+        /// The output directory.
         path: PathBuf,
     },
+    /// The run would remove or read its own results.
+    #[error(
+        "input `{}` is inside the output directory `{}`; choose another output directory",
+        input.display(), out.display()
+    )]
+    InsideOutput {
+        /// The input.
+        input: PathBuf,
+        /// The output directory.
+        out: PathBuf,
+    },
+    /// The run would read its own results.
+    #[error(
+        "output directory `{}` is inside input `{}`; choose another output directory",
+        out.display(), input.display()
+    )]
+    OutputInside {
+        /// The input.
+        input: PathBuf,
+        /// The output directory.
+        out: PathBuf,
+    },
+    /// Kept documents of two input files would be written to one file.
+    #[error(
+        "`{}` and `{}` would become one file in the output, `{}`; pass absolute paths without `..`",
+        first.display(), second.display(), output.display()
+    )]
+    OneOutput {
+        /// One input file.
+        first: PathBuf,
+        /// Another.
+        second: PathBuf,
+        /// Where both would be written.
+        output: PathBuf,
+    },
+    /// Exact duplicates by bytes cannot be looked up in an index.
+    #[error("--exact bytes cannot be combined with --against: an index compares text")]
+    BytesAgainstIndex,
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,
@@ -112,6 +161,27 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("stopped; the same command goes on from here")]
     Stopped,
+}
+
+/// How an input file differs from what a run has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there.
+    New,
+    /// It has another size or modification time.
+    Content,
+    /// It is not there any more, or is no input any more.
+    Gone,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::New => "is new since the run read its input",
+            Self::Content => "has changed since it was read",
+            Self::Gone => "is gone since it was read",
+        })
+    }
 }
 
 impl Error {

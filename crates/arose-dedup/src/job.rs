@@ -8,7 +8,8 @@ use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::column::Writer;
-use crate::config::{Config, Update};
+use crate::config::{Config, Exact, Update};
+use crate::inputs::Inputs;
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
 use crate::stage::kept::{Kept, beside};
@@ -78,6 +79,7 @@ pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
 /// If the settings cannot be met.
 pub fn method(config: &Config) -> Result<String, Error> {
     Ok(match config.policy.criterion {
+        Criterion::Exact => "exact duplicates only".to_owned(),
         Criterion::Jaccard(threshold) => {
             let banding = Bands::new(config, threshold)?.banding();
             format!("{} bands of {} samples", banding.b(), banding.q())
@@ -93,8 +95,9 @@ pub fn method(config: &Config) -> Result<String, Error> {
 }
 
 struct Job<'a> {
-    inputs: Vec<PathBuf>,
-    names: Vec<String>,
+    inputs: Inputs,
+    /// The names of the inputs, with a file in place of standard input.
+    readable: Vec<PathBuf>,
     config: &'a Config,
     out: &'a Path,
     work: Work,
@@ -110,18 +113,18 @@ impl<'a> Job<'a> {
         progress: &'a Progress,
     ) -> Result<Self, Error> {
         promise(config)?;
-        let names: Vec<String> = inputs
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
+        if config.exact == Exact::Bytes && config.against.is_some() {
+            return Err(Error::BytesAgainstIndex);
+        }
+        let inputs = Inputs::list(inputs, out)?;
         let mut settings = config.settings();
-        settings["inputs"] = json!(names);
+        settings["inputs"] = json!(inputs.texts());
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
-        let work = Work::open(out, &settings, start)?;
-        let inputs = inputs.to_vec();
+        let work = Work::open(out, &settings, &inputs, start)?;
+        let readable = inputs.names.clone();
         Ok(Self {
             inputs,
-            names,
+            readable,
             config,
             out,
             work,
@@ -142,8 +145,8 @@ impl<'a> Job<'a> {
         }
         self.keep_standard_input()?;
         let found = Found::find(&self, holder.as_ref())?;
-        for source in &found.read.found.sources {
-            source.check()?;
+        if !self.inputs.has_standard_input() {
+            self.inputs.check_read(&found.read.found.sources)?;
         }
         let rows = self.write(&found.read.found)?;
         let summary = self.summary(&found, &rows);
@@ -187,28 +190,15 @@ impl<'a> Job<'a> {
         self.work.clean(&STAGES)
     }
 
-    /// The summary of a run that is done and whose input is what it was.
+    /// The summary of a run that is done.
     fn finished(&self) -> Result<Option<Value>, Error> {
-        let Some(summary) = read_json::<Value>(&self.out.join(SUMMARY))? else {
-            return Ok(None);
-        };
-        let sources = summary["sources"].as_array().into_iter().flatten();
-        for source in sources {
-            let source: Result<read::Source, _> = serde_json::from_value(source.clone());
-            if let Ok(source) = source {
-                source.check()?;
-            }
-        }
-        Ok(Some(summary))
+        read_json(&self.out.join(SUMMARY))
     }
 
     /// Standard input can be read once only, so it is written to a file first.
     fn keep_standard_input(&mut self) -> Result<(), Error> {
-        let Some(index) = self
-            .inputs
-            .iter()
-            .position(|input| input.as_os_str() == "-")
-        else {
+        let mut inputs = self.readable.iter();
+        let Some(index) = inputs.position(|input| input.as_os_str() == "-") else {
             return Ok(());
         };
         let note = self.work.stage("input", self.progress, |folder| {
@@ -221,7 +211,7 @@ impl<'a> Job<'a> {
             fs::rename(&path, &named).map_err(Error::io("rename", &path))?;
             Ok(name)
         })?;
-        self.inputs[index] = self.work.path("input").join(note.found);
+        self.readable[index] = self.work.path("input").join(note.found);
         Ok(())
     }
 
@@ -294,7 +284,7 @@ impl<'a> Job<'a> {
             .then(|| rounded(verified.n_pairs as f64 / verified.estimated_pairs.max(1.0)));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "inputs": self.names,
+            "inputs": self.inputs.texts(),
             "settings": self.config.settings(),
             "counts": {
                 "read": read.n_docs,
@@ -302,6 +292,7 @@ impl<'a> Job<'a> {
                 "dropped_exact": written.dropped_exact,
                 "dropped_near": written.dropped_near,
                 "dropped_known": written.dropped_known,
+                "dropped_empty": written.dropped_empty,
                 "empty": read.n_empty,
                 "short": read.n_short,
                 "skipped": {
@@ -357,7 +348,7 @@ impl Found {
         let [read_in, exact_in, known_in, candidates_in, verify_in] =
             names.map(|stage| work.path(stage));
         let read = work.stage("read", progress, |folder| {
-            read::run(&job.inputs, config, folder, progress)
+            read::run(&job.readable, config, folder, progress)
         })?;
         let exact = work.stage("exact", progress, |folder| {
             exact::run(&read_in, config, folder, progress)

@@ -206,7 +206,7 @@ impl Rules {
                 cross_min_bits,
                 ..
             } => (Some(same.min_features), Some(cross_min_bits)),
-            Criterion::Jaccard(_) => (None, None),
+            Criterion::Exact | Criterion::Jaccard(_) => (None, None),
         };
         let k = Features::SIX_BY_FOURTEEN.k();
         let subsets = match r {
@@ -249,6 +249,8 @@ impl Rules {
             Criterion::C { min_bits } => bits(min_bits),
             Criterion::Combined(both) => features(both.min_features) * bits(both.min_bits),
             Criterion::Site { same, .. } => features(same.min_features) * bits(same.min_bits),
+            // Equal texts always are found.
+            Criterion::Exact => f64::from(u8::from(similarity >= 1.0)),
             Criterion::Jaccard(_) => 0.0,
         }
     }

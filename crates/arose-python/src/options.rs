@@ -12,7 +12,7 @@ use arose::shingle::{self, ShingleLength};
 use arose::site::SiteKind;
 use arose_corpus::Statuses;
 use arose_corpus::html::Mode;
-use arose_dedup::{Against, Config, Keep, Update, Verify};
+use arose_dedup::{Against, Config, Empty, Exact, Keep, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -55,6 +55,8 @@ pub(crate) struct Options {
     verify: VerifyName,
     keep: KeepName,
     priority_field: Option<String>,
+    exact: ExactName,
+    drop_empty: bool,
     short: ShortName,
     site: SiteName,
     cap: NonZeroUsize,
@@ -77,6 +79,8 @@ impl Default for Options {
             verify: VerifyName::Text,
             keep: KeepName::First,
             priority_field: None,
+            exact: ExactName::Text,
+            drop_empty: false,
             short: ShortName::Exact,
             site: SiteName::Registrable,
             cap: config.cap,
@@ -98,6 +102,7 @@ const MIN_MEMORY: u64 = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PolicyName {
+    Exact,
     Jaccard,
     B,
     C,
@@ -129,6 +134,13 @@ enum KeepName {
     Newest,
     Copies,
     Priority,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ExactName {
+    Text,
+    Bytes,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -185,6 +197,7 @@ impl Reading {
 /// What a policy asks of two documents.
 pub(crate) fn criterion(policy: PolicyName, threshold: f64) -> Result<Criterion, arose::Error> {
     Ok(match policy {
+        PolicyName::Exact => Criterion::Exact,
         PolicyName::Jaccard => Criterion::Jaccard(Threshold::new(threshold)?),
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
@@ -196,7 +209,7 @@ pub(crate) fn criterion(policy: PolicyName, threshold: f64) -> Result<Criterion,
 /// Tokens per shingle, where a policy decides.
 pub(crate) fn default_w(policy: PolicyName) -> NonZeroUsize {
     match policy {
-        PolicyName::Jaccard => Config::default().shingle.w,
+        PolicyName::Exact | PolicyName::Jaccard => Config::default().shingle.w,
         _ => shingle::DEFAULT_W,
     }
 }
@@ -238,6 +251,14 @@ impl Options {
                 KeepName::Newest => Keep::Newest,
                 KeepName::Copies => Keep::Copies,
                 KeepName::Priority => Keep::Priority,
+            },
+            exact: match self.exact {
+                ExactName::Text => Exact::Text,
+                ExactName::Bytes => Exact::Bytes,
+            },
+            empty: match self.drop_empty {
+                true => Empty::Drop,
+                false => Empty::Keep,
             },
             cap: self.cap,
             site: match self.site {

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::Error;
 
 /// The newest format this program knows.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 /// The first bytes of every file of an index.
 const MAGIC: [u8; 8] = *b"AROSEIDX";
@@ -109,6 +109,13 @@ impl Content {
             ));
         }
         let [number, version] = [8, 10].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        if version < VERSION {
+            return Err(Error::Older {
+                path: path.to_owned(),
+                version,
+                known: VERSION,
+            });
+        }
         if version > VERSION {
             return Err(Error::Newer {
                 path: path.to_owned(),

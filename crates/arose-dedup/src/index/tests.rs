@@ -421,13 +421,18 @@ fn newer_and_foreign_files_are_refused_by_name() {
     small_index(folder.path());
     let path = folder.path().join("manifest");
     let bytes = fs::read(&path).unwrap();
-    let mut newer = bytes.clone();
-    newer[10] = 2;
-    let check = arose::digest::digest64(&newer[..12]) as u32;
-    newer[12..16].copy_from_slice(&check.to_le_bytes());
-    fs::write(&path, &newer).unwrap();
-    let error = Index::open(folder.path()).unwrap_err();
-    assert!(matches!(&error, Error::Newer { version: 2, .. }), "{error}");
+    let of_version = |version: u8| {
+        let mut other = bytes.clone();
+        other[10] = version;
+        let check = arose::digest::digest64(&other[..12]) as u32;
+        other[12..16].copy_from_slice(&check.to_le_bytes());
+        fs::write(&path, &other).unwrap();
+        Index::open(folder.path()).unwrap_err()
+    };
+    let error = of_version(1);
+    assert!(matches!(&error, Error::Older { version: 1, .. }), "{error}");
+    let error = of_version(3);
+    assert!(matches!(&error, Error::Newer { version: 3, .. }), "{error}");
     assert!(error.to_string().contains("manifest"), "{error}");
     fs::write(&path, "{\"version\": 1}, and more than a few bytes").unwrap();
     let error = Index::open(folder.path()).unwrap_err();

@@ -1,8 +1,7 @@
 //! Last stage, second part: the documents that stay, in the format they came in.
 //!
-//! Files that can be written one after the other (JSON lines, web archives) become one file,
-//! `kept.jsonl`, `kept.warc.gz`; a single file of any format keeps its format; everything else goes
-//! into the folder `kept.files` under its own name.
+//! A single input file becomes `kept.jsonl`, `kept.warc.gz` and so on. Of several, each becomes a
+//! file in the directory `kept.files`, under its own path, so shards stay shards.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,7 +12,8 @@ use std::path::{Path, PathBuf};
 use arose_corpus::Position;
 
 use crate::config::Config;
-use crate::stage::read::Source;
+use crate::error::Change;
+use crate::source::Source;
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.
@@ -89,13 +89,12 @@ impl Kept {
             }
         }
         fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
-        let common = common_folder(sources);
-        for (source, records) in sources.iter().zip(&self.records) {
+        let files = sources.iter().zip(output_paths(sources));
+        for ((source, name), records) in files.zip(&self.records) {
             if records.is_empty() {
                 continue;
             }
-            let name = source.path.strip_prefix(&common).unwrap_or(&source.path);
-            let path = partial.join(safe(name));
+            let path = partial.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
             }
@@ -120,6 +119,7 @@ fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> 
         if kept.missing > 0 {
             return Err(Error::InputChanged {
                 path: source.path.clone(),
+                change: Change::Content,
             });
         }
         out.flush().map_err(Error::io("write", &source.path))?;
@@ -140,17 +140,13 @@ fn ranges(records: &[Span]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The name of the one file that all sources go into, if they can.
+/// The name of the one file that all sources go into, if there is one source at most.
 fn single_name(sources: &[Source]) -> Option<OsString> {
-    let mut suffixes: Vec<String> = sources.iter().map(|source| suffix(&source.path)).collect();
-    suffixes.sort();
-    suffixes.dedup();
-    let [suffix] = &suffixes[..] else {
-        return sources.is_empty().then(|| "kept.jsonl".into());
-    };
-    let can_follow = ["jsonl", "ndjson", "json", "warc", "wet", "arc"];
-    let format = suffix.split('.').next().unwrap_or_default();
-    (sources.len() == 1 || can_follow.contains(&format)).then(|| format!("kept.{suffix}").into())
+    match sources {
+        [] => Some("kept.jsonl".into()),
+        [source] => Some(format!("kept.{}", suffix(&source.path)).into()),
+        _ => None,
+    }
 }
 
 /// The end of a file name that tells its format: `jsonl.gz`.
@@ -164,6 +160,16 @@ fn suffix(path: &Path) -> String {
         (Some(before), Some(_)) if is_packing => format!("{before}.{last}"),
         _ => last.to_owned(),
     }
+}
+
+/// Where the kept documents of each source are written, in the directory of all of them.
+pub(crate) fn output_paths(sources: &[Source]) -> impl Iterator<Item = PathBuf> {
+    let common = common_folder(sources);
+    let path = move |source: &Source| {
+        let name = source.path.strip_prefix(&common).unwrap_or(&source.path);
+        safe(name)
+    };
+    sources.iter().map(path)
 }
 
 /// The deepest folder that holds all sources.
@@ -212,7 +218,8 @@ mod tests {
     #[test]
     fn the_name_tells_the_format() {
         check(&["a/b.jsonl"], Some("kept.jsonl"));
-        check(&["a/b.1.jsonl.gz", "c.jsonl.gz"], Some("kept.jsonl.gz"));
+        check(&["a/b.1.jsonl.gz"], Some("kept.jsonl.gz"));
+        check(&["a.jsonl.gz", "b.jsonl.gz"], None);
         check(&["crawl.warc.gz"], Some("kept.warc.gz"));
         check(&["table.parquet"], Some("kept.parquet"));
         check(&["one.parquet", "two.parquet"], None);

@@ -148,7 +148,9 @@ impl Sketches {
     pub(crate) fn of(&self, record: &DocRecord, name: Name) -> Result<(String, Sketch), Error> {
         let tokens = self.tokens(record)?;
         let host = name.url.as_deref().and_then(host);
-        let sketch = self.sketcher.sketch_of_tokens(&tokens, host);
+        let sketch = self
+            .sketcher
+            .sketch_of_tokens(&tokens, record.content(), host);
         Ok((name.url.unwrap_or(name.id), sketch))
     }
 

@@ -162,7 +162,7 @@ class Sketcher:
         """Sketches texts: a list of strings, or a string array of pyarrow, polars, pandas or any
         other library that speaks Arrow.
 
-        The result has a row per text: n_tokens, digest (equal for equal token sequences), and
+        The result has a row per text: n_tokens, digest (equal for exact duplicates), and
         samples, features or simhash, which are null for texts without tokens.
 
         >>> import pyarrow

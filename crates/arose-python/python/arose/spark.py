@@ -422,11 +422,13 @@ def _counts(files: LocalFiles | SparkFiles) -> dict[str, int]:
     """What became of the documents, from the tables themselves."""
     by_rule = files.count("../documents.parquet", "rule", ROWS["documents"])
     kept, exact = by_rule.pop(None, 0), by_rule.pop("exact", 0)
+    empty = by_rule.pop("empty", 0)
     return {
         "kept": kept,
         "dropped_exact": exact,
         "dropped_near": sum(by_rule.values()),
         "dropped_known": 0,
+        "dropped_empty": empty,
         "pairs": sum(files.count("../pairs.parquet", "rule", ROWS["pairs"]).values()),
     }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::evaluate::gold::{self, Fields, GoldDocument, GoldPair, Labels, Pairing};
 use Verdict::{Correct, Incorrect, Undecided};
+use arose::digest::Digest;
 use arose::exact::similar_pairs;
 use arose::token::Tokenizer;
 use std::path::Path;
@@ -10,10 +11,12 @@ const W: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 /// Words `from..to`, spelled as numbers.
 fn document(id: &str, from: u32, to: u32) -> GoldDocument {
     let words: Vec<String> = (from..to).map(|word| word.to_string()).collect();
+    let text = words.join(" ");
     GoldDocument {
         id: id.to_owned(),
         url: Some(format!("http://www.{id}.org/")),
-        tokens: Tokenizer::default().tokens(&words.join(" ")),
+        tokens: Tokenizer::default().tokens(&text),
+        digest: Digest::of_text(&text),
     }
 }
 
