@@ -4,11 +4,11 @@
 //! in addresses, the same text under two headings. Which, of what, and by which rule?
 //!
 //! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
-//! normalized text), nearly equal content (features find candidates, features and simhash decide). The last
-//! two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page that is no
-//! duplicate and survives the process. The first page with a content is the original of all that
-//! follow; its URL, its digest and when it came are its name there. Short pages are never near
-//! duplicates.
+//! normalized text), nearly equal content (features find candidates, features and simhash decide).
+//! The last two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page
+//! that is no duplicate and survives the process. The first page with a content is the original of
+//! all that follow; its URL, its digest and when it came are its name there. Short pages are never
+//! near duplicates.
 //!
 //! *Cost.* A sketch takes some 5 ns a byte, a page some 215 bytes on the disk. *Error.* That of the
 //! policy, which `arose evaluate` measures.

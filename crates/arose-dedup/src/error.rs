@@ -122,6 +122,15 @@ pub enum Error {
         /// Where both would be written.
         output: PathBuf,
     },
+    /// The newest document is to be kept, and none has a time.
+    #[error("no document has a time; name its field with --time-field, or choose another --keep")]
+    NoTime,
+    /// The document of the highest priority is to be kept, and none has one.
+    #[error("no document has a number in the field `{fields}`; check --priority-field")]
+    NoPriority {
+        /// The fields that were looked for.
+        fields: String,
+    },
     /// Exact duplicates by bytes cannot be looked up in an index.
     #[error("--exact bytes cannot be combined with --against: an index compares text")]
     BytesAgainstIndex,

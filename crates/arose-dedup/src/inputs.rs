@@ -74,7 +74,7 @@ impl Inputs {
         gone.map_or(Ok(()), |file| changed(&file.path, Change::Gone))
     }
 
-    /// An error if a file was read that is not, or not as it was, in the list, or has changed since.
+    /// An error if a file that was read is not as it was listed, or has changed since.
     pub(crate) fn check_read(&self, sources: &[Source]) -> Result<(), Error> {
         let listed = by_path(&self.files);
         for source in sources {

@@ -55,6 +55,7 @@ pub(crate) struct Options {
     verify: VerifyName,
     keep: KeepName,
     priority_field: Option<String>,
+    time_field: Option<String>,
     exact: ExactName,
     drop_empty: bool,
     short: ShortName,
@@ -79,6 +80,7 @@ impl Default for Options {
             verify: VerifyName::Text,
             keep: KeepName::First,
             priority_field: None,
+            time_field: None,
             exact: ExactName::Text,
             drop_empty: false,
             short: ShortName::Exact,
@@ -223,6 +225,10 @@ impl Options {
         }
         let mut corpus = self.reading.config();
         corpus.fields.priority = self.priority_field.iter().cloned().collect();
+        corpus
+            .fields
+            .fetched
+            .splice(..0, self.time_field.iter().cloned());
         corpus.limits.line_bytes = MAX_DOCUMENT;
         corpus.limits.record_bytes = MAX_DOCUMENT;
         corpus.limits.body_bytes = MAX_DOCUMENT;
@@ -266,7 +272,10 @@ impl Options {
                 SiteName::Henzinger => SiteKind::Henzinger,
             },
             seed: self.seed,
-            memory: self.memory.unwrap_or_else(half_of_memory).max(MIN_MEMORY),
+            memory: self
+                .memory
+                .unwrap_or_else(arose_dedup::default_memory)
+                .max(MIN_MEMORY),
             against: self.against.as_ref().map(|index| Against {
                 index: index.clone(),
                 update: match self.update_index {
@@ -277,11 +286,4 @@ impl Options {
             corpus,
         })
     }
-}
-
-fn half_of_memory() -> u64 {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = info.lines().find(|line| line.starts_with("MemTotal:"));
-    let kib = total.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.map_or(4 << 30, |kib| kib * 512)
 }

@@ -26,7 +26,7 @@ use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{ListWriter, Writer};
-use crate::config::{Config, Exact};
+use crate::config::{Config, Exact, Keep};
 use crate::record::{DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, SHORT, Samples, UNSPACED, Vectors};
 use crate::scheme::Bands;
 use crate::source::{Source, path_text};
@@ -49,6 +49,10 @@ pub(crate) struct Read {
     pub(crate) n_tokens: u64,
     pub(crate) n_empty: u64,
     pub(crate) n_short: u64,
+    /// Documents whose time is known.
+    pub(crate) n_fetched: u64,
+    /// Documents with a priority.
+    pub(crate) n_weighted: u64,
     pub(crate) text_bytes: u64,
     /// Skipped records by reason.
     pub(crate) skipped: BTreeMap<String, u64>,
@@ -56,8 +60,33 @@ pub(crate) struct Read {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Read {
+    /// An error if no document has what the one to keep is chosen by.
+    fn check_choice(&self, config: &Config) -> Result<(), Error> {
+        let is_missing = |n| self.n_docs > 0 && n == 0;
+        match config.keep {
+            Keep::Newest if is_missing(self.n_fetched) => Err(Error::NoTime),
+            Keep::Priority if is_missing(self.n_weighted) => Err(Error::NoPriority {
+                fields: config.corpus.fields.priority.join(", "),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads `inputs` and leaves the columns in `folder`.
 pub(crate) fn run(
+    inputs: &[PathBuf],
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Read, Error> {
+    let found = read(inputs, config, folder, progress)?;
+    found.check_choice(config)?;
+    Ok(found)
+}
+
+fn read(
     inputs: &[PathBuf],
     config: &Config,
     folder: &Path,
@@ -322,6 +351,8 @@ impl Columns {
         found.n_tokens += row.tokens.len() as u64;
         found.text_bytes += u64::from(record.n_bytes);
         found.n_empty += u64::from(record.flags & EMPTY != 0);
+        found.n_fetched += u64::from(record.fetched != NOT_FETCHED);
+        found.n_weighted += u64::from(!record.weight.is_nan());
         found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
         self.tokens.push(row.tokens)
     }

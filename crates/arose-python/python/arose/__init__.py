@@ -53,7 +53,7 @@ __all__ = [
     "read",
 ]
 
-Policy = Literal["jaccard", "b", "c", "combined", "site"]
+Policy = Literal["exact", "jaccard", "b", "c", "combined", "site"]
 Mode = Literal["henzinger", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
@@ -286,6 +286,9 @@ def dedup(
     verify: Verify = "text",
     keep: Keep = "first",
     priority_field: str | None = None,
+    time_field: str | None = None,
+    exact: Literal["text", "bytes"] = "text",
+    drop_empty: bool = False,
     short: Literal["exact", "any"] = "exact",
     site: Literal["registrable", "henzinger"] = "registrable",
     cap: int = 10_000,
@@ -329,6 +332,9 @@ def dedup(
         "verify": verify,
         "keep": keep,
         "priority_field": priority_field,
+        "time_field": time_field,
+        "exact": exact,
+        "drop_empty": drop_empty,
         "short": short,
         "site": site,
         "cap": cap,

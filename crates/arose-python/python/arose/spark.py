@@ -496,7 +496,7 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("inputs", nargs="+", metavar="INPUT", help="files, folders, patterns, or s3a:// addresses")
     add("-o", "--output", required=True, metavar="OUT", help="the folder or address to write to")
-    add("--policy", default="jaccard", choices=["jaccard", "b", "c", "combined", "site"])
+    add("--policy", default="jaccard", choices=["exact", "jaccard", "b", "c", "combined", "site"])
     add("--threshold", type=float, default=0.8, metavar="J")
     add("-w", "--w", type=int, metavar="N", help="tokens per shingle")
     add("--cjk-w", type=int, metavar="N")
@@ -504,6 +504,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--verify", default="text", choices=["text", "sketch", "none"])
     add("--keep", default="first", choices=["first", "longest", "newest", "copies", "priority"])
     add("--priority-field", metavar="NAME")
+    add("--time-field", metavar="NAME", help="for --keep newest or copies")
+    add("--exact", default="text", choices=["text", "bytes"])
+    add("--drop-empty", action="store_true", help="drop empty documents, kept otherwise")
     add("--short", default="exact", choices=["exact", "any"])
     add("--site", default="registrable", choices=["registrable", "henzinger"])
     add("--cap", type=int, default=10_000, metavar="N")
