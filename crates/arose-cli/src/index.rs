@@ -335,7 +335,7 @@ fn sketches(
     let sketcher = Sketcher::new(settings);
     let work = move |item| match item {
         Item::Document(document) => {
-            let name = document.url.clone().unwrap_or_else(|| document.name());
+            let name = arose_dedup::index::name(&document);
             Work::Document(name, sketcher.sketch_of_document(&document))
         }
         skipped @ Item::Skipped(_) => Work::Skipped(skipped),

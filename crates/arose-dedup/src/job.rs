@@ -12,6 +12,7 @@ use crate::config::{Config, Exact, Update};
 use crate::inputs::Inputs;
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
+use crate::source::Source;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Rows};
@@ -151,35 +152,48 @@ impl<'a> Job<'a> {
         let rows = self.write(&found.read.found)?;
         let summary = self.summary(&found, &rows);
         if let Some(holder @ Holder::Writer(_)) = &holder {
-            self.prepare_update(holder, &summary)?;
+            self.prepare_update(holder, &found.read.found.sources, &summary)?;
         }
         self.complete(summary, holder.as_ref())
     }
 
     /// Decides the run: what will be added to the index is on the disk, and so are the results.
-    fn prepare_update(&self, holder: &Holder, summary: &Value) -> Result<(), Error> {
-        let results = [
-            DOCUMENTS,
-            LISTED_PAIRS,
-            summary["kept_in"].as_str().unwrap_or(DOCUMENTS),
-        ];
-        for name in results {
-            update::sync(&self.out.join(name))?;
-        }
+    fn prepare_update(
+        &self,
+        holder: &Holder,
+        sources: &[Source],
+        summary: &Value,
+    ) -> Result<(), Error> {
+        self.sync_results(summary)?;
         let [read, written] = ["read", "write"].map(|stage| self.work.path(stage));
         let stages = [&*read, &*written];
         self.work.stage("update", self.progress, |folder| {
-            update::prepare(stages, holder, summary, folder, self.progress)
+            update::prepare(stages, holder, sources, summary, folder, self.progress)
         })?;
         update::sync_entry(&self.work.path("update"))
     }
 
+    /// Forces the results to the disk.
+    fn sync_results(&self, summary: &Value) -> Result<(), Error> {
+        let kept_in = summary["kept_in"].as_str().unwrap_or(DOCUMENTS);
+        for name in [DOCUMENTS, LISTED_PAIRS, kept_in] {
+            update::sync(&self.out.join(name))?;
+        }
+        Ok(())
+    }
+
     /// Does what a run that is decided has left to do.
+    ///
+    /// The summary says that a run is done, so the results are on the disk before it is, and it is
+    /// there before the note of what the index was to get goes.
     fn complete(&self, summary: Value, holder: Option<&Holder>) -> Result<Value, Error> {
         if let Some(Holder::Writer(index)) = holder {
             update::carry_out(&self.work.path("update"), index)?;
         }
-        write_json(&self.out.join(SUMMARY), &summary)?;
+        self.sync_results(&summary)?;
+        let path = self.out.join(SUMMARY);
+        write_json(&path, &summary)?;
+        update::sync_entry(&path)?;
         self.finish()?;
         Ok(summary)
     }
@@ -356,7 +370,7 @@ impl Found {
         let known = holder.map(|holder| {
             work.stage("known", progress, |folder| {
                 let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, read.found.n_docs, folder, progress)
+                known::run(stages, holder, &read.found, folder, progress)
             })
         });
         let known = known.transpose()?;

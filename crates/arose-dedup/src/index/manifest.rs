@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use super::Error;
-use super::file::{Content, Fields, read_sealed, sync_folder, write_sealed};
+#[cfg(doc)]
+use super::file::sync_folder;
+use super::file::{Content, Fields, read_sealed, write_sealed};
 use super::settings::Settings;
 
 /// The files of an index.
@@ -52,6 +54,11 @@ impl Manifest {
     }
 
     /// Puts this manifest in the place of the one before.
+    ///
+    /// From then on the files that it names are the index, whatever comes: the caller keeps them and
+    /// takes the new manifest for its own, then [syncs](sync_folder) the folder, and only then
+    /// removes what the manifest before has named. If syncing fails, either manifest may be there
+    /// after a power cut, and the files of both are.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let mut body = Vec::new();
         self.settings.encode(&mut body);
@@ -65,8 +72,7 @@ impl Manifest {
                 body.extend(part.check.to_le_bytes());
             }
         }
-        write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body)?;
-        sync_folder(folder)
+        write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body).map(drop)
     }
 
     /// Reads the manifest of a folder.

@@ -12,6 +12,7 @@ use arose::token::{Tokenizer, Tokens};
 use arose_corpus::Document;
 
 use super::settings::{Kind, Settings};
+use crate::source::path_text;
 use crate::stage::read;
 
 /// A document as an index of certain [`Settings`] sees it.
@@ -26,6 +27,19 @@ pub struct Sketch {
     /// Six features and a simhash ([`Kind::Compact`]), all samples ([`Kind::Full`]), or nothing:
     /// for [`Kind::Exact`] and for documents without tokens.
     pub words: Vec<u64>,
+}
+
+/// The name of a document in an index: its URL, else its file with its ID or position.
+///
+/// IDs alone would not do: those of two files may be the same.
+#[must_use]
+pub fn name(document: &Document) -> String {
+    let source = || path_text(&document.source);
+    match (&document.url, &document.id) {
+        (Some(url), _) => url.clone(),
+        (None, Some(id)) => format!("{}#{id}", source()),
+        (None, None) => format!("{}#{}", source(), document.position),
+    }
 }
 
 /// A site in 32 bits. Two sites look like one with probability 2^-32.
