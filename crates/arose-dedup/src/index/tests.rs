@@ -609,15 +609,31 @@ fn short_documents() {
     }
 }
 
-/// Files of format 1.
-#[test]
-fn format_1_is_read() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-1");
+/// A copy of the files of a format.
+fn fixture(name: &str) -> tempfile::TempDir {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let folder = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(&fixture).unwrap() {
+    for entry in fs::read_dir(fixtures.join(name)).unwrap() {
         let path = entry.unwrap().path();
         fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
+    folder
+}
+
+/// Its digests are those of tokens and mean nothing now.
+#[test]
+fn format_1_is_refused() {
+    let error = Index::open(fixture("index-1").path()).unwrap_err();
+    assert!(matches!(&error, Error::Older { version: 1, .. }), "{error}");
+    assert!(
+        error.to_string().contains("create the index again"),
+        "{error}"
+    );
+}
+
+#[test]
+fn format_2_is_read() {
+    let folder = fixture("index-2");
     let index = Index::open(folder.path()).unwrap();
     let verified = index.verify().unwrap();
     assert_eq!(
@@ -645,8 +661,8 @@ fn fixture_text(number: u64) -> String {
 
 /// How the fixture was made; its files are not written again.
 #[test]
-fn format_1_is_written_as_ever() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-1");
+fn format_2_is_written_as_ever() {
+    let fixture = fixture("index-2");
     let folder = tempfile::tempdir().unwrap();
     write_fixture(folder.path());
     for name in [
@@ -657,7 +673,11 @@ fn format_1_is_written_as_ever() {
         "run-000003",
     ] {
         let written = fs::read(folder.path().join(name)).unwrap();
-        assert_eq!(written, fs::read(fixture.join(name)).unwrap(), "{name}");
+        assert_eq!(
+            written,
+            fs::read(fixture.path().join(name)).unwrap(),
+            "{name}"
+        );
     }
 }
 
