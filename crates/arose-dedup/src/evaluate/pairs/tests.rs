@@ -99,6 +99,7 @@ fn the_site_policy_sees_the_sites() {
     let mut gold = gold();
     gold.documents = vec![document("x", 0, 500), document("y", 0, 500)];
     gold.documents[1].tokens.fingerprints.reverse();
+    gold.documents[1].digest = Digest::of_text("499 to 0");
     gold.pairs = vec![pair(0, 1, Correct)];
     let n_accepted = |gold: &Gold| {
         let study = study(gold, &config(&[]));
