@@ -557,7 +557,7 @@ mod tests {
                 n_decisions += 1;
             }
         }
-        assert_eq!(n_decisions, 12 * 3 * 4 * 3 * 7 * 385);
+        assert_eq!(n_decisions, 14 * 3 * 4 * 3 * 7 * 385);
     }
 
     /// One step up in any score; single steps suffice, as longer ones are made of them.
