@@ -99,7 +99,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         document(&options.b, Choice::new("b", &options.document_b), options)?,
     ];
     let tokenizer = Tokenizer::default();
-    let profile = |document| profiler.profile_of_tokens(&arose_dedup::tokens(&tokenizer, document));
+    let profile = |document: &Document| {
+        let tokens = arose_dedup::tokens(&tokenizer, document);
+        profiler.profile_of_tokens(&tokens, document.content_digest())
+    };
     let [a, b] = [profile(&documents[0]), profile(&documents[1])];
     let comparison = profiler.compare(&a, &b);
     let rule = comparison.rule(&policy(options)?, relation(options.site));
@@ -296,9 +299,9 @@ fn write_text(
 
 fn verdict(comparison: &Comparison, rule: Option<Rule>) -> String {
     match rule {
-        Some(Rule::Exact) if comparison.n_union == 0 => "exact: both texts are empty".to_owned(),
-        Some(Rule::Exact) => "exact: the token sequences are equal".to_owned(),
+        Some(Rule::Exact) => "exact: the texts are the same".to_owned(),
         Some(rule) => format!("{rule}: near duplicates"),
+        None if comparison.n_union == 0 => "none: empty texts are never duplicates".to_owned(),
         None if comparison.either_short => "none: short texts must be equal".to_owned(),
         None => "none: not duplicates".to_owned(),
     }

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
@@ -14,7 +14,8 @@ use arose::{Threshold, shingle};
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
-    Against, Config, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update, Verify,
+    Against, Config, Empty, Exact, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update,
+    Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -43,6 +44,7 @@ use crate::read::Outcome;
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
 
 Policies:
+  exact     the text is the same, symbols included
   jaccard   the share of common shingles reaches --threshold
   b         2 of 6 super-shingles agree (Broder)
   c         372 of 384 simhash bits agree (Charikar)
@@ -61,40 +63,50 @@ pub(crate) struct Options {
     /// What makes two documents duplicates.
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
-    /// The least Jaccard coefficient (policy jaccard).
-    #[arg(long, value_name = "J", default_value_t = 0.8)]
-    threshold: f64,
+    /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
+    #[arg(long, value_name = "J")]
+    threshold: Option<f64>,
     /// Tokens per shingle. [default: 5, and 8 for the other policies]
     #[arg(short, long, value_name = "N")]
     w: Option<NonZeroUsize>,
     /// Tokens per shingle of documents in scripts without blanks. [default: as --w]
     #[arg(long, value_name = "N")]
     cjk_w: Option<NonZeroUsize>,
-    /// The share of the pairs at the threshold that must be found (policy jaccard).
-    #[arg(long, value_name = "SHARE", default_value_t = 0.995)]
-    recall: f64,
-    /// What pairs are checked against before they are reported.
-    #[arg(long, value_enum, default_value_t = VerifyName::Text)]
-    verify: VerifyName,
+    /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
+    #[arg(long, value_name = "SHARE")]
+    recall: Option<f64>,
+    /// What pairs are verified against before they are reported. [default: text]
+    #[arg(long, value_enum)]
+    verify: Option<VerifyName>,
     /// Which document of a group stays.
     #[arg(long, value_enum, default_value_t = KeepName::First)]
     keep: KeepName,
     /// The field or column with the number for --keep priority; the greatest stays.
     #[arg(long, value_name = "NAME", required_if_eq("keep", "priority"))]
     priority_field: Option<String>,
-    /// What may make duplicates of documents under two shingles.
-    #[arg(long, value_enum, default_value_t = ShortName::Exact)]
-    short: ShortName,
-    /// What a site is (policy site).
-    #[arg(long, value_enum, default_value_t = SiteName::Registrable)]
-    site: SiteName,
-    /// Documents under one key that are all compared with each other.
-    #[arg(long, value_name = "N", default_value = "10000")]
-    cap: NonZeroUsize,
-    /// Selects the permutations.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Memory to stay under, such as 2GiB; results do not depend on it. [default: half of all]
+    /// Field or column with the time for --keep newest or copies, before the usual guesses
+    #[arg(long, value_name = "NAME")]
+    time_field: Option<String>,
+    /// What exact duplicates have in common
+    #[arg(long, value_enum, default_value_t = ExactName::Text)]
+    exact: ExactName,
+    /// Drop empty documents, which are kept otherwise: they are never duplicates
+    #[arg(long)]
+    drop_empty: bool,
+    /// What makes duplicates of documents under two shingles. [default: exact]
+    #[arg(long, value_enum)]
+    short: Option<ShortName>,
+    /// What a site is (policy site). [default: registrable]
+    #[arg(long, value_enum)]
+    site: Option<SiteName>,
+    /// Documents under one key that are all compared with each other. [default: 10000]
+    #[arg(long, value_name = "N")]
+    cap: Option<NonZeroUsize>,
+    /// Selects the permutations. [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Memory to stay under, such as 2GiB; results do not depend on it. [default: half of
+    /// the machine's or container's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// Drops what this index (see `arose index`) knows by its own rule, before anything else.
@@ -121,6 +133,7 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PolicyName {
+    Exact,
     Jaccard,
     B,
     C,
@@ -136,6 +149,14 @@ enum VerifyName {
     Sketch,
     /// Nothing.
     None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExactName {
+    /// The text after Unicode (NFC) and whitespace normalization, symbols included
+    Text,
+    /// The bytes of the text or page
+    Bytes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -170,6 +191,7 @@ enum SiteName {
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     crate::input::check_standard_input_once(&options.inputs)?;
+    check_used(options)?;
     let inputs = crate::crawl::expand(&options.inputs)?;
     let mut config = config(options)?;
     // Of a crawl, what servers send in place of a page is no document.
@@ -224,9 +246,49 @@ fn incomplete_files(summary: &Value) -> Vec<String> {
     files.map(|file| printable(&file.to_string())).collect()
 }
 
+/// An option that the policy or the choice of the kept document does not look at is a mistake.
+fn check_used(options: &Options) -> anyhow::Result<()> {
+    let policy = options.policy;
+    let is_jaccard = policy == PolicyName::Jaccard;
+    let is_near = policy != PolicyName::Exact;
+    let given = [
+        ("--threshold", options.threshold.is_some(), is_jaccard),
+        ("--recall", options.recall.is_some(), is_jaccard),
+        ("--site", options.site.is_some(), policy == PolicyName::Site),
+        ("--w", options.w.is_some(), is_near),
+        ("--cjk-w", options.cjk_w.is_some(), is_near),
+        ("--verify", options.verify.is_some(), is_near),
+        ("--short", options.short.is_some(), is_near),
+        ("--cap", options.cap.is_some(), is_near),
+        ("--seed", options.seed.is_some(), is_near),
+    ];
+    let name = policy.to_possible_value();
+    let name = name.as_ref().map_or("", |name| name.get_name());
+    for (option, is_given, is_used) in given {
+        ensure!(
+            is_used || !is_given,
+            "{option} has no effect with --policy {name}; remove it or choose another policy"
+        );
+    }
+    let is_copies = options.keep == KeepName::Copies;
+    ensure!(
+        options.priority_field.is_none() || is_copies || options.keep == KeepName::Priority,
+        "--priority-field has no effect without --keep priority or --keep copies"
+    );
+    ensure!(
+        options.time_field.is_none() || is_copies || options.keep == KeepName::Newest,
+        "--time-field has no effect without --keep newest or --keep copies"
+    );
+    Ok(())
+}
+
 fn config(options: &Options) -> anyhow::Result<Config> {
     let criterion = match options.policy {
-        PolicyName::Jaccard => Criterion::Jaccard(Threshold::new(options.threshold)?),
+        PolicyName::Exact => Criterion::Exact,
+        PolicyName::Jaccard => Criterion::Jaccard(match options.threshold {
+            Some(threshold) => Threshold::new(threshold).context("--threshold")?,
+            None => Threshold::new(DEFAULT_THRESHOLD)?,
+        }),
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
         PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
@@ -237,31 +299,38 @@ fn config(options: &Options) -> anyhow::Result<Config> {
     let skip = index.chain([options.output.clone()]).collect();
     let mut corpus = options.corpus.config(skip);
     corpus.fields.priority = options.priority_field.iter().cloned().collect();
+    corpus
+        .fields
+        .fetched
+        .splice(..0, options.time_field.iter().cloned());
     // A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
     corpus.limits.line_bytes = MAX_DOCUMENT;
     corpus.limits.record_bytes = MAX_DOCUMENT;
     corpus.limits.body_bytes = MAX_DOCUMENT;
     let w = options.w.unwrap_or(match options.policy {
-        PolicyName::Jaccard => default.shingle.w,
+        PolicyName::Exact | PolicyName::Jaccard => default.shingle.w,
         _ => shingle::DEFAULT_W,
     });
     Ok(Config {
         policy: Policy {
             criterion,
             short: match options.short {
-                ShortName::Exact => ShortPolicy::ExactOnly,
-                ShortName::Any => ShortPolicy::LikeAny,
+                None | Some(ShortName::Exact) => ShortPolicy::ExactOnly,
+                Some(ShortName::Any) => ShortPolicy::LikeAny,
             },
         },
         shingle: ShingleLength {
             w,
             unspaced_w: options.cjk_w.unwrap_or(w),
         },
-        recall: Threshold::new(options.recall).context("--recall")?,
+        recall: match options.recall {
+            Some(recall) => Threshold::new(recall).context("--recall")?,
+            None => default.recall,
+        },
         verify: match options.verify {
-            VerifyName::Text => Verify::Text,
-            VerifyName::Sketch => Verify::Sketch,
-            VerifyName::None => Verify::None,
+            None | Some(VerifyName::Text) => Verify::Text,
+            Some(VerifyName::Sketch) => Verify::Sketch,
+            Some(VerifyName::None) => Verify::None,
         },
         keep: match options.keep {
             KeepName::First => Keep::First,
@@ -270,13 +339,21 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             KeepName::Copies => Keep::Copies,
             KeepName::Priority => Keep::Priority,
         },
-        cap: options.cap,
-        site: match options.site {
-            SiteName::Registrable => SiteKind::Registrable,
-            SiteName::Henzinger => SiteKind::Henzinger,
+        exact: match options.exact {
+            ExactName::Text => Exact::Text,
+            ExactName::Bytes => Exact::Bytes,
         },
-        seed: options.seed,
-        memory: options.memory.unwrap_or_else(half_of_memory),
+        empty: match options.drop_empty {
+            true => Empty::Drop,
+            false => Empty::Keep,
+        },
+        cap: options.cap.unwrap_or(default.cap),
+        site: match options.site {
+            None | Some(SiteName::Registrable) => SiteKind::Registrable,
+            Some(SiteName::Henzinger) => SiteKind::Henzinger,
+        },
+        seed: options.seed.unwrap_or(default.seed),
+        memory: options.memory.unwrap_or_else(arose_dedup::default_memory),
         against: options.against.clone().map(|index| Against {
             index,
             update: match options.update_index {
@@ -319,16 +396,11 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Minimum similarity of duplicates under the policy jaccard.
+const DEFAULT_THRESHOLD: f64 = 0.8;
 const MIN_MEMORY: u64 = 64 << 20;
 /// The largest document that is read, in bytes.
 const MAX_DOCUMENT: usize = 1 << 30;
-
-fn half_of_memory() -> u64 {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = info.lines().find(|line| line.starts_with("MemTotal:"));
-    let kib = total.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.map_or(4 << 30, |kib| kib * 512).max(MIN_MEMORY)
-}
 
 /// Says what will be done before it is.
 fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
@@ -343,7 +415,9 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .into_iter()
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
-    if !options.json {
+    if options.policy == PolicyName::Exact && !options.json {
+        eprintln!("arose dedup: {}", arose_dedup::method(config)?);
+    } else if !options.json {
         eprintln!(
             "arose dedup: {}; a pair is found with probability {}",
             arose_dedup::method(config)?,
@@ -401,6 +475,17 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             out,
             "{:<15} {n:>10}  {:5.1} %  by an index of {held} documents",
             "dropped, held",
+            share(n)
+        )?;
+    }
+    if let n @ 1.. = count("empty") {
+        let decision = match count("dropped_empty") {
+            0 => "kept; see --drop-empty",
+            _ => "dropped",
+        };
+        writeln!(
+            out,
+            "empty           {n:>10}  {:5.1} %  {decision}",
             share(n)
         )?;
     }

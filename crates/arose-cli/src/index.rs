@@ -293,6 +293,7 @@ fn policy_name(kind: &Kind) -> String {
         Criterion::Combined(_) => "combined",
         Criterion::Site { .. } => "site",
         Criterion::Jaccard(_) => "jaccard",
+        Criterion::Exact => "exact",
     };
     name.to_owned()
 }
@@ -333,7 +334,7 @@ fn sketches(
     let sketcher = Sketcher::new(settings);
     let work = move |item| match item {
         Item::Document(document) => {
-            let name = document.url.clone().unwrap_or_else(|| document.name());
+            let name = arose_dedup::index::name(&document);
             Work::Document(name, sketcher.sketch_of_document(&document))
         }
         Item::Skipped(warning) => Work::Skipped(warning),

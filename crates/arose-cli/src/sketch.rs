@@ -84,7 +84,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
             .warnings
             .iter()
             .for_each(|warning| warnings.show(warning));
-        let profile = profiler.profile_of_tokens(&arose_dedup::tokens(&tokenizer, &document));
+        let tokens = arose_dedup::tokens(&tokenizer, &document);
+        let profile = profiler.profile_of_tokens(&tokens, document.content_digest());
         let written = if options.json {
             write_json_object(&mut out, options, &document, &profile)
         } else {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use arose::digest::Digest;
+use arose::digest::{ContentHasher, Digest};
 
 use crate::html::{ImageTerm, Metadata};
 use crate::losses::{Loss, Losses};
@@ -54,6 +54,26 @@ impl Document {
         let place = || format!("{}#{}", self.source.display(), self.position);
         self.id.clone().unwrap_or_else(place)
     }
+
+    /// The digest of text and images, equal for exact duplicates.
+    #[must_use]
+    pub fn content_digest(&self) -> Digest {
+        content_digest(&self.text, &self.images)
+    }
+}
+
+/// The content digest of a text with images between its words.
+pub(crate) fn content_digest(text: &str, images: &[ImageTerm]) -> Digest {
+    let mut hasher = ContentHasher::new();
+    let mut start = 0;
+    for image in images {
+        let end = text.floor_char_boundary(image.at).max(start);
+        hasher.push_text(&text[start..end]);
+        hasher.push_image(&image.src);
+        start = end;
+    }
+    hasher.push_text(&text[start..]);
+    hasher.finish()
 }
 
 /// A place in a file that stays the same however the file is split among threads.

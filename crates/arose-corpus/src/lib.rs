@@ -49,3 +49,4 @@ pub use output::write::{ParquetWriter, write_json};
 pub use pipeline::fetch::fetch;
 pub use pipeline::part::{Part, PartFile, parts, read_part};
 pub use pipeline::read::{Documents, read, read_from, read_map};
+pub use source::input::files;

@@ -4,11 +4,11 @@
 //! in addresses, the same text under two headings. Which, of what, and by which rule?
 //!
 //! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
-//! tokens), nearly equal content (features find candidates, features and simhash decide). The last
-//! two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page that is no
-//! duplicate and survives the process. The first page with a content is the original of all that
-//! follow; its URL, its digest and when it came are its name there. Short pages are never near
-//! duplicates.
+//! normalized text), nearly equal content (features find candidates, features and simhash decide).
+//! The last two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page
+//! that is no duplicate and survives the process. The first page with a content is the original of
+//! all that follow; its URL, its digest and when it came are its name there. Short pages are never
+//! near duplicates.
 //!
 //! *Cost.* A sketch takes some 5 ns a byte, a page some 215 bytes on the disk. *Error.* That of the
 //! policy, which `arose evaluate` measures.
@@ -54,12 +54,14 @@ impl Sketcher {
             start = end;
         }
         self.tokens.push_text(&self.tokenizer, &page.text[start..]);
-        self.sketcher.sketch_of_tokens(&self.tokens, Some(host))
+        let digest = page.content_digest();
+        self.sketcher
+            .sketch_of_tokens(&self.tokens, digest, Some(host))
     }
 
     /// The sketch of something that is no text: only equal bytes make duplicates.
     pub(crate) fn bytes(&self, body: &[u8]) -> Sketch {
-        // Apart from all digests of tokens.
+        // Apart from all digests of texts.
         let digest = Digest(Digest::of_bytes(body).0 ^ 1);
         Sketch::compact(digest, None, true, None)
     }

@@ -22,6 +22,10 @@ pub struct Config {
     pub verify: Verify,
     /// Which document of a group stays.
     pub keep: Keep,
+    /// What exact duplicates have in common.
+    pub exact: Exact,
+    /// What happens to empty documents, which are never duplicates.
+    pub empty: Empty,
     /// Documents under one key that are still compared pair by pair; beyond it each is compared
     /// with some of the others only, and the loss is reported.
     pub cap: NonZeroUsize,
@@ -66,6 +70,24 @@ pub enum OnLoss {
     Refuse,
 }
 
+/// What exact duplicates have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exact {
+    /// The text after Unicode (NFC) and whitespace normalization, symbols included, and the images.
+    Text,
+    /// The bytes of the text or page, as they are in the input.
+    Bytes,
+}
+
+/// What happens to documents without text and images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Empty {
+    /// They are kept.
+    Keep,
+    /// They are dropped, by the rule `empty`.
+    Drop,
+}
+
 /// What a candidate pair is checked against before it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
@@ -105,6 +127,8 @@ impl Default for Config {
             recall: Threshold::new(0.995).expect("0.995 is a share"),
             verify: Verify::Text,
             keep: Keep::First,
+            exact: Exact::Text,
+            empty: Empty::Keep,
             cap: NonZeroUsize::new(10_000).expect("ten thousand is not zero"),
             site: SiteKind::Registrable,
             seed: 1,
@@ -129,6 +153,14 @@ impl Config {
             },
             "verify": self.verify.as_str(),
             "keep": self.keep.as_str(),
+            "exact": match self.exact {
+                Exact::Text => "text",
+                Exact::Bytes => "bytes",
+            },
+            "empty": match self.empty {
+                Empty::Keep => "keep",
+                Empty::Drop => "drop",
+            },
             "cap": self.cap.get(),
             "seed": self.seed,
             "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
@@ -137,6 +169,7 @@ impl Config {
             "limits": format!("{:?}", self.corpus.limits),
         });
         let own = match self.policy.criterion {
+            Criterion::Exact => json!({}),
             Criterion::Jaccard(threshold) => {
                 json!({ "threshold": threshold.get(), "recall": self.recall.get(),
                         "samples": crate::record::N_SAMPLES })
@@ -206,6 +239,7 @@ fn fields(fields: &arose_corpus::Fields) -> Value {
 
 fn policy_name(criterion: &Criterion) -> &'static str {
     match criterion {
+        Criterion::Exact => "exact",
         Criterion::Jaccard(_) => "jaccard",
         Criterion::B { .. } => "b",
         Criterion::C { .. } => "c",

@@ -70,22 +70,22 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// An input is not what was read.
-    #[error("`{}` has changed since it was read; start anew with --force", path.display())]
+    /// The inputs are not those of the run.
+    #[error("`{}` {change}; start over with --force, or choose another output directory", path.display())]
     InputChanged {
-        /// The input.
+        /// The input file that differs.
         path: PathBuf,
+        /// How it differs.
+        change: Change,
     },
-    /// An input would be overwritten by its own results.
+    /// There is a run, and what standard input will contain is not known.
     #[error(
-        "`{}` is in the output directory `{}`; choose another output directory",
-        path.display(), out.display()
+        "`{}` already contains a run, and standard input may differ from its input; start over \
+         with --force, or choose another output directory", path.display()
     )]
-    InputInOutput {
-        /// The input.
-        path: PathBuf,
+    StandardInput {
         /// The output directory.
-        out: PathBuf,
+        path: PathBuf,
     },
     /// Part of the input could not be read, and the run was told to stop then.
     #[error(
@@ -100,6 +100,42 @@ pub enum Error {
         /// The first of them.
         first: String,
     },
+    /// The run would remove or read its own results.
+    #[error(
+        "input `{}` is inside the output directory `{}`; choose another output directory",
+        input.display(), out.display()
+    )]
+    InsideOutput {
+        /// The input.
+        input: PathBuf,
+        /// The output directory.
+        out: PathBuf,
+    },
+    /// Kept documents of two input files would be written to one file.
+    #[error(
+        "`{}` and `{}` would become one file in the output, `{}`; pass absolute paths without `..`",
+        first.display(), second.display(), output.display()
+    )]
+    OneOutput {
+        /// One input file.
+        first: PathBuf,
+        /// Another.
+        second: PathBuf,
+        /// Where both would be written.
+        output: PathBuf,
+    },
+    /// The newest document is to be kept, and none has a time.
+    #[error("no document has a time; name its field with --time-field, or choose another --keep")]
+    NoTime,
+    /// The document of the highest priority is to be kept, and none has one.
+    #[error("no document has a number in the field `{fields}`; check --priority-field")]
+    NoPriority {
+        /// The fields that were looked for.
+        fields: String,
+    },
+    /// Exact duplicates by bytes cannot be looked up in an index.
+    #[error("--exact bytes cannot be combined with --against: an index compares text")]
+    BytesAgainstIndex,
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,
@@ -146,6 +182,27 @@ fn lost(n_files: u64, n_records: u64) -> String {
         (_, 0) => files,
         (0, _) => records,
         _ => format!("{files} and {records}"),
+    }
+}
+
+/// How an input file differs from what a run has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there.
+    New,
+    /// It has another size or modification time.
+    Content,
+    /// It is not there any more, or is no input any more.
+    Gone,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::New => "is new since the run read its input",
+            Self::Content => "has changed since it was read",
+            Self::Gone => "is gone since it was read",
+        })
     }
 }
 

@@ -81,12 +81,12 @@ pub(crate) use pending::Pending;
 pub use reader::Reader;
 pub use records::MAX_NAME;
 pub use settings::{FeatureKeys, Kind, Settings};
-pub use sketch::{SiteTag, Sketch, Sketcher};
+pub use sketch::{SiteTag, Sketch, Sketcher, name};
 pub use state::{Match, Stats};
 pub use verify::{Verified, verify};
 
 use crate::disk;
-use file::{Allowance, Content};
+use file::{Allowance, Content, sync_folder};
 use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
 use log::{Frame, Log};
 use manifest::{Manifest, Part};
@@ -195,6 +195,7 @@ impl Index {
         manifest.log = manifest.take_number();
         Log::create(&Content::Log.path(folder, manifest.log), manifest.log)?;
         manifest.write(folder)?;
+        sync_folder(folder)?;
         drop(lock);
         Self::open(folder)
     }
@@ -588,10 +589,11 @@ impl Shared {
         drop(state);
         let old_log = std::mem::replace(&mut writer.log, log);
         writer.n_dead_written = n_dead;
-        if let Some(part) = old_dead.filter(|part| next.dead != Some(*part)) {
+        *manifest = next;
+        sync_or_refuse(&self.folder, writer)?;
+        if let Some(part) = old_dead.filter(|part| manifest.dead != Some(*part)) {
             discard(&Content::Dead.path(&self.folder, part.number));
         }
-        *manifest = next;
         discard(&old_log.path);
         Ok(())
     }
@@ -623,6 +625,12 @@ impl Shared {
     fn change(&self) -> Result<RwLockWriteGuard<'_, State>, Error> {
         self.state.write().map_err(|_| Error::Broken)
     }
+}
+
+/// Waits until a new manifest is on the disk. If it may not be, nothing further is acknowledged:
+/// after a power cut the manifest before could be there, which does not know the new log.
+fn sync_or_refuse(folder: &Path, writer: &mut Writer) -> Result<(), Error> {
+    sync_folder(folder).inspect_err(|_| writer.log.refuse())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Error> {

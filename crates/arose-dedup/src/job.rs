@@ -8,10 +8,12 @@ use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::column::Writer;
-use crate::config::{Config, Update};
+use crate::config::{Config, Exact, Update};
+use crate::inputs::Inputs;
 use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
+use crate::source::Source;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Rows};
@@ -79,6 +81,7 @@ pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
 /// If the settings cannot be met.
 pub fn method(config: &Config) -> Result<String, Error> {
     Ok(match config.policy.criterion {
+        Criterion::Exact => "exact duplicates only".to_owned(),
         Criterion::Jaccard(threshold) => {
             let banding = Bands::new(config, threshold)?.banding();
             format!("{} bands of {} samples", banding.b(), banding.q())
@@ -94,8 +97,9 @@ pub fn method(config: &Config) -> Result<String, Error> {
 }
 
 struct Job<'a> {
-    inputs: Vec<PathBuf>,
-    names: Vec<String>,
+    inputs: Inputs,
+    /// The names of the inputs, with a file in place of standard input.
+    readable: Vec<PathBuf>,
     config: &'a Config,
     out: &'a Path,
     work: Work,
@@ -111,19 +115,18 @@ impl<'a> Job<'a> {
         progress: &'a Progress,
     ) -> Result<Self, Error> {
         promise(config)?;
-        check_outside(inputs, out)?;
-        let names: Vec<String> = inputs
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
+        if config.exact == Exact::Bytes && config.against.is_some() {
+            return Err(Error::BytesAgainstIndex);
+        }
+        let inputs = Inputs::list(inputs, config, out)?;
         let mut settings = config.settings();
-        settings["inputs"] = json!(names);
+        settings["inputs"] = json!(inputs.texts());
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
-        let work = Work::open(out, &settings, start)?;
-        let inputs = inputs.to_vec();
+        let work = Work::open(out, &settings, &inputs, start)?;
+        let readable = inputs.names.clone();
         Ok(Self {
             inputs,
-            names,
+            readable,
             config,
             out,
             work,
@@ -146,41 +149,54 @@ impl<'a> Job<'a> {
         self.keep_standard_input()?;
         let read = self.read()?;
         let found = Found::find(&self, read, holder.as_ref())?;
-        for source in &found.read.found.sources {
-            source.check()?;
+        if !self.inputs.has_standard_input() {
+            self.inputs.check_read(&found.read.found.sources)?;
         }
         let rows = self.write(&found.read.found)?;
         let summary = self.summary(&found, &rows);
         if let Some(holder @ Holder::Writer(_)) = &holder {
-            self.prepare_update(holder, &summary)?;
+            self.prepare_update(holder, &found.read.found.sources, &summary)?;
         }
         self.complete(summary, holder.as_ref())
     }
 
     /// Decides the run: what will be added to the index is on the disk, and so are the results.
-    fn prepare_update(&self, holder: &Holder, summary: &Value) -> Result<(), Error> {
-        let results = [
-            DOCUMENTS,
-            LISTED_PAIRS,
-            summary["kept_in"].as_str().unwrap_or(DOCUMENTS),
-        ];
-        for name in results {
-            update::sync(&self.out.join(name))?;
-        }
+    fn prepare_update(
+        &self,
+        holder: &Holder,
+        sources: &[Source],
+        summary: &Value,
+    ) -> Result<(), Error> {
+        self.sync_results(summary)?;
         let [read, written] = ["read", "write"].map(|stage| self.work.path(stage));
         let stages = [&*read, &*written];
         self.work.stage("update", self.progress, |folder| {
-            update::prepare(stages, holder, summary, folder, self.progress)
+            update::prepare(stages, holder, sources, summary, folder, self.progress)
         })?;
         update::sync_entry(&self.work.path("update"))
     }
 
+    /// Forces the results to the disk.
+    fn sync_results(&self, summary: &Value) -> Result<(), Error> {
+        let kept_in = summary["kept_in"].as_str().unwrap_or(DOCUMENTS);
+        for name in [DOCUMENTS, LISTED_PAIRS, kept_in] {
+            update::sync(&self.out.join(name))?;
+        }
+        Ok(())
+    }
+
     /// Does what a run that is decided has left to do.
+    ///
+    /// The summary says that a run is done, so the results are on the disk before it is, and it is
+    /// there before the note of what the index was to get goes.
     fn complete(&self, summary: Value, holder: Option<&Holder>) -> Result<Value, Error> {
         if let Some(Holder::Writer(index)) = holder {
             update::carry_out(&self.work.path("update"), index)?;
         }
-        write_json(&self.out.join(SUMMARY), &summary)?;
+        self.sync_results(&summary)?;
+        let path = self.out.join(SUMMARY);
+        write_json(&path, &summary)?;
+        update::sync_entry(&path)?;
         self.finish()?;
         Ok(summary)
     }
@@ -191,28 +207,15 @@ impl<'a> Job<'a> {
         self.work.clean(&STAGES)
     }
 
-    /// The summary of a run that is done and whose input is what it was.
+    /// The summary of a run that is done.
     fn finished(&self) -> Result<Option<Value>, Error> {
-        let Some(summary) = read_json::<Value>(&self.out.join(SUMMARY))? else {
-            return Ok(None);
-        };
-        let sources = summary["sources"].as_array().into_iter().flatten();
-        for source in sources {
-            let source: Result<read::Source, _> = serde_json::from_value(source.clone());
-            if let Ok(source) = source {
-                source.check()?;
-            }
-        }
-        Ok(Some(summary))
+        read_json(&self.out.join(SUMMARY))
     }
 
     /// Standard input can be read once only, so it is written to a file first.
     fn keep_standard_input(&mut self) -> Result<(), Error> {
-        let Some(index) = self
-            .inputs
-            .iter()
-            .position(|input| input.as_os_str() == "-")
-        else {
+        let mut inputs = self.readable.iter();
+        let Some(index) = inputs.position(|input| input.as_os_str() == "-") else {
             return Ok(());
         };
         let note = self.work.stage("input", self.progress, |folder| {
@@ -225,19 +228,15 @@ impl<'a> Job<'a> {
             fs::rename(&path, &named).map_err(Error::io("rename", &path))?;
             Ok(name)
         })?;
-        self.inputs[index] = self.work.path("input").join(note.found);
+        self.readable[index] = self.work.path("input").join(note.found);
         Ok(())
     }
 
     /// Reads the input, but neither the results nor an index that lies in it.
     fn read(&self) -> Result<Note<read::Read>, Error> {
-        let index = self.config.against.iter();
-        let skip: Vec<PathBuf> = index
-            .map(|against| against.index.clone())
-            .chain([self.out.to_owned()])
-            .collect();
+        let skip = not_read(self.config, self.out);
         let read = self.work.stage("read", self.progress, |folder| {
-            read::run(&self.inputs, self.config, skip, folder, self.progress)
+            read::run(&self.readable, self.config, skip, folder, self.progress)
         })?;
         let refused = read.found.losses.refuse(self.config, &read.found.warnings);
         if refused.is_err() {
@@ -329,7 +328,7 @@ impl<'a> Job<'a> {
             .then(|| rounded(verified.n_pairs as f64 / verified.estimated_pairs.max(1.0)));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "inputs": self.names,
+            "inputs": self.inputs.texts(),
             "settings": self.config.settings(),
             "counts": {
                 "read": read.n_docs,
@@ -337,6 +336,7 @@ impl<'a> Job<'a> {
                 "dropped_exact": written.dropped_exact,
                 "dropped_near": written.dropped_near,
                 "dropped_known": written.dropped_known,
+                "dropped_empty": written.dropped_empty,
                 "empty": read.n_empty,
                 "short": read.n_short,
                 "null_text": read.n_null(),
@@ -402,7 +402,7 @@ impl Found {
         let known = holder.map(|holder| {
             work.stage("known", progress, |folder| {
                 let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, read.found.n_docs, folder, progress)
+                known::run(stages, holder, &read.found, folder, progress)
             })
         });
         let known = known.transpose()?;
@@ -449,20 +449,10 @@ impl Found {
     }
 }
 
-/// Refuses inputs that the run would remove or overwrite.
-fn check_outside(inputs: &[PathBuf], out: &Path) -> Result<(), Error> {
-    let Ok(real_out) = fs::canonicalize(out) else {
-        return Ok(());
-    };
-    let is_inside =
-        |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|real| real.starts_with(&real_out));
-    match inputs.iter().find(is_inside) {
-        None => Ok(()),
-        Some(path) => Err(Error::InputInOutput {
-            path: path.clone(),
-            out: out.to_owned(),
-        }),
-    }
+/// Directories that are not read even if they are inside an input: the results, and an index.
+pub(crate) fn not_read(config: &Config, out: &Path) -> Vec<PathBuf> {
+    let index = config.against.iter().map(|against| against.index.clone());
+    index.chain([out.to_owned()]).collect()
 }
 
 fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::config::{Config, OnLoss};
-use crate::stage::read::Source;
+use crate::error::Change;
+use crate::source::Source;
 
 /// A file of the input that could not be read completely.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +71,7 @@ impl IncompleteFile {
             true => Ok(()),
             false => Err(Error::InputChanged {
                 path: self.path.clone(),
+                change: Change::Content,
             }),
         }
     }

@@ -1,5 +1,6 @@
 //! The records that stages leave for each other.
 
+use arose::digest::Digest;
 use arose::parity::{self, Parity};
 use arose::rule::Rule;
 use bytemuck::{Pod, Zeroable};
@@ -47,7 +48,7 @@ impl Samples {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct DocRecord {
-    /// The content digest, low half first.
+    /// The digest that exact duplicates share, low half first.
     pub(crate) digest: [u64; 2],
     /// Its first token in the file of tokens.
     pub(crate) tokens_at: u64,
@@ -70,6 +71,13 @@ pub(crate) struct DocRecord {
     pub(crate) flags: u32,
 }
 
+impl DocRecord {
+    /// Its digest.
+    pub(crate) fn content(&self) -> Digest {
+        Digest(u128::from(self.digest[1]) << 64 | u128::from(self.digest[0]))
+    }
+}
+
 /// A record whose text is null: no document, but part of the kept output.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
@@ -86,7 +94,7 @@ pub(crate) struct NullText {
 pub(crate) const NOT_FETCHED: i64 = i64::MIN;
 /// Too few tokens for a sketch to mean anything.
 pub(crate) const SHORT: u32 = 1;
-/// No token at all.
+/// No text and no images.
 pub(crate) const EMPTY: u32 = 2;
 /// Mostly in a script without blanks.
 pub(crate) const UNSPACED: u32 = 4;

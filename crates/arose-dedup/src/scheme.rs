@@ -68,21 +68,27 @@ pub(crate) struct Bands {
 
 /// The chance that what is kept of different samples agrees.
 const ACCIDENT: f64 = 1.0 / 65_536.0;
-/// The share of the pairs at the threshold that the test may lose.
+/// The share of the pairs at the threshold that the test may lose, if recall allows for so much.
 const TEST_LOSS: f64 = 5e-4;
 
 impl Bands {
     pub(crate) fn new(config: &Config, threshold: Threshold) -> Result<Self, crate::Error> {
-        let shape = longest_rows(threshold.get(), config.recall.get());
+        // The test takes at most half of what may be lost, and the bands make up for it.
+        let recall = config.recall.get();
+        let loss = TEST_LOSS.min((1.0 - recall) / 2.0);
+        let (min_equal, least) = match config.verify {
+            Verify::None => (0, None),
+            _ => (min_equal(threshold.get(), loss), Some(threshold)),
+        };
+        let shape = longest_rows(
+            threshold.get(),
+            recall / passing(threshold.get(), min_equal),
+        );
         let (b, q) = shape.ok_or(crate::Error::Recall {
-            recall: config.recall.get(),
+            recall,
             threshold: threshold.get(),
         })?;
         let banding = Banding::new(b, q)?;
-        let (min_equal, least) = match config.verify {
-            Verify::None => (0, None),
-            _ => (min_equal(threshold.get()), Some(threshold)),
-        };
         Ok(Self {
             banding,
             min_equal,
@@ -92,9 +98,7 @@ impl Bands {
 
     /// The chance that a pair of this Jaccard coefficient becomes a candidate.
     pub(crate) fn probability(&self, jaccard: f64) -> f64 {
-        let agree = jaccard + (1.0 - jaccard) * ACCIDENT;
-        let survives = at_least(N_SAMPLES as u64, agree, u64::from(self.min_equal));
-        self.banding.candidate_probability(jaccard) * survives
+        self.banding.candidate_probability(jaccard) * passing(jaccard, self.min_equal)
     }
 
     pub(crate) fn banding(&self) -> Banding {
@@ -138,11 +142,17 @@ fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     })
 }
 
-/// The most samples to ask for such that pairs at the threshold fail with [`TEST_LOSS`] at most.
-fn min_equal(threshold: f64) -> u32 {
-    let agree = threshold + (1.0 - threshold) * ACCIDENT;
-    let passes = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) >= 1.0 - TEST_LOSS;
+/// The most samples to ask for such that pairs at the threshold fail with probability `loss` at
+/// most.
+fn min_equal(threshold: f64, loss: f64) -> u32 {
+    let passes = |n: &u32| passing(threshold, *n) >= 1.0 - loss;
     (0..=N_SAMPLES as u32).rev().find(passes).unwrap_or(0)
+}
+
+/// The chance that so many samples of a pair of this Jaccard coefficient agree.
+fn passing(jaccard: f64, min_equal: u32) -> f64 {
+    let agree = jaccard + (1.0 - jaccard) * ACCIDENT;
+    at_least(N_SAMPLES as u64, agree, u64::from(min_equal))
 }
 
 fn n_equal(a: &Samples, b: &Samples) -> u32 {
@@ -206,7 +216,7 @@ impl Rules {
                 cross_min_bits,
                 ..
             } => (Some(same.min_features), Some(cross_min_bits)),
-            Criterion::Jaccard(_) => (None, None),
+            Criterion::Exact | Criterion::Jaccard(_) => (None, None),
         };
         let k = Features::SIX_BY_FOURTEEN.k();
         let subsets = match r {
@@ -249,6 +259,8 @@ impl Rules {
             Criterion::C { min_bits } => bits(min_bits),
             Criterion::Combined(both) => features(both.min_features) * bits(both.min_bits),
             Criterion::Site { same, .. } => features(same.min_features) * bits(same.min_bits),
+            // Equal texts always are found.
+            Criterion::Exact => f64::from(u8::from(similarity >= 1.0)),
             Criterion::Jaccard(_) => 0.0,
         }
     }
@@ -340,6 +352,27 @@ mod tests {
         }
         let default = bands(0.8).banding;
         assert_eq!((default.b(), default.q()), (18, 6));
+    }
+
+    /// What is promised includes what the test of the sketches loses.
+    #[test]
+    fn the_recall_promised_is_reached_at_the_threshold() {
+        for recall in [0.9, 0.95, 0.99, 0.995, 0.999, 0.9999] {
+            for threshold in [0.5, 0.6, 0.7, 0.8, 0.9, 0.95] {
+                let config = Config {
+                    recall: Threshold::new(recall).unwrap(),
+                    ..Config::default()
+                };
+                let threshold = Threshold::new(threshold).unwrap();
+                // High recall at a low threshold needs more samples than there are.
+                let Ok(bands) = Bands::new(&config, threshold) else {
+                    assert!(recall > 0.99 && threshold.get() < 0.6);
+                    continue;
+                };
+                let reached = bands.probability(threshold.get());
+                assert!(reached >= recall, "{reached} for {recall} at {threshold:?}");
+            }
+        }
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl Scorer {
     /// The rule that a candidate would have to pass.
     fn unverified_rule(&self, evidence: &Evidence) -> Rule {
         match self.policy.criterion {
+            Criterion::Exact => Rule::Exact,
             Criterion::Jaccard(_) => Rule::Jaccard,
             Criterion::B { .. } => Rule::B,
             Criterion::C { .. } => Rule::C,

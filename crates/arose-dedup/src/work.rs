@@ -12,11 +12,14 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::inputs::Inputs;
+use crate::source::Source;
 use crate::stage::kept::beside;
 use crate::{Error, Progress};
 
 const FOLDER: &str = ".arose";
 const SETTINGS: &str = "settings.json";
+const INPUTS: &str = "inputs.json";
 const NOTE: &str = "stage.json";
 
 /// What to do about a run that is already there.
@@ -47,8 +50,13 @@ pub(crate) struct Note<R> {
 }
 
 impl Work {
-    /// Takes the folder `out` for a run with these settings.
-    pub(crate) fn open(out: &Path, settings: &Value, start: Start) -> Result<Self, Error> {
+    /// Takes the folder `out` for a run with these settings and inputs.
+    pub(crate) fn open(
+        out: &Path,
+        settings: &Value,
+        inputs: &Inputs,
+        start: Start,
+    ) -> Result<Self, Error> {
         let folder = out.join(FOLDER);
         let is_ours = folder.is_dir();
         if out.is_dir() && !is_ours && !is_empty(out)? {
@@ -60,9 +68,15 @@ impl Work {
         let lock = lock(out, &folder)?;
         let path = folder.join(SETTINGS);
         match (start, read_json::<Value>(&path)?) {
-            (Start::Resume, Some(there)) => compare(out, &there, settings)?,
+            (Start::Resume, Some(there)) => {
+                compare(out, &there, settings)?;
+                let files: Option<Vec<Source>> = read_json(&folder.join(INPUTS))?;
+                inputs.compare(&files.unwrap_or_default(), out)?;
+            }
             _ => {
                 clear(out, &folder)?;
+                write_json(&folder.join(INPUTS), &inputs.files)?;
+                // Last, since it says that there is a run.
                 write_json(&path, settings)?;
             }
         }

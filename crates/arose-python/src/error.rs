@@ -60,7 +60,7 @@ pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
     match error {
         E::Setting(_) | E::Recall { .. } => setting(error),
         E::InputLost { .. } => InputLost::new_err(words(&error).replace("--strict", "strict=True")),
-        E::Corpus(_) | E::InputInOutput { .. } | E::InputChanged { .. } => input(error),
+        E::Corpus(_) | E::InsideOutput { .. } | E::InputChanged { .. } => input(error),
         _ => AroseError::new_err(words(&error)),
     }
 }

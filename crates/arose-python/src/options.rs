@@ -12,7 +12,7 @@ use arose::shingle::{self, ShingleLength};
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Files, Statuses};
-use arose_dedup::{Against, Config, Keep, OnLoss, Update, Verify};
+use arose_dedup::{Against, Config, Empty, Exact, Keep, OnLoss, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -63,6 +63,9 @@ pub(crate) struct Options {
     verify: VerifyName,
     keep: KeepName,
     priority_field: Option<String>,
+    time_field: Option<String>,
+    exact: ExactName,
+    drop_empty: bool,
     short: ShortName,
     site: SiteName,
     cap: NonZeroUsize,
@@ -85,6 +88,9 @@ impl Default for Options {
             verify: VerifyName::Text,
             keep: KeepName::First,
             priority_field: None,
+            time_field: None,
+            exact: ExactName::Text,
+            drop_empty: false,
             short: ShortName::Exact,
             site: SiteName::Registrable,
             cap: config.cap,
@@ -106,6 +112,7 @@ const MIN_MEMORY: u64 = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PolicyName {
+    Exact,
     Jaccard,
     B,
     C,
@@ -137,6 +144,13 @@ enum KeepName {
     Newest,
     Copies,
     Priority,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ExactName {
+    Text,
+    Bytes,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -199,6 +213,7 @@ impl Reading {
 /// What a policy asks of two documents.
 pub(crate) fn criterion(policy: PolicyName, threshold: f64) -> Result<Criterion, arose::Error> {
     Ok(match policy {
+        PolicyName::Exact => Criterion::Exact,
         PolicyName::Jaccard => Criterion::Jaccard(Threshold::new(threshold)?),
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
@@ -210,7 +225,7 @@ pub(crate) fn criterion(policy: PolicyName, threshold: f64) -> Result<Criterion,
 /// Tokens per shingle, where a policy decides.
 pub(crate) fn default_w(policy: PolicyName) -> NonZeroUsize {
     match policy {
-        PolicyName::Jaccard => Config::default().shingle.w,
+        PolicyName::Exact | PolicyName::Jaccard => Config::default().shingle.w,
         _ => shingle::DEFAULT_W,
     }
 }
@@ -224,6 +239,10 @@ impl Options {
         }
         let mut corpus = self.reading.config();
         corpus.fields.priority = self.priority_field.iter().cloned().collect();
+        corpus
+            .fields
+            .fetched
+            .splice(..0, self.time_field.iter().cloned());
         corpus.limits.line_bytes = MAX_DOCUMENT;
         corpus.limits.record_bytes = MAX_DOCUMENT;
         corpus.limits.body_bytes = MAX_DOCUMENT;
@@ -253,13 +272,24 @@ impl Options {
                 KeepName::Copies => Keep::Copies,
                 KeepName::Priority => Keep::Priority,
             },
+            exact: match self.exact {
+                ExactName::Text => Exact::Text,
+                ExactName::Bytes => Exact::Bytes,
+            },
+            empty: match self.drop_empty {
+                true => Empty::Drop,
+                false => Empty::Keep,
+            },
             cap: self.cap,
             site: match self.site {
                 SiteName::Registrable => SiteKind::Registrable,
                 SiteName::Henzinger => SiteKind::Henzinger,
             },
             seed: self.seed,
-            memory: self.memory.unwrap_or_else(half_of_memory).max(MIN_MEMORY),
+            memory: self
+                .memory
+                .unwrap_or_else(arose_dedup::default_memory)
+                .max(MIN_MEMORY),
             against: self.against.as_ref().map(|index| Against {
                 index: index.clone(),
                 update: match self.update_index {
@@ -274,11 +304,4 @@ impl Options {
             corpus,
         })
     }
-}
-
-fn half_of_memory() -> u64 {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = info.lines().find(|line| line.starts_with("MemTotal:"));
-    let kib = total.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.map_or(4 << 30, |kib| kib * 512)
 }

@@ -5,6 +5,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arose::digest::Digest;
 use arose::feature::Features;
 use arose::shingle::{ShingleLength, Shingler};
 use arose::simhash::Fingerprint384;
@@ -182,7 +183,7 @@ impl Sketcher {
         tokens.push_text(&Tokenizer::default(), text);
         made.n_tokens
             .push(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
-        made.digests.extend(tokens.digest().0.to_be_bytes());
+        made.digests.extend(Digest::of_text(text).0.to_be_bytes());
         made.is_there.push(!tokens.is_empty());
         if self.has_samples() || self.has_features() {
             let shingler = match self.shingle.of(tokens) == self.shingle.w {
@@ -213,11 +214,17 @@ impl Sketcher {
     }
 
     fn has_features(&self) -> bool {
-        !matches!(self.policy, PolicyName::Jaccard | PolicyName::C)
+        !matches!(
+            self.policy,
+            PolicyName::Exact | PolicyName::Jaccard | PolicyName::C
+        )
     }
 
     fn has_simhash(&self) -> bool {
-        !matches!(self.policy, PolicyName::Jaccard | PolicyName::B)
+        !matches!(
+            self.policy,
+            PolicyName::Exact | PolicyName::Jaccard | PolicyName::B
+        )
     }
 }
 

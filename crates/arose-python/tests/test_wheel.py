@@ -2,6 +2,7 @@
 
 import doctest
 import gzip
+import importlib.metadata
 import json
 import os
 import signal
@@ -39,7 +40,9 @@ class TestCompare:
     def test_policies_decide(self):
         a, b = text(1), text(1) + " more"
         for policy in ["jaccard", "b", "c", "combined", "site"]:
-            assert arose.compare(a, a.upper(), policy=policy).rule == "exact"
+            assert arose.compare(a, a.replace(" ", "\n"), policy=policy).rule == "exact"
+        assert arose.compare(a, a.upper(), policy="jaccard").rule == "jaccard"
+        assert arose.compare("C++", "C#").rule is None
         assert arose.compare(a, b, policy="jaccard").rule == "jaccard"
         assert arose.compare(a, b, policy="site", site="same").rule == "site-same"
 
@@ -53,7 +56,7 @@ class TestCompare:
 
     def test_empty_texts_have_no_measures(self):
         found = arose.compare("", "")
-        assert found.resemblance is None and found.c_sim is None and found.rule == "exact"
+        assert found.resemblance is None and found.c_sim is None and found.rule is None
 
 
 class TestExtract:
@@ -276,7 +279,7 @@ class TestDedup:
 
         with pytest.raises(RuntimeError, match="enough"):
             arose.dedup(path, tmp_path / "out", progress=stop)
-        assert seen == ["read"] or len(seen) == 1
+        assert seen == ["read"]
         assert not (tmp_path / "out" / "summary.json").exists()
         found = arose.dedup(path, tmp_path / "out", progress=lambda *_: None)
         assert found.summary["counts"]["read"] == 20_000
@@ -334,7 +337,7 @@ def test_the_examples_in_the_documentation():
 
 
 def test_version_and_stubs():
-    assert arose.__version__ == json.loads(json.dumps(arose.__version__))
+    assert arose.__version__ == importlib.metadata.version("arose")
     folder = os.path.dirname(arose.__file__)
     assert os.path.exists(os.path.join(folder, "py.typed"))
     stubs = open(os.path.join(folder, "_arose.pyi")).read()

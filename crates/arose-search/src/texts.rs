@@ -56,7 +56,7 @@ impl Texts {
     pub(crate) fn start(folder: &Folder, runs: &Runs) -> Result<Self, Error> {
         let wanted = runs.0.iter().enumerate().filter(|(_, run)| run.is_wanted);
         let runs: Vec<(usize, PathBuf)> = wanted
-            .map(|(number, run)| (number, PathBuf::from(&run.source)))
+            .map(|(number, run)| (number, arose_dedup::path_of(&run.source)))
             .filter(|(_, file)| file.is_file())
             .collect();
         let files: Vec<PathBuf> = runs.iter().map(|(_, file)| file.clone()).collect();

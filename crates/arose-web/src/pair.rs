@@ -63,7 +63,7 @@ impl Two {
                 Count(run.summary.counts.read)
             )));
         };
-        let read = texts(&found, run.summary.case(), &run.summary.reading());
+        let read = texts(&found, &run.summary.reading());
         let texts = docs.map(|doc| {
             let text = read.get(&doc).cloned();
             text.unwrap_or(Err("Its place in the source is not known."))

@@ -13,7 +13,7 @@
 //! let profiler = Profiler::new(3.try_into()?);
 //! let [draft, copy] = [
 //!     "Once upon a midnight dreary, while I pondered, weak and weary",
-//!     "once upon a midnight dreary while I pondered weak and WEARY!",
+//!     "Once upon  a midnight dreary,\nwhile I pondered, weak and weary",
 //! ]
 //! .map(|text| profiler.profile(text));
 //! let comparison = profiler.compare(&draft, &copy);

@@ -27,8 +27,8 @@
 //! [`SiteKind::Henzinger`] sites.
 //!
 //! *Not for* ranking pairs, nor for documents sketched with different settings, whose scores mean
-//! nothing together. Empty documents have equal content, hence are [`Rule::Exact`] duplicates;
-//! count them apart.
+//! nothing together. Empty documents are nobody's duplicates: their content is never the same
+//! ([`Digest::same_content`](crate::digest::Digest::same_content)).
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,6 +58,8 @@ pub struct Policy {
 /// The scores that decide, with the least value of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Criterion {
+    /// None: equal content alone makes duplicates.
+    Exact,
     /// The Jaccard coefficient of the shingle sets.
     Jaccard(Threshold),
     /// Common features.
@@ -157,6 +159,8 @@ pub enum Rule {
     SiteCross,
     /// Different sites, too few agreeing bits, but the rule for one site holds.
     SiteUnion,
+    /// The rule of no pair: an empty document that was dropped because empty ones are not wanted.
+    Empty,
 }
 
 /// Names the rule that makes the pair duplicates; `None` means distinct.
@@ -241,6 +245,7 @@ impl Criterion {
 
     fn decide(self, evidence: &Evidence) -> Option<Rule> {
         match self {
+            Self::Exact => None,
             Self::Jaccard(threshold) => evidence
                 .jaccard
                 .is_some_and(|jaccard| threshold.reached_by(jaccard))
@@ -300,7 +305,7 @@ impl SiteRelation {
 
 impl Rule {
     /// Every rule, in the order of its declaration.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Exact,
         Self::Jaccard,
         Self::B,
@@ -309,6 +314,7 @@ impl Rule {
         Self::SiteSame,
         Self::SiteCross,
         Self::SiteUnion,
+        Self::Empty,
     ];
 
     /// The rule's name in files; it never changes.
@@ -323,6 +329,7 @@ impl Rule {
             Self::SiteSame => "site-same",
             Self::SiteCross => "site-cross",
             Self::SiteUnion => "site-union",
+            Self::Empty => "empty",
         }
     }
 }
@@ -352,8 +359,9 @@ mod tests {
     const RELATIONS: [SiteRelation; 3] = [Same, Different, Unknown];
     const SHORT_POLICIES: [ShortPolicy; 2] = [ShortPolicy::ExactOnly, ShortPolicy::LikeAny];
 
-    fn criteria() -> [Criterion; 6] {
+    fn criteria() -> [Criterion; 7] {
         [
+            Criterion::Exact,
             Criterion::Jaccard(Threshold::new(0.9).unwrap()),
             Criterion::PUBLISHED_B,
             Criterion::PUBLISHED_C,
@@ -496,6 +504,7 @@ mod tests {
     /// What the definitions say, written down apart from the code: numbers, no shared helper.
     fn is_duplicate(policy: &Policy, e: &Evidence) -> bool {
         let by_score = match policy.criterion {
+            Criterion::Exact => false,
             Criterion::Jaccard(_) => matches!(e.jaccard, Some(j) if j >= 0.9),
             Criterion::B { .. } => !matches!(e.b_sim, 0 | 1),
             Criterion::C { .. } => 384 - e.c_sim <= 12,
@@ -548,7 +557,7 @@ mod tests {
                 n_decisions += 1;
             }
         }
-        assert_eq!(n_decisions, 12 * 3 * 4 * 3 * 7 * 385);
+        assert_eq!(n_decisions, 14 * 3 * 4 * 3 * 7 * 385);
     }
 
     /// One step up in any score; single steps suffice, as longer ones are made of them.
@@ -595,6 +604,7 @@ mod tests {
             for evidence in all_evidence() {
                 let expected: &[Rule] = match (policy.criterion, evidence.site) {
                     _ if evidence.same_content => &[Rule::Exact],
+                    (Criterion::Exact, _) => &[],
                     (Criterion::Jaccard(_), _) => &[Rule::Jaccard],
                     (Criterion::B { .. }, _) => &[Rule::B],
                     (Criterion::C { .. }, _) => &[Rule::C],
@@ -612,7 +622,7 @@ mod tests {
     #[test]
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
-        let expected = "exact jaccard b c combined site-same site-cross site-union";
+        let expected = "exact jaccard b c combined site-same site-cross site-union empty";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));

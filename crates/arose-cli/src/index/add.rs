@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arose_dedup::index::{Error, Index, Seen, Sketch};
+use clap::ValueEnum;
 
 use super::{Work, sketches};
 use crate::corpus::Choosing;
@@ -14,18 +15,19 @@ use crate::losses::{self, Warnings};
 use crate::output::printable;
 use crate::read::Outcome;
 
-/// Adds documents of archives, tables and folders.
+/// Add documents of archives, tables and directories
 ///
-/// A document goes by its address, else by its id, else by its file and position. One whose name is
-/// in the index already is passed over and counted.
+/// The name of a document is its URL, or its file and ID, or its file and position. A document
+/// whose name is in the index with the same text is counted and left alone; --on-conflict says what
+/// happens if the text is another one.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index add seen crawl.warc.gz
   arose index add --new seen tomorrow.jsonl > new.txt
-  arose index add --replace seen changed.jsonl
+  arose index add --on-conflict replace seen changed.jsonl
 
-Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
-completely.")]
+Exit code: 0 if done, 1 if there were no documents, 2 on error or if documents were refused, 3 if a
+file could not be read completely.")]
 pub(super) struct Options {
     /// The index.
     folder: PathBuf,
@@ -35,15 +37,28 @@ pub(super) struct Options {
     /// Adds only documents that are no duplicates of one that is there, and prints their names.
     #[arg(long)]
     new: bool,
-    /// Replaces documents of the same name.
-    #[arg(long, conflicts_with = "new")]
-    replace: bool,
+    /// What to do with a document whose name is in the index with another text
+    #[arg(long, value_enum, default_value_t = Conflict::Refuse)]
+    on_conflict: Conflict,
     #[command(flatten)]
     reading: Choosing,
     /// Add nothing if part of the input cannot be read. This reads the input twice.
     #[arg(long)]
     strict: bool,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Conflict {
+    /// Keep the text in the index, name the document, and exit with code 2
+    Refuse,
+    /// Replace the text in the index
+    Replace,
+    /// Keep the text in the index
+    Skip,
+}
+
+/// Refused documents that are named.
+const MAX_NAMED: u64 = 20;
 
 /// Documents that are inserted at once.
 const GROUP: usize = 1024;
@@ -65,31 +80,31 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         match work {
             Work::Skipped(warning) => warnings.show(&warning),
             Work::Document(name, sketch) if options.new => {
-                let fate = add_new(&index, &name, &sketch)?;
+                let fate = add_new(&index, &name, &sketch, options.on_conflict)?;
                 if fate == Fate::Added {
                     writeln!(out, "{}", printable(&name)).context("cannot write the result")?;
                 }
-                progress.count(fate);
-            }
-            Work::Document(name, sketch) if options.replace => {
-                progress.count(match index.replace(&name, &sketch)? {
-                    true => Fate::Replaced,
-                    false => Fate::Added,
-                });
+                progress.count(&name, fate);
             }
             Work::Document(name, sketch) => {
                 group.push((name, sketch));
                 if group.len() == GROUP {
-                    add_group(&index, &group, &mut progress)?;
+                    add_group(&index, &group, options.on_conflict, &mut progress)?;
                     group.clear();
                 }
             }
         }
     }
-    add_group(&index, &group, &mut progress)?;
+    add_group(&index, &group, options.on_conflict, &mut progress)?;
     index.commit()?;
     out.flush().context("cannot write the result")?;
     progress.finish();
+    let refused = progress.counts[Fate::Refused as usize];
+    ensure!(
+        refused == 0,
+        "documents refused: {refused}; their names are in the index with another text; pass \
+         --on-conflict replace or --on-conflict skip"
+    );
     let outcome = match progress.total() {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,
@@ -102,18 +117,45 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
 enum Fate {
     Added,
     Replaced,
-    /// Its name is there already.
+    /// It is in the index already, name and text.
     Present,
     /// It is a duplicate.
     Duplicate,
+    /// Its name is in the index with another text, which is an error.
+    Refused,
+    /// Its name is in the index with another text, which does not matter.
+    Skipped,
 }
 
-fn add_new(index: &Index, name: &str, sketch: &Sketch) -> Result<Fate, Error> {
+fn add_new(
+    index: &Index,
+    name: &str,
+    sketch: &Sketch,
+    on_conflict: Conflict,
+) -> Result<Fate, Error> {
     match index.query_or_insert(name, sketch) {
         Ok(Seen::New) => Ok(Fate::Added),
         Ok(Seen::Known(_)) => Ok(Fate::Duplicate),
-        Err(Error::Exists { .. }) => Ok(Fate::Present),
+        Err(Error::Exists { .. }) => settle(index, name, sketch, on_conflict),
         Err(error) => Err(error),
+    }
+}
+
+/// Decides about a document whose name is in the index.
+fn settle(
+    index: &Index,
+    name: &str,
+    sketch: &Sketch,
+    on_conflict: Conflict,
+) -> Result<Fate, Error> {
+    let there = index.sketch(name)?;
+    if there.is_some_and(|there| there.digest == sketch.digest) {
+        return Ok(Fate::Present);
+    }
+    match on_conflict {
+        Conflict::Refuse => Ok(Fate::Refused),
+        Conflict::Skip => Ok(Fate::Skipped),
+        Conflict::Replace => index.replace(name, sketch).map(|_| Fate::Replaced),
     }
 }
 
@@ -121,6 +163,7 @@ fn add_new(index: &Index, name: &str, sketch: &Sketch) -> Result<Fate, Error> {
 fn add_group(
     index: &Index,
     group: &[(String, Sketch)],
+    on_conflict: Conflict,
     progress: &mut Progress,
 ) -> Result<(), Error> {
     let borrowed: Vec<_> = group
@@ -128,14 +171,19 @@ fn add_group(
         .map(|(name, sketch)| (&**name, sketch))
         .collect();
     match index.insert_all(&borrowed) {
-        Ok(()) => group.iter().for_each(|_| progress.count(Fate::Added)),
+        Ok(()) => {
+            for (name, _) in borrowed {
+                progress.count(name, Fate::Added);
+            }
+        }
         Err(Error::Exists { .. }) => {
             for (name, sketch) in borrowed {
-                progress.count(match index.insert(name, sketch) {
+                let fate = match index.insert(name, sketch) {
                     Ok(()) => Fate::Added,
-                    Err(Error::Exists { .. }) => Fate::Present,
+                    Err(Error::Exists { .. }) => settle(index, name, sketch, on_conflict)?,
                     Err(error) => return Err(error),
-                });
+                };
+                progress.count(name, fate);
             }
         }
         Err(error) => return Err(error),
@@ -146,7 +194,7 @@ fn add_group(
 /// Counts what became of documents and says so every few seconds.
 struct Progress {
     /// In the order of [`Fate`].
-    counts: [u64; 4],
+    counts: [u64; 6],
     next: Instant,
 }
 
@@ -156,13 +204,20 @@ impl Progress {
     fn new() -> Self {
         let next = Instant::now() + Self::INTERVAL;
         Self {
-            counts: [0; 4],
+            counts: [0; 6],
             next,
         }
     }
 
-    fn count(&mut self, fate: Fate) {
-        self.counts[fate as usize] += 1;
+    fn count(&mut self, name: &str, fate: Fate) {
+        let count = &mut self.counts[fate as usize];
+        *count += 1;
+        if fate == Fate::Refused && *count <= MAX_NAMED {
+            eprintln!(
+                "arose: `{}` is in the index with another text",
+                printable(name)
+            );
+        }
         if Instant::now() >= self.next {
             self.next = Instant::now() + Self::INTERVAL;
             if io::stderr().is_terminal() {
@@ -174,12 +229,14 @@ impl Progress {
     }
 
     fn line(&self) -> String {
-        let [added, replaced, present, duplicate] = self.counts;
+        let [added, replaced, present, duplicate, refused, skipped] = self.counts;
         let mut line = format!("{added} added");
         let others = [
             (replaced, "replaced"),
-            (present, "there already"),
+            (present, "already in the index"),
             (duplicate, "duplicates"),
+            (refused, "refused"),
+            (skipped, "skipped"),
         ];
         for (n, what) in others.into_iter().filter(|&(n, _)| n > 0) {
             write!(line, ", {n} {what}").expect("strings take all that is written to them");

@@ -35,14 +35,14 @@ fn check(folder: &Path, arguments: &[&str], input: &str, expected: (i32, &str, &
     assert_eq!((code, &*out, &*err), expected, "{arguments:?}");
 }
 
-/// Two texts and a copy of the first in capitals, as JSON lines.
+/// Two texts and a copy of the first with other whitespace, as JSON lines.
 fn corpus(folder: &Path) {
     let other = RAVEN.replace("tapping", "knocking at the garden gate");
     let mut lines = String::new();
     for (url, text) in [
         ("https://example.org/raven", RAVEN.to_owned()),
         ("https://example.com/other", other),
-        ("https://example.net/copy", RAVEN.to_uppercase()),
+        ("https://example.net/copy", RAVEN.replace(", ", ",\n")),
     ] {
         lines += &serde_json::json!({ "url": url, "text": text }).to_string();
         lines += "\n";
@@ -162,7 +162,7 @@ fn a_newer_format_is_refused_by_name() {
     let check_of = arose::digest::digest64(&bytes[..12]) as u32;
     bytes[12..16].copy_from_slice(&check_of.to_le_bytes());
     fs::write(&path, &bytes).unwrap();
-    let newer = "arose: `seen/manifest` has format 99, newer than 1; use a later arose\n";
+    let newer = "arose: `seen/manifest` has format 99, newer than 2; use a later arose\n";
     for arguments in [
         &["index", "stats", "seen"][..],
         &["index", "add", "seen", "corpus.jsonl"],

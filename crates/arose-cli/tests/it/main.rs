@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod crawl;
+mod dedup;
 mod estimate;
 mod faults;
 mod golden;

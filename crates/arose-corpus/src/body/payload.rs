@@ -12,12 +12,13 @@
 //!
 //! A missing or meaningless type is told from the first bytes.
 
+use arose::digest::Digest;
 use url::Url;
 
 use crate::body::charset::{self, Markup};
 use crate::body::feed;
 use crate::body::http::Note;
-use crate::document::Reason;
+use crate::document::{Reason, content_digest};
 use crate::html::{self, ImageTerm, Metadata};
 
 /// What a document shows of itself.
@@ -48,6 +49,12 @@ pub(crate) enum Kind {
 }
 
 impl Page {
+    /// The digest of text and images, equal for exact duplicates.
+    #[must_use]
+    pub fn content_digest(&self) -> Digest {
+        content_digest(&self.text, &self.images)
+    }
+
     /// What a reader of the document should know.
     pub(crate) fn notes(&mut self) -> Vec<Note> {
         let malformed = self

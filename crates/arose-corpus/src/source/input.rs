@@ -14,6 +14,20 @@ use crate::error::Error;
 use crate::format::row::Place;
 use crate::source::walk::{Rules, Walk};
 
+/// All files that `inputs` stand for, in order, whether they will turn out to be readable or not;
+/// standard input is none.
+///
+/// # Errors
+///
+/// If an input that was named does not exist.
+pub fn files(inputs: &[PathBuf], chosen: &Files) -> Result<Vec<PathBuf>, Error> {
+    let files = Inputs::new(inputs, chosen)?.filter_map(|input| match input {
+        Input::File(path, _) => Some(path.to_path_buf()),
+        Input::Pipe(..) | Input::Skipped(_) => None,
+    });
+    Ok(files.collect())
+}
+
 /// Something to read, or why something is not.
 pub(crate) enum Input {
     /// A file, and whether the user named it or a folder held it.

@@ -16,6 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use arose::Threshold;
+use arose::digest::{ContentHasher, Digest};
 use arose::judgement::Verdict;
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::html::{self, ImageTerm};
@@ -45,6 +46,8 @@ pub struct GoldDocument {
     pub url: Option<String>,
     /// Its text.
     pub tokens: Tokens,
+    /// Its content digest, equal for exact duplicates.
+    pub digest: Digest,
 }
 
 /// Two documents and what is said of them.
@@ -278,7 +281,7 @@ impl Library {
     /// The place of a document, which may be there already with the same text.
     fn add(&mut self, document: GoldDocument) -> Result<usize, String> {
         match self.places.get(&document.id) {
-            Some(&place) if self.documents[place].tokens == document.tokens => Ok(place),
+            Some(&place) if self.documents[place].digest == document.digest => Ok(place),
             Some(_) => Err(format!(
                 "`{}` is the id of two texts",
                 Printed(&document.id)
@@ -362,6 +365,7 @@ fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[us
             id: fields.expect(record, id)?,
             url: fields.find(record, url),
             tokens: Tokenizer::default().tokens(&text),
+            digest: Digest::of_text(&text),
         })
     };
     Ok([add("a", "text_a", "url_a")?, add("b", "text_b", "url_b")?])
@@ -395,36 +399,44 @@ fn read_documents(
     let tokenizer = Tokenizer::default();
     for_each_record(path, |record| {
         let html = config.fields.find(record, "html");
-        let tokens = match (config.fields.find(record, "text"), html) {
-            (Some(text), _) => tokenizer.tokens(&text),
-            (None, Some(html)) => page_tokens(&tokenizer, &html, config.mode),
+        let (tokens, digest) = match (config.fields.find(record, "text"), html) {
+            (Some(text), _) => (tokenizer.tokens(&text), Digest::of_text(&text)),
+            (None, Some(html)) => page_content(&tokenizer, &html, config.mode),
             (None, None) => return config.fields.expect(record, "text").map(drop),
         };
         let id = config.fields.expect(record, "id")?;
         let url = config.fields.find(record, "url");
-        each(GoldDocument { id, url, tokens }, record)
+        let document = GoldDocument {
+            id,
+            url,
+            tokens,
+            digest,
+        };
+        each(document, record)
     })
 }
 
-/// The tokens of a page, its images among its words.
-fn page_tokens(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> Tokens {
+/// The tokens of a page, its images among its words, and its content digest.
+fn page_content(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> (Tokens, Digest) {
     let config = html::Config {
         mode,
         ..html::Config::default()
     };
     let extracted = html::extract(page, None, &config);
-    let mut tokens = Tokens::default();
+    let (mut tokens, mut content) = (Tokens::default(), ContentHasher::new());
     let mut begin = 0;
     for ImageTerm { at, src } in &extracted.images {
-        tokens.push_text(
-            tokenizer,
-            extracted.text.get(begin..*at).unwrap_or_default(),
-        );
+        let text = extracted.text.get(begin..*at).unwrap_or_default();
+        tokens.push_text(tokenizer, text);
         tokens.push_image(src);
+        content.push_text(text);
+        content.push_image(src);
         begin = *at;
     }
-    tokens.push_text(tokenizer, extracted.text.get(begin..).unwrap_or_default());
-    tokens
+    let text = extracted.text.get(begin..).unwrap_or_default();
+    tokens.push_text(tokenizer, text);
+    content.push_text(text);
+    (tokens, content.finish())
 }
 
 /// What a document says of itself.

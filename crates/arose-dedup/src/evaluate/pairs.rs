@@ -112,9 +112,9 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
     let profiler = Profiler::new(w);
     let shingler = Shingler::new(w);
     let tokens = gold.documents.iter().map(|document| &document.tokens);
-    let profiles: Vec<Profile> = tokens
-        .clone()
-        .map(|t| profiler.profile_of_tokens(t))
+    let profiles = gold.documents.iter();
+    let profiles: Vec<Profile> = profiles
+        .map(|document| profiler.profile_of_tokens(&document.tokens, document.digest))
         .collect();
     let counted: Vec<CountedShingles> = tokens
         .map(|tokens| shingler.counted(&tokens.fingerprints))

@@ -76,7 +76,7 @@ pub struct Rating {
     pub id_a: String,
     /// The name of the second.
     pub id_b: String,
-    /// The digest of the first document's tokens, in hexadecimal; empty in old files.
+    /// The content digest of the first document, in hexadecimal; empty in old files.
     #[serde(default)]
     pub digest_a: String,
     /// The digest of the second's.

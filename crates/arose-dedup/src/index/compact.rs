@@ -16,7 +16,7 @@ use super::recent::Recent;
 use super::records::Records;
 use super::run::{MAX_ENTRIES, MAX_ROWS, Run};
 use super::sketch::Sketch;
-use super::{Error, Shared, Writer};
+use super::{Error, Shared, Writer, sync_or_refuse};
 
 /// Rewrites an index without recent documents.
 pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
@@ -57,6 +57,7 @@ pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error>
     writer.log = log;
     writer.n_dead_written = 0;
     let old = std::mem::replace(&mut *manifest, next);
+    sync_or_refuse(&shared.folder, writer)?;
     discard_old(shared, &old, &manifest);
     Ok(())
 }

@@ -24,6 +24,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A file that an earlier version of this program wrote: its digests mean something else.
+    #[error("`{}` has format {version}, older than {known}; create the index again", path.display())]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u16,
+        /// The version this program reads.
+        known: u16,
+    },
     /// A file that a later version of this program wrote.
     #[error("`{}` has format {version}, newer than {known}; use a later arose", path.display())]
     Newer {

@@ -18,7 +18,7 @@ use super::Error;
 use crate::disk;
 
 /// The newest format this program knows.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 /// The first bytes of every file of an index.
 const MAGIC: [u8; 8] = *b"AROSEIDX";
@@ -110,6 +110,13 @@ impl Content {
             ));
         }
         let [number, version] = [8, 10].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        if version < VERSION {
+            return Err(Error::Older {
+                path: path.to_owned(),
+                version,
+                known: VERSION,
+            });
+        }
         if version > VERSION {
             return Err(Error::Newer {
                 path: path.to_owned(),

@@ -145,7 +145,7 @@ impl Plan {
             b_sim: 0,
             c_sim: 0,
             jaccard: None,
-            same_content: a.digest == b.digest,
+            same_content: a.digest.same_content(b.digest),
             either_short: a.is_short || b.is_short,
         };
         match self.settings.kind {

@@ -73,6 +73,11 @@ impl Log {
         }
     }
 
+    /// Refuses all further frames.
+    pub(super) fn refuse(&mut self) {
+        self.is_broken = true;
+    }
+
     /// Appends a frame. When that fails nothing has happened, unless the start of the frame cannot
     /// be taken back: then the log refuses all further frames.
     pub(super) fn append(&mut self, frame: &Frame) -> Result<(), Error> {

@@ -52,6 +52,11 @@ impl Manifest {
     }
 
     /// Puts this manifest in the place of the one before.
+    ///
+    /// From then on the files that it names are the index, whatever comes: the caller keeps them
+    /// and takes the new manifest for its own, then [syncs](sync_folder) the folder, and only
+    /// then removes what the manifest before has named. If syncing fails, either manifest may be
+    /// there after a power cut, and the files of both are.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let mut body = Vec::new();
         self.settings.encode(&mut body);
@@ -67,8 +72,7 @@ impl Manifest {
         }
         // A manifest that lasts must not name files whose names do not.
         sync_folder(folder)?;
-        write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body)?;
-        sync_folder(folder)
+        write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body).map(drop)
     }
 
     /// Reads the manifest of a folder.

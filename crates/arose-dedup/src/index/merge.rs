@@ -21,12 +21,14 @@ use super::run::{Entries, MAX_ENTRIES, MAX_ROWS, Run, RunWriter};
 /// Runs of about one size that become one.
 pub(super) const FANOUT: usize = 4;
 
-/// Which neighbouring runs to merge next, given the number of rows of each; none if all is well.
+/// Which neighbouring runs to merge next, given the numbers of rows and entries of each; none if
+/// all is well. Runs that together have more than one run can hold stay apart, and do not keep
+/// others from being merged.
 ///
 /// The level of a run is the logarithm of its size, in steps of [`FANOUT`]. As runs only grow
 /// towards the older end, levels mostly fall from left to right; the first stretch of [`FANOUT`]
 /// runs from the right of which none has a lower level than a run to its right is merged.
-pub(super) fn pick(n_rows: &[u64], unit: u64) -> Option<Range<usize>> {
+pub(super) fn pick(n_rows: &[u64], n_entries: &[u64], unit: u64) -> Option<Range<usize>> {
     let level = |n: u64| (n / unit.max(1)).max(1).ilog(FANOUT as u64);
     let levels: Vec<u32> = n_rows.iter().map(|&n| level(n)).collect();
     let mut end = levels.len();
@@ -37,7 +39,10 @@ pub(super) fn pick(n_rows: &[u64], unit: u64) -> Option<Range<usize>> {
             .iter()
             .rposition(|&l| l > last)
             .map_or(0, |i| i + 1);
-        let fits = |range: &Range<usize>| n_rows[range.clone()].iter().sum::<u64>() < MAX_ROWS;
+        let fits = |range: &Range<usize>| {
+            let sum = |numbers: &[u64]| numbers[range.clone()].iter().sum::<u64>();
+            sum(n_rows) < MAX_ROWS && sum(n_entries) <= MAX_ENTRIES
+        };
         let range = start..end;
         if range.len() >= FANOUT && fits(&range) {
             return Some(range);
@@ -86,6 +91,23 @@ pub(super) fn merge(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Runs of ten entries a row.
+    fn pick(n_rows: &[u64], unit: u64) -> Option<Range<usize>> {
+        let n_entries: Vec<u64> = n_rows.iter().map(|n| 10 * n).collect();
+        super::pick(n_rows, &n_entries, unit)
+    }
+
+    /// Four runs that one cannot hold stay as they are, and smaller ones go on being merged.
+    #[test]
+    fn a_full_run_does_not_stop_merging() {
+        let large = 110_000_000;
+        assert_eq!(pick(&[large; 4], 100_000), None);
+        let mut runs = vec![large; 4];
+        runs.extend([100_000; 4]);
+        assert_eq!(pick(&runs, 100_000), Some(4..8));
+        assert_eq!(pick(&[100_000_000; 4], 100_000), Some(0..4));
+    }
 
     #[test]
     fn four_of_a_size_become_one() {

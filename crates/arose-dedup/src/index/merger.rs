@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use super::file::Content;
+use super::file::{Content, sync_folder};
 use super::folder::{Fresh, discard};
 use super::manifest::Part;
 use super::merge::{merge, pick};
@@ -119,8 +119,11 @@ fn merge_all(shared: &Shared) -> Result<(), Error> {
 fn merge_next(shared: &Shared) -> Result<bool, Error> {
     let runs = {
         let state = shared.read()?;
-        let n_rows: Vec<u64> = state.runs.iter().map(|run| run.n_rows().into()).collect();
-        match pick(&n_rows, shared.options.recent_docs.get().into()) {
+        let runs = state.runs.iter();
+        let (n_rows, n_entries): (Vec<u64>, Vec<u64>) = runs
+            .map(|run| (u64::from(run.n_rows()), u64::from(run.n_entries())))
+            .unzip();
+        match pick(&n_rows, &n_entries, shared.options.recent_docs.get().into()) {
             Some(range) => state.runs[range].to_vec(),
             None => return Ok(false),
         }
@@ -151,6 +154,8 @@ fn merge_next(shared: &Shared) -> Result<bool, Error> {
     fresh.keep(&next);
     shared.change()?.runs.splice(range, [Arc::new(merged)]);
     *manifest = next;
+    // What the manifest before names stays until it is gone for good.
+    sync_folder(&shared.folder)?;
     for run in runs {
         discard(&Content::Run.path(&shared.folder, run.number));
     }

@@ -112,8 +112,7 @@ impl Settings {
         let least =
             |share: f64| Threshold::new(share).expect("m of t is at most 1, checked before");
         let criterion = match self.kind {
-            // Without evidence of a Jaccard coefficient nothing but equal content remains.
-            Kind::Exact => Criterion::Jaccard(least(1.0)),
+            Kind::Exact => Criterion::Exact,
             Kind::Compact { criterion, .. } => criterion,
             Kind::Full {
                 n_samples,
@@ -147,7 +146,7 @@ impl Settings {
             Criterion::B { min_features } => min_features,
             Criterion::Combined(combined) => combined.min_features,
             Criterion::Site { same, .. } => same.min_features,
-            Criterion::C { .. } | Criterion::Jaccard(_) => return None,
+            Criterion::Exact | Criterion::C { .. } | Criterion::Jaccard(_) => return None,
         };
         Some((r as usize, keys))
     }
@@ -255,7 +254,7 @@ impl Kind {
                     [keys, same.min_features, same.min_bits, cross_min_bits],
                 )
             }
-            Criterion::Jaccard(_) => unreachable!("refused by check"),
+            Criterion::Exact | Criterion::Jaccard(_) => unreachable!("refused by check"),
         }
     }
 
@@ -317,6 +316,11 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
     };
     debug_assert_eq!(pieces_for(361), MAX_PIECES);
     match criterion {
+        Criterion::Exact => Err(Error::parameter(
+            "criterion",
+            "exact",
+            "a rule on features and simhashes, or the kind without sketches",
+        )),
         Criterion::Jaccard(_) => Err(Error::parameter(
             "criterion",
             "jaccard",

@@ -12,12 +12,13 @@ use arose::token::{Tokenizer, Tokens};
 use arose_corpus::Document;
 
 use super::settings::{Kind, Settings};
+use crate::source::path_text;
 use crate::stage::read;
 
 /// A document as an index of certain [`Settings`] sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sketch {
-    /// Equal for equal content.
+    /// The content digest: equal for exact duplicates.
     pub digest: Digest,
     /// Whose page it is; none if it came without a host.
     pub site: Option<SiteTag>,
@@ -26,6 +27,19 @@ pub struct Sketch {
     /// Six features and a simhash ([`Kind::Compact`]), all samples ([`Kind::Full`]), or nothing:
     /// for [`Kind::Exact`] and for documents without tokens.
     pub words: Vec<u64>,
+}
+
+/// The name of a document in an index: its URL, else its file with its ID or position.
+///
+/// IDs alone would not do: those of two files may be the same.
+#[must_use]
+pub fn name(document: &Document) -> String {
+    let source = || path_text(&document.source);
+    match (&document.url, &document.id) {
+        (Some(url), _) => url.clone(),
+        (None, Some(id)) => format!("{}#{id}", source()),
+        (None, None) => format!("{}#{}", source(), document.position),
+    }
 }
 
 /// A site in 32 bits. Two sites look like one with probability 2^-32.
@@ -79,7 +93,7 @@ impl Sketch {
 /// use arose_dedup::index::{Settings, Sketcher};
 /// let sketcher = Sketcher::new(&Settings::default());
 /// let draft = sketcher.sketch("a rose is a rose is a rose", None);
-/// assert_eq!(draft, sketcher.sketch("A rose is a rose is a ROSE!", None));
+/// assert_eq!(draft, sketcher.sketch("a rose is  a rose\nis a rose ", None));
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sketcher {
@@ -124,14 +138,14 @@ impl Sketcher {
     /// The sketch of a text from a host, if it came from one.
     #[must_use]
     pub fn sketch(&self, text: &str, host: Option<&str>) -> Sketch {
-        self.sketch_of_tokens(&self.tokenizer.tokens(text), host)
+        self.sketch_of_tokens(&self.tokenizer.tokens(text), Digest::of_text(text), host)
     }
 
-    /// The sketch of a document whose tokens are known.
+    /// The sketch of a document whose tokens and content digest are known.
     #[must_use]
-    pub fn sketch_of_tokens(&self, tokens: &Tokens, host: Option<&str>) -> Sketch {
+    pub fn sketch_of_tokens(&self, tokens: &Tokens, digest: Digest, host: Option<&str>) -> Sketch {
         Sketch {
-            digest: tokens.digest(),
+            digest,
             site: host.map(|host| SiteTag::of_host(host, self.settings.site)),
             is_short: shingle::is_short(tokens.len(), self.settings.shingle.of(tokens)),
             words: self.words(tokens),
@@ -143,7 +157,8 @@ impl Sketcher {
     #[must_use]
     pub fn sketch_of_document(&self, document: &Document) -> Sketch {
         let tokens = read::tokens(&self.tokenizer, document);
-        self.sketch_of_tokens(&tokens, document.url.as_deref().and_then(read::host))
+        let host = document.url.as_deref().and_then(read::host);
+        self.sketch_of_tokens(&tokens, document.content_digest(), host)
     }
 
     fn words(&self, tokens: &Tokens) -> Vec<u64> {

@@ -463,13 +463,18 @@ fn newer_and_foreign_files_are_refused_by_name() {
     small_index(folder.path());
     let path = folder.path().join("manifest");
     let bytes = fs::read(&path).unwrap();
-    let mut newer = bytes.clone();
-    newer[10] = 2;
-    let check = arose::digest::digest64(&newer[..12]) as u32;
-    newer[12..16].copy_from_slice(&check.to_le_bytes());
-    fs::write(&path, &newer).unwrap();
-    let error = Index::open(folder.path()).unwrap_err();
-    assert!(matches!(&error, Error::Newer { version: 2, .. }), "{error}");
+    let of_version = |version: u8| {
+        let mut other = bytes.clone();
+        other[10] = version;
+        let check = arose::digest::digest64(&other[..12]) as u32;
+        other[12..16].copy_from_slice(&check.to_le_bytes());
+        fs::write(&path, &other).unwrap();
+        Index::open(folder.path()).unwrap_err()
+    };
+    let error = of_version(1);
+    assert!(matches!(&error, Error::Older { version: 1, .. }), "{error}");
+    let error = of_version(3);
+    assert!(matches!(&error, Error::Newer { version: 3, .. }), "{error}");
     assert!(error.to_string().contains("manifest"), "{error}");
     fs::write(&path, "{\"version\": 1}, and more than a few bytes").unwrap();
     let error = Index::open(folder.path()).unwrap_err();
@@ -646,15 +651,31 @@ fn short_documents() {
     }
 }
 
-/// Files of format 1.
-#[test]
-fn format_1_is_read() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-1");
+/// A copy of the files of a format.
+fn fixture(name: &str) -> tempfile::TempDir {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let folder = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(&fixture).unwrap() {
+    for entry in fs::read_dir(fixtures.join(name)).unwrap() {
         let path = entry.unwrap().path();
         fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
+    folder
+}
+
+/// Its digests are those of tokens and mean nothing now.
+#[test]
+fn format_1_is_refused() {
+    let error = Index::open(fixture("index-1").path()).unwrap_err();
+    assert!(matches!(&error, Error::Older { version: 1, .. }), "{error}");
+    assert!(
+        error.to_string().contains("create the index again"),
+        "{error}"
+    );
+}
+
+#[test]
+fn format_2_is_read() {
+    let folder = fixture("index-2");
     let index = Index::open(folder.path()).unwrap();
     let verified = index.verify().unwrap();
     assert_eq!(
@@ -682,8 +703,8 @@ fn fixture_text(number: u64) -> String {
 
 /// How the fixture was made; its files are not written again.
 #[test]
-fn format_1_is_written_as_ever() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/index-1");
+fn format_2_is_written_as_ever() {
+    let fixture = fixture("index-2");
     let folder = tempfile::tempdir().unwrap();
     write_fixture(folder.path());
     for name in [
@@ -694,7 +715,11 @@ fn format_1_is_written_as_ever() {
         "run-000003",
     ] {
         let written = fs::read(folder.path().join(name)).unwrap();
-        assert_eq!(written, fs::read(fixture.join(name)).unwrap(), "{name}");
+        assert_eq!(
+            written,
+            fs::read(fixture.path().join(name)).unwrap(),
+            "{name}"
+        );
     }
 }
 

@@ -135,6 +135,14 @@ impl Page<'_> {
                 percent(counts.dropped_known, counts.read)
             )?;
         }
+        if counts.dropped_empty > 0 {
+            parts.push(("empty", counts.dropped_empty));
+            write!(
+                title,
+                ", empty {}",
+                percent(counts.dropped_empty, counts.read)
+            )?;
+        }
         plot::shares(f, &title, &parts)?;
         self.account(f)?;
         losses::put(f, self.summary)?;
@@ -154,14 +162,18 @@ impl Page<'_> {
         if counts.dropped() > 0 {
             write!(
                 f,
-                "{} dropped: {} and {}{}. Each of them is itself similar to the document kept in its \
-                 place. ",
+                "{} dropped: {} and {}{}{}. Each duplicate is itself similar to the document kept in \
+                 its place. ",
                 counted(counts.dropped(), "was", "were"),
                 counted(counts.dropped_exact, "exact copy", "exact copies"),
                 counted(counts.dropped_near, "near copy", "near copies"),
                 match counts.dropped_known {
                     0 => String::new(),
                     n => format!(", and {} that the index held", Count(n)),
+                },
+                match counts.dropped_empty {
+                    0 => String::new(),
+                    n => format!(", and {} without text", Count(n)),
                 }
             )?;
         }
@@ -221,12 +233,15 @@ impl Page<'_> {
                 read,
             )?;
         }
+        if counts.dropped_empty > 0 {
+            row("in2 empty", "Dropped, empty", counts.dropped_empty, read)?;
+        }
         f.write_str("</tbody></table>\n")?;
         writeln!(
             f,
             "<p class=\"note\">Shares of kept and dropped are of the documents read. Among these, {} \
-             empty and {} too short for shingles; such documents are compared for equality \
-             only.</p>",
+             empty and {} too short for shingles. Empty documents are never duplicates; short \
+             ones are compared for equality only.</p>",
             counted(counts.empty, "is", "are"),
             counted(counts.short, "is", "are")
         )

@@ -47,7 +47,7 @@ impl Evidence {
         let details = details(documents, &all)?;
         let mut shown = details.clone();
         shown.retain(|doc, _| in_pairs.contains(doc));
-        let texts = texts(&shown, case, corpus);
+        let texts = texts(&shown, corpus);
         Ok(Self {
             details,
             texts,

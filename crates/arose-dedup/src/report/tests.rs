@@ -2,6 +2,7 @@
 
 mod run;
 
+use arose::digest::Digest;
 use arose::token::Tokenizer;
 use serde_json::json;
 
@@ -171,7 +172,7 @@ fn run_of(texts: [&str; 2]) -> Run {
     for (row, text) in rows.iter_mut().zip(texts) {
         let tokens = Tokenizer::default().tokens(text);
         row.source = source.to_string_lossy().into_owned();
-        row.digest = tokens.digest().to_string();
+        row.digest = Digest::of_text(text).to_string();
         row.n_tokens = tokens.len() as u32;
     }
     rows[1].position = lines[0].len().to_string();

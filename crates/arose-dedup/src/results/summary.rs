@@ -59,7 +59,10 @@ pub struct Counts {
     /// Dropped for what an index held already.
     #[serde(default)]
     pub dropped_known: u64,
-    /// Documents without a token.
+    /// Empty documents, dropped on request.
+    #[serde(default)]
+    pub dropped_empty: u64,
+    /// Documents without text and images.
     pub empty: u64,
     /// Documents under two shingles.
     pub short: u64,
@@ -91,7 +94,8 @@ impl Counts {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let copies = self.dropped_exact.saturating_add(self.dropped_near);
-        copies.saturating_add(self.dropped_known)
+        let others = self.dropped_known.saturating_add(self.dropped_empty);
+        copies.saturating_add(others)
     }
 
     fn add_up(&self) -> bool {

@@ -4,12 +4,11 @@
 //! what is shown, not an error.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use arose::token::{Case, Tokenizer};
 use arose_corpus::{Config, Document, Limits, Position, fetch};
 
 use super::documents::Detail;
+use crate::source::path_of;
 
 /// A record beyond this size is not shown.
 const MAX_BYTES: usize = 8 << 20;
@@ -22,11 +21,7 @@ const CHANGED: &str = "Its source has changed since, or its record is too large 
 const OTHER: &str = "Its source holds another text by now.";
 
 /// Reads the texts of `documents` again, from inputs that were read as `config` says.
-pub fn texts(
-    documents: &BTreeMap<u64, Detail>,
-    case: Case,
-    config: &Config,
-) -> BTreeMap<u64, Text> {
+pub fn texts(documents: &BTreeMap<u64, Detail>, config: &Config) -> BTreeMap<u64, Text> {
     let limits = Limits {
         record_bytes: config.limits.record_bytes.min(MAX_BYTES),
         line_bytes: config.limits.line_bytes.min(MAX_BYTES),
@@ -40,12 +35,12 @@ pub fn texts(
     let mut texts = BTreeMap::new();
     for (source, places) in by_source(documents) {
         let positions: Vec<Position> = places.keys().copied().collect();
-        let found = fetch(Path::new(source), &positions, &config);
+        let found = fetch(&path_of(source), &positions, &config);
         let mut found = found.map(Vec::into_iter);
         for docs in places.values() {
             let text = match &mut found {
                 Err(_) => Err(GONE),
-                Ok(found) => checked(found.next().flatten(), documents.get(&docs[0]), case),
+                Ok(found) => checked(found.next().flatten(), documents.get(&docs[0])),
             };
             texts.extend(docs.iter().map(|&doc| (doc, text.clone())));
         }
@@ -68,15 +63,11 @@ fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
     sources
 }
 
-/// The text of a document if it is the one the run has seen.
-///
-/// Images count as tokens at places that the text does not tell, so a page with images is taken as
-/// it is.
-fn checked(found: Option<Document>, detail: Option<&Detail>, case: Case) -> Text {
+/// The text of a document if it is the one the run has seen, by whichever digest the run has used.
+fn checked(found: Option<Document>, detail: Option<&Detail>) -> Text {
     let document = found.ok_or(CHANGED)?;
-    let digest = Tokenizer { case }.tokens(&document.text).digest();
-    let is_same = detail.is_some_and(|detail| detail.digest == digest.to_string());
-    match is_same || !document.images.is_empty() {
+    let digests = [document.content_digest(), document.digest].map(|digest| digest.to_string());
+    match detail.is_some_and(|detail| digests.contains(&detail.digest)) {
         true => Ok(document.text),
         false => Err(OTHER),
     }

@@ -8,6 +8,7 @@ use super::wire::{Cursor, Message};
 use crate::Error;
 use crate::names::Name;
 use crate::record::{DocRecord, Ordinal};
+use crate::source::path_text;
 use crate::stage::cluster::Rank;
 
 /// Some documents of a shard: sources, records, then names.
@@ -37,7 +38,7 @@ impl Docs {
         bytes.extend((self.sources.len() as u32).to_le_bytes());
         bytes.extend((self.records.len() as u32).to_le_bytes());
         for source in &self.sources {
-            let name = source.to_string_lossy();
+            let name = path_text(source);
             bytes.extend((name.len() as u32).to_le_bytes());
             bytes.extend(name.as_bytes());
         }
@@ -82,7 +83,8 @@ impl Docs {
 pub(crate) struct Class {
     /// The rank of the best, whose `doc` stays.
     pub(crate) best: Rank,
-    pub(crate) is_empty: bool,
+    /// Of each.
+    pub(crate) n_tokens: u32,
     /// By ordinal.
     pub(crate) members: Vec<Member>,
 }
@@ -100,7 +102,7 @@ pub(crate) struct Member {
 struct ClassHead {
     best: Rank,
     n_members: u32,
-    is_empty: u32,
+    n_tokens: u32,
 }
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -120,7 +122,7 @@ impl Class {
         let mut bytes = bytemuck::bytes_of(&ClassHead {
             best: self.best,
             n_members: self.members.len() as u32,
-            is_empty: self.is_empty.into(),
+            n_tokens: self.n_tokens,
         })
         .to_vec();
         for member in &self.members {
@@ -148,7 +150,7 @@ impl Class {
             }
             classes.push(Self {
                 best: head.best,
-                is_empty: head.is_empty != 0,
+                n_tokens: head.n_tokens,
                 members,
             });
         }

@@ -41,7 +41,7 @@ struct Content {
     fetched: i64,
     weight: u64,
     n_bytes: u32,
-    is_empty: u32,
+    n_tokens: u32,
 }
 
 /// A document that meets another under its key.
@@ -82,7 +82,10 @@ impl<T: Tables + Send> Step for Keys<T> {
         for (index, (record, sketch)) in docs.records.iter().zip(&sketches).enumerate() {
             let doc = start + index as Ordinal;
             let site = self.tables.site(sketch);
-            self.push_content(doc, record, &docs.name(record)?.id, site, out);
+            // Empty documents are nobody's duplicates.
+            if record.flags & EMPTY == 0 {
+                self.push_content(doc, record, &docs.name(record)?.id, site, out);
+            }
             if record.flags & (SHORT | EMPTY) != 0 {
                 continue;
             }
@@ -115,7 +118,7 @@ impl<T> Keys<T> {
             fetched: record.fetched,
             weight: record.weight.to_bits(),
             n_bytes: record.n_bytes,
-            is_empty: (record.flags & EMPTY != 0).into(),
+            n_tokens: record.n_tokens,
         };
         let part = self.context.part_of(mix(record.digest[0]));
         let pieces = [bytemuck::bytes_of(&content), id.as_bytes()];
@@ -242,7 +245,7 @@ impl Runs {
         });
         Class {
             best: ranks.min().expect("a class has members"),
-            is_empty: contents[0].0.is_empty != 0,
+            n_tokens: contents[0].0.n_tokens,
             members: members.collect(),
         }
     }

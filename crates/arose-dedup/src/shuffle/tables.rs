@@ -14,8 +14,8 @@ use super::stars::Dropped;
 use super::wire::{Cursor, Message, Sink};
 use super::{Context, Step, kind};
 use crate::Error;
-use crate::config::{Config, Verify};
-use crate::record::{Accepted, Ordinal};
+use crate::config::{Config, Empty, Verify};
+use crate::record::{Accepted, EMPTY, Ordinal};
 use crate::stage::tables::{
     DocumentRows, PairRows, document_schema, exact_scores, has_site_rule, listed, pair_schema,
     site_rule,
@@ -27,6 +27,7 @@ const BATCH_ROWS: usize = 1 << 14;
 
 /// The step that makes a row of every document.
 pub(super) struct Documents {
+    empty: Empty,
     context: Context,
     docs: Vec<Docs>,
     labels: Vec<Label>,
@@ -34,8 +35,9 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(config: &Config, context: Context) -> Self {
         Self {
+            empty: config.empty,
             context,
             docs: Vec::new(),
             labels: Vec::new(),
@@ -67,7 +69,10 @@ impl Step for Documents {
             for record in &docs.records {
                 let label = labels.next_if(|label| label.doc == doc);
                 let label = label.map_or(doc, |label| label.label);
-                let verdict = verdict(dropped.next_if(|dropped| dropped.doc == doc));
+                let verdict = match self.empty {
+                    Empty::Drop if record.flags & EMPTY != 0 => Verdict::EMPTY,
+                    _ => verdict(dropped.next_if(|dropped| dropped.doc == doc)),
+                };
                 let nowhere = Path::new("");
                 let source = docs.sources.get(record.source as usize);
                 let source = source.map_or(nowhere, |source| source);
@@ -334,7 +339,7 @@ impl Copies {
 impl Step for Copies {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         for class in Class::all(message)? {
-            let scores = exact_scores(class.is_empty);
+            let scores = exact_scores(class.n_tokens);
             let n = class.members.len() as u64;
             let n_pairs = n * (n - 1) / 2;
             let is_whole = n_pairs <= self.limit;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Scan, Writer};
 use crate::config::Config;
-use crate::record::{Copied, DocRecord, Ordinal};
+use crate::record::{Copied, DocRecord, EMPTY, Ordinal};
 use crate::sorter::Sorter;
 use crate::stage::read::DOCS;
 use crate::{Error, Progress};
@@ -45,10 +45,13 @@ pub(crate) fn run(
     let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
     let mut ordinal = 0;
     while let Some(doc) = docs.next()? {
-        contents.push(Content {
-            digest: doc.digest,
-            doc: ordinal,
-        })?;
+        // Empty documents are nobody's duplicates.
+        if doc.flags & EMPTY == 0 {
+            contents.push(Content {
+                digest: doc.digest,
+                doc: ordinal,
+            })?;
+        }
         ordinal += 1;
         progress.advance(1)?;
     }

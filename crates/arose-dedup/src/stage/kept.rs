@@ -1,8 +1,7 @@
 //! Last stage, second part: the documents that stay, in the format they came in.
 //!
-//! Files that can be written one after the other (JSON lines, web archives) become one file,
-//! `kept.jsonl`, `kept.warc.gz`; a single file of any format keeps its format; everything else goes
-//! into the folder `kept.files` under its own name.
+//! A single input file becomes `kept.jsonl`, `kept.warc.gz` and so on. Of several, each becomes a
+//! file in the directory `kept.files`, under its own path, so shards stay shards.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,8 +13,10 @@ use arose_corpus::Position;
 
 use crate::column::Scan;
 use crate::config::Config;
+use crate::error::Change;
 use crate::record::NullText;
-use crate::stage::read::{NULLS, Source};
+use crate::source::Source;
+use crate::stage::read::NULLS;
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.
@@ -68,10 +69,7 @@ impl Kept {
             records.sort_unstable();
             records.dedup_by_key(|record| record.position);
         }
-        // An array that follows another would not be JSON.
-        let is_array = |source: &Source| arose_corpus::is_json_array(&source.path, &config.corpus);
-        let can_follow = sources.len() < 2 || !sources.iter().any(is_array);
-        match single_name(sources).filter(|_| can_follow) {
+        match single_name(sources) {
             Some(name) => self.write_file(sources, config, &out.join(name), progress),
             None => self.write_folder(sources, config, &out.join("kept.files"), progress),
         }
@@ -108,13 +106,12 @@ impl Kept {
             }
         }
         fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
-        let common = common_folder(sources);
-        for (source, records) in sources.iter().zip(&self.records) {
+        let files = sources.iter().zip(output_paths(sources));
+        for ((source, name), records) in files.zip(&self.records) {
             if records.is_empty() {
                 continue;
             }
-            let name = source.path.strip_prefix(&common).unwrap_or(&source.path);
-            let path = partial.join(safe(name));
+            let path = partial.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
             }
@@ -139,6 +136,7 @@ fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> 
         if kept.missing > 0 {
             return Err(Error::InputChanged {
                 path: source.path.clone(),
+                change: Change::Content,
             });
         }
         out.flush().map_err(Error::io("write", &source.path))?;
@@ -159,17 +157,13 @@ fn ranges(records: &[Span]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The name of the one file that all sources go into, if they can.
+/// The name of the one file that all sources go into, if there is one source at most.
 fn single_name(sources: &[Source]) -> Option<OsString> {
-    let mut suffixes: Vec<String> = sources.iter().map(|source| suffix(&source.path)).collect();
-    suffixes.sort();
-    suffixes.dedup();
-    let [suffix] = &suffixes[..] else {
-        return sources.is_empty().then(|| "kept.jsonl".into());
-    };
-    let can_follow = ["jsonl", "ndjson", "json", "warc", "wet", "arc"];
-    let format = suffix.split('.').next().unwrap_or_default();
-    (sources.len() == 1 || can_follow.contains(&format)).then(|| format!("kept.{suffix}").into())
+    match sources {
+        [] => Some("kept.jsonl".into()),
+        [source] => Some(format!("kept.{}", suffix(&source.path)).into()),
+        _ => None,
+    }
 }
 
 /// The end of a file name that tells its format: `jsonl.gz`.
@@ -183,6 +177,16 @@ fn suffix(path: &Path) -> String {
         (Some(before), Some(_)) if is_packing => format!("{before}.{last}"),
         _ => last.to_owned(),
     }
+}
+
+/// Where the kept documents of each source are written, in the directory of all of them.
+pub(crate) fn output_paths(sources: &[Source]) -> impl Iterator<Item = PathBuf> {
+    let common = common_folder(sources);
+    let path = move |source: &Source| {
+        let name = source.path.strip_prefix(&common).unwrap_or(&source.path);
+        safe(name)
+    };
+    sources.iter().map(path)
 }
 
 /// The deepest folder that holds all sources.
@@ -231,9 +235,10 @@ mod tests {
     #[test]
     fn the_name_tells_the_format() {
         check(&["a/b.jsonl"], Some("kept.jsonl"));
-        check(&["a/b.1.jsonl.gz", "c.jsonl.gz"], Some("kept.jsonl.gz"));
+        check(&["a/b.1.jsonl.gz"], Some("kept.jsonl.gz"));
+        check(&["a.jsonl.gz", "b.jsonl.gz"], None);
         check(&["crawl.warc.gz"], Some("kept.warc.gz"));
-        check(&["a.jsonl.xz", "b.jsonl.xz"], Some("kept.jsonl.xz"));
+        check(&["a.jsonl.xz"], Some("kept.jsonl.xz"));
         check(&["a.1.csv.bz2"], Some("kept.csv.bz2"));
         check(&["table.parquet"], Some("kept.parquet"));
         check(&["one.parquet", "two.parquet"], None);

@@ -18,8 +18,9 @@ use crate::config::{Against, Config, Update};
 use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
 use crate::names::{Name, NameScan};
 use crate::record::{Copied, DocRecord, Ordinal, UNSPACED, rule_index};
+use crate::source::{Source, path_text};
 use crate::stage::exact::COPIES;
-use crate::stage::read::{DOCS, TOKENS, host};
+use crate::stage::read::{DOCS, Read, TOKENS, host};
 use crate::{Error, Progress};
 
 /// For each document that is the first of its content, what the index knows of it.
@@ -134,11 +135,19 @@ impl Rows {
 pub(crate) struct Sketches {
     sketcher: Sketcher,
     tokens: Column<u64>,
+    /// The files that documents come from, as text.
+    sources: Vec<String>,
 }
 
 impl Sketches {
-    pub(crate) fn open(read: &Path, settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn open(
+        read: &Path,
+        settings: &Settings,
+        sources: &[Source],
+    ) -> Result<Self, Error> {
+        let sources = sources.iter().map(|source| path_text(&source.path));
         Ok(Self {
+            sources: sources.collect(),
             sketcher: Sketcher::new(settings),
             tokens: Column::open(&read.join(TOKENS), 0)?,
         })
@@ -148,8 +157,22 @@ impl Sketches {
     pub(crate) fn of(&self, record: &DocRecord, name: Name) -> Result<(String, Sketch), Error> {
         let tokens = self.tokens(record)?;
         let host = name.url.as_deref().and_then(host);
-        let sketch = self.sketcher.sketch_of_tokens(&tokens, host);
-        Ok((name.url.unwrap_or(name.id), sketch))
+        let sketch = self
+            .sketcher
+            .sketch_of_tokens(&tokens, record.content(), host);
+        Ok((self.name(record, name), sketch))
+    }
+
+    /// As [`index::name`](crate::index::name).
+    fn name(&self, record: &DocRecord, name: Name) -> String {
+        let source = &self.sources[record.source as usize];
+        let has_source = name.id.strip_prefix(&**source);
+        match name.url {
+            Some(url) => url,
+            // A document without an ID is called by its place.
+            None if has_source.is_some_and(|rest| rest.starts_with('#')) => name.id,
+            None => format!("{source}#{}", name.id),
+        }
     }
 
     fn tokens(&self, record: &DocRecord) -> Result<Tokens, Error> {
@@ -170,11 +193,12 @@ impl Sketches {
 pub(crate) fn run(
     [read, exact]: [&Path; 2],
     holder: &Holder,
-    n_docs: u64,
+    documents: &Read,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Held, Error> {
-    let sketches = Sketches::open(read, holder.settings())?;
+    let sketches = Sketches::open(read, holder.settings(), &documents.sources)?;
+    let n_docs = documents.n_docs;
     let mut rows = Rows::open(read)?;
     let mut copies = Scan::<Copied>::open(&exact.join(COPIES))?;
     let mut next_copy = copies.next()?;

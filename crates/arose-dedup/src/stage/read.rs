@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
+use arose::digest::Digest;
 use arose::feature::Features;
 use arose::rule::{Criterion, ShortPolicy};
 use arose::shingle::{Shingler, is_short};
@@ -26,12 +26,13 @@ use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{ListWriter, Writer};
-use crate::config::Config;
+use crate::config::{Config, Exact, Keep};
 use crate::losses::Losses;
 use crate::record::{
     DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
 };
 use crate::scheme::Bands;
+use crate::source::{Source, path_text};
 use crate::{Error, Progress};
 
 pub(crate) const DOCS: &str = "docs";
@@ -52,6 +53,10 @@ pub(crate) struct Read {
     pub(crate) n_tokens: u64,
     pub(crate) n_empty: u64,
     pub(crate) n_short: u64,
+    /// Documents whose time is known.
+    pub(crate) n_fetched: u64,
+    /// Documents with a priority.
+    pub(crate) n_weighted: u64,
     pub(crate) text_bytes: u64,
     /// Skipped records by reason.
     pub(crate) skipped: BTreeMap<String, u64>,
@@ -66,41 +71,34 @@ impl Read {
         let n = self.skipped.get(Reason::NullText.name());
         n.copied().unwrap_or(0)
     }
-}
 
-/// A file that documents came from, and how to tell that it has changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Source {
-    pub(crate) path: PathBuf,
-    pub(crate) n_bytes: u64,
-    pub(crate) modified_ns: u128,
-}
-
-impl Source {
-    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
-        let metadata = std::fs::metadata(path).map_err(Error::io("read", path))?;
-        let modified = metadata.modified().map_err(Error::io("read", path))?;
-        let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Self {
-            path: path.to_owned(),
-            n_bytes: metadata.len(),
-            modified_ns: since.as_nanos(),
-        })
-    }
-
-    /// An error if the file is not what it was.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match Self::of(&self.path) {
-            Ok(now) if now == *self => Ok(()),
-            _ => Err(Error::InputChanged {
-                path: self.path.clone(),
+    /// An error if no document has what the one to keep is chosen by.
+    fn check_choice(&self, config: &Config) -> Result<(), Error> {
+        let is_missing = |n| self.n_docs > 0 && n == 0;
+        match config.keep {
+            Keep::Newest if is_missing(self.n_fetched) => Err(Error::NoTime),
+            Keep::Priority if is_missing(self.n_weighted) => Err(Error::NoPriority {
+                fields: config.corpus.fields.priority.join(", "),
             }),
+            _ => Ok(()),
         }
     }
 }
 
 /// Reads `inputs` and leaves the columns in `folder`. Directories in `skip` are not entered.
 pub(crate) fn run(
+    inputs: &[PathBuf],
+    config: &Config,
+    skip: Vec<PathBuf>,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Read, Error> {
+    let found = read(inputs, config, skip, folder, progress)?;
+    found.check_choice(config)?;
+    Ok(found)
+}
+
+fn read(
     inputs: &[PathBuf],
     config: &Config,
     skip: Vec<PathBuf>,
@@ -140,7 +138,7 @@ impl DocRow {
     pub(crate) fn name(&self) -> Cow<'_, str> {
         match &self.id {
             Some(id) => id.into(),
-            None => format!("{}#{}", self.source.display(), self.position).into(),
+            None => format!("{}#{}", path_text(&self.source), self.position).into(),
         }
     }
 }
@@ -213,14 +211,19 @@ impl Maker {
             tokens: tokens.fingerprints,
         };
         row.vectors.site = self.site(row.url.as_deref());
-        if row.record.flags & (SHORT | EMPTY) == 0 {
+        let is_exact = self.config.policy.criterion == Criterion::Exact;
+        if row.record.flags & (SHORT | EMPTY) == 0 && !is_exact {
             self.sketch(&mut row);
         }
         row
     }
 
     fn record(&self, document: &Document, tokens: &Tokens) -> DocRecord {
-        let digest = tokens.digest().0;
+        let content = document.content_digest();
+        let Digest(digest) = match self.config.exact {
+            Exact::Text => content,
+            Exact::Bytes => document.digest,
+        };
         let w = self.config.shingle.of(tokens);
         let is_short = is_short(tokens.len(), w)
             && (self.config.policy.short == ShortPolicy::ExactOnly || tokens.len() < w.get());
@@ -238,7 +241,7 @@ impl Maker {
             n_tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
             n_bytes: u32::try_from(document.text.len()).unwrap_or(u32::MAX),
             flags: flag(is_short, SHORT)
-                | flag(tokens.is_empty(), EMPTY)
+                | flag(content == Digest::EMPTY, EMPTY)
                 | flag(tokens.is_mostly_unspaced(), UNSPACED),
         }
     }
@@ -278,7 +281,10 @@ impl Maker {
 /// Whether the policy asks for simhashes of all documents.
 pub(crate) fn has_simhash(config: &Config) -> bool {
     let criterion = config.policy.criterion;
-    !matches!(criterion, Criterion::Jaccard(_) | Criterion::B { .. })
+    !matches!(
+        criterion,
+        Criterion::Exact | Criterion::Jaccard(_) | Criterion::B { .. }
+    )
 }
 
 /// The tokens of a document, its images among them.
@@ -370,6 +376,8 @@ impl Columns {
         found.n_tokens += row.tokens.len() as u64;
         found.text_bytes += u64::from(record.n_bytes);
         found.n_empty += u64::from(record.flags & EMPTY != 0);
+        found.n_fetched += u64::from(record.fetched != NOT_FETCHED);
+        found.n_weighted += u64::from(!record.weight.is_nan());
         found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
         self.tokens.push(row.tokens)
     }

@@ -16,7 +16,6 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
 
-use arose::digest::Digest;
 use arose::rule::{Criterion, Evidence, Policy, Rule, decide};
 use arose_corpus::Position;
 use arrow_array::builder::{
@@ -32,13 +31,14 @@ use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
-use crate::config::{Config, Verify};
+use crate::config::{Config, Empty, Verify};
 use crate::lookup::Chosen;
 use crate::names::{Ids, Name, NameScan};
 use crate::products::Products;
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
+use crate::source::path_text;
 use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
@@ -56,6 +56,9 @@ pub(crate) struct Rows {
     pub(crate) kept: u64,
     pub(crate) dropped_exact: u64,
     pub(crate) dropped_near: u64,
+    /// Without text, if they are not wanted.
+    #[serde(default)]
+    pub(crate) dropped_empty: u64,
     /// Of what an index holds.
     #[serde(default)]
     pub(crate) dropped_known: u64,
@@ -111,11 +114,12 @@ pub(crate) fn write_documents(
         let held = answers
             .as_ref()
             .map(|answers| Verdict::held(first, answers));
+        let record = records.next()?.expect("a record for every document");
         let verdict = match held.transpose()?.flatten() {
             Some(verdict) => verdict,
+            None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
             None => Verdict::of(doc, first, &stars, &keepers)?,
         };
-        let record = records.next()?.expect("a record for every document");
         let position = Position {
             offset: record.offset,
             inner: record.inner,
@@ -128,6 +132,7 @@ pub(crate) fn write_documents(
             }
             Some(_) if verdict.known_as.is_some() => rows.dropped_known += 1,
             Some(Rule::Exact) => rows.dropped_exact += 1,
+            Some(Rule::Empty) => rows.dropped_empty += 1,
             Some(_) => rows.dropped_near += 1,
         }
         let source = &read.sources[record.source as usize].path;
@@ -192,7 +197,6 @@ impl DocumentRows {
         label: Ordinal,
         verdict: &Verdict,
     ) {
-        let digest = u128::from(record.digest[1]) << 64 | u128::from(record.digest[0]);
         let position = Position {
             offset: record.offset,
             inner: record.inner,
@@ -200,9 +204,9 @@ impl DocumentRows {
         self.doc.append_value(doc.into());
         self.id.append_value(&name.id);
         self.url.append_option(name.url.as_deref());
-        self.source.append_value(source.display().to_string());
+        self.source.append_value(path_text(source));
         self.position.append_value(position.to_string());
-        self.digest.append_value(Digest(digest).to_string());
+        self.digest.append_value(record.content().to_string());
         self.n_tokens.append_value(record.n_tokens);
         self.cluster.append_value(label.into());
         self.kept.append_value(verdict.rule.is_none());
@@ -254,7 +258,8 @@ pub(crate) fn write_pairs(
 ) -> Result<(), Error> {
     let classes = Classes::load(stages)?;
     let sites = Sites::open(stages, config)?;
-    let n_docs = rows.kept + rows.dropped_exact + rows.dropped_near + rows.dropped_known;
+    let n_dropped = rows.dropped_exact + rows.dropped_near + rows.dropped_empty;
+    let n_docs = rows.kept + n_dropped + rows.dropped_known;
     let limit = classes.limit(stages, n_docs)?;
     let mut sorter = Sorter::new(&scratch.join("listed"), config.part(4));
     classes.list_copies(stages, limit, rows, &mut sorter)?;
@@ -352,8 +357,7 @@ impl Classes {
         let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let first = class[0].first;
-            let is_empty = docs.get(first)?.flags & EMPTY != 0;
-            let exact = exact_scores(is_empty);
+            let exact = exact_scores(docs.get(first)?.n_tokens);
             let n = class.len() as u64 + 1;
             if n * (n - 1) / 2 > limit {
                 rows.pairs_not_listed += n * (n - 1) / 2 - class.len() as u64;
@@ -404,12 +408,13 @@ impl Classes {
 }
 
 /// The scores of two documents of equal content, which have none without tokens.
-pub(crate) fn exact_scores(is_empty: bool) -> Accepted {
-    let score = |score| if is_empty { NO_SCORE } else { score };
+pub(crate) fn exact_scores(n_tokens: u32) -> Accepted {
+    let has_none = n_tokens == 0;
+    let score = |score| if has_none { NO_SCORE } else { score };
     Accepted {
         a: 0,
         b: 0,
-        jaccard: if is_empty { f64::NAN } else { 1.0 },
+        jaccard: if has_none { f64::NAN } else { 1.0 },
         b_sim: score(6),
         c_sim: score(384),
         rule: rule_index(Rule::Exact),

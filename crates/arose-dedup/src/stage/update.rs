@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::column::Scan;
 use crate::index::{Index, Pending};
 use crate::record::Ordinal;
+use crate::source::Source;
 use crate::stage::known::{Holder, Rows, Sketches};
 use crate::work::{read_json, write_json};
 use crate::{Error, Progress};
@@ -32,11 +33,12 @@ const BATCH: usize = 1 << 10;
 pub(crate) fn prepare(
     [read, written]: [&Path; 2],
     holder: &Holder,
+    sources: &[Source],
     summary: &Value,
     folder: &Path,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let sketches = Sketches::open(read, holder.settings())?;
+    let sketches = Sketches::open(read, holder.settings(), sources)?;
     let mut rows = Rows::open(read)?;
     let mut kept = Scan::<Ordinal>::open(&written.join(KEPT))?;
     progress.expect(kept.left());
@@ -77,7 +79,7 @@ pub(crate) fn sync(path: &Path) -> Result<(), Error> {
     sync_file(path)
 }
 
-/// Forces to the disk that a folder which is whole has its name.
+/// Forces to the disk that a file or folder which is whole has its name.
 pub(crate) fn sync_entry(path: &Path) -> Result<(), Error> {
     sync_file(path)?;
     path.parent().map_or(Ok(()), sync_file)

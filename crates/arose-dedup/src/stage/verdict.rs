@@ -19,6 +19,14 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// The verdict on an empty document that is not wanted.
+    pub(crate) const EMPTY: Self = Self {
+        kept_doc: None,
+        rule: Some(Rule::Empty),
+        similarity: None,
+        known_as: None,
+    };
+
     /// The verdict on a content that an index holds; none if it does not.
     pub(crate) fn held(first: Ordinal, answers: &Answers) -> Result<Option<Self>, Error> {
         let known = answers.of(first)?;

@@ -62,21 +62,45 @@ fn two_runs_do_not_share_a_folder() {
     bench.run(&Config::default());
 }
 
+/// A run that is stopped in a stage resumes there: the stages before are not done again.
 #[test]
 fn a_stopped_run_goes_on() {
     let texts = family_texts(300, 2);
     let undisturbed = Bench::with_texts(&texts);
     undisturbed.run(&Config::default());
-    let bench = Bench::with_texts(&texts);
+    for stage in ["exact", "candidates", "verify", "cluster"] {
+        let bench = Bench::with_texts(&texts);
+        stop_in(&bench, stage);
+        let note = bench.path("out/.arose/read/stage.json");
+        let before = fs::metadata(&note).unwrap().modified().unwrap();
+        let stopped = bench.path(&format!("out/.arose/{stage}/stage.json"));
+        assert!(!stopped.exists(), "{stage} is done");
+        // Settings other than those of the stages before are refused, not mixed.
+        let other = Config {
+            keep: Keep::Longest,
+            ..Config::default()
+        };
+        let error = bench.run_on(&["input.jsonl"], &other).unwrap_err();
+        assert!(matches!(error, Error::OtherSettings { .. }), "{error}");
+        assert_eq!(fs::metadata(&note).unwrap().modified().unwrap(), before);
+        bench.run(&Config::default());
+        assert_eq!(bench.pairs(), undisturbed.pairs());
+        assert_eq!(results(&bench.path("out")).len(), 3);
+    }
+}
+
+/// Starts a run that cannot do a stage, because something else has its name.
+fn stop_in(bench: &Bench, stage: &str) {
     let progress = Progress::default();
     progress.stop();
     let inputs = [bench.path("input.jsonl")];
     let out = bench.path("out");
-    let error = arose_dedup::run(&inputs, &Config::default(), &out, Start::Resume, &progress);
-    assert!(matches!(error, Err(Error::Stopped)));
-    bench.run(&Config::default());
-    assert_eq!(bench.pairs(), undisturbed.pairs());
-    assert_eq!(results(&out).len(), 3);
+    let stopped = arose_dedup::run(&inputs, &Config::default(), &out, Start::Resume, &progress);
+    assert!(matches!(stopped, Err(Error::Stopped)));
+    let obstacle = bench.write(&format!("out/.arose/{stage}"), "");
+    let error = bench.run_on(&["input.jsonl"], &Config::default());
+    assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
+    fs::remove_file(obstacle).unwrap();
 }
 
 #[test]

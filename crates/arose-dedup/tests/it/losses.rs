@@ -75,7 +75,7 @@ fn issue_19_an_input_in_the_output_is_refused() {
     bench.run(&Config::default());
     let again = bench.run_on(&["out/kept.jsonl"], &Config::default());
     assert!(
-        matches!(again, Err(Error::InputInOutput { .. })),
+        matches!(again, Err(Error::InsideOutput { .. })),
         "{again:?}"
     );
 }

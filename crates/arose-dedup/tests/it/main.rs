@@ -4,8 +4,10 @@
 #![expect(clippy::print_stdout, reason = "a test says what it skips")]
 
 mod against;
+mod exact;
 mod exactness;
 mod faults;
+mod identity;
 mod index_faults;
 mod losses;
 mod results;

@@ -54,7 +54,7 @@ impl Bench {
             let url = format!("http://site{}.example/page{i}", i % 7);
             format!(
                 "{}\n",
-                json!({ "id": format!("d{i}"), "url": url, "text": text })
+                json!({ "id": format!("d{i}"), "url": url, "text": text, "date": 7 * i % 1000 })
             )
         });
         bench.write("input.jsonl", &lines.collect::<String>());

@@ -55,7 +55,7 @@ __all__ = [
     "read",
 ]
 
-Policy = Literal["jaccard", "b", "c", "combined", "site"]
+Policy = Literal["exact", "jaccard", "b", "c", "combined", "site"]
 Mode = Literal["henzinger", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
@@ -175,7 +175,7 @@ class Sketcher:
         """Sketches texts: a list of strings, or a string array of pyarrow, polars, pandas or any
         other library that speaks Arrow.
 
-        The result has a row per text: n_tokens, digest (equal for equal token sequences), and
+        The result has a row per text: n_tokens, digest (equal for exact duplicates), and
         samples, features or simhash, which are null for texts without tokens.
 
         >>> import pyarrow
@@ -304,6 +304,9 @@ def dedup(
     verify: Verify = "text",
     keep: Keep = "first",
     priority_field: str | None = None,
+    time_field: str | None = None,
+    exact: Literal["text", "bytes"] = "text",
+    drop_empty: bool = False,
     short: Literal["exact", "any"] = "exact",
     site: Literal["registrable", "henzinger"] = "registrable",
     cap: int = 10_000,
@@ -354,6 +357,9 @@ def dedup(
         "verify": verify,
         "keep": keep,
         "priority_field": priority_field,
+        "time_field": time_field,
+        "exact": exact,
+        "drop_empty": drop_empty,
         "short": short,
         "site": site,
         "cap": cap,

@@ -461,11 +461,13 @@ def _counts(files: LocalFiles | SparkFiles) -> dict[str, int]:
     """What became of the documents, from the tables themselves."""
     by_rule = files.count("../documents.parquet", "rule", ROWS["documents"])
     kept, exact = by_rule.pop(None, 0), by_rule.pop("exact", 0)
+    empty = by_rule.pop("empty", 0)
     return {
         "kept": kept,
         "dropped_exact": exact,
         "dropped_near": sum(by_rule.values()),
         "dropped_known": 0,
+        "dropped_empty": empty,
         "pairs": sum(files.count("../pairs.parquet", "rule", ROWS["pairs"]).values()),
     }
 
@@ -541,7 +543,7 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("inputs", nargs="+", metavar="INPUT", help="files, folders, patterns, or s3a:// addresses")
     add("-o", "--output", required=True, metavar="OUT", help="the folder or address to write to")
-    add("--policy", default="jaccard", choices=["jaccard", "b", "c", "combined", "site"])
+    add("--policy", default="jaccard", choices=["exact", "jaccard", "b", "c", "combined", "site"])
     add("--threshold", type=float, default=0.8, metavar="J")
     add("-w", "--w", type=int, metavar="N", help="tokens per shingle")
     add("--cjk-w", type=int, metavar="N")
@@ -549,6 +551,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--verify", default="text", choices=["text", "sketch", "none"])
     add("--keep", default="first", choices=["first", "longest", "newest", "copies", "priority"])
     add("--priority-field", metavar="NAME")
+    add("--time-field", metavar="NAME", help="for --keep newest or copies")
+    add("--exact", default="text", choices=["text", "bytes"])
+    add("--drop-empty", action="store_true", help="drop empty documents, kept otherwise")
     add("--short", default="exact", choices=["exact", "any"])
     add("--site", default="registrable", choices=["registrable", "henzinger"])
     add("--cap", type=int, default=10_000, metavar="N")

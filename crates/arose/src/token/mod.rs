@@ -33,7 +33,6 @@ use std::ops::Range;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::digest::Digest;
 use crate::mix::mix;
 use unicode::Cutter;
 
@@ -184,12 +183,6 @@ impl Tokens {
     #[must_use]
     pub fn is_mostly_unspaced(&self) -> bool {
         2 * self.n_unspaced > self.len()
-    }
-
-    /// The content digest: equal for equal token sequences.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        Digest::of_tokens(&self.fingerprints)
     }
 
     /// Empties the document and keeps its memory for the next one.

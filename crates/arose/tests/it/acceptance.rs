@@ -107,7 +107,12 @@ impl Corpus {
             url_length: None,
             features: Features::SIX_BY_FOURTEEN.of(&sketch).unwrap(),
             simhash: Fingerprint384::of(tokens).unwrap(),
-            digest: Digest::of_tokens(tokens),
+            digest: Digest::of_bytes(
+                &tokens
+                    .iter()
+                    .flat_map(|t| t.to_le_bytes())
+                    .collect::<Vec<_>>(),
+            ),
         });
         self.pages.last_mut().unwrap()
     }

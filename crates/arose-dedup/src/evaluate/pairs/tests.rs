@@ -1,6 +1,7 @@
 use super::*;
 use crate::evaluate::gold::{self, Fields, GoldDocument, GoldPair, Labels, Pairing};
 use Verdict::{Correct, Incorrect, Undecided};
+use arose::digest::Digest;
 use arose::exact::similar_pairs;
 use arose::token::Tokenizer;
 use std::path::Path;
@@ -10,10 +11,12 @@ const W: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 /// Words `from..to`, spelled as numbers.
 fn document(id: &str, from: u32, to: u32) -> GoldDocument {
     let words: Vec<String> = (from..to).map(|word| word.to_string()).collect();
+    let text = words.join(" ");
     GoldDocument {
         id: id.to_owned(),
         url: Some(format!("http://www.{id}.org/")),
-        tokens: Tokenizer::default().tokens(&words.join(" ")),
+        tokens: Tokenizer::default().tokens(&text),
+        digest: Digest::of_text(&text),
     }
 }
 
@@ -96,6 +99,7 @@ fn the_site_policy_sees_the_sites() {
     let mut gold = gold();
     gold.documents = vec![document("x", 0, 500), document("y", 0, 500)];
     gold.documents[1].tokens.fingerprints.reverse();
+    gold.documents[1].digest = Digest::of_text("499 to 0");
     gold.pairs = vec![pair(0, 1, Correct)];
     let n_accepted = |gold: &Gold| {
         let study = study(gold, &config(&[]));

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use arose::Threshold;
+use arose::digest::Digest;
 use arose::rule::{Rule, SiteRelation};
 use arose::site::{SiteKind, site};
 use arose::token::fingerprint;
@@ -100,6 +101,7 @@ impl Documents {
         let kept = flags(batch, "kept")?;
         let kept_docs: &PrimitiveArray<UInt64Type> = numbers(batch, "kept_doc")?;
         let rules = texts(batch, "rule")?;
+        let empty = Digest::EMPTY.to_string();
         for row in 0..batch.num_rows() {
             let doc = self.len() as u32;
             if docs.value(row) != u64::from(doc) || doc == NONE {
@@ -111,7 +113,13 @@ impl Documents {
             let ordinal = |value: u64| u32::try_from(value).unwrap_or(NONE);
             let kept_doc = value(kept_docs, row).map_or(NONE, ordinal);
             self.ids.push((fingerprint(ids.value(row).as_bytes()), doc));
-            digests.push((fingerprint(digest.value(row).as_bytes()), doc));
+            let digest = digest.value(row);
+            // Empty documents are nobody's duplicates.
+            let class = match digest == empty {
+                true => doc.into(),
+                false => fingerprint(digest.as_bytes()),
+            };
+            digests.push((class, doc));
             self.clusters.push(ordinal(clusters.value(row)));
             self.kept_docs
                 .push(if kept.value(row) { doc } else { kept_doc });

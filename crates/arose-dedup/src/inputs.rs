@@ -1,0 +1,165 @@
+//! The inputs of a run: which files they stand for, and whether a run there had the same ones.
+//!
+//! A run is known by its settings and by its input files with their sizes and times. So a file that
+//! was added, changed or removed is noticed, and standard input, of which nothing is known
+//! beforehand, is never the same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::config::Config;
+use crate::error::Change;
+use crate::job::not_read;
+use crate::source::{Source, path_text};
+use crate::stage::kept::output_paths;
+
+/// What a run is to read.
+pub(crate) struct Inputs {
+    /// As the user wrote them.
+    pub(crate) names: Vec<PathBuf>,
+    /// All files they stand for, in order.
+    pub(crate) files: Vec<Source>,
+}
+
+impl Inputs {
+    /// Lists the files and refuses those that a run into `out` would harm.
+    ///
+    /// # Errors
+    ///
+    /// If an input does not exist, is inside the output, or if two files would be written to
+    /// one path. Nothing has been touched by then.
+    pub(crate) fn list(names: &[PathBuf], config: &Config, out: &Path) -> Result<Self, Error> {
+        let is_file = |name: &&PathBuf| name.as_os_str() != "-";
+        let files: Vec<PathBuf> = names.iter().filter(is_file).cloned().collect();
+        let mut chosen = config.corpus.files.clone();
+        chosen.skip.extend(not_read(config, out));
+        let paths = arose_corpus::files(&files, &chosen)?;
+        check_apart(&files, &paths, out)?;
+        let inputs = Self {
+            names: names.to_vec(),
+            files: paths.into_iter().map(Source::of_any).collect(),
+        };
+        inputs.check_distinct()?;
+        Ok(inputs)
+    }
+
+    pub(crate) fn has_standard_input(&self) -> bool {
+        self.names.iter().any(|name| name.as_os_str() == "-")
+    }
+
+    /// The names as text.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.names.iter().map(|name| path_text(name)).collect()
+    }
+
+    /// An error if a run in `out` had other inputs.
+    pub(crate) fn compare(&self, there: &[Source], out: &Path) -> Result<(), Error> {
+        if self.has_standard_input() {
+            return Err(Error::StandardInput {
+                path: out.to_owned(),
+            });
+        }
+        let changed = |path: &Path, change| {
+            let path = path.to_owned();
+            Err(Error::InputChanged { path, change })
+        };
+        let old = by_path(there);
+        for file in &self.files {
+            match old.get(&*file.path) {
+                None => return changed(&file.path, Change::New),
+                Some(old) if *old != file => return changed(&file.path, Change::Content),
+                Some(_) => {}
+            }
+        }
+        let new = by_path(&self.files);
+        let gone = there.iter().find(|file| !new.contains_key(&*file.path));
+        gone.map_or(Ok(()), |file| changed(&file.path, Change::Gone))
+    }
+
+    /// An error if a file that was read is not as it was listed, or has changed since.
+    pub(crate) fn check_read(&self, sources: &[Source]) -> Result<(), Error> {
+        let listed = by_path(&self.files);
+        for source in sources {
+            source.check()?;
+            let change = match listed.get(&*source.path) {
+                Some(listed) if *listed == source => continue,
+                Some(_) => Change::Content,
+                None => Change::New,
+            };
+            return Err(Error::InputChanged {
+                path: source.path.clone(),
+                change,
+            });
+        }
+        Ok(())
+    }
+
+    /// An error if two files would be written to one path.
+    fn check_distinct(&self) -> Result<(), Error> {
+        let mut taken: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+        for (file, output) in self.files.iter().zip(output_paths(&self.files)) {
+            match taken.insert(output.clone(), &file.path) {
+                Some(other) if other != file.path => {
+                    return Err(Error::OneOutput {
+                        first: other.to_owned(),
+                        second: file.path.clone(),
+                        output,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn by_path(files: &[Source]) -> BTreeMap<&Path, &Source> {
+    files.iter().map(|file| (&*file.path, file)).collect()
+}
+
+/// An error if an input lies in the output directory. An output inside an input is left out.
+fn check_apart(names: &[PathBuf], files: &[PathBuf], out: &Path) -> Result<(), Error> {
+    let out_real = real(out);
+    let refused = |input: &Path| {
+        Err(Error::InsideOutput {
+            input: input.to_owned(),
+            out: out.to_owned(),
+        })
+    };
+    for name in names.iter().filter(|name| name.is_dir()) {
+        let name_real = real(name);
+        if name_real.starts_with(&out_real) {
+            return refused(name);
+        }
+    }
+    // Most files lie beside each other, and few are links.
+    let mut is_inside: BTreeMap<&Path, bool> = BTreeMap::new();
+    for file in files {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let is_link = fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink());
+        let by_folder = *is_inside
+            .entry(folder)
+            .or_insert_with(|| real(folder).starts_with(&out_real));
+        if by_folder || is_link && real(file).starts_with(&out_real) {
+            return refused(file);
+        }
+    }
+    Ok(())
+}
+
+/// A path without links and dots; of what is not there, the part that is.
+fn real(path: &Path) -> PathBuf {
+    let path = match path.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => path,
+    };
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_owned(),
+    }
+}

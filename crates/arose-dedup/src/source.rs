@@ -1,0 +1,151 @@
+//! Input files: how to tell that one has changed, and names that are not text.
+//!
+//! A path need not be valid UTF-8, but settings, summaries and tables are. A path that is text is
+//! written as it is. Any other is written with a backslash and two hexadecimal digits for each byte
+//! that is not text (`caf\xE9.html`) and read back if there is no file of that very name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Error;
+use crate::error::Change;
+
+/// A file that documents came from, and how to tell that it has changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Source {
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
+    pub(crate) path: PathBuf,
+    pub(crate) n_bytes: u64,
+    pub(crate) modified_ns: u128,
+}
+
+impl Source {
+    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
+        let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
+        let modified = metadata.modified().map_err(Error::io("read", path))?;
+        let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self {
+            path: path.to_owned(),
+            n_bytes: metadata.len(),
+            modified_ns: since.as_nanos(),
+        })
+    }
+
+    /// What is known of a file that may not be readable.
+    pub(crate) fn of_any(path: PathBuf) -> Self {
+        Self::of(&path).unwrap_or(Self {
+            path,
+            n_bytes: 0,
+            modified_ns: 0,
+        })
+    }
+
+    /// An error if the file is not what it was.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match Self::of(&self.path) {
+            Ok(now) if now == *self => Ok(()),
+            _ => Err(Error::InputChanged {
+                path: self.path.clone(),
+                change: Change::Content,
+            }),
+        }
+    }
+}
+
+/// A path as text.
+pub(crate) fn path_text(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => escaped(path),
+    }
+}
+
+/// The path that a text in results stands for.
+#[must_use]
+pub fn path_of(text: &str) -> PathBuf {
+    let literal = PathBuf::from(text);
+    if !text.contains("\\x") || literal.symlink_metadata().is_ok() {
+        return literal;
+    }
+    unescaped(text)
+}
+
+#[cfg(unix)]
+fn escaped(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(unix)]
+fn unescaped(text: &str) -> PathBuf {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let mut parts = text.split("\\x");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.extend_from_slice(b"\\x");
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn escaped(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(not(unix))]
+fn unescaped(text: &str) -> PathBuf {
+    text.into()
+}
+
+fn write_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path_text(path))
+}
+
+fn read_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    String::deserialize(deserializer).map(|text| path_of(&text))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn names_of_any_bytes_are_read_back() {
+        for (bytes, text) in [
+            (&b"caf\xe9.html"[..], "caf\\xE9.html"),
+            (b"\xff\xfe", "\\xFF\\xFE"),
+            ("café".as_bytes(), "café"),
+            (b"a\\b", "a\\b"),
+            (b"a\\xb\xe9", "a\\xb\\xE9"),
+        ] {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            assert_eq!(path_text(path), text);
+            assert_eq!(path_of(text), path, "{text}");
+        }
+    }
+}
