@@ -290,7 +290,7 @@ fn issue_19_compare_reads_what_others_read() {
         "d.jsonl",
         format!("{{\"id\":\"x\",\"text\":\"{text}\"}}\n{{\"text\":\"other\"}}\n"),
     );
-    let exact = "rule   exact: the token sequences are equal\n";
+    let exact = "rule   exact: the texts are the same\n";
     bench
         .run(&["compare", "a.txt", "b.html"])
         .code(0)
