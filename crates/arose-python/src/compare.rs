@@ -47,7 +47,7 @@ pub(crate) struct Comparison {
     c_sim: Option<u32>,
     /// The cosine of the token counts that these bits imply.
     cosine_estimate: Option<f64>,
-    /// Whether the token sequences are equal.
+    /// Whether the texts are the same after normalization.
     same_content: bool,
     /// Whether either text is too short for near duplicates.
     short: bool,

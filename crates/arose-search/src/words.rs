@@ -2,7 +2,7 @@
 //!
 //! A text is cut by [`arose::token`], so that case, punctuation and layout do not count and every
 //! language can be searched. A query word is cut the same way; where it gives several tokens, as
-//! `foo-bar` or `東京` do, it is a phrase. Tokens beyond [`MAX_BYTES`] are cut off there, in texts
+//! `foo-bar` or `東京` do, it is a phrase. Tokens beyond 96 bytes are cut off there, in texts
 //! and queries alike.
 
 use std::ops::Range;
