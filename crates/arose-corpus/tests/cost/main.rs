@@ -42,7 +42,7 @@ const SECONDS_SLACK: f64 = 0.002;
 const BYTES_SLACK: usize = 1 << 20;
 
 /// Rounds after which a time that looks too long is believed.
-const MAX_ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 40;
 
 /// What a case takes at one size.
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@ mod edges;
 mod faults;
 mod ipv6;
 mod killed;
+mod mutations;
 mod pace;
 mod power;
 mod progress;
