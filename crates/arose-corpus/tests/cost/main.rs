@@ -7,7 +7,8 @@
 //! - peak of allocated bytes: at most [`PER_BYTE`] times the input plus [`CONSTANT`], and at most
 //!   2.2 times more for twice the input.
 //!
-//! Time is that of the process, the smallest of several rounds: other programs do not count. The
+//! Time is that of the process on one core, the smallest of several rounds: neither other programs
+//! nor what threads cost each other count, above all over the counters of the allocator. The
 //! allocator counts old and new memory together while a vector grows, which is the most that any
 //! allocator would need. A binary of its own, since it counts what the whole process allocates.
 //!
@@ -19,6 +20,7 @@ mod generators;
 mod ways;
 
 use peak_alloc::PeakAlloc;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use generators::{GENERATORS, Generator};
@@ -57,6 +59,7 @@ fn hostile_input_costs_in_proportion_to_its_size() {
     let only = std::env::var("COST_ONLY").unwrap_or_default();
     let smallest = std::env::var("COST_BYTES").map_or(SMALLEST, |n| n.parse().unwrap());
     let (mut failures, mut n_cases) = (Vec::new(), 0);
+    stay_on_one_core();
     for generator in GENERATORS {
         for way in generator.ways {
             let name = format!("{} by {way:?}", generator.name);
@@ -130,6 +133,15 @@ fn measure(way: Way, input: &[u8]) -> Cost {
         seconds,
         peak: ALLOCATOR.peak_usage().saturating_sub(before),
     }
+}
+
+/// Keeps this thread, and those it will start, on one of the cores that they may use.
+fn stay_on_one_core() {
+    let allowed = sched_getaffinity(None).unwrap();
+    let core = (0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core));
+    let mut one = CpuSet::new();
+    one.set(core.unwrap());
+    sched_setaffinity(None, &one).unwrap();
 }
 
 /// Processor time of this process.

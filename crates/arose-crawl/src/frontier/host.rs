@@ -268,8 +268,10 @@ impl Host {
     /// Holds back all that is not lost.
     pub(super) fn hold_queue(&mut self) {
         self.holds_queue = !self.is_lost;
-        let retries = std::mem::take(&mut self.retries);
-        self.aside.extend(retries.iter().map(|turn| turn.place));
+        if self.holds_queue {
+            let retries = std::mem::take(&mut self.retries);
+            self.aside.extend(retries.iter().map(|turn| turn.place));
+        }
     }
 
     /// Takes all that waits.
