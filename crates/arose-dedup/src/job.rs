@@ -242,6 +242,7 @@ impl<'a> Job<'a> {
         if refused.is_err() {
             // The next attempt must read what was repaired.
             self.work.clean(&["input", "read"])?;
+            self.work.forget()?;
         }
         refused.map(|()| read)
     }

@@ -86,6 +86,12 @@ impl Work {
         })
     }
 
+    /// Leaves nothing that another run could resume: it starts over, whatever its inputs are.
+    pub(crate) fn forget(&self) -> Result<(), Error> {
+        let path = self.folder.join(SETTINGS);
+        fs::remove_file(&path).map_err(Error::io("remove", &path))
+    }
+
     /// The folder of a stage that is done.
     pub(crate) fn path(&self, stage: &str) -> PathBuf {
         self.folder.join(stage)
