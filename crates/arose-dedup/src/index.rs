@@ -36,7 +36,7 @@
 //! let page = "Once upon a midnight dreary, while I pondered, weak and weary, over many a quaint";
 //! let seen = index.query_or_insert("the raven", &sketcher.sketch(page, None))?;
 //! assert_eq!(seen, Seen::New);
-//! let found = index.query(&sketcher.sketch(&page.to_uppercase(), None))?;
+//! let found = index.query(&sketcher.sketch(&page.replace(' ', "\n"), None))?;
 //! assert_eq!(found[0].name, "the raven");
 //! assert_eq!(found[0].rule.as_str(), "exact");
 //! # Ok::<(), arose_dedup::index::Error>(())
