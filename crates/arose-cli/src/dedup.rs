@@ -10,7 +10,7 @@ use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose::{Threshold, shingle};
-use arose_dedup::{Against, Config, Keep, Progress, Snapshot, Start, Update, Verify};
+use arose_dedup::{Against, Config, Keep, ListedPairs, Progress, Snapshot, Start, Update, Verify};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ use crate::read::Outcome;
 ///
 /// Reads what `arose read` reads: WARC, JSON lines, Parquet, CSV, folders of pages, each plain,
 /// gzip or zstd. Writes into OUT: documents.parquet (a row per document: kept or not, for which
-/// document, by which rule, how similar), pairs.parquet (every verified pair with its scores),
+/// document, by which rule, how similar), pairs.parquet (each dropped document and its kept one),
 /// kept.* (the documents that stay, in the format they came in), summary.json and report.html.
 /// A run that was interrupted goes on where it was when it is started again.
 #[derive(clap::Args)]
@@ -80,9 +80,12 @@ pub(crate) struct Options {
     /// What a site is (policy site).
     #[arg(long, value_enum, default_value_t = SiteName::Registrable)]
     site: SiteName,
-    /// Documents under one key that are all compared with each other.
-    #[arg(long, value_name = "N", default_value = "10000")]
+    /// Documents under one key whose sketches are all compared; with more, each meets fewer.
+    #[arg(long, value_name = "N", default_value = "4096")]
     cap: NonZeroUsize,
+    /// Pairs to list in pairs.parquet; does not affect which documents are kept.
+    #[arg(long, value_enum, default_value_t = PairsName::Dropped)]
+    pairs: PairsName,
     /// Selects the permutations.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -125,6 +128,14 @@ enum VerifyName {
     Sketch,
     /// Nothing.
     None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PairsName {
+    /// Each dropped document with the one it was dropped for.
+    Dropped,
+    /// Every pair found at or above the threshold.
+    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -237,6 +248,10 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             KeepName::Priority => Keep::Priority,
         },
         cap: options.cap,
+        pairs: match options.pairs {
+            PairsName::Dropped => ListedPairs::Dropped,
+            PairsName::All => ListedPairs::All,
+        },
         site: match options.site {
             SiteName::Registrable => SiteKind::Registrable,
             SiteName::Henzinger => SiteKind::Henzinger,
@@ -378,7 +393,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     }
     writeln!(
         out,
-        "pairs           {:>10}  in {} groups, the largest of {}",
+        "pairs           {:>10}  clusters: {}, largest: {}",
         count("pairs"),
         count("clusters"),
         count("largest_cluster")

@@ -33,7 +33,7 @@ mod sorter;
 mod stage;
 mod work;
 
-pub use config::{Against, Config, Keep, Update, Verify};
+pub use config::{Against, Config, Keep, ListedPairs, Update, Verify};
 pub use error::Error;
 pub use job::{method, promise, run};
 pub use plan::{Plan, plan};

@@ -12,7 +12,7 @@ use arose::shingle::{self, ShingleLength};
 use arose::site::SiteKind;
 use arose_corpus::Statuses;
 use arose_corpus::html::Mode;
-use arose_dedup::{Against, Config, Keep, Update, Verify};
+use arose_dedup::{Against, Config, Keep, ListedPairs, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -58,6 +58,7 @@ pub(crate) struct Options {
     short: ShortName,
     site: SiteName,
     cap: NonZeroUsize,
+    pairs: PairsName,
     seed: u64,
     memory: Option<u64>,
     against: Option<PathBuf>,
@@ -80,6 +81,7 @@ impl Default for Options {
             short: ShortName::Exact,
             site: SiteName::Registrable,
             cap: config.cap,
+            pairs: PairsName::Dropped,
             seed: config.seed,
             memory: None,
             against: None,
@@ -111,6 +113,13 @@ pub(crate) enum ModeName {
     Henzinger,
     Content,
     Plain,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PairsName {
+    Dropped,
+    All,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -240,6 +249,10 @@ impl Options {
                 KeepName::Priority => Keep::Priority,
             },
             cap: self.cap,
+            pairs: match self.pairs {
+                PairsName::Dropped => ListedPairs::Dropped,
+                PairsName::All => ListedPairs::All,
+            },
             site: match self.site {
                 SiteName::Registrable => SiteKind::Registrable,
                 SiteName::Henzinger => SiteKind::Henzinger,

@@ -8,6 +8,7 @@ mod faults;
 mod golden;
 mod index;
 mod killed;
+mod memory;
 mod questions;
 mod serve;
 mod tidy;

@@ -8,7 +8,7 @@ use super::wire::{Cursor, Message};
 use crate::Error;
 use crate::names::Name;
 use crate::record::{DocRecord, Ordinal};
-use crate::stage::cluster::Rank;
+use crate::stage::rank::Rank;
 
 /// Some documents of a shard: sources, records, then names.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ mod against;
 mod exactness;
 mod faults;
 mod index_faults;
+mod linear;
 mod results;
 mod shared_data;
 mod support;
