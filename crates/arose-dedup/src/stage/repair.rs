@@ -15,8 +15,9 @@
 use crate::Error;
 use crate::record::{Ordinal, PairKey};
 
-/// Rounds of repair.
-pub(crate) const MAX_ROUNDS: u32 = 3;
+/// Rounds of repair. One more is needed for each kept document of a chain of leaders that a round
+/// drops, since its followers are free again.
+pub(crate) const MAX_ROUNDS: u32 = 8;
 /// Kept documents with a pair to a dropped one that all other such documents are compared with.
 const N_FIRST: usize = 4;
 
