@@ -31,8 +31,8 @@
 //! | `tally` | `LISTED` of a shard | the same, and sizes of clusters |
 //! | `list` | documents and `LISTED` of a shard | rows of pairs |
 //!
-//! The pairs that `stars` gives go through `groups`, `fetch` and `verify` again, and clusters are made
-//! from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
+//! The pairs that `stars` gives go through `groups`, `fetch` and `verify` again, and clusters are
+//! made from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
 //!
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
 //! Vassilvitskii 2014) until no edge changes, those of few edges in one part.
