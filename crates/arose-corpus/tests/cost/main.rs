@@ -7,8 +7,8 @@
 //! - peak of allocated bytes: at most [`PER_BYTE`] times the input plus [`CONSTANT`], and at most
 //!   2.2 times more for twice the input.
 //!
-//! Time is that of the process on one core, the smallest of several rounds: neither other programs
-//! nor what threads cost each other count, above all over the counters of the allocator. The
+//! Time is that of the process on one core, the smallest of several rounds: on two cores the same
+//! case was seen to take eight times as long in some rounds as in others. The
 //! allocator counts old and new memory together while a vector grows, which is the most that any
 //! allocator would need. A binary of its own, since it counts what the whole process allocates.
 //!
