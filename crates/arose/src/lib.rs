@@ -35,7 +35,7 @@
 //! | rule pairs out for certain, without their texts | [`parity`] |
 //! | find candidates without comparing all pairs | [`feature`], [`eight_byte`], [`banding`], [`simhash::pieces`], [`candidates`], [`slot_index`] |
 //! | know what a setting will find and miss | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
-//! | find copied passages | [`winnow`] |
+//! | find repeated passages, cut them out | [`winnow`], [`passage`] |
 //! | decide, and say why | [`rule`], [`site`] |
 //! | group and keep | [`cluster`] |
 //! | judge the result | [`judgement`], [`exact`] |
@@ -65,6 +65,7 @@ pub mod judgement;
 pub mod lead_byte;
 pub mod mix;
 pub mod parity;
+pub mod passage;
 pub mod rabin;
 pub mod rule;
 pub mod shingle;

@@ -14,6 +14,11 @@
 //! `W = T - k + 1`. Any shared run of at least `T` tokens shares a selected hash; runs shorter than
 //! `k` never do. A text with fewer than `W` hashes counts as one window, so it keeps one.
 //!
+//! *Ties.* A text of one repeated word has equal hashes only, and the rightmost rule keeps every
+//! place. Robust winnowing ([`Ties::Robust`]) keeps the place of the window before while that is
+//! still a minimum, so it keeps one place in `W`. [`anchors`] selects by either rule and tells for
+//! each place which windows selected it, and whether one of them holds the hash twice.
+//!
 //! *Cost.* Time `O(n)` for the selection, whatever the window, and `O(n k)` bytes hashed. A share
 //! of `2 / (W + 1)` of the positions is kept: .039 for `W = 50`.
 //!
@@ -152,6 +157,89 @@ pub fn select_by_scanning(hashes: &[u64], window: usize) -> Vec<Selected> {
     selected
 }
 
+/// Which of several equal minima a window selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ties {
+    /// The rightmost.
+    Rightmost,
+    /// The one the window before selected if it is still a minimum, else the rightmost.
+    Robust,
+}
+
+/// A selected place with its neighbourhood: the windows that selected it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// The index of the hash.
+    pub position: usize,
+    /// The hash, the minimum of every window of the neighbourhood.
+    pub hash: u64,
+    /// The first window that selects the place.
+    pub first_window: usize,
+    /// The last one; all between select it too.
+    pub last_window: usize,
+    /// Whether the hash occurs twice in one of these windows.
+    pub is_tied: bool,
+}
+
+/// The places that the windows of `window` hashes select, in order; none if there are fewer hashes.
+///
+/// Every window belongs to exactly one anchor. The hash of that anchor is a function of the hashes
+/// in the window alone, so equal windows have anchors of equal hashes.
+///
+/// ```
+/// use arose::winnow::{Ties, anchors};
+/// let places = |ties| anchors(&[5; 6], 2, ties).iter().map(|a| a.position).collect::<Vec<_>>();
+/// assert_eq!(places(Ties::Robust), [1, 3, 5]);
+/// assert_eq!(places(Ties::Rightmost), [1, 2, 3, 4, 5]);
+/// ```
+#[must_use]
+pub fn anchors(hashes: &[u64], window: usize, ties: Ties) -> Vec<Anchor> {
+    let window = window.max(1);
+    let mut anchors: Vec<Anchor> = Vec::new();
+    // Places that may still be a minimum, their hashes not descending. All minima of the window are
+    // in front.
+    let mut rising: VecDeque<usize> = VecDeque::new();
+    for (position, &hash) in hashes.iter().enumerate() {
+        while rising.back().is_some_and(|&last| hashes[last] > hash) {
+            rising.pop_back();
+        }
+        rising.push_back(position);
+        let Some(start) = (position + 1).checked_sub(window) else {
+            continue;
+        };
+        if rising[0] < start {
+            rising.pop_front();
+        }
+        let minimum = hashes[rising[0]];
+        let is_tied = rising.get(1).is_some_and(|&next| hashes[next] == minimum);
+        let rightmost = |rising: &VecDeque<usize>| {
+            let n_minima = match is_tied {
+                true => rising.partition_point(|&place| hashes[place] == minimum),
+                false => 1,
+            };
+            rising[n_minima - 1]
+        };
+        let is_still_minimum = |last: &Anchor| last.position >= start && last.hash == minimum;
+        match anchors.last_mut() {
+            Some(last)
+                if is_still_minimum(last)
+                    && (ties == Ties::Robust || last.position == rightmost(&rising)) =>
+            {
+                last.last_window = start;
+                last.is_tied |= is_tied;
+            }
+            _ => anchors.push(Anchor {
+                position: rightmost(&rising),
+                hash: minimum,
+                first_window: start,
+                last_window: start,
+                is_tied,
+            }),
+        }
+    }
+    anchors
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +265,70 @@ mod tests {
             .collect();
         assert_eq!(kept, [17, 17, 8, 39, 17]);
         assert_eq!(positions(&hashes, 4), [3, 6, 8, 11, 15]);
+    }
+
+    fn anchor_positions(hashes: &[u64], window: usize, ties: Ties) -> Vec<usize> {
+        let anchors = anchors(hashes, window, ties);
+        anchors.iter().map(|anchor| anchor.position).collect()
+    }
+
+    #[test]
+    fn both_rules_of_selection() {
+        let hashes = [
+            77, 74, 42, 17, 98, 50, 17, 98, 8, 88, 67, 39, 77, 74, 42, 17, 98,
+        ];
+        for ties in [Ties::Robust, Ties::Rightmost] {
+            assert_eq!(anchor_positions(&hashes, 4, ties), [3, 6, 8, 11, 15]);
+        }
+        assert_eq!(anchor_positions(&[1; 6], 2, Ties::Robust), [1, 3, 5]);
+        assert_eq!(
+            anchor_positions(&[1; 6], 2, Ties::Rightmost),
+            [1, 2, 3, 4, 5]
+        );
+        assert_eq!(anchor_positions(&[1; 5], 3, Ties::Robust), [2]);
+        assert_eq!(anchor_positions(&[1; 5], 3, Ties::Rightmost), [2, 3, 4]);
+        assert_eq!(anchor_positions(&[1; 2], 3, Ties::Robust), [0; 0]);
+    }
+
+    /// Constant text of `n` windows keeps one place in `W`.
+    #[test]
+    fn constant_text_has_few_anchors() {
+        for (n_hashes, window) in [(1, 1), (40, 7), (41, 7), (1000, 26)] {
+            let n_windows = n_hashes - window + 1;
+            let found = anchors(&vec![9; n_hashes], window, Ties::Robust);
+            assert_eq!(found.len(), n_windows.div_ceil(window));
+            assert!(found.iter().all(|anchor| anchor.is_tied == (window > 1)));
+        }
+    }
+
+    /// The definition, window by window.
+    fn anchors_by_scanning(hashes: &[u64], window: usize, ties: Ties) -> Vec<Anchor> {
+        let mut anchors: Vec<Anchor> = Vec::new();
+        for (start, values) in hashes.windows(window).enumerate() {
+            let minimum = values.iter().copied().min().unwrap();
+            let places = (0..window).filter(|&i| values[i] == minimum);
+            let places: Vec<usize> = places.map(|i| start + i).collect();
+            let is_tied = places.len() > 1;
+            let before = anchors.last().map(|anchor| anchor.position);
+            let position = match before.filter(|place| places.contains(place)) {
+                Some(before) if ties == Ties::Robust => before,
+                _ => places[places.len() - 1],
+            };
+            match anchors.last_mut().filter(|last| last.position == position) {
+                Some(last) => {
+                    last.last_window = start;
+                    last.is_tied |= is_tied;
+                }
+                None => anchors.push(Anchor {
+                    position,
+                    hash: minimum,
+                    first_window: start,
+                    last_window: start,
+                    is_tied,
+                }),
+            }
+        }
+        anchors
     }
 
     #[test]
@@ -253,6 +405,17 @@ mod tests {
             window in 0_usize..20,
         ) {
             prop_assert_eq!(select(&hashes, window), select_by_scanning(&hashes, window));
+        }
+
+        #[test]
+        fn anchors_follow_the_definition(
+            hashes in prop::collection::vec(0..9_u64, 0..80),
+            window in 1_usize..20,
+        ) {
+            for ties in [Ties::Robust, Ties::Rightmost] {
+                let expected = anchors_by_scanning(&hashes, window, ties);
+                prop_assert_eq!(anchors(&hashes, window, ties), expected);
+            }
         }
 
         #[test]

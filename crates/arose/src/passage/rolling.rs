@@ -1,0 +1,154 @@
+//! Hashes of all windows of a text, each in constant time.
+//!
+//! A polynomial over the field of `2^61 - 1` elements. Modulo `2^64` the text of Thue and Morse and
+//! its complement would collide for every odd base; a prime modulus has no such texts.
+
+use crate::mix::mix;
+
+const P: u64 = (1 << 61) - 1;
+/// Bases of the two polynomials: digits of pi, in the field.
+const BASES: [u64; 2] = [0x03A8_885A_308D_3131, 0x098A_2E03_7073_4481];
+
+/// The hash of a window by two polynomials: 122 bits.
+pub type WindowHash = [u64; 2];
+
+/// The prefixes of a text, hashed by one polynomial.
+#[derive(Debug, Clone, Default)]
+struct Prefixes {
+    hashes: Vec<u64>,
+    base: u64,
+}
+
+impl Prefixes {
+    fn new(values: impl ExactSizeIterator<Item = u64>, base: u64) -> Self {
+        let mut hashes = Vec::with_capacity(values.len() + 1);
+        let mut hash = 0;
+        hashes.push(hash);
+        for value in values {
+            hash = add(multiply(hash, base), reduce(value));
+            hashes.push(hash);
+        }
+        Self { hashes, base }
+    }
+
+    /// The hash of every window of `n` values.
+    fn windows(&self, n: usize) -> impl Iterator<Item = u64> {
+        let power = power(self.base, n);
+        let ends = self.hashes.iter().skip(n);
+        ends.zip(&self.hashes)
+            .map(move |(end, start)| add(*end, P - multiply(*start, power)))
+    }
+}
+
+/// Hashes every window of a text in constant time, whatever its length.
+///
+/// ```
+/// use arose::passage::RollingHash;
+/// let text = RollingHash::new(&[7, 8, 9, 7, 8]);
+/// let grams = text.grams(2);
+/// assert_eq!(grams[0], grams[3]);
+/// assert_ne!(grams[0], grams[1]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct RollingHash<'a> {
+    tokens: &'a [u64],
+}
+
+impl<'a> RollingHash<'a> {
+    /// Of a text given as token fingerprints.
+    #[must_use]
+    pub fn new(tokens: &'a [u64]) -> Self {
+        Self { tokens }
+    }
+
+    /// A hash of every gram of `q` tokens, scattered over 64 bits; none if there are fewer tokens.
+    #[must_use]
+    pub fn grams(&self, q: usize) -> Vec<u64> {
+        let prefixes = Prefixes::new(self.tokens.iter().copied(), BASES[0]);
+        prefixes.windows(q).map(mix).collect()
+    }
+
+    /// The hash of every window of `n_tokens`. Equal windows of any texts have equal hashes.
+    #[must_use]
+    pub fn windows(&self, n_tokens: usize) -> Vec<WindowHash> {
+        let one = Prefixes::new(self.tokens.iter().copied(), BASES[0]);
+        // Tokens that are equal in one field differ in the other.
+        let other = Prefixes::new(self.tokens.iter().map(|&token| mix(token)), BASES[1]);
+        let both = one.windows(n_tokens).zip(other.windows(n_tokens));
+        both.map(|(one, other)| [one, other]).collect()
+    }
+}
+
+fn reduce(value: u64) -> u64 {
+    let sum = (value & P) + (value >> 61);
+    if sum >= P { sum - P } else { sum }
+}
+
+fn add(a: u64, b: u64) -> u64 {
+    let sum = a + b;
+    if sum >= P { sum - P } else { sum }
+}
+
+fn multiply(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    add(product as u64 & P, (product >> 61) as u64)
+}
+
+fn power(base: u64, n: usize) -> u64 {
+    let (mut result, mut square, mut left) = (1, base, n);
+    while left > 0 {
+        if left % 2 == 1 {
+            result = multiply(result, square);
+        }
+        square = multiply(square, square);
+        left /= 2;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn arithmetic_of_the_field() {
+        assert_eq!(reduce(P), 0);
+        assert_eq!(reduce(u64::MAX), 7);
+        assert_eq!(multiply(P - 1, P - 1), 1);
+        assert_eq!(power(3, 5), 243);
+        assert!(BASES.iter().all(|base| *base < P));
+    }
+
+    #[test]
+    fn thue_and_morse_do_not_collide() {
+        let word: Vec<u64> = (0..1024_u64)
+            .map(|i| u64::from(i.count_ones() % 2))
+            .collect();
+        let complement: Vec<u64> = word.iter().map(|bit| 1 - bit).collect();
+        let [a, b] = [&word, &complement].map(|text| RollingHash::new(text).windows(1024)[0]);
+        assert_ne!(a[0], b[0]);
+        assert_ne!(a[1], b[1]);
+    }
+
+    proptest! {
+        /// Equal windows have equal hashes and others have not, wherever they stand.
+        #[test]
+        fn hashes_tell_windows_apart(
+            tokens in prop::collection::vec(0..3_u64, 0..60),
+            n in 1_usize..8,
+        ) {
+            let text = RollingHash::new(&tokens);
+            let (grams, windows) = (text.grams(n), text.windows(n));
+            let slices: Vec<&[u64]> = tokens.windows(n).collect();
+            prop_assert_eq!(windows.len(), slices.len());
+            prop_assert_eq!(grams.len(), slices.len());
+            for i in 0..slices.len() {
+                for j in 0..i {
+                    prop_assert_eq!(slices[i] == slices[j], windows[i] == windows[j]);
+                    prop_assert_eq!(slices[i] == slices[j], grams[i] == grams[j]);
+                }
+            }
+        }
+    }
+}
