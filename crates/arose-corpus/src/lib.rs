@@ -45,6 +45,7 @@ pub use error::Error;
 pub use format::warc;
 pub use losses::{Loss, Losses};
 pub use output::keep::{Kept, is_json_array, is_plain_json_lines, keep, keep_ranges};
+pub use output::rewrite::{Change, is_rewritable, rewrite};
 pub use output::write::{ParquetWriter, write_json};
 pub use pipeline::fetch::fetch;
 pub use pipeline::part::{Part, PartFile, parts, read_part};

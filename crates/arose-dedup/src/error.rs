@@ -139,6 +139,21 @@ pub enum Error {
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,
+    /// A passage must have at least two places.
+    #[error("--times is 1, expected at least 2: every passage occurs once")]
+    Times,
+    /// Text that was taken from web pages cannot be cut where it stands.
+    #[error(
+        "`{}` contains web pages or archived responses, which cannot be cut in place; extract the \
+         text first with `arose read`, or run without --remove", path.display()
+    )]
+    CutPage {
+        /// The input file.
+        path: PathBuf,
+    },
+    /// Two different passages have the same hash.
+    #[error("two different passages have the same hash; run with another --min")]
+    Collision,
     /// A result table could not be written or read.
     #[error("parquet file `{}`", path.display())]
     Parquet {

@@ -146,7 +146,7 @@ impl<'a> Job<'a> {
         if let Some(summary) = update::prepared(&self.work.path("update"))? {
             return self.complete(summary, holder.as_ref());
         }
-        self.keep_standard_input()?;
+        keep_standard_input(&self.work, &mut self.readable, self.progress)?;
         let read = self.read()?;
         let found = Found::find(&self, read, holder.as_ref())?;
         if !self.inputs.has_standard_input() {
@@ -210,26 +210,6 @@ impl<'a> Job<'a> {
     /// The summary of a run that is done.
     fn finished(&self) -> Result<Option<Value>, Error> {
         read_json(&self.out.join(SUMMARY))
-    }
-
-    /// Standard input can be read once only, so it is written to a file first.
-    fn keep_standard_input(&mut self) -> Result<(), Error> {
-        let mut inputs = self.readable.iter();
-        let Some(index) = inputs.position(|input| input.as_os_str() == "-") else {
-            return Ok(());
-        };
-        let note = self.work.stage("input", self.progress, |folder| {
-            let path = folder.join("stdin");
-            let mut file = File::create(&path).map_err(Error::io("create", &path))?;
-            io::copy(&mut io::stdin().lock(), &mut file).map_err(Error::io("write", &path))?;
-            drop(file);
-            let name = format!("stdin.{}", format_of(&path)?);
-            let named = folder.join(&name);
-            fs::rename(&path, &named).map_err(Error::io("rename", &path))?;
-            Ok(name)
-        })?;
-        self.readable[index] = self.work.path("input").join(note.found);
-        Ok(())
     }
 
     /// Reads the input, but neither the results nor an index that lies in it.
@@ -303,18 +283,6 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Incomplete files; the copy of standard input goes by its own name.
-    fn incomplete_files(&self, read: &read::Read) -> Vec<IncompleteFile> {
-        let copies = self.work.path("input");
-        let mut files = read.losses.files.clone();
-        for file in &mut files {
-            if file.path.starts_with(&copies) {
-                file.path = "-".into();
-            }
-        }
-        files
-    }
-
     fn summary(&self, found: &Found, rows: &Note<Rows>) -> Value {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
@@ -365,7 +333,7 @@ impl<'a> Job<'a> {
                 "longest": candidates.longest_run,
                 "pairs_not_compared": candidates.untested,
             },
-            "incomplete_files": self.incomplete_files(read),
+            "incomplete_files": incomplete_files(&self.work, &read.losses),
             "unknown_files": read.losses.unknown_files,
             "warnings": read.warnings,
             "kept_in": written.kept_in,
@@ -450,13 +418,49 @@ impl Found {
     }
 }
 
+/// Standard input can be read once only, so it is written to a file first, which takes its place.
+pub(crate) fn keep_standard_input(
+    work: &Work,
+    readable: &mut [PathBuf],
+    progress: &Progress,
+) -> Result<(), Error> {
+    let mut inputs = readable.iter();
+    let Some(index) = inputs.position(|input| input.as_os_str() == "-") else {
+        return Ok(());
+    };
+    let note = work.stage("input", progress, |folder| {
+        let path = folder.join("stdin");
+        let mut file = File::create(&path).map_err(Error::io("create", &path))?;
+        io::copy(&mut io::stdin().lock(), &mut file).map_err(Error::io("write", &path))?;
+        drop(file);
+        let name = format!("stdin.{}", format_of(&path)?);
+        let named = folder.join(&name);
+        fs::rename(&path, &named).map_err(Error::io("rename", &path))?;
+        Ok(name)
+    })?;
+    readable[index] = work.path("input").join(note.found);
+    Ok(())
+}
+
+/// Incomplete files; the copy of standard input goes by its own name.
+pub(crate) fn incomplete_files(work: &Work, losses: &losses::Losses) -> Vec<IncompleteFile> {
+    let copies = work.path("input");
+    let mut files = losses.files.clone();
+    for file in &mut files {
+        if file.path.starts_with(&copies) {
+            file.path = "-".into();
+        }
+    }
+    files
+}
+
 /// Directories that are not read even if they are inside an input: the results, and an index.
 pub(crate) fn not_read(config: &Config, out: &Path) -> Vec<PathBuf> {
     let index = config.against.iter().map(|against| against.index.clone());
     index.chain([out.to_owned()]).collect()
 }
 
-fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {
+pub(crate) fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {
     json!({
         "name": name,
         "seconds": rounded(note.seconds),
@@ -466,7 +470,7 @@ fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {
 }
 
 /// To six places, which is what people read and what survives a file.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
@@ -487,7 +491,7 @@ fn format_of(path: &Path) -> Result<&'static str, Error> {
 }
 
 /// The most memory this process has had, where the system tells.
-fn peak_memory() -> Option<u64> {
+pub(crate) fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -24,6 +24,7 @@ mod lookup;
 mod losses;
 mod memory;
 mod names;
+pub mod passages;
 mod plan;
 mod products;
 mod progress;

@@ -17,8 +17,9 @@ pub const STAGES: [&str; 8] = [
 ];
 
 /// Counters that a run moves and anybody may look at from another thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Progress {
+    stages: &'static [&'static str],
     stage: AtomicUsize,
     done: AtomicU64,
     total: AtomicU64,
@@ -36,13 +37,37 @@ pub struct Snapshot {
     pub total: Option<u64>,
 }
 
+impl Default for Progress {
+    /// Of a search for duplicates.
+    fn default() -> Self {
+        Self::of(&STAGES)
+    }
+}
+
 impl Progress {
+    /// Of a run with these stages, of which there is at least one.
+    pub(crate) fn of(stages: &'static [&'static str]) -> Self {
+        Self {
+            stages,
+            stage: AtomicUsize::default(),
+            done: AtomicU64::default(),
+            total: AtomicU64::default(),
+            is_stopped: AtomicBool::default(),
+        }
+    }
+
+    /// Of a search for passages.
+    #[must_use]
+    pub fn of_passages() -> Self {
+        Self::of(&crate::passages::STAGES)
+    }
+
     /// Where the run is now.
     #[must_use]
     pub fn look(&self) -> Snapshot {
         let total = self.total.load(Relaxed);
         Snapshot {
-            stage: STAGES[self.stage.load(Relaxed)],
+            stage: self.stages[self.stage.load(Relaxed)],
             done: self.done.load(Relaxed),
             total: (total > 0).then_some(total),
         }
@@ -54,7 +79,7 @@ impl Progress {
     }
 
     pub(crate) fn begin(&self, stage: &str) {
-        let index = STAGES.iter().position(|name| *name == stage);
+        let index = self.stages.iter().position(|name| *name == stage);
         self.stage.store(index.unwrap_or(0), Relaxed);
         self.done.store(0, Relaxed);
         self.total.store(0, Relaxed);

@@ -195,6 +195,9 @@ fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
             || [
                 "documents.parquet",
                 "pairs.parquet",
+                "passages.parquet",
+                "places.parquet",
+                "removed.parquet",
                 "summary.json",
                 "report.html",
             ]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use crate::config::{Config, N_SLOTS};
+use crate::config::{Config, N_SLOTS, Slot};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::row::{Place, Row, no_text};
@@ -45,11 +45,62 @@ impl Cells {
         self.text.get(start..*self.ends.get(column)?)
     }
 
+    /// The row with another text in a column, its cells in quotes where they need them. None if the
+    /// row has no such column, or if a file without quotes cannot hold the text.
+    pub(crate) fn with_text(&self, column: usize, text: &str, style: Style) -> Option<Vec<u8>> {
+        self.get(column)?;
+        let mut row = Vec::new();
+        for i in 0..self.ends.len() {
+            if i > 0 {
+                row.push(style.delimiter);
+            }
+            let cell = match i == column {
+                true => text.as_bytes(),
+                false => self.get(i)?,
+            };
+            style.put(cell, &mut row)?;
+        }
+        Some(row)
+    }
+
     fn names(&self) -> Vec<String> {
         let cells = (0..self.ends.len()).filter_map(|column| self.get(column));
         cells
             .map(|cell| String::from_utf8_lossy(cell).trim().to_owned())
             .collect()
+    }
+}
+
+/// How cells are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Style {
+    delimiter: u8,
+    quotes: Quotes,
+}
+
+impl Style {
+    /// Appends a cell; none if it cannot be written.
+    fn put(self, cell: &[u8], row: &mut Vec<u8>) -> Option<()> {
+        let is_special =
+            |byte: &u8| matches!(byte, b'"' | b'\r' | b'\n') || *byte == self.delimiter;
+        match (self.quotes, cell.iter().any(is_special)) {
+            (_, false) => row.extend_from_slice(cell),
+            (Quotes::Plain, true) => {
+                let breaks = |byte: &u8| matches!(byte, b'\r' | b'\n') || *byte == self.delimiter;
+                if cell.iter().any(breaks) {
+                    return None;
+                }
+                row.extend_from_slice(cell);
+            }
+            (Quotes::Enclose, true) => {
+                row.push(b'"');
+                for &byte in cell {
+                    row.extend(std::iter::repeat_n(byte, if byte == b'"' { 2 } else { 1 }));
+                }
+                row.push(b'"');
+            }
+        }
+        Some(())
     }
 }
 
@@ -170,6 +221,19 @@ impl RowCutter {
             false => name.clone(),
         };
         names.iter().map(inner).collect()
+    }
+
+    /// The column that texts are read from; none if they are taken from pages.
+    pub(crate) fn text_column(&self) -> Option<usize> {
+        self.columns[Slot::Text as usize]
+    }
+
+    /// How cells are written.
+    pub(crate) fn style(&self, delimiter: u8) -> Style {
+        Style {
+            delimiter,
+            quotes: self.quotes,
+        }
     }
 
     /// The header row as it stands in the file.

@@ -37,7 +37,7 @@ pub(crate) struct Table {
 }
 
 /// For each slot the column with its values: a name, or the names that lead to a field of structs.
-type Columns = [Option<Vec<String>>; N_SLOTS];
+pub(crate) type Columns = [Option<Vec<String>>; N_SLOTS];
 
 /// A file to open again and again, deleted afterwards if it is a copy.
 pub(crate) enum OnDisk {
@@ -157,7 +157,7 @@ fn viewed(field: &FieldRef) -> FieldRef {
 }
 
 /// For each slot the first name that stands for a column of a type that can be read.
-fn choose(fields: &arrow_schema::Fields, wanted: &Fields) -> Columns {
+pub(crate) fn choose(fields: &arrow_schema::Fields, wanted: &Fields) -> Columns {
     let lists = wanted.lists();
     lists.map(|names| names.iter().find_map(|name| find(fields, name)))
 }

@@ -195,7 +195,7 @@ pub fn is_json_array(source: &Path, config: &Config) -> bool {
 }
 
 /// Whether the window starts with an array.
-fn starts_array(stream: &Stream) -> bool {
+pub(super) fn starts_array(stream: &Stream) -> bool {
     let head = stream.window();
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     head.trim_ascii_start().starts_with(b"[")
@@ -233,7 +233,7 @@ impl Chosen<'_> {
 }
 
 /// An output that is packed as a whole.
-enum Packed<W: Write> {
+pub(super) enum Packed<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
     Zstd(zstd::Encoder<'static, W>),
@@ -242,7 +242,7 @@ enum Packed<W: Write> {
 }
 
 impl<W: Write> Packed<W> {
-    fn new(out: W, packing: Packing) -> io::Result<Self> {
+    pub(super) fn new(out: W, packing: Packing) -> io::Result<Self> {
         Ok(match packing {
             Packing::Plain => Packed::Plain(out),
             Packing::Gzip => Packed::Gzip(GzEncoder::new(out, flate2::Compression::default())),
@@ -253,12 +253,12 @@ impl<W: Write> Packed<W> {
     }
 
     /// Writes a line, ended whether or not the original was.
-    fn put_line(&mut self, line: &[u8]) -> io::Result<()> {
+    pub(super) fn put_line(&mut self, line: &[u8]) -> io::Result<()> {
         self.write_all(line.strip_suffix(b"\n").unwrap_or(line))?;
         self.write_all(b"\n")
     }
 
-    fn finish(self) -> io::Result<()> {
+    pub(super) fn finish(self) -> io::Result<()> {
         let mut out = match self {
             Packed::Plain(out) => out,
             Packed::Gzip(out) => out.finish()?,
@@ -306,19 +306,19 @@ fn keep_lines(
 }
 
 /// What stands around the objects of a file.
-struct Frame {
-    before: &'static [u8],
-    between: &'static [u8],
-    after: &'static [u8],
+pub(super) struct Frame {
+    pub(super) before: &'static [u8],
+    pub(super) between: &'static [u8],
+    pub(super) after: &'static [u8],
 }
 
 impl Frame {
-    const ARRAY: Self = Self {
+    pub(super) const ARRAY: Self = Self {
         before: b"[\n",
         between: b",\n",
         after: b"\n]\n",
     };
-    const SEQUENCE: Self = Self {
+    pub(super) const SEQUENCE: Self = Self {
         before: b"",
         between: b"\n",
         after: b"\n",
@@ -503,7 +503,7 @@ fn keep_rows(
 }
 
 /// As many rows as stay far below the 2 GiB that a column of text may have in a batch.
-fn rows_per_batch(metadata: &ParquetMetaData) -> usize {
+pub(super) fn rows_per_batch(metadata: &ParquetMetaData) -> usize {
     const BATCH_BYTES: i64 = 16 << 20;
     let sizes = metadata.row_groups().iter();
     let largest = sizes.map(|group| group.total_byte_size() / group.num_rows().max(1));
@@ -513,7 +513,7 @@ fn rows_per_batch(metadata: &ParquetMetaData) -> usize {
 
 /// Settings that write a file like the one described: its compression and the notes of those who
 /// made it.
-fn like(metadata: &ParquetMetaData) -> WriterProperties {
+pub(super) fn like(metadata: &ParquetMetaData) -> WriterProperties {
     let mut groups = metadata.row_groups().iter();
     let column = groups.next().and_then(|group| group.columns().first());
     let notes = metadata.file_metadata().key_value_metadata().cloned();

@@ -2,4 +2,5 @@
 //! (`write`).
 
 pub(crate) mod keep;
+pub(crate) mod rewrite;
 pub(crate) mod write;

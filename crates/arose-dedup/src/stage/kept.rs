@@ -158,7 +158,7 @@ fn ranges(records: &[Span]) -> Vec<Range<u64>> {
 }
 
 /// The name of the one file that all sources go into, if there is one source at most.
-fn single_name(sources: &[Source]) -> Option<OsString> {
+pub(crate) fn single_name(sources: &[Source]) -> Option<OsString> {
     match sources {
         [] => Some("kept.jsonl".into()),
         [source] => Some(format!("kept.{}", suffix(&source.path)).into()),

@@ -13,7 +13,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arose::rule::{Criterion, Evidence, Policy, Rule, decide};
@@ -539,14 +539,14 @@ impl PairRows {
 }
 
 /// A Parquet file being written.
-struct Table<'a> {
-    path: &'a Path,
+pub(crate) struct Table {
+    path: PathBuf,
     schema: Arc<Schema>,
     writer: ArrowWriter<BufWriter<File>>,
 }
 
-impl<'a> Table<'a> {
-    fn create(path: &'a Path, schema: Schema) -> Result<Self, Error> {
+impl Table {
+    pub(crate) fn create(path: &Path, schema: Schema) -> Result<Self, Error> {
         let file = File::create(path).map_err(Error::io("create", path))?;
         let schema = Arc::new(schema);
         let level = ZstdLevel::try_new(1).map_err(failed(path))?;
@@ -558,20 +558,20 @@ impl<'a> Table<'a> {
         let file = BufWriter::new(file);
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         Ok(Self {
-            path,
+            path: path.to_owned(),
             schema,
             writer: writer.map_err(failed(path))?,
         })
     }
 
-    fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        let batch = batch.map_err(|error| failed(self.path)(error.into()))?;
-        self.writer.write(&batch).map_err(failed(self.path))
+        let batch = batch.map_err(|error| failed(&self.path)(error.into()))?;
+        self.writer.write(&batch).map_err(failed(&self.path))
     }
 
-    fn close(self) -> Result<(), Error> {
-        self.writer.close().map(drop).map_err(failed(self.path))
+    pub(crate) fn close(self) -> Result<(), Error> {
+        self.writer.close().map(drop).map_err(failed(&self.path))
     }
 }
 

@@ -199,6 +199,27 @@ pub(crate) fn read_object(
     }
 }
 
+/// The object with another text in the field that its text is read from; all other bytes stay. None
+/// if it has no such field.
+pub(crate) fn with_text(object: &[u8], text: &str, wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+    let mut found = Found::default();
+    let scanned = scan::scan(object, |key, value| {
+        found.offer(key, value, wanted.fields)?;
+        found.descend(key, value, &wanted.paths)
+    });
+    scanned.ok()?;
+    let (slice, n_quotes) = match found.best[Slot::Text as usize]? {
+        (_, Value::Text(text)) => (text.raw(), 1),
+        (_, Value::Number(number)) => (number, 0),
+        (_, Value::Object(_) | Value::Null | Value::Other) => return None,
+    };
+    // The slice is a part of the object.
+    let start = slice.as_ptr().addr() - object.as_ptr().addr() - n_quotes;
+    let end = start + slice.len() + 2 * n_quotes;
+    let quoted = serde_json::to_vec(text).ok()?;
+    Some([&object[..start], &quoted[..], &object[end..]].concat())
+}
+
 /// The names of the fields to look for.
 pub(crate) struct Wanted<'a> {
     fields: &'a Fields,

@@ -108,6 +108,11 @@ impl Value<'_> {
 }
 
 impl<'a> Quoted<'a> {
+    /// What stands between the quotes, escapes and all.
+    pub(crate) fn raw(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Whether it spells `name`.
     pub(crate) fn is(&self, name: &str) -> bool {
         match self.is_escaped {

@@ -1,0 +1,209 @@
+//! Settings of a search for passages.
+
+use std::num::NonZeroU64;
+
+use arose::passage::{self, Removal, Scope, Unit};
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::config::OnLoss;
+
+/// How to find repeated passages and what to do about them.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What is compared.
+    pub text: Text,
+    /// Minimum length of a passage, in tokens or units.
+    pub min: usize,
+    /// Minimum number of places, or of documents with [`Scope::Across`].
+    pub times: NonZeroU64,
+    /// Which places count.
+    pub scope: Scope,
+    /// Places listed for each passage; the others are counted.
+    pub list: u64,
+    /// What is removed from the kept output; without it, nothing is written there.
+    pub remove: Option<Remove>,
+    /// Bytes of memory to stay under; results do not depend on it.
+    pub memory: u64,
+    /// What to do if part of the input cannot be read.
+    pub on_loss: OnLoss,
+    /// How documents are read; its `threads` are those of the whole run.
+    pub corpus: arose_corpus::Config,
+}
+
+/// What a text is taken as a sequence of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// Words, without case and symbols, as `arose dedup` compares them.
+    Words,
+    /// Words and symbols, case kept.
+    Symbols,
+    /// Lines, paragraphs or sentences.
+    Units {
+        /// Which.
+        unit: Unit,
+        /// Units of fewer words are never repeated.
+        min_words: u32,
+        /// How digits are compared.
+        digits: Digits,
+    },
+}
+
+/// How digits are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digits {
+    /// As they are.
+    Keep,
+    /// All as 0.
+    Zero,
+}
+
+/// What is removed, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remove {
+    /// Which tokens go.
+    pub removal: Removal,
+    /// Only whole units inside a removed span go.
+    pub cut: Option<Unit>,
+    /// What is put where something went.
+    pub seam: String,
+    /// Documents with fewer tokens left after cutting are dropped.
+    pub min_left: u32,
+}
+
+impl Default for Config {
+    /// Passages of 50 words, anywhere; nothing is removed.
+    fn default() -> Self {
+        Self {
+            text: Text::Words,
+            min: passage::DEFAULT_TOKENS,
+            times: NonZeroU64::new(2).expect("two is not zero"),
+            scope: Scope::Any,
+            list: 10_000,
+            remove: None,
+            memory: 1 << 30,
+            on_loss: OnLoss::Report,
+            corpus: arose_corpus::Config::default(),
+        }
+    }
+}
+
+impl Default for Remove {
+    /// Later occurrences go, documents of which nothing is left are dropped.
+    fn default() -> Self {
+        Self {
+            removal: Removal::Later,
+            cut: None,
+            seam: String::new(),
+            min_left: 1,
+        }
+    }
+}
+
+impl Config {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// If the length of a passage is not in range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let name = match self.text {
+            Text::Units { .. } => "--span",
+            _ => "--min",
+        };
+        passage::check_length(name, self.min)?;
+        if self.times.get() < 2 {
+            return Err(Error::Times);
+        }
+        Ok(())
+    }
+
+    /// The settings that shape the result, by name.
+    pub(crate) fn settings(&self) -> Value {
+        let shared = self.shared().settings();
+        let mut settings = json!({
+            "command": "passages",
+            "tokens": match self.text {
+                Text::Symbols => "all",
+                _ => "words",
+            },
+            "unit": self.unit_name(),
+            "min": self.min,
+            "times": self.times,
+            "scope": match self.scope {
+                Scope::Any => "any",
+                Scope::Across => "across",
+                Scope::Within => "within",
+            },
+            "list": self.list,
+            "remove": self.remove.as_ref().map_or("none", |remove| removal_name(remove.removal)),
+        });
+        if let Text::Units {
+            min_words, digits, ..
+        } = self.text
+        {
+            settings["min_unit"] = json!(min_words);
+            settings["digits"] = json!(match digits {
+                Digits::Keep => "keep",
+                Digits::Zero => "zero",
+            });
+        }
+        if let Some(remove) = &self.remove {
+            settings["cut"] = json!(remove.cut.map_or("token", unit_name));
+            settings["seam"] = json!(remove.seam);
+            settings["min_left"] = json!(remove.min_left);
+        }
+        for name in [
+            "mode", "statuses", "fields", "limits", "include", "exclude", "all_text",
+        ] {
+            if let Some(value) = shared.get(name) {
+                settings[name] = value.clone();
+            }
+        }
+        settings
+    }
+
+    /// What is compared, by name.
+    pub(crate) fn unit_name(&self) -> &'static str {
+        match self.text {
+            Text::Units { unit, .. } => unit_name(unit),
+            _ => "token",
+        }
+    }
+
+    /// The settings of reading, as the shared parts of the job take them.
+    pub(crate) fn shared(&self) -> crate::Config {
+        crate::Config {
+            memory: self.memory,
+            on_loss: self.on_loss,
+            corpus: self.corpus.clone(),
+            ..crate::Config::default()
+        }
+    }
+
+    /// Bytes for one of `share` equal parts of the memory.
+    pub(crate) fn part(&self, share: u64) -> u64 {
+        self.memory / share
+    }
+
+    /// The removal that is made, or that would be.
+    pub(crate) fn removal(&self) -> Remove {
+        self.remove.clone().unwrap_or_default()
+    }
+}
+
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Line => "line",
+        Unit::Paragraph => "paragraph",
+        Unit::Sentence => "sentence",
+    }
+}
+
+pub(crate) fn removal_name(removal: Removal) -> &'static str {
+    match removal {
+        Removal::Later => "later",
+        Removal::WholeFirst => "whole-first",
+        Removal::All => "all",
+    }
+}

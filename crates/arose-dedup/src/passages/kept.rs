@@ -1,0 +1,193 @@
+//! Last stage: the documents without what was removed, in the format they came in.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use arose::passage::without;
+use arose_corpus::{Change, Position};
+
+use super::config::Config;
+use super::documents::{CUT, CUTS, DECISIONS, DROP, Decision};
+use super::read::Read;
+use super::text::{TextReader, Texts};
+use crate::column::{Column, Scan};
+use crate::error;
+use crate::source::Source;
+use crate::stage::kept::{beside, output_paths, single_name};
+use crate::{Error, Progress};
+
+/// Writes the kept documents into `out`; the name of what was made.
+pub(crate) fn run(
+    texts: &Texts,
+    read: &Read,
+    documents: &Path,
+    config: &Config,
+    out: &Path,
+    progress: &Progress,
+) -> Result<String, Error> {
+    progress.expect(read.n_docs);
+    let seam = config.removal().seam;
+    let mut decisions = Decisions::open(documents, texts.reader()?, &seam)?;
+    let name = match single_name(&read.sources) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => "kept.files".to_owned(),
+    };
+    let (place, partial) = (out.join(&name), beside(&out.join(&name)));
+    for old in [&place, &partial] {
+        remove(old)?;
+    }
+    match read.sources.len() {
+        0 => drop(File::create(&partial).map_err(Error::io("create", &partial))?),
+        1 => drop(write(
+            0,
+            &read.sources[0],
+            &partial,
+            &mut decisions,
+            config,
+            progress,
+        )?),
+        _ => {
+            fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
+            let files = read.sources.iter().zip(output_paths(&read.sources));
+            for (number, (source, name)) in files.enumerate() {
+                let path = partial.join(name);
+                let folder = path.parent().unwrap_or(&partial);
+                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                let n_kept = write(number, source, &path, &mut decisions, config, progress)?;
+                if n_kept == 0 {
+                    remove(&path)?;
+                }
+            }
+        }
+    }
+    fs::rename(&partial, &place).map_err(Error::io("rename", &partial))?;
+    Ok(name)
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    let removed = match path.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes the records of one source; how many are left.
+fn write(
+    number: usize,
+    source: &Source,
+    path: &Path,
+    decisions: &mut Decisions,
+    config: &Config,
+    progress: &Progress,
+) -> Result<u64, Error> {
+    source.check()?;
+    decisions.begin(number as u64)?;
+    let file = File::create(path).map_err(Error::io("create", path))?;
+    let out = BufWriter::with_capacity(1 << 20, file);
+    arose_corpus::rewrite(&source.path, out, &config.corpus, &mut |position| {
+        progress.advance(1).map_err(io::Error::other)?;
+        decisions.at(position)
+    })?;
+    source.check()?;
+    match decisions.end()? {
+        true => Ok(decisions.n_kept),
+        false => Err(Error::InputChanged {
+            path: source.path.clone(),
+            change: error::Change::Content,
+        }),
+    }
+}
+
+/// Decisions in the order of the records.
+struct Decisions {
+    scan: Scan<Decision>,
+    next: Option<Decision>,
+    cuts: Column<[u32; 2]>,
+    reader: TextReader,
+    seam: String,
+    source: u64,
+    n_kept: u64,
+    /// Whether all records that were read are there.
+    is_complete: bool,
+}
+
+impl Decisions {
+    fn open(documents: &Path, reader: TextReader, seam: &str) -> Result<Self, Error> {
+        let mut scan = Scan::open(&documents.join(DECISIONS))?;
+        let next = scan.next()?;
+        Ok(Self {
+            scan,
+            next,
+            cuts: Column::open(&documents.join(CUTS), 0)?,
+            reader,
+            seam: seam.to_owned(),
+            source: 0,
+            n_kept: 0,
+            is_complete: true,
+        })
+    }
+
+    fn begin(&mut self, source: u64) -> Result<(), Error> {
+        (self.source, self.n_kept, self.is_complete) = (source, 0, true);
+        Ok(())
+    }
+
+    /// The decision on the record at a position; records that were skipped are left out.
+    fn at(&mut self, position: Position) -> io::Result<Change> {
+        self.find(position).map_err(io::Error::other)
+    }
+
+    fn find(&mut self, position: Position) -> Result<Change, Error> {
+        let place = |decision: &Decision| Position {
+            offset: decision.offset,
+            inner: decision.inner,
+        };
+        let mut found = None;
+        while let Some(decision) = self
+            .next
+            .filter(|next| next.source == self.source && place(next) <= position)
+        {
+            // Of a file that was named twice, the first copy decides.
+            match place(&decision) == position {
+                true => found = found.or(Some(decision)),
+                false => self.is_complete = false,
+            }
+            self.next = self.scan.next()?;
+        }
+        match found {
+            None => Ok(Change::Drop),
+            Some(decision) => self.change(&decision),
+        }
+    }
+
+    fn change(&mut self, decision: &Decision) -> Result<Change, Error> {
+        match decision.kind {
+            DROP => return Ok(Change::Drop),
+            CUT => {}
+            _ => {
+                self.n_kept += 1;
+                return Ok(Change::Keep);
+            }
+        }
+        self.n_kept += 1;
+        let mut ranges = vec![[0; 2]; decision.n_cuts as usize];
+        self.cuts.read_into(decision.cuts_at, &mut ranges)?;
+        let record = self.reader.record(decision.doc)?;
+        let text = self.reader.text(&record)?;
+        let ranges = ranges.into_iter().map(|[start, end]| start..end);
+        Ok(Change::Text(without(&text, ranges, &self.seam)))
+    }
+
+    /// Whether all records of the source were found.
+    fn end(&mut self) -> Result<bool, Error> {
+        let is_left = self.next.is_some_and(|next| next.source == self.source);
+        Ok(self.is_complete && !is_left)
+    }
+}

@@ -1,0 +1,47 @@
+//! Repeated passages in files, from the input to the documents without them.
+//!
+//! [`run`] finds every string of at least [`Config::min`] tokens that occurs more than once, lists
+//! all its places, and removes what it is told to. The definitions are in [`arose::passage`]. The
+//! job is a row of stages over immutable files, as that of [`crate::run`], and each stage is a scan
+//! or a sort of at most one record for each window:
+//!
+//! ```text
+//! read ─► anchors ─► classes ─► windows ─► runs ─► occurrences ─► passages ─► documents ─► kept
+//! ```
+//!
+//! Windows are grouped by their content and never paired, so a line that occurs a million times
+//! costs a million records and no more.
+
+mod anchors;
+mod classes;
+mod config;
+mod documents;
+mod job;
+mod kept;
+mod listing;
+mod occurrences;
+mod partners;
+mod read;
+mod report;
+mod runs;
+mod sheet;
+#[cfg(test)]
+mod tests;
+mod text;
+mod windows;
+
+pub use config::{Config, Digits, Remove, Text};
+pub use job::run;
+
+/// The stages of a run, in order.
+pub(crate) const STAGES: [&str; 9] = [
+    "read",
+    "anchors",
+    "classes",
+    "windows",
+    "runs",
+    "occurrences",
+    "passages",
+    "documents",
+    "kept",
+];

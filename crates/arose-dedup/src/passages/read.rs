@@ -1,0 +1,353 @@
+//! First stage: the input, once, into columns of tokens, cells, texts and names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arose::digest::Digest;
+use arose::mix::mix;
+use arose::passage::{Cells, Unit, units};
+use arose::token::{Case, Tokenizer, Tokens, fingerprint};
+use arose_corpus::{Document, Item, Position, Reason, Warning};
+use serde::{Deserialize, Serialize};
+
+use super::config::{Config, Digits, Text};
+use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord};
+use crate::column::{ListWriter, Writer};
+use crate::losses::Losses;
+use crate::record::NullText;
+use crate::source::{Source, path_text};
+use crate::stage::read::{NAMES, NULLS};
+use crate::{Error, Progress};
+
+/// Warnings that are kept word for word.
+const MAX_EXAMPLES: usize = 20;
+/// Stands for a unit that is never repeated, until its place is known.
+const UNIQUE: u64 = 0;
+
+/// What the stage found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Read {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) n_docs: u64,
+    pub(crate) n_tokens: u64,
+    pub(crate) text_bytes: u64,
+    /// Documents too short for a window.
+    pub(crate) n_short: u64,
+    /// Skipped records by reason.
+    pub(crate) skipped: BTreeMap<String, u64>,
+    /// The first of them, for people.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) losses: Losses,
+}
+
+/// Reads `inputs` and leaves the columns in `folder`. Directories in `skip` are not entered.
+pub(crate) fn run(
+    inputs: &[PathBuf],
+    config: &Config,
+    skip: Vec<PathBuf>,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Read, Error> {
+    let mut corpus = config.corpus.clone();
+    corpus.files.skip.extend(skip);
+    let text = config.text;
+    let mut rows = arose_corpus::read_map(inputs, corpus, move |item| match item {
+        Item::Document(document) => Row::Document(Box::new(row(*document, text))),
+        Item::Skipped(warning) => Row::Skipped(warning),
+    })?;
+    let mut columns = Columns::create(folder)?;
+    for row in rows.by_ref() {
+        match row {
+            Row::Document(row) => columns.push(*row, config)?,
+            Row::Skipped(warning) => columns.skip(&warning)?,
+        }
+        progress.advance(1)?;
+    }
+    columns.found.losses = Losses::from(rows.counts());
+    columns.finish()
+}
+
+enum Row {
+    Document(Box<DocRow>),
+    Skipped(Warning),
+}
+
+/// A document, ready to be written.
+struct DocRow {
+    id: String,
+    url: Option<String>,
+    source: Arc<Path>,
+    position: Position,
+    text: String,
+    tokens: Vec<u64>,
+    cells: Cells,
+    /// Whether the text was taken from a page.
+    is_page: bool,
+}
+
+fn row(document: Document, text: Text) -> DocRow {
+    let (tokens, starts) = match text {
+        Text::Words => words(&document),
+        Text::Symbols => symbols(&document.text),
+        Text::Units {
+            unit,
+            min_words,
+            digits,
+        } => of_units(&document.text, unit, min_words, digits),
+    };
+    let cells = Cells::new(&document.text, starts);
+    let id = match document.id {
+        Some(id) => id,
+        None => format!("{}#{}", path_text(&document.source), document.position),
+    };
+    DocRow {
+        id,
+        url: document.url,
+        source: document.source,
+        position: document.position,
+        text: document.text,
+        tokens,
+        cells,
+        is_page: document.page.is_some(),
+    }
+}
+
+/// Tokens as `arose dedup` takes them, images among them, and where each starts.
+fn words(document: &Document) -> (Vec<u64>, Vec<usize>) {
+    let (mut tokens, mut starts) = (Tokens::default(), Vec::new());
+    let tokenizer = Tokenizer::default();
+    let mut from = 0;
+    let push_text = |tokens: &mut Tokens, starts: &mut Vec<usize>, from: usize, to: usize| {
+        let text = &document.text[from..to];
+        tokenizer.for_each_fingerprint(text, usize::MAX, |token, place| {
+            tokens.fingerprints.push(token);
+            starts.push(from + place.start);
+        });
+    };
+    for image in &document.images {
+        let end = document.text.floor_char_boundary(image.at).max(from);
+        push_text(&mut tokens, &mut starts, from, end);
+        tokens.push_image(&image.src);
+        starts.push(end);
+        from = end;
+    }
+    push_text(&mut tokens, &mut starts, from, document.text.len());
+    (tokens.fingerprints, starts)
+}
+
+/// Words with their case, and every other character but whitespace.
+fn symbols(text: &str) -> (Vec<u64>, Vec<usize>) {
+    let (mut tokens, mut starts) = (Vec::new(), Vec::new());
+    let tokenizer = Tokenizer { case: Case::Keep };
+    let gap = |tokens: &mut Vec<u64>, starts: &mut Vec<usize>, from: usize, to: usize| {
+        let between = text.get(from..to).unwrap_or_default();
+        for (at, symbol) in between.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+            let mut buffer = [0; 4];
+            tokens.push(fingerprint(symbol.encode_utf8(&mut buffer).as_bytes()));
+            starts.push(from + at);
+        }
+    };
+    let mut end = 0;
+    tokenizer.for_each_fingerprint(text, usize::MAX, |token, place| {
+        gap(&mut tokens, &mut starts, end, place.start);
+        tokens.push(token);
+        starts.push(place.start);
+        end = place.end;
+    });
+    gap(&mut tokens, &mut starts, end, text.len());
+    (tokens, starts)
+}
+
+fn of_units(text: &str, unit: Unit, min_words: u32, digits: Digits) -> (Vec<u64>, Vec<usize>) {
+    let tokenizer = Tokenizer::default();
+    let found = units(text, unit).into_iter().map(|range| {
+        let content = &text[range.clone()];
+        let is_short = min_words > 0 && tokenizer.tokens(content).len() < min_words as usize;
+        let Digest(digest) = match digits {
+            Digits::Keep => Digest::of_text(content),
+            Digits::Zero => Digest::of_text(&zeros(content)),
+        };
+        // Zero stands for units that are never repeated.
+        let token = if is_short {
+            UNIQUE
+        } else {
+            (digest as u64).max(1)
+        };
+        (token, range.start)
+    });
+    found.unzip()
+}
+
+/// The text with every decimal digit as 0.
+fn zeros(text: &str) -> String {
+    let is_digit = |c: char| c.is_numeric() && (c.is_ascii_digit() || is_decimal(c));
+    text.chars()
+        .map(|c| if is_digit(c) { '0' } else { c })
+        .collect()
+}
+
+/// Whether a character beyond ASCII is a decimal digit: a token of its own class.
+fn is_decimal(c: char) -> bool {
+    let mut buffer = [0; 4];
+    !c.is_alphabetic()
+        && Tokenizer::default()
+            .tokens(c.encode_utf8(&mut buffer))
+            .len()
+            == 1
+}
+
+/// The columns being written.
+struct Columns {
+    docs: Writer<TextRecord>,
+    names: Writer<u8>,
+    tokens: ListWriter<u64>,
+    starts: Writer<u32>,
+    texts: Writer<u8>,
+    nulls: Writer<NullText>,
+    /// The source of the last document, which most often is that of the next.
+    last: Option<(Arc<Path>, u32)>,
+    source_numbers: BTreeMap<PathBuf, u32>,
+    found: Read,
+}
+
+impl Columns {
+    fn create(folder: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            docs: Writer::create(&folder.join(DOCS))?,
+            names: Writer::create(&folder.join(NAMES))?,
+            tokens: ListWriter::create(&folder.join(TOKENS))?,
+            starts: Writer::create(&folder.join(STARTS))?,
+            texts: Writer::create(&folder.join(TEXTS))?,
+            nulls: Writer::create(&folder.join(NULLS))?,
+            last: None,
+            source_numbers: BTreeMap::new(),
+            found: Read::default(),
+        })
+    }
+
+    fn push(&mut self, mut row: DocRow, config: &Config) -> Result<(), Error> {
+        if self.docs.len() == u64::from(u32::MAX) - 1 {
+            return Err(Error::TooManyDocuments);
+        }
+        if row.is_page && config.remove.is_some() {
+            return Err(Error::CutPage {
+                path: row.source.to_path_buf(),
+            });
+        }
+        let source = self.source(&row.source)?;
+        let first = self.tokens.len();
+        for (number, token) in row.tokens.iter_mut().enumerate() {
+            if *token == UNIQUE {
+                *token = mix(mix(first + number as u64) ^ 1).max(1);
+            }
+        }
+        self.docs.push(&TextRecord {
+            tokens_at: first,
+            text_at: self.texts.len(),
+            offset: row.position.offset,
+            inner: row.position.inner,
+            source,
+            n_tokens: row.tokens.len() as u32,
+            n_bytes: row.text.len() as u32,
+            padding: 0,
+        })?;
+        self.push_names(&row)?;
+        self.texts.extend(row.text.as_bytes())?;
+        self.starts.extend(row.cells.starts())?;
+        let found = &mut self.found;
+        found.n_docs += 1;
+        found.n_tokens += row.tokens.len() as u64;
+        found.text_bytes += row.text.len() as u64;
+        found.n_short += u64::from(row.tokens.len() < config.min);
+        self.tokens.push(row.tokens)
+    }
+
+    /// As the names of `arose dedup`, so that the same reader takes them.
+    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
+        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
+        self.names.extend(&(row.id.len() as u32).to_le_bytes())?;
+        self.names.extend(&n_url.to_le_bytes())?;
+        self.names.extend(row.id.as_bytes())?;
+        self.names
+            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
+    }
+
+    fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {
+        if let Some((last, number)) = &self.last
+            && (Arc::ptr_eq(last, path) || last == path)
+        {
+            return Ok(*number);
+        }
+        let number = match self.source_numbers.get(&**path) {
+            Some(number) => *number,
+            None => {
+                let number = self.found.sources.len() as u32;
+                self.found.sources.push(Source::of(path)?);
+                self.source_numbers.insert(path.to_path_buf(), number);
+                number
+            }
+        };
+        self.last = Some((Arc::clone(path), number));
+        Ok(number)
+    }
+
+    fn skip(&mut self, warning: &Warning) -> Result<(), Error> {
+        let reason = warning.reason.name().to_owned();
+        *self.found.skipped.entry(reason).or_default() += 1;
+        if self.found.warnings.len() < MAX_EXAMPLES && warning.is_reported() {
+            self.found.warnings.push(warning.to_string());
+        }
+        if warning.reason == Reason::NullText {
+            let source = u64::from(self.source(&warning.source)?);
+            let Position { offset, inner } = warning.position;
+            let end = 0;
+            self.nulls.push(&NullText {
+                offset,
+                inner,
+                end,
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Read, Error> {
+        self.docs.finish()?;
+        self.names.finish()?;
+        self.tokens.finish()?;
+        self.starts.finish()?;
+        self.texts.finish()?;
+        self.nulls.finish()?;
+        Ok(self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_tokens_and_case_counts() {
+        let (tokens, starts) = symbols("if (A) a;");
+        assert_eq!(starts, [0, 3, 4, 5, 7, 8]);
+        assert_ne!(tokens[2], tokens[4]);
+        assert_eq!(tokens[1], fingerprint(b"("));
+        let (_, starts) = symbols("東京, é!");
+        assert_eq!(starts, [0, 3, 6, 8, 10]);
+    }
+
+    #[test]
+    fn digits_may_be_zeros() {
+        assert_eq!(zeros("12 ½ ٣ x9"), "00 ½ 0 x0");
+    }
+
+    #[test]
+    fn short_units_are_unique() {
+        let text = "one two three\nhome\n";
+        let (tokens, starts) = of_units(text, Unit::Line, 2, Digits::Keep);
+        assert_eq!(starts, [0, 14]);
+        assert_eq!(tokens[1], UNIQUE);
+        assert_ne!(tokens[0], UNIQUE);
+    }
+}

@@ -1,0 +1,163 @@
+//! The columns that reading leaves: tokens, where their cells begin, and the texts.
+
+use std::path::{Path, PathBuf};
+
+use arose::passage::Cells;
+use bytemuck::{Pod, Zeroable};
+
+use crate::column::{Column, Scan};
+use crate::{Error, Progress};
+
+pub(crate) const DOCS: &str = "docs";
+pub(crate) const TOKENS: &str = "tokens";
+pub(crate) const STARTS: &str = "starts";
+pub(crate) const TEXTS: &str = "texts";
+
+/// What every stage needs to know of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct TextRecord {
+    /// Its first token in the file of tokens.
+    pub(crate) tokens_at: u64,
+    /// Its first byte in the file of texts.
+    pub(crate) text_at: u64,
+    /// Where it is in its source.
+    pub(crate) offset: u64,
+    pub(crate) inner: u64,
+    pub(crate) source: u32,
+    pub(crate) n_tokens: u32,
+    pub(crate) n_bytes: u32,
+    pub(crate) padding: u32,
+}
+
+/// The columns of all documents.
+#[derive(Debug, Clone)]
+pub(crate) struct Texts {
+    folder: PathBuf,
+}
+
+/// Documents of one batch at most.
+const MAX_BATCH: usize = 1 << 12;
+
+impl Texts {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    pub(crate) fn path(&self, column: &str) -> PathBuf {
+        self.folder.join(column)
+    }
+
+    pub(crate) fn docs(&self) -> Result<Scan<TextRecord>, Error> {
+        Scan::open(&self.path(DOCS))
+    }
+
+    /// Calls `take` with the numbers and tokens of some documents after the other.
+    pub(crate) fn batches(
+        &self,
+        max_tokens: u64,
+        progress: &Progress,
+        mut take: impl FnMut(&[(u32, Vec<u64>)]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut docs = self.docs()?;
+        let tokens = Column::<u64>::open(&self.path(TOKENS), 0)?;
+        progress.expect(docs.left());
+        let (mut batch, mut n_tokens) = (Vec::new(), 0);
+        let mut doc = 0;
+        while let Some(record) = docs.next()? {
+            let mut own = vec![0; record.n_tokens as usize];
+            tokens.read_into(record.tokens_at, &mut own)?;
+            n_tokens += own.len() as u64;
+            batch.push((doc, own));
+            doc += 1;
+            if n_tokens >= max_tokens || batch.len() == MAX_BATCH {
+                take(&batch)?;
+                progress.advance(batch.len() as u64)?;
+                batch.clear();
+                n_tokens = 0;
+            }
+        }
+        take(&batch)
+    }
+
+    pub(crate) fn reader(&self) -> Result<TextReader, Error> {
+        Ok(TextReader {
+            docs: Column::open(&self.path(DOCS), 0)?,
+            tokens: Column::open(&self.path(TOKENS), 0)?,
+            starts: Column::open(&self.path(STARTS), 0)?,
+            texts: Column::open(&self.path(TEXTS), 0)?,
+            buffer: Vec::new(),
+            doc: None,
+        })
+    }
+}
+
+/// Reads documents by number.
+pub(crate) struct TextReader {
+    docs: Column<TextRecord>,
+    tokens: Column<u64>,
+    starts: Column<u32>,
+    texts: Column<u8>,
+    buffer: Vec<u64>,
+    /// The document whose tokens are in the buffer.
+    doc: Option<u32>,
+}
+
+impl TextReader {
+    pub(crate) fn record(&self, doc: u32) -> Result<TextRecord, Error> {
+        self.docs.get(doc)
+    }
+
+    /// The tokens of a document; those of the last one are not read again.
+    pub(crate) fn tokens(&mut self, doc: u32) -> Result<&[u64], Error> {
+        if self.doc != Some(doc) {
+            let record = self.docs.get(doc)?;
+            self.doc = None;
+            self.buffer.resize(record.n_tokens as usize, 0);
+            self.tokens.read_into(record.tokens_at, &mut self.buffer)?;
+            self.doc = Some(doc);
+        }
+        Ok(&self.buffer)
+    }
+
+    /// Some tokens of a document.
+    pub(crate) fn some_tokens(&self, doc: u32, start: u32, out: &mut [u64]) -> Result<(), Error> {
+        let record = self.docs.get(doc)?;
+        self.tokens
+            .read_into(record.tokens_at + u64::from(start), out)
+    }
+
+    pub(crate) fn cells(&self, record: &TextRecord) -> Result<Cells, Error> {
+        let mut starts = vec![0; record.n_tokens as usize];
+        self.starts.read_into(record.tokens_at, &mut starts)?;
+        Ok(Cells::from_starts(starts, record.n_bytes))
+    }
+
+    pub(crate) fn text(&self, record: &TextRecord) -> Result<String, Error> {
+        let mut bytes = vec![0; record.n_bytes as usize];
+        self.texts.read_into(record.text_at, &mut bytes)?;
+        Ok(valid(bytes))
+    }
+
+    /// The beginning of some bytes of a text, to the last whole character.
+    pub(crate) fn beginning(&self, doc: u32, start: u32, n_bytes: u32) -> Result<String, Error> {
+        let record = self.docs.get(doc)?;
+        let n = n_bytes.min(record.n_bytes.saturating_sub(start));
+        let mut bytes = vec![0; n as usize];
+        self.texts
+            .read_into(record.text_at + u64::from(start), &mut bytes)?;
+        let n_valid = match std::str::from_utf8(&bytes) {
+            Ok(_) => bytes.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        bytes.truncate(n_valid);
+        Ok(valid(bytes))
+    }
+}
+
+fn valid(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
