@@ -233,13 +233,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 }
 
 /// How many files could not be read completely.
-fn incomplete(summary: &Value) -> u64 {
+pub(crate) fn incomplete(summary: &Value) -> u64 {
     let n_files = summary["counts"]["incomplete_files"].as_u64();
     n_files.unwrap_or(0)
 }
 
 /// Which of them are known, and why.
-fn incomplete_files(summary: &Value) -> Vec<String> {
+pub(crate) fn incomplete_files(summary: &Value) -> Vec<String> {
     let files = summary["incomplete_files"].as_array().into_iter().flatten();
     let files =
         files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
@@ -370,7 +370,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
 }
 
 /// A number of bytes: `512MiB`, `2GB`, `1073741824`.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..].to_ascii_lowercase()[..] {
         "" | "b" => 1_u64,
@@ -400,7 +400,7 @@ fn size(text: &str) -> Result<u64, String> {
 const DEFAULT_THRESHOLD: f64 = 0.8;
 const MIN_MEMORY: u64 = 64 << 20;
 /// The largest document that is read, in bytes.
-const MAX_DOCUMENT: usize = 1 << 30;
+pub(crate) const MAX_DOCUMENT: usize = 1 << 30;
 
 /// Says what will be done before it is.
 fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
@@ -428,7 +428,7 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
 }
 
 /// Says where a run is, with the rate of the stage it is in.
-fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
+pub(crate) fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
     let mut stage = (progress.look().stage, Instant::now());
     move || {
         let now = progress.look();
@@ -526,7 +526,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
 }
 
 /// Says what was left aside and what could not be read.
-fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+pub(crate) fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     if let Some(n @ 1..) = summary["counts"]["null_text"].as_u64() {
         let records = counted(n, "record", "records");
         writeln!(out, "  {records} with null text in the kept output")?;

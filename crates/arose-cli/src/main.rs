@@ -13,6 +13,7 @@ mod index;
 mod input;
 mod losses;
 mod output;
+mod passages;
 mod read;
 mod robots;
 mod search;
@@ -40,6 +41,7 @@ use read::Outcome;
 )]
 enum Arguments {
     Dedup(Box<dedup::Options>),
+    Passages(Box<passages::Options>),
     Index(index::Options),
     Crawl(Box<crawl::Options>),
     Read(read::Options),
@@ -59,6 +61,7 @@ enum Arguments {
 fn main() -> ExitCode {
     let result = match Arguments::parse() {
         Arguments::Dedup(options) => dedup::run(&options),
+        Arguments::Passages(options) => passages::run(&options),
         Arguments::Index(options) => index::run(&options),
         Arguments::Crawl(options) => crawl::run(&options),
         Arguments::Read(options) => read::run(&options),

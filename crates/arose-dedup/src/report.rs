@@ -27,7 +27,7 @@ mod documents;
 pub mod html;
 mod losses;
 pub(crate) mod lot;
-mod page;
+pub(crate) mod page;
 mod pairs;
 mod plot;
 mod rated;
@@ -94,7 +94,7 @@ fn ratings(out: &Path) -> Result<Option<Tables>, Error> {
 }
 
 /// Puts a file in its place at once: whole or not at all.
-fn put(path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn put(path: &Path, text: &str) -> Result<(), Error> {
     let unfinished = path.with_extension("html.part");
     let result = File::create(&unfinished).and_then(|mut file| {
         file.write_all(text.as_bytes())?;

@@ -1,5 +1,5 @@
 //! What is written: records as they came (`keep`), and documents as JSON Lines and Parquet
-//! (`write`).
+//! (`write`); `rewrite` copies records with other texts in some of them.
 
 pub(crate) mod keep;
 pub(crate) mod rewrite;

@@ -6,9 +6,10 @@
 
 use std::path::Path;
 
+use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::anchors::{ANCHORS, Placed, Search};
 use super::text::Texts;
@@ -117,7 +118,8 @@ fn member(anchor: &Placed, tokens: &[u64], search: &Search) -> Member {
     let start = first as usize;
     let end = start + n_windows as usize - 1 + search.n_tokens;
     let bytes = bytemuck::cast_slice(&tokens[start..end]);
-    let content = xxh3_128_with_seed(bytes, u64::from(anchor.lead()));
+    // As the seed of the hash, the lead could cancel out a difference of tokens.
+    let content = xxh3_128(bytes) ^ u128::from(mix(u64::from(anchor.lead()) + 1));
     let before = start.checked_sub(1).map(|at| tokens[at]);
     let after = tokens.get(end).copied();
     let flag = |is_set: bool, flag| if is_set { flag } else { 0 };

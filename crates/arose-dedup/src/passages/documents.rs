@@ -1,5 +1,6 @@
 //! Eighth stage: `documents.parquet` and `removed.parquet`, and what is cut from each document.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::Search;
 use super::config::{Config, Remove, Text};
-use super::listing::{CAPPED, LINKS, Link, MARKS, Mark};
+use super::listing::{CAPPED, LINKS, Link, MARKS, MAX_TOP, Mark};
 use super::partners::Partners;
 use super::read::Read;
 use super::sheet::{Cell, Head, Kind, Sheet};
@@ -107,6 +108,18 @@ pub(crate) struct Documents {
     /// Documents whose partners are not all known.
     pub(crate) n_capped: u64,
     pub(crate) n_rows: u64,
+    /// Documents with most repeated tokens, for people.
+    pub(crate) top: Vec<TopDocument>,
+}
+
+/// A document with many repeated tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TopDocument {
+    pub(crate) doc: u32,
+    pub(crate) id: String,
+    pub(crate) tokens: u32,
+    pub(crate) covered: u32,
+    pub(crate) removed: u32,
 }
 
 /// Where the stages before left their results.
@@ -343,6 +356,18 @@ impl Sheets {
         found.n_changed += u64::from(cut.n_tokens > 0);
         found.n_emptied += u64::from(cut.n_tokens > 0 && left == 0);
         found.n_capped += u64::from(is_capped);
+        let is_more = |last: &TopDocument| covered > last.covered;
+        if covered > 0 && (found.top.len() < MAX_TOP || found.top.last().is_some_and(is_more)) {
+            found.top.push(TopDocument {
+                doc: own.doc,
+                id: id.to_owned(),
+                tokens: n_tokens,
+                covered,
+                removed: cut.n_tokens,
+            });
+            found.top.sort_by_key(|one| (Reverse(one.covered), one.doc));
+            found.top.truncate(MAX_TOP);
+        }
         let share = |part: u32, whole: u32| f64::from(part) / f64::from(whole.max(1));
         let (best, longest) = (partners.best, partners.longest);
         let best_tokens = best.map(|best| reader.record(best.doc)).transpose()?;

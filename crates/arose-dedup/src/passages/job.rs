@@ -143,7 +143,7 @@ impl<'a> Job<'a> {
     }
 
     fn finish(&self) -> Result<(), Error> {
-        report::write(self.out, &self.config.corpus)?;
+        report::write(self.out)?;
         self.work.clean(&STAGES)?;
         self.work.clean(&["input"])
     }
@@ -287,6 +287,8 @@ impl<'a> Job<'a> {
                 "windows_without_whole_copy": documents.n_lost,
                 "rows": documents.n_rows,
             },
+            "most_repeated": listing.top,
+            "most_covered": documents.top,
             "incomplete_files": incomplete_files(&self.work, &read.losses),
             "unknown_files": read.losses.unknown_files,
             "warnings": read.warnings,

@@ -2,6 +2,7 @@
 //!
 //! Every occurrence is compared token by token with the first before it is written anywhere.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -16,7 +17,6 @@ use super::occurrences::{Found, OCCURRENCES, PASSAGES, Passage};
 use super::sheet::{Cell, Head, Kind, Sheet};
 use super::text::{TextReader, Texts};
 use crate::column::{Scan, Writer};
-use crate::report::html::clip;
 use crate::sorter::{Sorted, Sorter};
 use crate::{Error, Progress};
 
@@ -110,7 +110,23 @@ pub(crate) struct Listing {
     pub(crate) n_capped: u64,
     pub(crate) longest: u64,
     pub(crate) most_places: u64,
+    /// The passages with most places, for people.
+    pub(crate) top: Vec<TopPassage>,
 }
+
+/// A passage with many places.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct TopPassage {
+    pub(crate) occurrences: u64,
+    pub(crate) documents: u64,
+    pub(crate) tokens: u64,
+    pub(crate) passage: u64,
+    pub(crate) first_doc: u64,
+    pub(crate) text: String,
+}
+
+/// Passages shown to people.
+pub(crate) const MAX_TOP: usize = 20;
 
 pub(crate) fn run(
     texts: &Texts,
@@ -226,6 +242,23 @@ impl Lister<'_> {
         let n_bytes = (first.bytes[1] - first.bytes[0]).min(4 * SHOWN_CHARS as u32 + 64);
         let text = self.reader.beginning(first.doc, first.bytes[0], n_bytes)?;
         let text: String = text.trim().chars().take(SHOWN_CHARS).collect();
+        let top = &mut self.listing.top;
+        if top.len() < MAX_TOP
+            || top
+                .last()
+                .is_some_and(|last| passage.n_places > last.occurrences)
+        {
+            top.push(TopPassage {
+                occurrences: passage.n_places,
+                documents: u64::from(passage.n_docs),
+                tokens: tokens.len() as u64,
+                passage: self.listing.n_passages,
+                first_doc: u64::from(first.doc),
+                text: text.clone(),
+            });
+            top.sort_by_key(|one| (Reverse(one.occurrences), one.passage));
+            top.truncate(MAX_TOP);
+        }
         self.passages.push(&[
             Cell::Number(self.listing.n_passages),
             Cell::Text(&digest),
@@ -234,7 +267,7 @@ impl Lister<'_> {
             Cell::Number(u64::from(passage.n_docs)),
             Cell::Number(u64::from(first.doc)),
             Cell::Number(u64::from(first.start)),
-            Cell::Text(&clip(&text, SHOWN_CHARS)),
+            Cell::Text(&text),
         ])
     }
 

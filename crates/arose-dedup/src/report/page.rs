@@ -15,7 +15,7 @@ use super::sites::Tally;
 use crate::evaluate::ratings::Tables;
 use crate::results::{Pair, Summary};
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// Inputs named at the top.
 const MAX_INPUTS: usize = 5;

@@ -10,6 +10,7 @@ mod faults;
 mod identity;
 mod index_faults;
 mod losses;
+mod passages;
 mod results;
 mod shared_data;
 mod support;
