@@ -1,6 +1,5 @@
 //! `passages` as its users see it: counts on published data, and the same bytes in any way.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use arose::passage::Removal;
