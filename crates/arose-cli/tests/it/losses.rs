@@ -118,16 +118,16 @@ fn issue_19_read_ends_with_3_if_a_file_is_incomplete() {
 /// Each command names the files it cannot read, and does the rest.
 #[track_caller]
 fn check_unreadable(run: impl Fn(&[&str]) -> Ran, cause: &str) {
-    let named = format!("b.jsonl:0: unreadable: {cause}");
-    let ran = run(&["read", "."]);
+    let named = format!("in/b.jsonl:0: unreadable: {cause}");
+    let ran = run(&["read", "in"]);
     ran.code(3).says(&named).says(LAST).prints("\"one\"");
-    let ran = run(&["dedup", ".", "-o", "out"]);
+    let ran = run(&["dedup", "in", "-o", "out"]);
     ran.code(3).prints(&named);
     run(&["index", "create", "seen"]).code(0);
-    let ran = run(&["index", "add", "seen", "."]);
+    let ran = run(&["index", "add", "seen", "in"]);
     ran.code(3).says(&named).says("2 added");
-    run(&["read", "b.jsonl"]).code(3).says(&named).says(LAST);
-    run(&["read", "--strict", "."]).code(2).says(&named);
+    run(&["read", "in/b.jsonl"]).code(3).says(&named).says(LAST);
+    run(&["read", "--strict", "in"]).code(2).says(&named);
 }
 
 /// A file that opens and fails when it is read, for any user.
@@ -135,9 +135,9 @@ fn check_unreadable(run: impl Fn(&[&str]) -> Ran, cause: &str) {
 #[test]
 fn issue_19_files_that_fail_when_read() {
     let bench = Bench::new();
-    bench.file("a.jsonl", "{\"text\":\"one\"}\n");
-    bench.file("c.txt", "two");
-    std::os::unix::fs::symlink("/proc/self/mem", bench.path().join("b.jsonl")).unwrap();
+    bench.file("in/a.jsonl", "{\"text\":\"one\"}\n");
+    bench.file("in/c.txt", "two");
+    std::os::unix::fs::symlink("/proc/self/mem", bench.path().join("in/b.jsonl")).unwrap();
     check_unreadable(|arguments| bench.run(arguments), "Input/output error");
 }
 
@@ -147,14 +147,14 @@ fn issue_19_files_that_fail_when_read() {
 fn issue_19_files_without_permission() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let bench = Bench::new();
-    bench.file("a.jsonl", "{\"text\":\"one\"}\n");
-    bench.file("b.jsonl", "{\"text\":\"secret\"}\n");
-    bench.file("c.txt", "two");
+    bench.file("in/a.jsonl", "{\"text\":\"one\"}\n");
+    bench.file("in/b.jsonl", "{\"text\":\"secret\"}\n");
+    bench.file("in/c.txt", "two");
     let allow = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     allow(bench.path(), 0o777);
-    allow(&bench.path().join("b.jsonl"), 0);
+    allow(&bench.path().join("in/b.jsonl"), 0);
     if fs::metadata(bench.path()).unwrap().uid() != 0 {
         return check_unreadable(|arguments| bench.run(arguments), "Permission denied");
     }
