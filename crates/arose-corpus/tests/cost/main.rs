@@ -9,12 +9,10 @@
 //!
 //! Time is CPU time, the smallest of several rounds. Three things make it steady on a busy machine:
 //!
-//! - The process keeps to one core. On two, the thread that makes documents and the one that drops
-//!   them pass the locks and counters of the allocator to and fro, which was seen to take eight times
-//!   the CPU time of the reading itself.
+//! - The process keeps to one core. On two, one case was seen to take eight times as long in some
+//!   rounds as in others. Threads that share the allocator are a likely cause, not a measured one.
 //! - The allocator gives no memory back (`MALLOC_TRIM_THRESHOLD_` and the like, set in a child
-//!   process). Otherwise large buffers are new to the kernel in every round, and each first write to
-//!   a page of them costs a fault, whose price is set by the host of a virtual machine.
+//!   process), so that buffers need not be faulted in again in every round.
 //! - In rounds after the first, the smaller inputs are read two and four times for each reading of
 //!   the largest. All measurements then take about as long, and disturbances meet them alike.
 //!
