@@ -10,6 +10,9 @@ pub enum Error {
     /// A search index could not be made or asked.
     #[error(transparent)]
     Search(#[from] arose_search::Error),
+    /// Result pages cannot be fetched with these settings.
+    #[error(transparent)]
+    Crawl(#[from] arose_crawl::Error),
     /// Documents could not be read.
     #[error(transparent)]
     Corpus(#[from] arose_corpus::Error),
