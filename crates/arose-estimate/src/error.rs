@@ -94,9 +94,6 @@ pub enum Error {
     /// The data do not determine an estimate, or a setting is out of range.
     #[error(transparent)]
     Estimate(#[from] arose::Error),
-    /// The caller asked to stop.
-    #[error("stopped; the same command goes on from here")]
-    Stopped,
 }
 
 impl Error {
