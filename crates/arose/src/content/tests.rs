@@ -3,8 +3,17 @@ use crate::shingle::resemblance;
 use crate::token::Tokenizer;
 use proptest::prelude::*;
 
+/// The shingles of some tokens.
+fn cut(tokens: &[u64]) -> Vec<u64> {
+    shingler().shingles_plain(tokens)
+}
+
+fn of_tokens(tokens: &[u64]) -> Content {
+    Content::new(&cut(tokens))
+}
+
 fn content(text: &str) -> Content {
-    Content::new(&Tokenizer::default().tokens(text).fingerprints)
+    of_tokens(&Tokenizer::default().tokens(text).fingerprints)
 }
 
 fn score(a: &Content, b: &Content) -> Score {
@@ -42,7 +51,7 @@ fn oracles() {
 fn order_counts() {
     let sets = ["a b c d e f", "d e f a b c"].map(|text| {
         let tokens = Tokenizer::default().tokens(text);
-        Shingler::new(W).set(&tokens.fingerprints)
+        shingler().set(&tokens.fingerprints)
     });
     assert_eq!(resemblance(&sets[0], &sets[1]), Some(4.0 / 6.0));
 }
@@ -77,7 +86,7 @@ fn fresh_text_halves_u() {
         ([&fresh[..], &text].concat(), 99),
         ([begin, &fresh, end].concat(), 98),
     ] {
-        let found = score(&Content::new(&text), &Content::new(&longer));
+        let found = score(&of_tokens(&text), &of_tokens(&longer));
         assert_eq!(found.n_chain, n_chain);
         assert_eq!(found.u, n_chain as f64 / 199.0);
     }
@@ -90,26 +99,19 @@ fn a_moved_block_costs_the_smaller_block() {
     for n_first in [1, 30, 49, 51, 70, 99] {
         let (first, second) = text.split_at(n_first);
         let moved = [second, first].concat();
-        let found = score(&Content::new(&text), &Content::new(&moved));
+        let found = score(&of_tokens(&text), &of_tokens(&moved));
         let larger = n_first.max(100 - n_first);
         assert_eq!(found.n_chain, larger - 1, "{n_first}");
     }
 }
 
 /// Pages of one site: a frame that 100 other pages have, and text that none has.
-fn page(frame: &[u64], own: &[u64], shared: &[u64]) -> Content {
+fn page(frame: &[u64], own: &[u64]) -> Content {
     let (begin, end) = frame.split_at(frame.len() / 2);
-    let mut frames = Vec::new();
-    for part in [begin, end, shared] {
-        Shingler::new(W).shingles_into(part, &mut frames);
-    }
-    let tokens = [begin, own, shared, end].concat();
-    Content::of_site(
-        &tokens,
-        |shingle| {
-            if frames.contains(&shingle) { 100 } else { 0 }
-        },
-    )
+    let frames = [cut(begin), cut(end)].concat();
+    let tokens = [begin, own, end].concat();
+    let n_others = |shingle| 100 * u64::from(frames.contains(&shingle));
+    Content::of_site(&cut(&tokens), n_others)
 }
 
 /// Two products of one shop: the plain score sees the template, the weighted one does not.
@@ -117,8 +119,8 @@ fn page(frame: &[u64], own: &[u64], shared: &[u64]) -> Content {
 fn one_template_is_alike() {
     let frame = words(0, 400);
     let (a, b) = (
-        page(&frame, &words(1000, 1020), &[]),
-        page(&frame, &words(2000, 2020), &[]),
+        page(&frame, &words(1000, 1020)),
+        page(&frame, &words(2000, 2020)),
     );
     let found = score(&a, &b);
     assert!(found.u > 0.94, "{found:?}");
@@ -132,8 +134,8 @@ fn one_template_is_alike() {
 fn one_article_in_two_frames_is_the_same() {
     let article = words(0, 100);
     let (a, b) = (
-        page(&words(1000, 1100), &article, &[]),
-        page(&words(2000, 2100), &article, &[]),
+        page(&words(1000, 1100), &article),
+        page(&words(2000, 2100), &article),
     );
     let found = score(&a, &b);
     assert!(found.u < 0.55, "{found:?}");
@@ -147,10 +149,10 @@ fn one_article_in_two_frames_is_the_same() {
 #[test]
 fn pages_without_own_text() {
     let frame = words(0, 300);
-    let (a, b) = (page(&frame, &[], &[]), page(&frame, &words(500, 502), &[]));
+    let (a, b) = (page(&frame, &[]), page(&frame, &words(500, 502)));
     assert!(a.own() < MIN_OWN && b.own() < MIN_OWN);
     assert_eq!(score(&a, &b).level(), Level::Same, "u is 297 of 301");
-    let c = page(&frame[..280], &words(500, 502), &[]);
+    let c = page(&frame[..280], &words(500, 502));
     let found = score(&a, &c);
     assert!(found.u < NEARLY_EQUAL && found.u >= ALIKE, "{found:?}");
     assert_eq!(found.level(), Level::Alike);
@@ -188,7 +190,7 @@ fn weights_fall_with_the_square() {
     assert!(weight(u64::MAX) >= 0.0);
     let mut asked = Vec::new();
     let text = Tokenizer::default().tokens("a rose is a rose is a rose");
-    let content = Content::of_site(&text.fingerprints, |shingle| {
+    let content = Content::of_site(&cut(&text.fingerprints), |shingle| {
         asked.push(shingle);
         6
     });
@@ -253,8 +255,8 @@ proptest! {
         has_sites: bool,
     ) {
         let [a, b] = pair.map(|tokens| match has_sites {
-            true => Content::of_site(&tokens, repeats),
-            false => Content::new(&tokens),
+            true => Content::of_site(&cut(&tokens), repeats),
+            false => of_tokens(&tokens),
         });
         let mut scorer = Scorer::default();
         let expected = chain_plain(&a, &b);
@@ -271,7 +273,7 @@ proptest! {
     /// Chains ascend, match equal shingles, and none is longer.
     #[test]
     fn chains_are_longest(pair in texts(13)) {
-        let [a, b] = pair.map(|tokens| Content::new(&tokens));
+        let [a, b] = pair.map(|tokens| of_tokens(&tokens));
         let points = matches_plain(&a, &b);
         let chain = chain_plain(&a, &b);
         prop_assert!(chain.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1));
@@ -285,7 +287,7 @@ proptest! {
     /// Jaccard similarity from below.
     #[test]
     fn bounds(pair in prop_oneof![texts(60), versions()]) {
-        let [a, b] = pair.map(|tokens| Content::of_site(&tokens, repeats));
+        let [a, b] = pair.map(|tokens| Content::of_site(&cut(&tokens), repeats));
         let found = score(&a, &b);
         prop_assert!((0.0..=1.0).contains(&found.s) && (0.0..=1.0).contains(&found.u));
         for text in [&a, &b] {
@@ -303,7 +305,7 @@ proptest! {
     /// Weights of 1 make both forms one, and a text without repeats on its site is all its own.
     #[test]
     fn weights_of_one(pair in versions()) {
-        let [a, b] = pair.map(|tokens| Content::new(&tokens));
+        let [a, b] = pair.map(|tokens| of_tokens(&tokens));
         let found = score(&a, &b);
         prop_assert!((found.s - found.u).abs() < 1e-12);
         prop_assert_eq!(a.own(), a.len() as f64);
