@@ -178,11 +178,9 @@ fn a_study_and_its_replay() {
         assert!(methods.contains(&method), "{methods:?}");
     }
     // Of the pages 0 to 99 the engine a holds all, and b those from 50 on.
-    let coverage = found["findings"].as_array().unwrap().iter();
-    let coverage = coverage
-        .filter(|findings| findings["method"] == "coverage")
-        .next()
-        .unwrap();
+    let mut all = found["findings"].as_array().unwrap().iter();
+    let coverage = all.find(|findings| findings["method"] == "coverage");
+    let coverage = coverage.unwrap();
     for (name, share) in [("held by a", 1.0), ("held by b", 0.5)] {
         assert_eq!(figure(coverage, name)["value"], share);
     }
