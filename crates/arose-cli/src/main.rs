@@ -57,7 +57,7 @@ enum Arguments {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse() {
+    let result = match Arguments::parse_from(search::with_negations(std::env::args_os())) {
         Arguments::Dedup(options) => dedup::run(&options),
         Arguments::Index(options) => index::run(&options),
         Arguments::Crawl(options) => crawl::run(&options),
@@ -76,10 +76,10 @@ fn main() -> ExitCode {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
         Ok(Outcome::Incomplete) => ExitCode::from(3),
-        // Whoever reads our output has read enough.
+        // The reader closed the pipe, which is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("arose: {error:#}");
+            output::say(format_args!("arose: {error:#}"));
             ExitCode::from(2)
         }
     }

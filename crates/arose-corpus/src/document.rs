@@ -43,6 +43,8 @@ pub struct Document {
     pub priority: Option<f64>,
     /// The HTTP status it was served with.
     pub status: Option<u16>,
+    /// The page of a crawl that it duplicates, if the crawler says so.
+    pub duplicate_of: Option<Box<Original>>,
     /// What was wrong with it without making it unreadable.
     pub warnings: Vec<Warning>,
 }
@@ -60,6 +62,15 @@ impl Document {
     pub fn content_digest(&self) -> Digest {
         content_digest(&self.text, &self.images)
     }
+}
+
+/// A page of a crawl that another one duplicates, as the record of the other one names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Original {
+    /// Its URL.
+    pub url: String,
+    /// When it was fetched, in seconds since 1970, UTC.
+    pub fetched: Option<i64>,
 }
 
 /// The content digest of a text with images between its words.

@@ -13,7 +13,7 @@ use crate::inputs::Inputs;
 use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
-use crate::source::Source;
+use crate::source::{Source, directory_from, path_text};
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Rows};
@@ -330,6 +330,7 @@ impl<'a> Job<'a> {
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "inputs": self.inputs.texts(),
+            "directory": directory_from(self.out).map(|path| path_text(&path)),
             "settings": self.config.settings(),
             "counts": {
                 "read": read.n_docs,

@@ -389,6 +389,9 @@ def _dedup(
     plan = Plan(engine, stages, settings)
     found = plan.run()
     summary = _summary(run_settings, read, found, plan, stages, _counts(files))
+    if "://" not in str(output):
+        # Where relative inputs start, as seen from OUT.
+        summary["directory"] = os.path.relpath(os.path.realpath("."), os.path.realpath(output))
     files.write("../summary.json", json.dumps(summary, indent=2))
     return summary
 

@@ -203,6 +203,8 @@ impl Candidate {
             sites: known.sites(pair),
             time: line.time,
             rater: line.rater.clone(),
+            drawn_by: line.drawn_by,
+            range: line.range.clone(),
             verdict: line.verdict,
         }
     }
@@ -277,6 +279,8 @@ mod tests {
                 b_sim: pair.b_sim,
                 c_sim: pair.c_sim,
                 sites: Sites::Different,
+                drawn_by: None,
+                range: None,
                 verdict: Some([Verdict::Incorrect, Verdict::Correct][usize::from(is_correct)]),
             };
             ratings.append(rating).unwrap();
