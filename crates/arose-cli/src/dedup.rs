@@ -14,8 +14,8 @@ use arose::{Threshold, shingle};
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
-    Against, Config, Empty, Exact, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update,
-    Verify,
+    Against, Config, Empty, Exact, IncompleteFile, Keep, ListedPairs, OnLoss, Progress, Snapshot,
+    Start, Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -29,9 +29,10 @@ use crate::read::Outcome;
 ///
 /// Reads what `arose read` reads: WARC, JSON, Parquet, CSV, folders of pages, each plain, gzip,
 /// zstd, xz or bzip2. Writes into OUT: documents.parquet (a row per document: kept or not, for
-/// which document, by which rule, how similar), pairs.parquet (every verified pair with its
-/// scores), kept.* (the documents that stay, in the format they came in), summary.json and
-/// report.html. A run that was interrupted goes on where it was when it is started again.
+/// which document, by which rule, how similar), pairs.parquet (each dropped document and its kept
+/// one, with their scores), kept.* (the documents that stay, in the format they came in),
+/// summary.json and report.html. A run that was interrupted goes on where it was when it is
+/// started again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out
@@ -99,9 +100,13 @@ pub(crate) struct Options {
     /// What a site is (policy site). [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
-    /// Documents under one key that are all compared with each other. [default: 10000]
+    /// Documents under one key whose sketches are all compared; with more, each meets fewer.
+    /// [default: 4096]
     #[arg(long, value_name = "N")]
     cap: Option<NonZeroUsize>,
+    /// Pairs to list in pairs.parquet; does not affect which documents are kept
+    #[arg(long, value_enum, default_value_t = PairsName::Dropped)]
+    pairs: PairsName,
     /// Selects the permutations. [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -157,6 +162,14 @@ enum ExactName {
     Text,
     /// The bytes of the text or page
     Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PairsName {
+    /// Each dropped document with the one it was dropped for
+    Dropped,
+    /// Every pair found at or above the threshold
+    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -348,6 +361,10 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             false => Empty::Keep,
         },
         cap: options.cap.unwrap_or(default.cap),
+        pairs: match options.pairs {
+            PairsName::Dropped => ListedPairs::Dropped,
+            PairsName::All => ListedPairs::All,
+        },
         site: match options.site {
             None | Some(SiteName::Registrable) => SiteKind::Registrable,
             Some(SiteName::Henzinger) => SiteKind::Henzinger,
@@ -502,7 +519,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     }
     writeln!(
         out,
-        "pairs           {:>10}  in {} groups, the largest of {}",
+        "pairs           {:>10}  clusters: {}, largest: {}",
         count("pairs"),
         count("clusters"),
         count("largest_cluster")

@@ -8,7 +8,7 @@ use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::column::Writer;
-use crate::config::{Config, Exact, Update};
+use crate::config::{Config, Exact, ListedPairs, Update};
 use crate::inputs::Inputs;
 use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
@@ -16,7 +16,7 @@ use crate::scheme::{Bands, Rules};
 use crate::source::Source;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
-use crate::stage::tables::{self, Rows};
+use crate::stage::tables::{self, Dropped, Rows};
 use crate::stage::{candidates, cluster, exact, read, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
@@ -152,7 +152,7 @@ impl<'a> Job<'a> {
         if !self.inputs.has_standard_input() {
             self.inputs.check_read(&found.read.found.sources)?;
         }
-        let rows = self.write(&found.read.found)?;
+        let rows = self.write(&found)?;
         let summary = self.summary(&found, &rows);
         if let Some(holder @ Holder::Writer(_)) = &holder {
             self.prepare_update(holder, &found.read.found.sources, &summary)?;
@@ -247,7 +247,8 @@ impl<'a> Job<'a> {
         refused.map(|()| read)
     }
 
-    fn write(&self, read: &read::Read) -> Result<Note<Rows>, Error> {
+    fn write(&self, found: &Found) -> Result<Note<Rows>, Error> {
+        let read = &found.read.found;
         let names = ["read", "exact", "verify", "cluster", "known"];
         let [read_in, exact, verify, cluster, known] = names.map(|stage| self.work.path(stage));
         let stages = tables::Stages {
@@ -255,6 +256,7 @@ impl<'a> Job<'a> {
             exact: &exact,
             verify: &verify,
             cluster: &cluster,
+            n_repairs: found.clusters.found.n_repairs,
             known: self.config.against.as_ref().map(|_| &*known),
         };
         self.work.stage("write", self.progress, |folder| {
@@ -262,12 +264,14 @@ impl<'a> Job<'a> {
             let mut ordinals = Writer::create(&folder.join(update::KEPT))?;
             let documents = self.out.join(DOCUMENTS);
             let partial = beside(&documents);
+            let mut dropped = Dropped::new(read.n_docs, self.config, folder);
             let mut rows = tables::write_documents(
                 &stages,
                 read,
                 self.config,
                 &partial,
                 self.progress,
+                &mut dropped,
                 |doc, source, record| {
                     kept.push(source, record);
                     ordinals.push(&doc)
@@ -278,8 +282,9 @@ impl<'a> Job<'a> {
             fs::rename(&partial, &documents).map_err(Error::io("rename", &partial))?;
             let pairs = self.out.join(LISTED_PAIRS);
             let partial = beside(&pairs);
-            tables::write_pairs(&stages, self.config, folder, &partial, &mut rows)?;
+            dropped.write_pairs(&stages, self.config, folder, &partial, &mut rows)?;
             fs::rename(&partial, &pairs).map_err(Error::io("rename", &partial))?;
+            self.progress.expect(rows.kept);
             let name = kept.write(&read.sources, self.config, self.out, self.progress)?;
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             rows.kept_in = name.into_owned();
@@ -318,7 +323,6 @@ impl<'a> Job<'a> {
     fn summary(&self, found: &Found, rows: &Note<Rows>) -> Value {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
-        let clusters = &found.clusters.found;
         let written = &rows.found;
         let promised = promise(self.config).unwrap_or_default();
         let promised = promised.into_iter().map(|(similarity, probability)| {
@@ -349,21 +353,21 @@ impl<'a> Job<'a> {
                 },
                 "tokens": read.n_tokens,
                 "text_bytes": read.text_bytes,
-                "tested": candidates.n_tested,
+                "tested": candidates.tally.n_tested,
                 "candidates": candidates.n_pairs,
                 "pairs": written.pairs,
                 "pairs_not_listed": written.pairs_not_listed,
-                "clusters": clusters.n_clusters,
-                "clustered_documents": clusters.n_members,
-                "largest_cluster": clusters.largest,
+                "clusters": written.clusters,
+                "clustered_documents": written.clustered,
+                "largest_cluster": written.largest_cluster,
             },
             "recall": { "promised": promised.collect::<Vec<_>>(), "estimated": recall },
             "index": self.index_summary(found, written),
             "cap": {
-                "runs": candidates.long_runs,
-                "documents": candidates.long_members,
-                "longest": candidates.longest_run,
-                "pairs_not_compared": candidates.untested,
+                "runs": candidates.tally.n_capped,
+                "documents": candidates.tally.n_unled,
+                "longest": candidates.tally.largest_capped,
+                "pairs_not_compared": candidates.tally.n_untested,
             },
             "incomplete_files": self.incomplete_files(read),
             "unknown_files": read.losses.unknown_files,
@@ -411,7 +415,7 @@ impl Found {
             candidates::run(&read_in, &exact_in, config, folder, progress)
         })?;
         let verified = work.stage("verify", progress, |folder| {
-            verify::run(&read_in, &candidates_in, config, folder, progress)
+            verify_candidates(&read_in, &candidates_in, config, folder, progress)
         })?;
         let clusters = work.stage("cluster", progress, |folder| {
             let stages = cluster::Stages {
@@ -441,7 +445,7 @@ impl Found {
         ];
         stages.extend(self.known.iter().map(|known| stage("known", known, n_docs)));
         stages.extend([
-            stage("candidates", candidates, candidates.found.n_tested),
+            stage("candidates", candidates, candidates.found.tally.n_tested),
             stage("verify", &self.verified, candidates.found.n_pairs),
             stage("cluster", &self.clusters, self.verified.found.n_pairs),
             stage("write", rows, n_docs),
@@ -454,6 +458,25 @@ impl Found {
 pub(crate) fn not_read(config: &Config, out: &Path) -> Vec<PathBuf> {
     let index = config.against.iter().map(|against| against.index.clone());
     index.chain([out.to_owned()]).collect()
+}
+
+/// Verifies the candidates, and those that are listed only.
+fn verify_candidates(
+    read: &Path,
+    candidates: &Path,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<verify::Verified, Error> {
+    let verified = verify::run(read, candidates, config, folder, progress)?;
+    if config.pairs == ListedPairs::Dropped {
+        return Ok(verified);
+    }
+    let all = folder.join(candidates::ALL);
+    fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
+    let listed = candidates.join(candidates::ALL);
+    verify::run(read, &listed, config, &all, progress)?;
+    Ok(verified)
 }
 
 fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {

@@ -60,8 +60,9 @@ impl Progress {
         self.total.store(0, Relaxed);
     }
 
-    pub(crate) fn expect(&self, total: u64) {
-        self.total.store(total, Relaxed);
+    /// Announces `n` more records to be done in this stage.
+    pub(crate) fn expect(&self, n: u64) {
+        self.total.fetch_add(n, Relaxed);
     }
 
     /// Counts `n` more records.

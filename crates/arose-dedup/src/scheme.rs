@@ -45,14 +45,14 @@ pub(crate) trait Tables: Sync {
     /// How close two sketches are; more is closer.
     fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
 
+    /// Whether candidates as close as this are almost certainly verified.
+    fn is_sure(&self, _closeness: u32) -> bool {
+        true
+    }
+
     /// The site of a document, where the policy looks at it; zero if not known.
     fn site(&self, _: &Self::Sketch) -> u64 {
         0
-    }
-
-    /// Whether two documents have the same key in a table.
-    fn meet_in(&self, table: u32, a: &Self::Sketch, b: &Self::Sketch) -> bool {
-        self.key(table, a) == self.key(table, b)
     }
 }
 
@@ -62,6 +62,8 @@ pub(crate) struct Bands {
     banding: Banding,
     /// Samples that must agree.
     min_equal: u32,
+    /// Samples that seldom agree below the threshold.
+    sure_equal: u32,
     /// What the coefficient must be, unless nobody asks.
     least: Option<Threshold>,
 }
@@ -70,6 +72,8 @@ pub(crate) struct Bands {
 const ACCIDENT: f64 = 1.0 / 65_536.0;
 /// The share of the pairs at the threshold that the test may lose, if recall allows for so much.
 const TEST_LOSS: f64 = 5e-4;
+/// The share of the pairs at the threshold that count as surely above it.
+const SURE_ERROR: f64 = 0.01;
 
 impl Bands {
     pub(crate) fn new(config: &Config, threshold: Threshold) -> Result<Self, crate::Error> {
@@ -89,9 +93,15 @@ impl Bands {
             threshold: threshold.get(),
         })?;
         let banding = Banding::new(b, q)?;
+        let sure_equal = match config.verify {
+            Verify::None => 0,
+            Verify::Sketch => estimated_at(threshold),
+            Verify::Text => sure_equal(threshold.get()),
+        };
         Ok(Self {
             banding,
             min_equal,
+            sure_equal,
             least,
         })
     }
@@ -126,9 +136,29 @@ impl Bands {
 
     /// The Jaccard coefficient that two sketches suggest.
     pub(crate) fn estimate(a: &Samples, b: &Samples) -> f64 {
-        let share = f64::from(n_equal(a, b)) / N_SAMPLES as f64;
-        ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+        estimate(n_equal(a, b))
     }
+}
+
+/// The Jaccard coefficient that so many equal samples suggest.
+fn estimate(n_equal: u32) -> f64 {
+    let share = f64::from(n_equal) / N_SAMPLES as f64;
+    ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+}
+
+/// The fewest samples whose estimate reaches the threshold.
+fn estimated_at(threshold: Threshold) -> u32 {
+    let reaches = |n: &u32| threshold.reached_by(estimate(*n));
+    let all = N_SAMPLES as u32;
+    (0..=all).find(reaches).unwrap_or(all)
+}
+
+/// The fewest samples that pairs at the threshold share with [`SURE_ERROR`] at most.
+fn sure_equal(threshold: f64) -> u32 {
+    let agree = threshold + (1.0 - threshold) * ACCIDENT;
+    let is_rare = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) <= SURE_ERROR;
+    let all = N_SAMPLES as u32;
+    (0..=all).find(is_rare).unwrap_or(all)
 }
 
 /// The longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the samples there
@@ -189,10 +219,8 @@ impl Tables for Bands {
         n_equal(a, b)
     }
 
-    fn meet_in(&self, table: u32, a: &Samples, b: &Samples) -> bool {
-        let (q, table) = (self.banding.q(), table as usize);
-        let rows = table * q..(table + 1) * q;
-        a.rest[table] == b.rest[table] && a.low[rows.clone()] == b.low[rows]
+    fn is_sure(&self, closeness: u32) -> bool {
+        closeness >= self.sure_equal
     }
 }
 
@@ -375,25 +403,28 @@ mod tests {
         }
     }
 
+    /// A pair just below the threshold seldom counts as surely above it.
+    #[test]
+    fn what_is_sure_is_above_the_threshold() {
+        assert_eq!(bands(0.8).sure_equal, 113);
+        for threshold in [0.5, 0.8, 0.95] {
+            let bands = bands(threshold);
+            assert!(bands.sure_equal > bands.min_equal, "{threshold}");
+            let below = at_least(128, threshold - 0.01, bands.sure_equal.into());
+            assert!(below < SURE_ERROR, "{threshold}: {below}");
+        }
+        let config = Config {
+            verify: Verify::Sketch,
+            ..Config::default()
+        };
+        let bands = Bands::new(&config, Threshold::new(0.75).unwrap()).unwrap();
+        assert_eq!(bands.sure_equal, 97);
+    }
+
     #[test]
     fn recall_out_of_reach_is_an_error() {
         let config = Config::default();
         assert!(Bands::new(&config, Threshold::new(0.1).unwrap()).is_err());
-    }
-
-    #[test]
-    fn documents_meet_where_their_keys_are_equal() {
-        let bands = bands(0.8);
-        let a: Vec<u32> = (0..N_SAMPLES as u32).collect();
-        let mut b = a.clone();
-        for i in (0..N_SAMPLES).step_by(17) {
-            b[i] ^= 1;
-        }
-        let [a, b] = [a, b].map(|sketch| bands.keep(&sketch, &[]));
-        for table in 0..bands.n_tables() {
-            let have_one_key = bands.key(table, &a) == bands.key(table, &b);
-            assert_eq!(bands.meet_in(table, &a, &b), have_one_key, "{table}");
-        }
     }
 
     /// Sketches that agree in all 16 bits kept of each sample, but not in one whole sample a band.
@@ -414,7 +445,7 @@ mod tests {
             let other = page(number);
             let tables = 0..bands.n_tables();
             tables
-                .filter(|&table| bands.meet_in(table, &first, &other))
+                .filter(|&table| bands.key(table, &first) == bands.key(table, &other))
                 .count()
         });
         let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);

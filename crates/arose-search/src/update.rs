@@ -412,17 +412,19 @@ impl Update<'_> {
     }
 }
 
-/// For each cluster, by its smallest ordinal, whether it has one document only.
+/// For each cluster, by its kept document, whether it has one document only.
 fn alone(path: &Path) -> Result<Vec<bool>, Error> {
-    let mut is_alone = Vec::new();
+    let (mut n_docs, mut kept) = (0, Vec::new());
     documents::for_each_cluster(path, |doc, cluster| {
-        is_alone.push(true);
-        if cluster != doc
-            && let Some(flag) = is_alone.get_mut(cluster as usize)
-        {
+        n_docs += 1;
+        kept.extend((cluster != doc).then_some(cluster));
+    })?;
+    let mut is_alone = vec![true; n_docs];
+    for cluster in kept {
+        if let Some(flag) = is_alone.get_mut(cluster as usize) {
             *flag = false;
         }
-    })?;
+    }
     Ok(is_alone)
 }
 

@@ -108,7 +108,6 @@ pub(crate) async fn clusters(State(site): State<Shared>, Query(ask): Query<list:
             json!({
                 "cluster": cluster.id,
                 "documents": cluster.size(),
-                "kept": cluster.n_kept,
                 "lowest_similarity": cluster.lowest,
                 "site": run.catalog.site(cluster),
                 "several_sites": cluster.is_mixed,

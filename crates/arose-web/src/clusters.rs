@@ -90,7 +90,6 @@ struct ListPage {
 struct ListRow {
     id: u64,
     size: Count,
-    n_kept: u32,
     lowest: String,
     site: Markup,
     is_mixed: bool,
@@ -117,7 +116,6 @@ fn list_page(run: &Run, ask: &Ask) -> Result<ListPage, Refusal> {
         ListRow {
             id: cluster.id,
             size: Count(cluster.size() as u64),
-            n_kept: cluster.n_kept,
             lowest: similarity(cluster.lowest),
             site: run.catalog.site(cluster).map(name).unwrap_or_default(),
             is_mixed: cluster.is_mixed,
@@ -158,7 +156,6 @@ fn short_name(detail: &Detail) -> &str {
 #[template(path = "cluster.html")]
 struct ClusterPage {
     size: String,
-    n_kept: String,
     site: Markup,
     is_mixed: bool,
     lowest: String,
@@ -246,11 +243,6 @@ fn cluster_page(run: &Run, id: &str, page: usize) -> Result<ClusterPage, Refusal
     });
     Ok(ClusterPage {
         size: counted(members.len() as u64, "document", "documents"),
-        n_kept: counted(
-            cluster.n_kept.into(),
-            "document is kept",
-            "documents are kept",
-        ),
         site: run.catalog.site(cluster).map(name).unwrap_or_default(),
         is_mixed: cluster.is_mixed,
         lowest: similarity(cluster.lowest),

@@ -30,8 +30,10 @@ const MAX_SITES: usize = 20;
 pub(super) struct Census {
     n_kept: u64,
     n_exact: u64,
-    /// By the smallest ordinal of the cluster; 0 for other ordinals.
+    /// By the kept document of the cluster; 0 for dropped ones.
     sizes: Vec<u32>,
+    /// Clusters of documents that come before the one kept.
+    ahead: Vec<u64>,
     sites: Candidates,
 }
 
@@ -41,6 +43,7 @@ impl Census {
         let mut census = Self::default();
         let columns = ["doc", "cluster", "kept", "kept_doc", "rule", "url"];
         scan(path, &columns, |batch| census.add(batch, path))?;
+        census.count_ahead(path)?;
         let found = (census.sizes.len() as u64, census.n_kept, census.n_exact);
         match found == (counts.read, counts.kept, counts.dropped_exact) {
             true => Ok(census),
@@ -57,12 +60,14 @@ impl Census {
         let (kept_docs, urls) = (batch.u64s("kept_doc")?, batch.strings("url")?);
         for i in 0..batch.n_rows() {
             let doc = docs.value(i);
-            let is_next = doc == self.sizes.len() as u64;
+            if doc != self.sizes.len() as u64 {
+                return Err(Error::damaged(path, format!("row of document {doc}")));
+            }
             self.sizes.push(0);
-            let cluster = usize::try_from(clusters.value(i)).unwrap_or(usize::MAX);
-            match self.sizes.get_mut(cluster) {
-                Some(size) if is_next => *size += 1,
-                _ => return Err(Error::damaged(path, format!("row of document {doc}"))),
+            let cluster = clusters.value(i);
+            match self.sizes.get_mut(cluster as usize) {
+                Some(size) => *size += 1,
+                None => self.ahead.push(cluster),
             }
             if kept.value(i) {
                 self.n_kept += 1;
@@ -75,6 +80,15 @@ impl Census {
             if let Some(site) = url.and_then(site_of) {
                 self.sites.add(site);
             }
+        }
+        Ok(())
+    }
+
+    fn count_ahead(&mut self, path: &Path) -> Result<(), Error> {
+        for cluster in std::mem::take(&mut self.ahead) {
+            let size = self.sizes.get_mut(cluster as usize);
+            let missing = || Error::damaged(path, format!("there is no document {cluster}"));
+            *size.ok_or_else(missing)? += 1;
         }
         Ok(())
     }
@@ -106,8 +120,7 @@ impl Census {
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) size: u32,
-    pub(super) n_kept: u64,
-    /// The first of the documents kept.
+    /// The kept document.
     pub(super) kept: Option<u64>,
     /// Some of the others.
     pub(super) members: Lot<u64>,
@@ -156,14 +169,12 @@ impl Cluster {
     fn new(size: u32, seed: u64) -> Self {
         Self {
             size,
-            n_kept: 0,
             kept: None,
             members: Lot::new(seed, MAX_MEMBERS),
         }
     }
 
     fn add(&mut self, doc: u64, kept: Option<Kept>) {
-        self.n_kept += u64::from(kept.is_some());
         match kept {
             Some(Kept) if self.kept.is_none() => self.kept = Some(doc),
             _ => self.members.draw(doc, || doc),

@@ -43,7 +43,7 @@ pub struct Detail {
     pub digest: String,
     /// How many tokens it has.
     pub n_tokens: u32,
-    /// The smallest ordinal of its connected component.
+    /// The kept document of its cluster: the one it was dropped for, or itself.
     pub cluster: u64,
     /// Whether it stays.
     pub kept: bool,

@@ -155,7 +155,7 @@ fn clusters_by_size_site_and_similarity() {
         &one,
         &[
             "A cluster of 12 documents",
-            "1 document is kept",
+            "One document is kept",
             "shingles in common",
             "compare",
         ],
