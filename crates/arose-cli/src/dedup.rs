@@ -101,11 +101,11 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     site: Option<SiteName>,
     /// Documents under one key whose sketches are all compared; with more, each meets fewer.
-    /// [default: 4096]
+    /// [default: 1024]
     #[arg(long, value_name = "N")]
     cap: Option<NonZeroUsize>,
     /// Pairs to list in pairs.parquet; does not affect which documents are kept
-    #[arg(long, value_enum, default_value_t = PairsName::Dropped)]
+    #[arg(long, value_enum, default_value_t = PairsName::Verified)]
     pairs: PairsName,
     /// Selects the permutations. [default: 1]
     #[arg(long, value_name = "N")]
@@ -166,8 +166,8 @@ enum ExactName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PairsName {
-    /// Each dropped document with the one it was dropped for
-    Dropped,
+    /// Each dropped document with its kept one, and the other pairs verified to find them
+    Verified,
     /// Every pair found at or above the threshold
     All,
 }
@@ -362,7 +362,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         },
         cap: options.cap.unwrap_or(default.cap),
         pairs: match options.pairs {
-            PairsName::Dropped => ListedPairs::Dropped,
+            PairsName::Verified => ListedPairs::Verified,
             PairsName::All => ListedPairs::All,
         },
         site: match options.site {
@@ -458,16 +458,20 @@ fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
 
 fn progress_line(now: &Snapshot, elapsed: Duration) -> String {
     let rate = now.done as f64 / elapsed.as_secs_f64().max(0.001);
-    let left = now.total.filter(|_| now.done > 0).map(|total| {
-        let seconds = total.saturating_sub(now.done) as f64 / rate.max(0.001);
+    let left = now.share.filter(|share| *share > 0.0).map(|share| {
+        let seconds = elapsed.as_secs_f64() * (1.0 - share) / share;
         format!(", {seconds:.0} s left")
     });
+    let skipped = match now.skipped {
+        0 => String::new(),
+        n => format!(", {n} skipped"),
+    };
     let total = now
         .total
         .map_or(String::new(), |total| format!(" of {total}"));
     let left = left.unwrap_or_default();
     format!(
-        "{}: {}{total}, {rate:.0} a second{left}",
+        "{}: {}{total}, {rate:.0} per second{left}{skipped}",
         now.stage, now.done
     )
 }

@@ -104,9 +104,10 @@ pub enum Verify {
 /// Which pairs are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListedPairs {
-    /// Each dropped document with the one it was dropped for.
-    Dropped,
-    /// Every pair found, which may be as many as the square of the documents.
+    /// Each dropped document with its kept one, and what else was verified to find them.
+    Verified,
+    /// Every pair found at or above the threshold, which may be as many as the square of the
+    /// documents.
     All,
 }
 
@@ -140,8 +141,8 @@ impl Default for Config {
             keep: Keep::First,
             exact: Exact::Text,
             empty: Empty::Keep,
-            cap: NonZeroUsize::new(4096).expect("4096 is not zero"),
-            pairs: ListedPairs::Dropped,
+            cap: NonZeroUsize::new(1024).expect("1024 is not zero"),
+            pairs: ListedPairs::Verified,
             site: SiteKind::Registrable,
             seed: 1,
             memory: 1 << 30,
@@ -278,7 +279,7 @@ impl ListedPairs {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Dropped => "dropped",
+            Self::Verified => "verified",
             Self::All => "all",
         }
     }

@@ -236,6 +236,9 @@ impl<'a> Job<'a> {
     fn read(&self) -> Result<Note<read::Read>, Error> {
         let skip = not_read(self.config, self.out);
         let read = self.work.stage("read", self.progress, |folder| {
+            if !self.inputs.has_standard_input() {
+                self.progress.expect_bytes(self.inputs.n_bytes());
+            }
             read::run(&self.readable, self.config, skip, folder, self.progress)
         })?;
         let refused = read.found.losses.refuse(self.config, &read.found.warnings);
@@ -260,7 +263,7 @@ impl<'a> Job<'a> {
             known: self.config.against.as_ref().map(|_| &*known),
         };
         self.work.stage("write", self.progress, |folder| {
-            let mut kept = Kept::new(read.sources.len());
+            let mut kept = Kept::new(folder, self.config);
             let mut ordinals = Writer::create(&folder.join(update::KEPT))?;
             let documents = self.out.join(DOCUMENTS);
             let partial = beside(&documents);
@@ -273,18 +276,25 @@ impl<'a> Job<'a> {
                 self.progress,
                 &mut dropped,
                 |doc, source, record| {
-                    kept.push(source, record);
+                    kept.push(source, record)?;
                     ordinals.push(&doc)
                 },
             )?;
             ordinals.finish()?;
             kept.push_nulls(&read_in)?;
+            self.progress.expect(read.n_null());
             fs::rename(&partial, &documents).map_err(Error::io("rename", &partial))?;
             let pairs = self.out.join(LISTED_PAIRS);
             let partial = beside(&pairs);
-            dropped.write_pairs(&stages, self.config, folder, &partial, &mut rows)?;
+            dropped.write_pairs(
+                &stages,
+                self.config,
+                folder,
+                &partial,
+                &mut rows,
+                self.progress,
+            )?;
             fs::rename(&partial, &pairs).map_err(Error::io("rename", &partial))?;
-            self.progress.expect(rows.kept);
             let name = kept.write(&read.sources, self.config, self.out, self.progress)?;
             let name = name.file_name().unwrap_or_default().to_string_lossy();
             rows.kept_in = name.into_owned();
@@ -329,8 +339,8 @@ impl<'a> Job<'a> {
             json!({ "similarity": similarity, "probability": rounded(probability) })
         });
         let verified = &found.verified.found;
-        let recall = (verified.n_pairs > 0)
-            .then(|| rounded(verified.n_pairs as f64 / verified.estimated_pairs.max(1.0)));
+        let estimated = (verified.estimated_pairs + candidates.tally.n_lost).max(1.0);
+        let recall = (verified.n_pairs > 0).then(|| rounded(verified.n_pairs as f64 / estimated));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "inputs": self.inputs.texts(),
@@ -356,7 +366,7 @@ impl<'a> Job<'a> {
                 "tested": candidates.tally.n_tested,
                 "candidates": candidates.n_pairs,
                 "pairs": written.pairs,
-                "pairs_not_listed": written.pairs_not_listed,
+                "pairs_not_listed": written.pairs_not_listed + candidates.n_unlisted,
                 "clusters": written.clusters,
                 "clustered_documents": written.clustered,
                 "largest_cluster": written.largest_cluster,
@@ -469,7 +479,7 @@ fn verify_candidates(
     progress: &Progress,
 ) -> Result<verify::Verified, Error> {
     let verified = verify::run(read, candidates, config, folder, progress)?;
-    if config.pairs == ListedPairs::Dropped {
+    if config.pairs == ListedPairs::Verified {
         return Ok(verified);
     }
     let all = folder.join(candidates::ALL);

@@ -36,8 +36,9 @@ pub(crate) trait Tables: Sync {
     /// How many there are.
     fn n_tables(&self) -> u32;
 
-    /// The key of a sketch in a table.
-    fn key(&self, table: u32, sketch: &Self::Sketch) -> u64;
+    /// The key of a sketch in a table. Of 32 bits: at a hundred million documents one in forty
+    /// meets a stranger in a table by accident, which costs a comparison.
+    fn key(&self, table: u32, sketch: &Self::Sketch) -> u32;
 
     /// Whether two documents that meet stay candidates.
     fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
@@ -48,6 +49,11 @@ pub(crate) trait Tables: Sync {
     /// Whether candidates as close as this are almost certainly verified.
     fn is_sure(&self, _closeness: u32) -> bool {
         true
+    }
+
+    /// How many tables a pair at the threshold that meets in one meets in, on average.
+    fn n_meetings(&self) -> f64 {
+        1.0
     }
 
     /// The site of a document, where the policy looks at it; zero if not known.
@@ -66,6 +72,7 @@ pub(crate) struct Bands {
     sure_equal: u32,
     /// What the coefficient must be, unless nobody asks.
     least: Option<Threshold>,
+    n_meetings: f64,
 }
 
 /// The chance that what is kept of different samples agrees.
@@ -103,6 +110,7 @@ impl Bands {
             min_equal,
             sure_equal,
             least,
+            n_meetings: n_meetings(&banding, threshold.get()),
         })
     }
 
@@ -161,6 +169,12 @@ fn sure_equal(threshold: f64) -> u32 {
     (0..=all).find(is_rare).unwrap_or(all)
 }
 
+/// The bands that a pair of this Jaccard coefficient has in common, if it has one.
+fn n_meetings(banding: &Banding, jaccard: f64) -> f64 {
+    let all = banding.b() as f64 * jaccard.powi(banding.q() as i32);
+    all / banding.candidate_probability(jaccard)
+}
+
 /// The longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the samples there
 /// are. Under keys of a single sample everybody would meet, so rows are two at least.
 fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
@@ -198,16 +212,17 @@ impl Tables for Bands {
         self.banding.b() as u32
     }
 
-    fn key(&self, table: u32, sketch: &Samples) -> u64 {
+    fn key(&self, table: u32, sketch: &Samples) -> u32 {
         let q = self.banding.q();
         let rows = &sketch.low[table as usize * q..][..q];
         let rest = sketch.rest[table as usize];
-        rows.chunks(4).fold(rest.into(), |key, chunk| {
+        let key = rows.chunks(4).fold(rest.into(), |key, chunk| {
             let word = chunk
                 .iter()
                 .fold(0, |word, &sample| word << 16 | u64::from(sample));
             mix(key ^ word)
-        })
+        });
+        key as u32
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
@@ -221,6 +236,10 @@ impl Tables for Bands {
 
     fn is_sure(&self, closeness: u32) -> bool {
         closeness >= self.sure_equal
+    }
+
+    fn n_meetings(&self) -> f64 {
+        self.n_meetings
     }
 }
 
@@ -330,19 +349,18 @@ impl Tables for Rules {
         (self.subsets.len() + n_pieces) as u32
     }
 
-    fn key(&self, table: u32, sketch: &Vectors) -> u64 {
+    fn key(&self, table: u32, sketch: &Vectors) -> u32 {
         let table = table as usize;
         if let Some(subset) = self.subsets.get(table) {
-            return subset
-                .iter()
-                .fold(0, |key, &j| mix(key ^ sketch.features[j]));
+            let features = subset.iter().map(|&j| sketch.features[j]);
+            return features.fold(0, |key, feature| mix(key ^ feature)) as u32;
         }
         let fingerprint = Fingerprint(sketch.simhash);
         let mut keys = self
             .pieces
             .iter()
             .flat_map(|pieces| pieces.keys(&fingerprint));
-        mix(keys.nth(table - self.subsets.len()).unwrap_or(0))
+        mix(keys.nth(table - self.subsets.len()).unwrap_or(0)) as u32
     }
 
     fn site(&self, sketch: &Vectors) -> u64 {

@@ -27,7 +27,8 @@
 //! | `stars` | links of components | `TAKEN`, by shard; `PAIR`: kept documents to compare, by the later document |
 //! | `decide` | classes and `TAKEN` of a shard | `VERDICT`, by shard |
 //! | `documents` | documents and verdicts of a shard | rows |
-//! | `name` | documents and verdicts of a shard | `LISTED`: dropped documents, by the shard of the kept one |
+//! | `linked` | links | `LINKED`: pairs, by the shard of the lesser document |
+//! | `name` | documents, verdicts and `LINKED` of a shard | `LISTED`: pairs, by the shard of the better document |
 //! | `tally` | `LISTED` of a shard | the same, and sizes of clusters |
 //! | `list` | documents and `LISTED` of a shard | rows of pairs |
 //!
@@ -103,7 +104,7 @@ pub mod kind {
     pub const EDGE: i32 = 11;
     /// Accepted pairs on their way to stars.
     pub const LINK: i32 = 12;
-    /// Dropped documents with their ids.
+    /// Pairs with the ids of their lesser documents.
     pub const LISTED: i32 = 13;
     /// Documents that a better one took.
     pub const TAKEN: i32 = 14;
@@ -111,6 +112,8 @@ pub mod kind {
     pub const VERDICT: i32 = 15;
     /// Where the tokens of a shard are.
     pub const PLACES: i32 = 16;
+    /// Accepted pairs on their way to rows.
+    pub const LINKED: i32 = 17;
 }
 
 /// What every step of a run is told.
@@ -260,6 +263,7 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "stars" => Box::new(stars::Stars::new(context)),
         "decide" => Box::new(stars::Decide::new(context)),
         "documents" => Box::new(tables::Documents::new(config, context)),
+        "linked" => Box::new(tables::Linked::new(context)),
         "name" => Box::new(tables::Name::new(context)),
         "tally" => Box::new(tables::Tally::default()),
         "list" => Box::new(tables::List::new(config, context)),

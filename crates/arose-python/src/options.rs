@@ -95,7 +95,7 @@ impl Default for Options {
             short: ShortName::Exact,
             site: SiteName::Registrable,
             cap: config.cap,
-            pairs: PairsName::Dropped,
+            pairs: PairsName::Verified,
             seed: config.seed,
             memory: None,
             against: None,
@@ -133,7 +133,7 @@ pub(crate) enum ModeName {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum PairsName {
-    Dropped,
+    Verified,
     All,
 }
 
@@ -291,7 +291,7 @@ impl Options {
             },
             cap: self.cap,
             pairs: match self.pairs {
-                PairsName::Dropped => ListedPairs::Dropped,
+                PairsName::Verified => ListedPairs::Verified,
                 PairsName::All => ListedPairs::All,
             },
             site: match self.site {

@@ -32,19 +32,26 @@ pub(super) struct Census {
     n_exact: u64,
     /// By the kept document of the cluster; 0 for dropped ones.
     sizes: Vec<u32>,
-    /// Clusters of documents that come before the one kept.
-    ahead: Vec<u64>,
+    n_rows: u64,
     sites: Candidates,
 }
 
 impl Census {
     /// Reads the table and checks that it holds what the summary says.
     pub(super) fn take(path: &Path, counts: &Counts) -> Result<Self, Error> {
-        let mut census = Self::default();
+        if counts.read > u64::from(u32::MAX) {
+            return Err(Error::damaged(
+                path,
+                "the summary counts too many documents",
+            ));
+        }
+        let mut census = Self {
+            sizes: vec![0; counts.read as usize],
+            ..Self::default()
+        };
         let columns = ["doc", "cluster", "kept", "kept_doc", "rule", "url"];
         scan(path, &columns, |batch| census.add(batch, path))?;
-        census.count_ahead(path)?;
-        let found = (census.sizes.len() as u64, census.n_kept, census.n_exact);
+        let found = (census.n_rows, census.n_kept, census.n_exact);
         match found == (counts.read, counts.kept, counts.dropped_exact) {
             true => Ok(census),
             false => Err(Error::damaged(
@@ -60,15 +67,13 @@ impl Census {
         let (kept_docs, urls) = (batch.u64s("kept_doc")?, batch.strings("url")?);
         for i in 0..batch.n_rows() {
             let doc = docs.value(i);
-            if doc != self.sizes.len() as u64 {
+            if doc != self.n_rows {
                 return Err(Error::damaged(path, format!("row of document {doc}")));
             }
-            self.sizes.push(0);
+            self.n_rows += 1;
             let cluster = clusters.value(i);
-            match self.sizes.get_mut(cluster as usize) {
-                Some(size) => *size += 1,
-                None => self.ahead.push(cluster),
-            }
+            let missing = || Error::damaged(path, format!("there is no document {cluster}"));
+            *self.sizes.get_mut(cluster as usize).ok_or_else(missing)? += 1;
             if kept.value(i) {
                 self.n_kept += 1;
                 continue;
@@ -80,15 +85,6 @@ impl Census {
             if let Some(site) = url.and_then(site_of) {
                 self.sites.add(site);
             }
-        }
-        Ok(())
-    }
-
-    fn count_ahead(&mut self, path: &Path) -> Result<(), Error> {
-        for cluster in std::mem::take(&mut self.ahead) {
-            let size = self.sizes.get_mut(cluster as usize);
-            let missing = || Error::damaged(path, format!("there is no document {cluster}"));
-            *size.ok_or_else(missing)? += 1;
         }
         Ok(())
     }

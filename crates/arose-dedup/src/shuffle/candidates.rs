@@ -244,6 +244,7 @@ impl<T: Tables> Compare<T> {
             "max_capped": tally.largest_capped,
             "unled": tally.n_unled,
             "untested": tally.n_untested,
+            "lost": tally.n_lost / self.tables.n_meetings(),
             "pairs": std::mem::take(&mut self.n_pairs),
         }));
     }

@@ -12,6 +12,7 @@ use super::document::Class;
 use super::wire::{Message, Sink};
 use super::{Context, Step, groups, kind};
 use crate::Error;
+use crate::lookup::Flags;
 use crate::record::{Ordinal, rule_index};
 use crate::sorter::Sorter;
 use crate::stage::cluster::{Link, Tie, take_stars};
@@ -139,7 +140,7 @@ impl Step for Stars {
         self.n_unique = 0;
         let docs = std::mem::take(&mut self.docs);
         let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
-        let mut is_taken = vec![false; docs.len()];
+        let mut is_taken = Flags::new(docs.len());
         let mut centres = vec![0; docs.len()];
         let mut links = links.finish()?;
         take_stars(&mut links, &mut is_taken, index, &mut ties, |link| {
@@ -162,7 +163,7 @@ impl Step for Stars {
             if last.replace(dropped) != Some(dropped) {
                 around.begin(Some(centres[index(dropped)]));
             }
-            if !is_taken[index(kept)] {
+            if !is_taken.is_set(index(kept)) {
                 around.add(kept, |pair| {
                     n_repairs += 1;
                     groups::push_pair(&self.context, pair, out);

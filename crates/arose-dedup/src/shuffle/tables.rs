@@ -16,6 +16,7 @@ use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Empty, Verify};
 use crate::record::{EMPTY, NO_SCORE, Ordinal};
+use crate::stage::cluster::Link;
 use crate::stage::tables::{DocumentRows, PairRows, document_schema, listed, pair_schema};
 use crate::stage::verdict::Verdict;
 
@@ -118,40 +119,96 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
     }
 }
 
-/// A dropped document on its way to the kept one; its id follows.
+/// The step that sends accepted pairs to where their lesser documents have a name.
+pub(super) struct Linked(Context);
+
+impl Linked {
+    pub(super) fn new(context: Context) -> Self {
+        Self(context)
+    }
+}
+
+impl Step for Linked {
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
+        for link in message.records::<Link>()? {
+            let pair = Dropped {
+                doc: link.other,
+                kept_doc: link.centre,
+                similarity: link.jaccard,
+                rule: link.rule,
+                sims: link.sims,
+            };
+            let (to, seq) = (self.0.shard_of(pair.doc), pair.doc.into());
+            out.push(kind::LINKED, to, seq, &[bytemuck::bytes_of(&pair)]);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A pair on its way to its better document; the id of the other follows.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct NamedHead {
-    dropped: Dropped,
-    n_id: u64,
+    pair: Dropped,
+    n_id: u32,
+    /// Not zero if one was dropped for the other.
+    is_dropped: u32,
 }
 
-/// The step that names dropped documents.
-pub(super) struct Name(Decided);
+/// The step that names the lesser documents of pairs: of those dropped for another, and of those
+/// verified on the way.
+pub(super) struct Name {
+    decided: Decided,
+    linked: Vec<Dropped>,
+}
 
 impl Name {
     pub(super) fn new(context: Context) -> Self {
-        Self(Decided::new(context))
+        Self {
+            decided: Decided::new(context),
+            linked: Vec::new(),
+        }
+    }
+
+    /// Every pair once, by its lesser document, and whether that was dropped for the other.
+    fn pairs(&mut self, dropped: Vec<Dropped>) -> Vec<(Dropped, bool)> {
+        let linked = std::mem::take(&mut self.linked).into_iter();
+        let mut pairs: Vec<_> = linked.map(|pair| (pair, false)).collect();
+        pairs.extend(dropped.into_iter().map(|pair| (pair, true)));
+        pairs.sort_unstable_by_key(|(pair, is_dropped)| (pair.doc, pair.kept_doc, !is_dropped));
+        pairs.dedup_by_key(|(pair, _)| (pair.doc, pair.kept_doc));
+        pairs
     }
 }
 
 impl Step for Name {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        self.0.take(message)
+        match message.kind {
+            kind::LINKED => self.linked.extend(message.records::<Dropped>()?),
+            _ => self.decided.take(message)?,
+        }
+        Ok(())
     }
 
     fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
-        let (mut doc, docs, dropped) = self.0.end(part)?;
-        let mut all = dropped.iter().peekable();
+        let (mut doc, docs, dropped) = self.decided.end(part)?;
+        let mut pairs = self.pairs(dropped).into_iter().peekable();
         for docs in docs {
             for record in &docs.records {
-                if let Some(&dropped) = all.next_if(|dropped| dropped.doc == doc) {
+                while let Some((pair, is_dropped)) = pairs.next_if(|(pair, _)| pair.doc == doc) {
                     let id = docs.name(record)?.id;
-                    let n_id = id.len() as u64;
-                    let head = NamedHead { dropped, n_id };
-                    let to = self.0.context.shard_of(dropped.kept_doc);
+                    let head = NamedHead {
+                        pair,
+                        n_id: id.len() as u32,
+                        is_dropped: is_dropped.into(),
+                    };
+                    let to = self.decided.context.shard_of(pair.kept_doc);
                     let pieces = [bytemuck::bytes_of(&head), id.as_bytes()];
-                    out.push(kind::LISTED, to, dropped.kept_doc.into(), &pieces);
+                    out.push(kind::LISTED, to, pair.kept_doc.into(), &pieces);
                 }
                 doc += 1;
             }
@@ -160,13 +217,24 @@ impl Step for Name {
     }
 }
 
-/// The dropped documents in a message, with their ids.
-fn named(message: &Message<'_>) -> Result<Vec<(Dropped, String)>, Error> {
+/// A pair, with the id of its lesser document.
+struct Named {
+    pair: Dropped,
+    is_dropped: bool,
+    id: String,
+}
+
+/// The pairs in a message.
+fn named(message: &Message<'_>) -> Result<Vec<Named>, Error> {
     let mut cursor = Cursor(&message.bytes);
     let mut named = Vec::new();
     while !cursor.is_empty() {
         let head: NamedHead = cursor.record()?;
-        named.push((head.dropped, cursor.text(head.n_id as usize)?));
+        named.push(Named {
+            pair: head.pair,
+            is_dropped: head.is_dropped != 0,
+            id: cursor.text(head.n_id as usize)?,
+        });
     }
     Ok(named)
 }
@@ -180,8 +248,8 @@ pub(super) struct Tally {
 
 impl Step for Tally {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
-        for (dropped, _) in named(message)? {
-            *self.sizes.entry(dropped.kept_doc).or_default() += 1;
+        for named in named(message)?.iter().filter(|named| named.is_dropped) {
+            *self.sizes.entry(named.pair.kept_doc).or_default() += 1;
         }
         out.forward(message);
         Ok(())
@@ -199,12 +267,12 @@ impl Step for Tally {
     }
 }
 
-/// The step that makes a row of every dropped document and its kept one.
+/// The step that makes a row of every pair.
 pub(super) struct List {
     verify: Verify,
     context: Context,
     docs: Vec<Docs>,
-    named: Vec<(Dropped, String)>,
+    named: Vec<Named>,
 }
 
 impl List {
@@ -231,25 +299,25 @@ impl Step for List {
         let mut start = self.context.start_of(part)?;
         let docs = std::mem::take(&mut self.docs);
         let mut named = std::mem::take(&mut self.named);
-        named.sort_unstable_by_key(|(dropped, _)| (dropped.kept_doc, dropped.doc));
+        named.sort_unstable_by_key(|named| (named.pair.kept_doc, named.pair.doc));
         let mut left = &named[..];
         for docs in &docs {
             let end = start + docs.records.len() as Ordinal;
-            let n_own = left.partition_point(|(dropped, _)| dropped.kept_doc < end);
+            let n_own = left.partition_point(|named| named.pair.kept_doc < end);
             let (own, rest) = left.split_at(n_own);
             left = rest;
             for own in own.chunks(BATCH_ROWS) {
                 let mut rows = PairRows::default();
-                for (dropped, id) in own {
-                    let place = dropped.kept_doc.checked_sub(start).ok_or_else(torn)?;
+                for Named { pair, id, .. } in own {
+                    let place = pair.kept_doc.checked_sub(start).ok_or_else(torn)?;
                     let record = docs.records.get(place as usize).ok_or_else(torn)?;
                     let kept_id = docs.name(record)?.id;
-                    let ids = match dropped.kept_doc < dropped.doc {
+                    let ids = match pair.kept_doc < pair.doc {
                         true => [kept_id.as_str(), id.as_str()],
                         false => [id.as_str(), kept_id.as_str()],
                     };
-                    let scores = verdict(Some(dropped)).scores();
-                    let pair = listed(dropped.kept_doc, dropped.doc, &scores);
+                    let scores = verdict(Some(pair)).scores();
+                    let pair = listed(pair.kept_doc, pair.doc, &scores);
                     rows.push(&pair, ids, self.verify);
                 }
                 let batch = RecordBatch::try_new(Arc::new(pair_schema()), rows.finish());

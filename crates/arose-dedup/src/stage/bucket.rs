@@ -38,7 +38,7 @@ const N_NEIGHBOURS: usize = 16;
 const MIN_LEADERS: usize = 256;
 
 /// Buckets so many times as large as the cap are huge.
-const HUGE: usize = 16;
+const HUGE: usize = 4;
 /// Huge buckets that a document takes part in, those aside of which it is among the first
 /// ([`n_always`]). What a million documents share they share in many tables, and later ones would
 /// bring a document to the same leaders again.
@@ -74,6 +74,9 @@ pub(crate) struct Bucket<S> {
     similar: Vec<(Reverse<u32>, usize)>,
     /// Documents without a leader for which there was no room among the leaders.
     n_unled: u64,
+    /// Comparisons of such documents with each other, and those that found a candidate.
+    n_neighbours_tested: u64,
+    n_neighbours_similar: u64,
     /// What was done in this bucket and those before it.
     tally: Tally,
 }
@@ -89,6 +92,8 @@ impl<S: Copy> Bucket<S> {
             neighbours: VecDeque::new(),
             similar: Vec::new(),
             n_unled: 0,
+            n_neighbours_tested: 0,
+            n_neighbours_similar: 0,
             tally: Tally::default(),
         }
     }
@@ -169,7 +174,7 @@ impl<S: Copy> Bucket<S> {
         pairs: &mut Vec<PairKey>,
     ) {
         self.n_unled += 1;
-        self.tally.n_tested += self.neighbours.len() as u64;
+        self.n_neighbours_tested += self.neighbours.len() as u64;
         let similar = self
             .neighbours
             .iter()
@@ -177,6 +182,7 @@ impl<S: Copy> Bucket<S> {
         let mut similar: Vec<(Reverse<u32>, Ordinal)> = similar
             .map(|&(a, other)| (Reverse(tables.closeness(&other, &sketch)), a))
             .collect();
+        self.n_neighbours_similar += similar.len() as u64;
         similar.sort_unstable();
         let closest = similar.iter().take(N_CLOSEST);
         pairs.extend(closest.map(|&(_, a)| PairKey { a, b: doc }));
@@ -196,14 +202,17 @@ impl<S: Copy> Bucket<S> {
         self.leaders.clear();
         self.neighbours.clear();
         let n = std::mem::take(&mut self.n_unled);
+        let compared = std::mem::take(&mut self.n_neighbours_tested);
+        let similar = std::mem::take(&mut self.n_neighbours_similar);
+        self.tally.n_tested += compared;
         if n > 0 {
             self.tally.n_capped += 1;
             self.tally.largest_capped = self.tally.largest_capped.max(self.n as u64);
             self.tally.n_unled += n;
-            // The first few have fewer neighbours than the others.
-            let most = N_NEIGHBOURS as u64;
-            let compared = n.min(most) * (n.min(most) - 1) / 2 + n.saturating_sub(most) * most;
-            self.tally.n_untested += n * (n - 1) / 2 - compared;
+            let untested = n * (n - 1) / 2 - compared;
+            self.tally.n_untested += untested;
+            // Neighbours are as good as a random sample.
+            self.tally.n_lost += untested as f64 * similar as f64 / compared.max(1) as f64;
         }
     }
 }
@@ -221,6 +230,8 @@ pub(crate) struct Tally {
     pub(crate) n_unled: u64,
     /// Pairs of those documents that were not compared there.
     pub(crate) n_untested: u64,
+    /// An estimate of how many of these would have become candidates.
+    pub(crate) n_lost: f64,
 }
 
 impl Tally {
@@ -230,12 +241,14 @@ impl Tally {
         self.largest_capped = self.largest_capped.max(other.largest_capped);
         self.n_unled += other.n_unled;
         self.n_untested += other.n_untested;
+        self.n_lost += other.n_lost;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arose::mix::SplitMix;
 
     /// Sketches are numbers: similar within 20 of each other, surely within 5.
     struct Numbers;
@@ -247,7 +260,7 @@ mod tests {
             1
         }
 
-        fn key(&self, _: u32, _: &u64) -> u64 {
+        fn key(&self, _: u32, _: &u64) -> u32 {
             0
         }
 
@@ -310,6 +323,28 @@ mod tests {
         let compared = 16 * 15 / 2 + (744 - 16) * 16;
         assert_eq!(tally.n_untested, 744 * 743 / 2 - compared);
         assert_eq!(tally.n_tested, 256 * 255 / 2 + 744 * 256 + compared);
+    }
+
+    /// Of documents in random order, what is lost is estimated from what neighbours are.
+    #[test]
+    fn what_is_lost_is_estimated() {
+        let mut random = SplitMix::new(4);
+        let sketches: Vec<u64> = (0..3000).map(|_| random.below(1 << 14)).collect();
+        let (_, tally) = pairs(&sketches, 300);
+        let n_similar = |docs: &[u64]| {
+            let alike = |&b: &u64| docs.iter().filter(|a| Numbers.accepts(a, &b)).count();
+            (docs.iter().map(alike).sum::<usize>() - docs.len()) as f64 / 2.0
+        };
+        // What is similar and has no leader near.
+        let leaders = &sketches[..256];
+        let is_unled = |doc: &u64| !leaders.iter().any(|leader| leader.abs_diff(*doc) <= 5);
+        let unled: Vec<u64> = sketches[256..].iter().copied().filter(is_unled).collect();
+        let expected = n_similar(&unled) * (1.0 - 32.0 / unled.len() as f64);
+        assert!(
+            (0.8..1.25).contains(&(tally.n_lost / expected)),
+            "{} of {expected}",
+            tally.n_lost
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! there once in the end.
 //!
 //! Where all pairs are wanted, every pair of a bucket that passes the test is listed as well, if
-//! the bucket is not larger than the cap. These pairs decide nothing.
+//! the bucket has not more than [`STREAMED`] documents. These pairs decide nothing.
 //!
 //! Memory: the sketches gathered, from the file if they do not fit, and the sketches of the
 //! buckets at work; the documents of a large bucket come one by one.
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Scan, Writer};
 use crate::config::{Config, ListedPairs};
-use crate::lookup::Lookup;
+use crate::lookup::{Flags, Lookup};
 use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::sorter::Sorter;
@@ -37,12 +37,14 @@ pub(crate) const CANDIDATES: &str = "candidates";
 /// The folder of those that are listed only.
 pub(crate) const ALL: &str = "all";
 
-/// Pairs tested before their results are put away.
+/// Pairs tested before their results are put away, at most.
 const WAVE_PAIRS: usize = 1 << 23;
 /// Documents of buckets that are taken from the file at once.
 const WAVE_MEMBERS: usize = 1 << 18;
 /// Buckets of more documents are taken document by document.
 const STREAMED: usize = 1 << 15;
+/// Buckets of more documents are listed row by row.
+const LISTED_AT_ONCE: usize = 1 << 10;
 /// Buckets that a thread takes at once.
 const N_BUCKETS: usize = 64;
 
@@ -50,6 +52,8 @@ const N_BUCKETS: usize = 64;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Candidates {
     pub(crate) n_pairs: u64,
+    /// Pairs that were not listed although all are wanted.
+    pub(crate) n_unlisted: u64,
     pub(crate) tally: Tally,
 }
 
@@ -77,15 +81,20 @@ pub(crate) fn run(
 }
 
 /// The documents that may have near duplicates: not short, not a copy of an earlier one.
-fn active(read: &Path, exact: &Path) -> Result<Vec<bool>, Error> {
+fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
-    let mut active = Vec::with_capacity(docs.left() as usize);
-    while let Some(doc) = docs.next()? {
-        active.push(doc.flags & (SHORT | EMPTY) == 0);
+    let mut active = Flags::new(docs.left() as usize);
+    for place in 0..active.len() {
+        if docs
+            .next()?
+            .is_some_and(|doc| doc.flags & (SHORT | EMPTY) == 0)
+        {
+            active.set(place);
+        }
     }
     let mut copies = Scan::<Copied>::open(&exact.join(COPIES))?;
     while let Some(copy) = copies.next()? {
-        active[copy.doc as usize] = false;
+        active.unset(copy.doc as usize);
     }
     Ok(active)
 }
@@ -93,14 +102,14 @@ fn active(read: &Path, exact: &Path) -> Result<Vec<bool>, Error> {
 fn search<T: Tables>(
     tables: &T,
     sketches: &Path,
-    active: &[bool],
+    active: &Flags,
     config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Candidates, Error> {
     let chosen = write_buckets(tables, sketches, active, config, folder, progress)?;
     let mut buckets = Buckets::open(folder)?;
-    progress.expect(buckets.left());
+    let wave_pairs = (config.part(64) as usize).clamp(1 << 12, WAVE_PAIRS);
     let mut search = Search {
         tables,
         sketches: Lookup::open(sketches, &Arc::new(chosen), config.part(2))?,
@@ -108,6 +117,8 @@ fn search<T: Tables>(
         huge: BTreeSet::new(),
         out: PairSorter::new(folder, config),
         all: None,
+        wave_pairs,
+        n_unlisted: 0,
         tally: Tally::default(),
     };
     if config.pairs == ListedPairs::All {
@@ -120,7 +131,7 @@ fn search<T: Tables>(
         if n > STREAMED {
             search.stream(table, n, &mut buckets)?;
         } else {
-            search.expand(&next_wave(&mut buckets, table)?)?;
+            search.expand(&next_wave(&mut buckets, table, search.wave_pairs)?)?;
         }
         let before = std::mem::replace(&mut left, buckets.left());
         progress.advance(before - left)?;
@@ -129,8 +140,11 @@ fn search<T: Tables>(
     if let Some(all) = search.all {
         all.finish()?;
     }
+    // A pair that was not compared may be counted in each table that it meets in.
+    search.tally.n_lost /= tables.n_meetings();
     Ok(Candidates {
         n_pairs: search.out.finish()?,
+        n_unlisted: search.n_unlisted,
         tally: search.tally,
     })
 }
@@ -178,7 +192,7 @@ struct Wave {
 }
 
 /// The next buckets of a table that together have about so many pairs or documents.
-fn next_wave(buckets: &mut Buckets, table: u32) -> Result<Wave, Error> {
+fn next_wave(buckets: &mut Buckets, table: u32, wave_pairs: usize) -> Result<Wave, Error> {
     let mut wave = Wave {
         table,
         members: Vec::new(),
@@ -188,7 +202,7 @@ fn next_wave(buckets: &mut Buckets, table: u32) -> Result<Wave, Error> {
     while let Some((next, n)) = buckets.peek()
         && next == table
         && n <= STREAMED
-        && n_pairs < WAVE_PAIRS
+        && n_pairs < wave_pairs
         && wave.members.len() < WAVE_MEMBERS
     {
         buckets.step()?;
@@ -207,10 +221,14 @@ struct Search<'a, T: Tables> {
     sketches: Lookup<T::Sketch>,
     cap: usize,
     /// Tables and keys of huge buckets so far.
-    huge: BTreeSet<(u32, u64)>,
+    huge: BTreeSet<(u32, u32)>,
     out: PairSorter,
     /// Where all pairs go, if they are wanted.
     all: Option<PairSorter>,
+    /// Pairs that are tested before their results are put away.
+    wave_pairs: usize,
+    /// Pairs of buckets too large to list.
+    n_unlisted: u64,
     tally: Tally,
 }
 
@@ -226,6 +244,12 @@ impl<T: Tables> Search<'_, T> {
                 sorter.sorter.extend(&all)?;
             }
             self.tally.add(&tally);
+        }
+        if self.all.is_some() {
+            let large = |bucket: &&Range<usize>| bucket.len() > LISTED_AT_ONCE;
+            for bucket in wave.buckets.iter().filter(large) {
+                self.list_large(&wave.members[bucket.clone()])?;
+            }
         }
         // Only later tables ask.
         for bucket in wave
@@ -256,7 +280,7 @@ impl<T: Tables> Search<'_, T> {
                     room.push(self.tables, doc, sketch, &mut pairs);
                 }
             }
-            if self.all.is_some() && bucket.len() <= self.cap {
+            if self.all.is_some() && bucket.len() <= LISTED_AT_ONCE {
                 self.push_all(&wave.members[bucket.clone()], &mut all)?;
             }
         }
@@ -282,6 +306,9 @@ impl<T: Tables> Search<'_, T> {
         let key = key.filter(|_| is_huge(n, self.cap));
         self.huge.extend(key.map(|key| (table, key)));
         self.tally.add(&bucket.finish());
+        if self.all.is_some() {
+            self.n_unlisted += n as u64 * (n as u64 - 1) / 2;
+        }
         Ok(())
     }
 
@@ -301,18 +328,51 @@ impl<T: Tables> Search<'_, T> {
 
     /// Adds every pair of a bucket that passes the test.
     fn push_all(&self, docs: &[Ordinal], pairs: &mut Vec<PairKey>) -> Result<(), Error> {
-        let sketches = docs.iter().map(|&doc| self.sketches.get(doc));
-        let sketches = sketches.collect::<Result<Vec<_>, Error>>()?;
-        for (j, b) in sketches.iter().enumerate() {
-            for (i, a) in sketches[..j].iter().enumerate() {
-                if self.tables.accepts(a, b) {
-                    pairs.push(PairKey {
-                        a: docs[i],
-                        b: docs[j],
-                    });
+        let sketches = self.gather(docs)?;
+        for row in 0..docs.len() {
+            self.push_row(docs, &sketches, row, pairs);
+        }
+        Ok(())
+    }
+
+    /// Lists every pair of a large bucket that passes the test.
+    fn list_large(&mut self, docs: &[Ordinal]) -> Result<(), Error> {
+        let sketches = self.gather(docs)?;
+        let n_rows = (self.wave_pairs / docs.len()).max(1);
+        for start in (0..docs.len()).step_by(n_rows) {
+            let rows = start..docs.len().min(start + n_rows);
+            let found = rows.into_par_iter().map(|row| {
+                let mut pairs = Vec::new();
+                self.push_row(docs, &sketches, row, &mut pairs);
+                pairs
+            });
+            let found: Vec<Vec<PairKey>> = found.collect();
+            for pairs in &found {
+                if let Some(all) = &mut self.all {
+                    all.sorter.extend(pairs)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn gather(&self, docs: &[Ordinal]) -> Result<Vec<T::Sketch>, Error> {
+        docs.iter().map(|&doc| self.sketches.get(doc)).collect()
+    }
+
+    /// Adds the pairs of a document with those before it.
+    fn push_row(
+        &self,
+        docs: &[Ordinal],
+        sketches: &[T::Sketch],
+        row: usize,
+        pairs: &mut Vec<PairKey>,
+    ) {
+        let b = docs[row];
+        for (&a, sketch) in docs[..row].iter().zip(sketches) {
+            if self.tables.accepts(sketch, &sketches[row]) {
+                pairs.push(PairKey { a, b });
+            }
+        }
     }
 }

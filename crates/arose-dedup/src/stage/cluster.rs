@@ -9,7 +9,7 @@
 //! The pairs are not all there are, so some kept documents are compared once more, and stars are
 //! made again with what that found ([`repair`](super::repair)).
 //!
-//! Resident are a byte per document, and 32 more unless the first document of a cluster is kept.
+//! Memory: a bit per document besides what sorters and lookups are allowed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Scan, Writer};
 use crate::config::Config;
+use crate::lookup::Flags;
 use crate::record::{Accepted, DocRecord, Ordinal, PairKey};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::write_candidates;
@@ -69,10 +70,10 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Clusters, Error> {
     let n_docs = Scan::<DocRecord>::open(&stages.read.join(DOCS))?.left() as usize;
-    let ranks = Ranks::new(stages.read, stages.exact, config, n_docs)?;
+    let ranks = Ranks::new(stages.read, stages.exact, config, folder)?;
     let mut keepers = Writer::create(&folder.join(KEEPERS))?;
     for doc in 0..n_docs as Ordinal {
-        keepers.push(&ranks.best(doc))?;
+        keepers.push(&ranks.best(doc)?)?;
     }
     keepers.finish()?;
     let mut found = Clusters::default();
@@ -165,13 +166,13 @@ fn stars(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<(Vec<bool>, Sorter<Tie>), Error> {
+) -> Result<(Flags, Sorter<Tie>), Error> {
     let mut links = Sorter::new(&folder.join("links"), config.part(4));
     for path in pairs {
         let mut pairs = Scan::<Accepted>::open(path)?;
         progress.expect(pairs.left());
         while let Some(pair) = pairs.next()? {
-            links.push(Link::new(&pair, [ranks.of(pair.a), ranks.of(pair.b)]))?;
+            links.push(Link::new(&pair, [ranks.of(pair.a)?, ranks.of(pair.b)?]))?;
             progress.advance(1)?;
         }
     }
@@ -195,12 +196,14 @@ fn stars(
 }
 
 /// Which documents an index knows: these neither take others nor are taken.
-fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Vec<bool>, Error> {
-    let mut is_taken = vec![false; n_docs];
+fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Flags, Error> {
+    let mut is_taken = Flags::new(n_docs);
     if let Some(folder) = stages.known {
         let mut known = Scan::<Known>::open(&folder.join(KNOWN))?;
-        for is_taken in &mut is_taken {
-            *is_taken = known.next()?.is_some_and(|known| known.rule().is_some());
+        for doc in 0..n_docs {
+            if known.next()?.is_some_and(|known| known.rule().is_some()) {
+                is_taken.set(doc);
+            }
         }
     }
     Ok(is_taken)
@@ -215,20 +218,20 @@ pub(crate) type Tie = [Ordinal; 2];
 /// from a document that is taken to the other, which may be taken as well.
 pub(crate) fn take_stars(
     links: &mut Sorted<Link>,
-    is_taken: &mut [bool],
+    is_taken: &mut Flags,
     index: impl Fn(Ordinal) -> usize,
     ties: &mut Sorter<Tie>,
     mut take: impl FnMut(&Link) -> Result<(), Error>,
 ) -> Result<(), Error> {
     while let Some(link) = links.next()? {
         let [other, centre] = [link.other, link.centre].map(&index);
-        if is_taken[centre] {
+        if is_taken.is_set(centre) {
             ties.push([link.centre, link.other])?;
             continue;
         }
         ties.push([link.other, link.centre])?;
-        if !is_taken[other] {
-            is_taken[other] = true;
+        if !is_taken.is_set(other) {
+            is_taken.set(other);
             take(&link)?;
         }
     }
@@ -266,7 +269,7 @@ fn write_stars(taken: &mut Sorted<Taken>, n_docs: usize, folder: &Path) -> Resul
 /// Writes the pairs of kept documents that dropped ones bring together; how many there are.
 fn find_repairs(
     ties: Sorter<Tie>,
-    is_taken: &[bool],
+    is_taken: &Flags,
     config: &Config,
     folder: &Path,
     repair: &Path,
@@ -282,7 +285,7 @@ fn find_repairs(
         while let Some([dropped, kept]) = tie
             && dropped == doc
         {
-            if !is_taken[kept as usize] {
+            if !is_taken.is_set(kept as usize) {
                 around.add(kept, |pair: PairKey| out.push(pair))?;
             }
             tie = ties.next()?;

@@ -5,13 +5,14 @@
 //! who. Memory: a quarter of the allowance, whatever the buckets look like.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
-use crate::lookup::Chosen;
+use crate::lookup::{Chosen, Flags};
 use crate::record::Ordinal;
 use crate::scheme::Tables;
 use crate::sorter::{Sorted, Sorter};
@@ -25,25 +26,30 @@ const MEMBERS: &str = "members";
 /// Documents whose keys are made together on one thread.
 const BLOCK: usize = 1 << 12;
 
-/// A key, high half first, and who has it.
-type Entry = [u32; 3];
+/// A key and who has it, as one number that is sorted by both.
+type Entry = u64;
 
-fn entry(key: u64, doc: Ordinal) -> Entry {
-    [(key >> 32) as u32, key as u32, doc]
+fn entry(key: u32, doc: Ordinal) -> Entry {
+    u64::from(key) << 32 | u64::from(doc)
+}
+
+fn key_and_doc(entry: Entry) -> (u32, Ordinal) {
+    ((entry >> 32) as u32, entry as Ordinal)
 }
 
 /// Writes the buckets of the active documents in all tables, and says who is in one.
 pub(crate) fn write_buckets<T: Tables>(
     tables: &T,
     sketches: &Path,
-    active: &[bool],
+    active: &Flags,
     config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Chosen, Error> {
-    let n_active = active.iter().filter(|is_active| **is_active).count() as u64;
+    let n_active = active.count();
     let n_tables = u64::from(tables.n_tables());
-    progress.expect(2 * n_tables * n_active);
+    // A key is made and sorted, and its document compared under it, unless it is alone there.
+    progress.expect(3 * n_tables * n_active);
     let allowance = config.part(4) / n_tables.max(1);
     let sorters = (0..n_tables).map(|table| {
         let base = folder.join(format!("keys{table}"));
@@ -52,8 +58,9 @@ pub(crate) fn write_buckets<T: Tables>(
     let mut sorters: Vec<_> = sorters.collect();
     let sketches = Column::open(sketches, 0)?;
     let n_at_once = 2 * BLOCK * rayon::current_num_threads();
-    for (wave, active) in active.chunks(n_at_once).enumerate() {
-        for lists in entries(tables, &sketches, wave * n_at_once, active)? {
+    for start in (0..active.len()).step_by(n_at_once) {
+        let docs = start..active.len().min(start + n_at_once);
+        for lists in entries(tables, &sketches, docs, active)? {
             for (sorter, list) in sorters.iter_mut().zip(lists) {
                 sorter.extend(&list)?;
                 progress.advance(list.len() as u64)?;
@@ -67,22 +74,25 @@ pub(crate) fn write_buckets<T: Tables>(
     out.finish()
 }
 
-/// The keys of some documents, from `start` on: for each block a list for each table.
+/// The keys of some documents: for each block a list for each table.
 fn entries<T: Tables>(
     tables: &T,
     sketches: &Column<T::Sketch>,
-    start: usize,
-    active: &[bool],
+    docs: Range<usize>,
+    active: &Flags,
 ) -> Result<Vec<Vec<Vec<Entry>>>, Error> {
-    let blocks = active.par_chunks(BLOCK).enumerate().map(|(block, active)| {
-        let start = start + block * BLOCK;
-        let mut room = vec![bytemuck::Zeroable::zeroed(); active.len()];
+    let starts: Vec<usize> = docs.clone().step_by(BLOCK).collect();
+    let blocks = starts.into_par_iter().map(|start| {
+        let n = BLOCK.min(docs.end - start);
+        let mut room = vec![bytemuck::Zeroable::zeroed(); n];
         sketches.read_into(start as u64, &mut room)?;
-        let docs = (start as Ordinal..).zip(&room).zip(active);
-        let docs: Vec<_> = docs.filter(|(_, is_active)| **is_active).collect();
+        let docs = (start as Ordinal..).zip(&room);
+        let docs: Vec<_> = docs
+            .filter(|(doc, _)| active.is_set(*doc as usize))
+            .collect();
         let lists = (0..tables.n_tables()).map(|table| {
             let docs = docs.iter();
-            let entries = docs.map(|((doc, sketch), _)| entry(tables.key(table, sketch), *doc));
+            let entries = docs.map(|(doc, sketch)| entry(tables.key(table, sketch), *doc));
             entries.collect()
         });
         Ok(lists.collect())
@@ -93,7 +103,7 @@ fn entries<T: Tables>(
 struct BucketWriter {
     heads: Writer<[u32; 2]>,
     members: Writer<Ordinal>,
-    is_met: Vec<bool>,
+    is_met: Flags,
 }
 
 impl BucketWriter {
@@ -101,7 +111,7 @@ impl BucketWriter {
         Ok(Self {
             heads: Writer::create(&folder.join(HEADS))?,
             members: Writer::create(&folder.join(MEMBERS))?,
-            is_met: vec![false; n_docs],
+            is_met: Flags::new(n_docs),
         })
     }
 
@@ -111,37 +121,37 @@ impl BucketWriter {
         mut sorted: Sorted<Entry>,
         progress: &Progress,
     ) -> Result<(), Error> {
-        let mut first = sorted.next()?;
-        while let Some([high, low, doc]) = first {
+        let mut first = sorted.next()?.map(key_and_doc);
+        while let Some((key, doc)) = first {
             let mut n = 1_u32;
-            first = sorted.next()?;
-            while let Some([next_high, next_low, next]) = first
-                && [next_high, next_low] == [high, low]
+            first = sorted.next()?.map(key_and_doc);
+            while let Some((next_key, next)) = first
+                && next_key == key
             {
                 if n == 1 {
                     self.push(doc)?;
                 }
                 self.push(next)?;
                 n += 1;
-                first = sorted.next()?;
+                first = sorted.next()?.map(key_and_doc);
             }
             if n > 1 {
                 self.heads.push(&[table, n])?;
             }
-            progress.advance(n.into())?;
+            progress.advance(if n > 1 { n.into() } else { 2 })?;
         }
         Ok(())
     }
 
     fn push(&mut self, doc: Ordinal) -> Result<(), Error> {
-        self.is_met[doc as usize] = true;
+        self.is_met.set(doc as usize);
         self.members.push(&doc)
     }
 
     fn finish(self) -> Result<Chosen, Error> {
         self.heads.finish()?;
         self.members.finish()?;
-        Ok(Chosen::new(&self.is_met))
+        Ok(Chosen::new(self.is_met))
     }
 }
 

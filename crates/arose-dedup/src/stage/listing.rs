@@ -22,7 +22,6 @@ use crate::record::{Accepted, Copied, DocRecord, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
 use crate::stage::candidates::ALL;
-use crate::stage::cluster::repair_folder;
 use crate::stage::exact::COPIES;
 use crate::stage::read::{DOCS, VECTORS};
 use crate::stage::tables::{Listed, Rows, Stages, exact_scores, listed};
@@ -51,11 +50,10 @@ pub(crate) fn list_all(
 
 /// Writes every accepted pair once: those that decided and those that did not. Returns the path.
 fn gather(stages: &Stages<'_>, config: &Config, scratch: &Path) -> Result<PathBuf, Error> {
-    let folders = [stages.verify.join(ALL), stages.verify.to_owned()];
-    let repairs = (0..stages.n_repairs).map(|round| repair_folder(stages.cluster, round));
+    let all = stages.verify.join(ALL).join(PAIRS);
     let mut sorter = Sorter::new(&scratch.join("gathered"), config.part(4));
-    for folder in folders.into_iter().chain(repairs) {
-        let mut pairs = Scan::<Accepted>::open(&folder.join(PAIRS))?;
+    for path in stages.accepted().chain([all]) {
+        let mut pairs = Scan::<Accepted>::open(&path)?;
         while let Some(pair) = pairs.next()? {
             sorter.push(listed(pair.a, pair.b, &pair))?;
         }

@@ -1,12 +1,13 @@
 //! Last stage, first part: `documents.parquet` and `pairs.parquet`.
 //!
 //! Inside the run one document stands for all of equal content; here every document gets its row,
-//! and every dropped one a row with the document it was dropped for. Where all pairs are wanted,
+//! and so does every pair of a dropped document with its kept one, and what else was verified on the
+//! way to it. Where all pairs are wanted,
 //! [`listing`](super::listing) has them.
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arose::rule::Rule;
@@ -25,18 +26,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
 use crate::config::{Config, Empty, ListedPairs, Verify};
-use crate::lookup::Chosen;
+use crate::lookup::{Chosen, Flags};
 use crate::names::{Ids, Name, NameScan};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, rule_index};
 use crate::sorter::Sorter;
 use crate::source::path_text;
-use crate::stage::cluster::{KEEPERS, STARS, Star};
+use crate::stage::cluster::{KEEPERS, STARS, Star, repair_folder};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
 use crate::stage::listing::list_all;
 use crate::stage::read::{DOCS, Read};
 use crate::stage::verdict::Verdict;
+use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
 
 const BATCH_ROWS: usize = 1 << 14;
@@ -79,6 +81,15 @@ pub(crate) struct Stages<'a> {
     pub(crate) known: Option<&'a Path>,
 }
 
+impl Stages<'_> {
+    /// The files of the pairs that were accepted on the way to the clusters.
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = PathBuf> {
+        let repairs = (0..self.n_repairs).map(|round| repair_folder(self.cluster, round));
+        let folders = std::iter::once(self.verify.to_owned()).chain(repairs);
+        folders.map(|folder| folder.join(PAIRS))
+    }
+}
+
 /// Writes the row of every document; `keep` is told which stay, and where these are. What is
 /// dropped for a document of the run goes to `dropped`.
 pub(crate) fn write_documents(
@@ -98,7 +109,8 @@ pub(crate) fn write_documents(
     let answers = answers.transpose()?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
-    progress.expect(read.n_docs);
+    // A row for each document, then its copy in the kept output or its pair.
+    progress.expect(2 * read.n_docs);
     let mut table = Table::create(path, document_schema())?;
     let mut batch = DocumentRows::default();
     let mut rows = Rows::default();
@@ -145,6 +157,8 @@ pub(crate) fn write_documents(
     progress.advance(batch.doc_len() as u64)?;
     table.write(batch.finish())?;
     table.close()?;
+    // These have no pair.
+    progress.advance(rows.dropped_known + rows.dropped_empty)?;
     Ok(rows)
 }
 
@@ -154,7 +168,7 @@ pub(crate) struct Dropped {
     kept: Sorter<Ordinal>,
     /// Their pairs.
     pairs: Sorter<Listed>,
-    is_listed: Vec<bool>,
+    is_listed: Flags,
     listing: ListedPairs,
 }
 
@@ -163,7 +177,7 @@ impl Dropped {
         Self {
             kept: Sorter::new(&scratch.join("kept_docs"), config.part(16)),
             pairs: Sorter::new(&scratch.join("listed"), config.part(8)),
-            is_listed: vec![false; n_docs as usize],
+            is_listed: Flags::new(n_docs as usize),
             listing: config.pairs,
         }
     }
@@ -173,12 +187,25 @@ impl Dropped {
             return Ok(());
         };
         self.kept.push(kept)?;
-        self.is_listed[doc as usize] = true;
-        self.is_listed[kept as usize] = true;
+        self.is_listed.set(doc as usize);
+        self.is_listed.set(kept as usize);
         match self.listing {
             ListedPairs::All => Ok(()),
-            ListedPairs::Dropped => self.pairs.push(listed(kept, doc, &verdict.scores())),
+            ListedPairs::Verified => self.pairs.push(listed(kept, doc, &verdict.scores())),
         }
+    }
+
+    /// Adds the pairs that were verified on the way.
+    fn add_verified(&mut self, stages: &Stages<'_>) -> Result<(), Error> {
+        for path in stages.accepted() {
+            let mut pairs = Scan::<Accepted>::open(&path)?;
+            while let Some(pair) = pairs.next()? {
+                self.is_listed.set(pair.a as usize);
+                self.is_listed.set(pair.b as usize);
+                self.pairs.push(listed(pair.a, pair.b, &pair))?;
+            }
+        }
+        Ok(())
     }
 
     /// Counts the clusters and writes the pairs, by ordinals.
@@ -189,18 +216,21 @@ impl Dropped {
         scratch: &Path,
         path: &Path,
         rows: &mut Rows,
+        progress: &Progress,
     ) -> Result<(), Error> {
-        count_clusters(self.kept, rows)?;
         let n_docs = self.is_listed.len() as u64;
         if self.listing == ListedPairs::All {
             list_all(stages, n_docs, config, scratch, rows, &mut self.pairs)?;
             // Pairs of documents that other ones keep apart are listed too.
-            self.is_listed.fill(true);
+            self.is_listed = Flags::all(self.is_listed.len());
+        } else {
+            self.add_verified(stages)?;
         }
-        let chosen = Arc::new(Chosen::new(&self.is_listed));
-        drop(self.is_listed);
+        count_clusters(self.kept, rows)?;
+        let chosen = Arc::new(Chosen::new(self.is_listed));
         let ids = Ids::open(stages.read, n_docs, &chosen, config.part(4))?;
-        write_rows(self.pairs, &ids, config.verify, path, rows)
+        write_rows(self.pairs, &ids, config.verify, path, rows)?;
+        progress.advance(rows.dropped_exact + rows.dropped_near)
     }
 }
 
@@ -230,7 +260,12 @@ fn write_rows(
     let mut pairs = pairs.finish()?;
     let mut table = Table::create(path, pair_schema())?;
     let mut batch = PairRows::default();
+    let mut last = None;
     while let Some(pair) = pairs.next()? {
+        // A dropped document and its kept one were verified.
+        if last.replace([pair.a, pair.b]) == Some([pair.a, pair.b]) {
+            continue;
+        }
         ids.with(pair.a, |a| {
             ids.with(pair.b, |b| batch.push(&pair, [a, b], verify))
         })??;

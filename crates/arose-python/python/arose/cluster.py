@@ -23,7 +23,7 @@ from . import _arose
 #: Kinds of messages, as in the compiled part.
 NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT = range(-1, 9)
 CARD, JUDGE, EDGE = range(9, 12)
-LINK, LISTED, TAKEN, VERDICT, PLACES = range(12, 17)
+LINK, LISTED, TAKEN, VERDICT, PLACES, LINKED = range(12, 18)
 
 MESSAGES = pa.schema(
     [
@@ -278,13 +278,14 @@ class Plan:
         self.n_pairs = found["candidates"].get("pairs", 0)
         found["groups"] = self.groups("groups", "candidates")
         found["verify"] = self.verify("verify", "groups")
-        stars = self.decide(found["verify"].get("accepted", 0))
+        stars, links = self.decide(found["verify"].get("accepted", 0))
         self.documents(stars)
-        found["pairs"] = self.pairs(stars)
+        found["pairs"] = self.pairs(stars, links)
         return found
 
-    def decide(self, n_links: int) -> str:
-        """Clusters, with rounds in which kept documents are compared once more; the last stage."""
+    def decide(self, n_links: int) -> tuple[str, list[str]]:
+        """Clusters, with rounds in which kept documents are compared once more; the last stage, and
+        those with accepted pairs."""
         links = ["verify"]
         for number in range(_arose.MAX_REPAIRS + 1):
             last_round = self.components(f"round-{number}", links, n_links)
@@ -298,7 +299,7 @@ class Plan:
                 break
             links.append(f"verify-{number}")
             n_links += verified["accepted"]
-        return stars
+        return stars, links
 
     def context(self, n_bytes: float = 0, **more: Any) -> str:
         """What steps are told; parts for so many bytes of messages."""
@@ -437,11 +438,13 @@ class Plan:
         engine.store_rows("documents", [("reduce", tables, "documents", context)])
         self.stages.finish("documents", {})
 
-    def pairs(self, stars: str) -> dict[str, Any]:
+    def pairs(self, stars: str, links: list[str]) -> dict[str, Any]:
         engine, context = self.engine, self.context()
 
         def make() -> Any:
-            tables = [engine.chunks(DOCS, "docs"), self.decided(stars)]
+            pairs = [engine.stored(name, LINK) for name in links]
+            linked = engine.map(pairs, "linked", context)
+            tables = [engine.chunks(DOCS, "docs"), self.decided(stars), linked]
             return engine.reduce([engine.reduce(tables, "name", context)], "tally", context)
 
         note = self.stage("named", make)

@@ -483,7 +483,8 @@ def _summary(
     candidates, verify, pairs = found["candidates"], found["verify"], found["pairs"]
     skipped = read.get("skipped", {})
     accepted = verify.get("accepted", 0)
-    estimated = round(accepted / max(1.0, verify["estimated_pairs"]), 6) if accepted else None
+    n_pairs = verify["estimated_pairs"] + candidates.get("lost", 0)
+    estimated = round(accepted / max(1.0, n_pairs), 6) if accepted else None
     return {
         "version": settings["version"],
         "inputs": settings["inputs"],
@@ -522,7 +523,7 @@ def _summary(
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Options in the shape that the compiled part takes, defaults filled in."""
-    if options.get("pairs", "dropped") != "dropped":
+    if options.get("pairs", "verified") != "verified":
         raise _arose.SettingError('pairs="all" needs a single machine; run `arose dedup --pairs all`')
     names = ["mode", "text_field", "id_field", "url_field", "success"]
     names += ["include", "exclude", "all_text", "strict"]
@@ -558,7 +559,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--drop-empty", action="store_true", help="drop empty documents, kept otherwise")
     add("--short", default="exact", choices=["exact", "any"])
     add("--site", default="registrable", choices=["registrable", "henzinger"])
-    add("--cap", type=int, default=4096, metavar="N")
+    add("--cap", type=int, default=1024, metavar="N")
     add("--seed", type=int, default=1, metavar="N")
     add("--mode", default="henzinger", choices=["henzinger", "content", "plain"])
     add("--text-field", action="append", default=[], metavar="NAME")
