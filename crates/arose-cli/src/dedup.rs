@@ -617,3 +617,32 @@ fn plan(options: &Options, inputs: &[PathBuf], config: &Config) -> anyhow::Resul
     out.flush().context("cannot write the result")?;
     Ok(Outcome::Found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(done: u64, total: Option<u64>, share: Option<f64>, skipped: u64, expected: &str) {
+        let now = Snapshot {
+            stage: "write",
+            done,
+            total,
+            share,
+            skipped,
+        };
+        assert_eq!(progress_line(&now, Duration::from_secs(10)), expected);
+    }
+
+    #[test]
+    fn progress_tells_rate_time_left_and_what_was_skipped() {
+        check(0, None, None, 0, "write: 0, 0 per second");
+        check(500, None, None, 2, "write: 500, 50 per second, 2 skipped");
+        let line = "write: 500 of 2000, 50 per second, 30 s left";
+        check(500, Some(2000), Some(0.25), 0, line);
+        let line = "write: 500, 50 per second, 40 s left, 7 skipped";
+        check(500, None, Some(0.2), 7, line);
+        let line = "write: 2000 of 2000, 200 per second, 0 s left";
+        check(2000, Some(2000), Some(1.0), 0, line);
+    }
+}

@@ -5,9 +5,9 @@
 //!
 //! *Idea.* Comparing all pairs takes `n^2 / 2` comparisons, and a template with `n` pages has as
 //! many pairs. Instead, documents come one by one and are compared with the *leaders* of the
-//! bucket. A document that is surely similar to a leader follows it: it becomes a candidate of the
-//! first leader it may be similar to and of its [`N_CLOSEST`] closest, and is compared with nobody
-//! else. Any other document becomes a leader, and a candidate of up to [`N_RIVALS`] of those before
+//! bucket. A document that is surely similar to a leader, or may be similar to [`N_ENOUGH`] of them,
+//! follows: it becomes a candidate of the first leader it may be similar to and of its [`N_CLOSEST`]
+//! closest, and is compared with nobody else. Any other document becomes a leader, and a candidate of up to [`N_RIVALS`] of those before
 //! it. Small buckets ([`N_SMALL`]) are compared in full.
 //!
 //! The number of leaders is bounded ([`max_leaders`]). Beyond it, documents without a leader are
@@ -30,6 +30,9 @@ use crate::scheme::Tables;
 pub(crate) const N_SMALL: usize = 32;
 /// Leaders that a follower becomes a candidate of, besides the first.
 const N_CLOSEST: usize = 3;
+/// Leaders that a document may be similar to and still lead itself. Of more, it is similar to one,
+/// and where all pages are as similar as that, everybody would lead.
+const N_ENOUGH: usize = 16;
 /// Leaders that a new leader becomes a candidate of, besides the first.
 const N_RIVALS: usize = 8;
 /// Documents without a leader that the next one is compared with.
@@ -124,10 +127,11 @@ impl<S: Copy> Bucket<S> {
             return;
         }
         self.find_similar(tables, &sketch);
-        let is_led = self
-            .similar
-            .iter()
-            .any(|(Reverse(close), _)| tables.is_sure(*close));
+        let is_led = self.similar.len() > N_ENOUGH
+            || self
+                .similar
+                .iter()
+                .any(|(Reverse(close), _)| tables.is_sure(*close));
         let is_leader = !is_led && self.leaders.len() < self.max_leaders;
         self.push_similar(doc, if is_leader { N_RIVALS } else { N_CLOSEST }, pairs);
         if is_leader {

@@ -107,6 +107,9 @@ pub(crate) fn write_documents(
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
     let answers = stages.known.map(|folder| Answers::open(folder, config));
     let answers = answers.transpose()?;
+    // Those of the documents in order; a copy goes by those of the first.
+    let mut own_stars = Scan::<Star>::open(&stages.cluster.join(STARS))?;
+    let mut own_keepers = Scan::<Ordinal>::open(&stages.cluster.join(KEEPERS))?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
     // A row for each document, then its copy in the kept output or its pair.
@@ -126,10 +129,15 @@ pub(crate) fn write_documents(
             .as_ref()
             .map(|answers| Verdict::held(first, answers));
         let record = records.next()?.expect("a record for every document");
+        let mut star = own_stars.next()?.expect("a star for every document");
+        let mut keeper = own_keepers.next()?.expect("a keeper for every document");
+        if first != doc {
+            (star, keeper) = (stars.get(first)?, keepers.get(first)?);
+        }
         let verdict = match held.transpose()?.flatten() {
             Some(verdict) => verdict,
             None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
-            None => Verdict::of(doc, first, &record, &stars, &keepers)?,
+            None => Verdict::of(doc, &record, &star, keeper, &keepers)?,
         };
         dropped.add(doc, &verdict)?;
         let position = Position {

@@ -46,15 +46,15 @@ impl Verdict {
         }))
     }
 
-    /// The verdict among the documents of the run.
+    /// The verdict among the documents of the run, given what happened to its content and which
+    /// copy stays.
     pub(crate) fn of(
         doc: Ordinal,
-        first: Ordinal,
         record: &DocRecord,
-        stars: &Column<Star>,
+        star: &Star,
+        keeper: Ordinal,
         keepers: &Column<Ordinal>,
     ) -> Result<Self, Error> {
-        let star = stars.get(first)?;
         if star.centre != NOT_TAKEN {
             return Ok(Self {
                 kept_doc: Some(keepers.get(star.centre)?),
@@ -64,7 +64,6 @@ impl Verdict {
                 known_as: None,
             });
         }
-        let keeper = keepers.get(first)?;
         let is_kept = keeper == doc;
         let exact = exact_scores(record.n_tokens);
         Ok(Self {
