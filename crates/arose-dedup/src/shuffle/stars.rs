@@ -16,7 +16,7 @@ use crate::lookup::Flags;
 use crate::record::{Ordinal, rule_index};
 use crate::sorter::Sorter;
 use crate::stage::cluster::{Link, Tie, take_stars};
-use crate::stage::repair::Around;
+use crate::stage::repair::{Around, Centre};
 use crate::stage::tables::exact_scores;
 
 /// The step that sends the pairs of a component to one part.
@@ -141,10 +141,13 @@ impl Step for Stars {
         let docs = std::mem::take(&mut self.docs);
         let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
         let mut is_taken = Flags::new(docs.len());
-        let mut centres = vec![0; docs.len()];
+        let mut centres: Vec<Option<Centre>> = vec![None; docs.len()];
         let mut links = links.finish()?;
         take_stars(&mut links, &mut is_taken, index, &mut ties, |link| {
-            centres[index(link.other)] = link.centre;
+            centres[index(link.other)] = Some(Centre {
+                doc: link.centre,
+                rank: link.rank,
+            });
             let taken = Taken {
                 doc: link.other,
                 kept_doc: link.rank.doc as Ordinal,
@@ -159,16 +162,18 @@ impl Step for Stars {
         })?;
         let (mut ties, mut around, mut last) = (ties.finish()?, Around::default(), None);
         let mut n_repairs = 0_u64;
-        while let Some([dropped, kept]) = ties.next()? {
+        let mut push = |pair| {
+            n_repairs += 1;
+            groups::push_pair(&self.context, pair, out);
+            Ok(())
+        };
+        while let Some([dropped, other]) = ties.next()? {
             if last.replace(dropped) != Some(dropped) {
-                around.begin(Some(centres[index(dropped)]));
+                around.begin(centres[index(dropped)]);
             }
-            if !is_taken.is_set(index(kept)) {
-                around.add(kept, |pair| {
-                    n_repairs += 1;
-                    groups::push_pair(&self.context, pair, out);
-                    Ok(())
-                })?;
+            match centres[index(other)] {
+                None => around.add(other, &mut push)?,
+                Some(own) => around.add_dropped(other, own, &mut push)?,
             }
         }
         out.note(&json!({ "repairs": n_repairs }));

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Scan, Writer};
+use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
 use crate::record::{Accepted, DocRecord, Ordinal, PairKey};
@@ -26,7 +26,7 @@ use crate::stage::candidates::write_candidates;
 use crate::stage::known::{KNOWN, Known};
 use crate::stage::rank::{Rank, Ranks};
 use crate::stage::read::DOCS;
-use crate::stage::repair::{Around, MAX_ROUNDS};
+use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
 use crate::stage::verify::{self, PAIRS};
 use crate::{Error, Progress};
 
@@ -85,7 +85,7 @@ pub(crate) fn run(
         }
         let repair = repair_folder(folder, found.n_repairs);
         fs::create_dir_all(&repair).map_err(Error::io("create", &repair))?;
-        if find_repairs(ties, &is_taken, config, folder, &repair)? == 0 {
+        if find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0 {
             return Ok(found);
         }
         drop(is_taken);
@@ -266,27 +266,35 @@ fn write_stars(taken: &mut Sorted<Taken>, n_docs: usize, folder: &Path) -> Resul
     out.finish().map(drop)
 }
 
-/// Writes the pairs of kept documents that dropped ones bring together; how many there are.
+/// Writes the pairs of documents that dropped ones bring together; how many there are.
 fn find_repairs(
     ties: Sorter<Tie>,
     is_taken: &Flags,
+    ranks: &Ranks,
     config: &Config,
     folder: &Path,
     repair: &Path,
 ) -> Result<u64, Error> {
     let mut ties = ties.finish()?;
     let mut stars = Scan::<Star>::open(&folder.join(STARS))?;
+    let all_stars = Column::<Star>::open(&folder.join(STARS), config.part(8))?;
+    let centre_of = |star: &Star| match star.centre {
+        NOT_TAKEN => Ok(None),
+        doc => ranks.of(doc).map(|rank| Some(Centre { doc, rank })),
+    };
     let mut out = Sorter::new(&repair.join("pairs"), config.part(8));
     let mut tie = ties.next()?;
     let mut around = Around::default();
     let mut doc = 0;
     while let Some(star) = stars.next()? {
-        around.begin((star.centre != NOT_TAKEN).then_some(star.centre));
-        while let Some([dropped, kept]) = tie
+        around.begin(centre_of(&star)?);
+        while let Some([dropped, other]) = tie
             && dropped == doc
         {
-            if !is_taken.is_set(kept as usize) {
-                around.add(kept, |pair: PairKey| out.push(pair))?;
+            if !is_taken.is_set(other as usize) {
+                around.add(other, |pair: PairKey| out.push(pair))?;
+            } else if let Some(own) = centre_of(&all_stars.get(other)?)? {
+                around.add_dropped(other, own, |pair: PairKey| out.push(pair))?;
             }
             tie = ties.next()?;
         }
