@@ -1,10 +1,11 @@
 //! `arose dedup`: finds the duplicates in files and keeps one of each group.
 
+mod progress;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use arose::rule::{Criterion, Policy, ShortPolicy};
@@ -14,8 +15,8 @@ use arose::{Threshold, shingle};
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
-    Against, Config, Empty, Exact, IncompleteFile, Keep, ListedPairs, OnLoss, Progress, Snapshot,
-    Start, Update, Verify,
+    Against, Config, Empty, Exact, IncompleteFile, Keep, ListedPairs, OnLoss, Progress, Start,
+    Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -220,7 +221,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         false => Start::Resume,
     };
     let progress = Progress::default();
-    let summary = watch(line_of(&progress), || {
+    let summary = watch(progress::line_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -444,38 +445,6 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where a run is, with the rate of the stage it is in.
-fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
-    let mut stage = (progress.look().stage, Instant::now());
-    move || {
-        let now = progress.look();
-        if now.stage != stage.0 {
-            stage = (now.stage, Instant::now());
-        }
-        progress_line(&now, stage.1.elapsed())
-    }
-}
-
-fn progress_line(now: &Snapshot, elapsed: Duration) -> String {
-    let rate = now.done as f64 / elapsed.as_secs_f64().max(0.001);
-    let left = now.share.filter(|share| *share > 0.0).map(|share| {
-        let seconds = elapsed.as_secs_f64() * (1.0 - share) / share;
-        format!(", {seconds:.0} s left")
-    });
-    let skipped = match now.skipped {
-        0 => String::new(),
-        n => format!(", {n} skipped"),
-    };
-    let total = now
-        .total
-        .map_or(String::new(), |total| format!(" of {total}"));
-    let left = left.unwrap_or_default();
-    format!(
-        "{}: {}{total}, {rate:.0} per second{left}{skipped}",
-        now.stage, now.done
-    )
-}
-
 fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let counts = &summary["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
@@ -616,33 +585,4 @@ fn plan(options: &Options, inputs: &[PathBuf], config: &Config) -> anyhow::Resul
     }
     out.flush().context("cannot write the result")?;
     Ok(Outcome::Found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(done: u64, total: Option<u64>, share: Option<f64>, skipped: u64, expected: &str) {
-        let now = Snapshot {
-            stage: "write",
-            done,
-            total,
-            share,
-            skipped,
-        };
-        assert_eq!(progress_line(&now, Duration::from_secs(10)), expected);
-    }
-
-    #[test]
-    fn progress_tells_rate_time_left_and_what_was_skipped() {
-        check(0, None, None, 0, "write: 0, 0 per second");
-        check(500, None, None, 2, "write: 500, 50 per second, 2 skipped");
-        let line = "write: 500 of 2000, 50 per second, 30 s left";
-        check(500, Some(2000), Some(0.25), 0, line);
-        let line = "write: 500, 50 per second, 40 s left, 7 skipped";
-        check(500, None, Some(0.2), 7, line);
-        let line = "write: 2000 of 2000, 200 per second, 0 s left";
-        check(2000, Some(2000), Some(1.0), 0, line);
-    }
 }

@@ -5,10 +5,11 @@
 //!
 //! *Idea.* Comparing all pairs takes `n^2 / 2` comparisons, and a template with `n` pages has as
 //! many pairs. Instead, documents come one by one and are compared with the *leaders* of the
-//! bucket. A document that is surely similar to a leader, or may be similar to [`N_ENOUGH`] of them,
-//! follows: it becomes a candidate of the first leader it may be similar to and of its [`N_CLOSEST`]
-//! closest, and is compared with nobody else. Any other document becomes a leader, and a candidate of up to [`N_RIVALS`] of those before
-//! it. Small buckets ([`N_SMALL`]) are compared in full.
+//! bucket. A document that is surely similar to a leader, or may be similar to [`N_ENOUGH`] of
+//! them, follows: it becomes a candidate of the first leader it may be similar to and of its
+//! [`N_CLOSEST`] closest, and is compared with nobody else. Any other document becomes a leader,
+//! and a candidate of up to [`N_RIVALS`] of those before it. Small buckets ([`N_SMALL`]) are
+//! compared in full.
 //!
 //! The number of leaders is bounded ([`max_leaders`]). Beyond it, documents without a leader are
 //! also compared with the [`N_NEIGHBOURS`] such documents before them; the pairs that were not

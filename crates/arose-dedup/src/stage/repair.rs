@@ -6,11 +6,11 @@
 //!
 //! *Idea.* Both are similar to the dropped leader, so it brings them together: each kept document
 //! with a pair to a dropped one is compared with the document that was kept for it, and with the
-//! first [`N_FIRST`] kept documents that also have a pair to it. So is a document that was dropped for
-//! a worse one than the leader was: it would be kept next if that is dropped, and so on, a round for
-//! each. Clusters are then made again from
-//! all pairs, so nothing is dropped for a document that it is not similar to. After a few rounds
-//! ([`MAX_ROUNDS`]), or when a round verifies no pair, kept documents stay.
+//! first [`N_FIRST`] kept documents that also have a pair to it. So is a document that was dropped
+//! for a worse one than the leader was: it would be kept next if that is dropped, and so on, a
+//! round for each. Clusters are then made again from all pairs, so nothing is dropped for a
+//! document that it is not similar to. After a few rounds ([`MAX_ROUNDS`]), or when a round
+//! verifies no pair, kept documents stay.
 //!
 //! *Cost.* At most [`N_FIRST`] + 1 pairs for each pair there is, in each round, and one for most.
 

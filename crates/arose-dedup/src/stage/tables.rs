@@ -1,9 +1,8 @@
 //! Last stage, first part: `documents.parquet` and `pairs.parquet`.
 //!
 //! Inside the run one document stands for all of equal content; here every document gets its row,
-//! and so does every pair of a dropped document with its kept one, and what else was verified on the
-//! way to it. Where all pairs are wanted,
-//! [`listing`](super::listing) has them.
+//! and so does every pair of a dropped document with its kept one, and what else was verified on
+//! the way to it. Where all pairs are wanted, [`listing`](super::listing) has them.
 
 use std::fs::File;
 use std::io::BufWriter;

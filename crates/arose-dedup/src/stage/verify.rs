@@ -9,8 +9,9 @@
 //! number after the last one is theirs, and a thousand shingles make a few dozen intervals, which
 //! two sorted lists intersect in no time. Exact, and no set of shingles is ever sorted.
 //!
-//! Components and blocks take eight bytes per document. Where a quarter of the memory has no room for
-//! them, blocks follow the order of the documents, and the pairs of one document are judged together.
+//! Components and blocks take eight bytes per document. Where a quarter of the memory has no room
+//! for them, blocks follow the order of the documents, and the pairs of one document are judged
+//! together.
 
 use std::ops::Range;
 use std::path::Path;
