@@ -1,10 +1,11 @@
 //! `arose dedup`: finds the duplicates in files and keeps one of each group.
 
+mod progress;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use arose::rule::{Criterion, Policy, ShortPolicy};
@@ -14,8 +15,8 @@ use arose::{Threshold, shingle};
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
-    Against, Config, Empty, Exact, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update,
-    Verify,
+    Against, Config, Empty, Exact, IncompleteFile, Keep, ListedPairs, OnLoss, Progress, Start,
+    Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -29,9 +30,10 @@ use crate::read::Outcome;
 ///
 /// Reads what `arose read` reads: WARC, JSON, Parquet, CSV, folders of pages, each plain, gzip,
 /// zstd, xz or bzip2. Writes into OUT: documents.parquet (a row per document: kept or not, for
-/// which document, by which rule, how similar), pairs.parquet (every verified pair with its
-/// scores), kept.* (the documents that stay, in the format they came in), summary.json and
-/// report.html. A run that was interrupted goes on where it was when it is started again.
+/// which document, by which rule, how similar), pairs.parquet (each dropped document and its kept
+/// one, with their scores), kept.* (the documents that stay, in the format they came in),
+/// summary.json and report.html. A run that was interrupted goes on where it was when it is
+/// started again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out
@@ -99,9 +101,13 @@ pub(crate) struct Options {
     /// What a site is (policy site). [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
-    /// Documents under one key that are all compared with each other. [default: 10000]
+    /// Documents under one key whose sketches are all compared; with more, each meets fewer.
+    /// [default: 1024]
     #[arg(long, value_name = "N")]
     cap: Option<NonZeroUsize>,
+    /// Pairs to list in pairs.parquet; does not affect which documents are kept
+    #[arg(long, value_enum, default_value_t = PairsName::Verified)]
+    pairs: PairsName,
     /// Selects the permutations. [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -160,6 +166,14 @@ enum ExactName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PairsName {
+    /// Each dropped document with its kept one, and the other pairs verified to find them
+    Verified,
+    /// Every pair found at or above the threshold
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KeepName {
     /// The first in the input.
     First,
@@ -207,7 +221,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         false => Start::Resume,
     };
     let progress = Progress::default();
-    let summary = watch(line_of(&progress), || {
+    let summary = watch(progress::line_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -348,6 +362,10 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             false => Empty::Keep,
         },
         cap: options.cap.unwrap_or(default.cap),
+        pairs: match options.pairs {
+            PairsName::Verified => ListedPairs::Verified,
+            PairsName::All => ListedPairs::All,
+        },
         site: match options.site {
             None | Some(SiteName::Registrable) => SiteKind::Registrable,
             Some(SiteName::Henzinger) => SiteKind::Henzinger,
@@ -427,34 +445,6 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where a run is, with the rate of the stage it is in.
-fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
-    let mut stage = (progress.look().stage, Instant::now());
-    move || {
-        let now = progress.look();
-        if now.stage != stage.0 {
-            stage = (now.stage, Instant::now());
-        }
-        progress_line(&now, stage.1.elapsed())
-    }
-}
-
-fn progress_line(now: &Snapshot, elapsed: Duration) -> String {
-    let rate = now.done as f64 / elapsed.as_secs_f64().max(0.001);
-    let left = now.total.filter(|_| now.done > 0).map(|total| {
-        let seconds = total.saturating_sub(now.done) as f64 / rate.max(0.001);
-        format!(", {seconds:.0} s left")
-    });
-    let total = now
-        .total
-        .map_or(String::new(), |total| format!(" of {total}"));
-    let left = left.unwrap_or_default();
-    format!(
-        "{}: {}{total}, {rate:.0} a second{left}",
-        now.stage, now.done
-    )
-}
-
 fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let counts = &summary["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
@@ -502,7 +492,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     }
     writeln!(
         out,
-        "pairs           {:>10}  in {} groups, the largest of {}",
+        "pairs           {:>10}  clusters: {}, largest: {}",
         count("pairs"),
         count("clusters"),
         count("largest_cluster")

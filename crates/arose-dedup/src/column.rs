@@ -15,7 +15,8 @@ use bytemuck::Pod;
 
 use crate::Error;
 
-const BUFFER_BYTES: usize = 1 << 18;
+/// Bytes that a file being read or written has in memory.
+pub(crate) const BUFFER_BYTES: usize = 1 << 18;
 
 /// Writes records one after the other.
 pub(crate) struct Writer<T> {

@@ -26,9 +26,11 @@ pub struct Config {
     pub exact: Exact,
     /// What happens to empty documents, which are never duplicates.
     pub empty: Empty,
-    /// Documents under one key that are still compared pair by pair; beyond it each is compared
-    /// with some of the others only, and the loss is reported.
+    /// Documents under one key whose sketches are all compared with each other, where they must
+    /// be; beyond it each is compared with fewer, and the loss is reported.
     pub cap: NonZeroUsize,
+    /// Which pairs are listed; what is kept does not depend on it.
+    pub pairs: ListedPairs,
     /// Where a host is cut to give its site (policy `site`).
     pub site: SiteKind,
     /// Selects the permutations.
@@ -99,6 +101,16 @@ pub enum Verify {
     None,
 }
 
+/// Which pairs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedPairs {
+    /// Each dropped document with its kept one, and what else was verified to find them.
+    Verified,
+    /// Every pair found at or above the threshold, which may be as many as the square of the
+    /// documents.
+    All,
+}
+
 /// Which document of a group stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -129,7 +141,8 @@ impl Default for Config {
             keep: Keep::First,
             exact: Exact::Text,
             empty: Empty::Keep,
-            cap: NonZeroUsize::new(10_000).expect("ten thousand is not zero"),
+            cap: NonZeroUsize::new(1024).expect("1024 is not zero"),
+            pairs: ListedPairs::Verified,
             site: SiteKind::Registrable,
             seed: 1,
             memory: 1 << 30,
@@ -162,6 +175,7 @@ impl Config {
                 Empty::Drop => "drop",
             },
             "cap": self.cap.get(),
+            "pairs": self.pairs.as_str(),
             "seed": self.seed,
             "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
             "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
@@ -256,6 +270,17 @@ impl Verify {
             Self::Text => "text",
             Self::Sketch => "sketch",
             Self::None => "none",
+        }
+    }
+}
+
+impl ListedPairs {
+    /// Its name in settings.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::All => "all",
         }
     }
 }

@@ -36,8 +36,9 @@ pub(crate) trait Tables: Sync {
     /// How many there are.
     fn n_tables(&self) -> u32;
 
-    /// The key of a sketch in a table.
-    fn key(&self, table: u32, sketch: &Self::Sketch) -> u64;
+    /// The key of a sketch in a table. Of 32 bits: at a hundred million documents one in forty
+    /// meets a stranger in a table by accident, which costs a comparison.
+    fn key(&self, table: u32, sketch: &Self::Sketch) -> u32;
 
     /// Whether two documents that meet stay candidates.
     fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
@@ -45,14 +46,19 @@ pub(crate) trait Tables: Sync {
     /// How close two sketches are; more is closer.
     fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
 
+    /// Whether candidates as close as this are almost certainly verified.
+    fn is_sure(&self, _closeness: u32) -> bool {
+        true
+    }
+
+    /// How many tables a pair at the threshold that meets in one meets in, on average.
+    fn n_meetings(&self) -> f64 {
+        1.0
+    }
+
     /// The site of a document, where the policy looks at it; zero if not known.
     fn site(&self, _: &Self::Sketch) -> u64 {
         0
-    }
-
-    /// Whether two documents have the same key in a table.
-    fn meet_in(&self, table: u32, a: &Self::Sketch, b: &Self::Sketch) -> bool {
-        self.key(table, a) == self.key(table, b)
     }
 }
 
@@ -62,14 +68,19 @@ pub(crate) struct Bands {
     banding: Banding,
     /// Samples that must agree.
     min_equal: u32,
+    /// Samples that seldom agree below the threshold.
+    sure_equal: u32,
     /// What the coefficient must be, unless nobody asks.
     least: Option<Threshold>,
+    n_meetings: f64,
 }
 
 /// The chance that what is kept of different samples agrees.
 const ACCIDENT: f64 = 1.0 / 65_536.0;
 /// The share of the pairs at the threshold that the test may lose, if recall allows for so much.
 const TEST_LOSS: f64 = 5e-4;
+/// The share of the pairs at the threshold that count as surely above it.
+const SURE_ERROR: f64 = 0.01;
 
 impl Bands {
     pub(crate) fn new(config: &Config, threshold: Threshold) -> Result<Self, crate::Error> {
@@ -89,10 +100,17 @@ impl Bands {
             threshold: threshold.get(),
         })?;
         let banding = Banding::new(b, q)?;
+        let sure_equal = match config.verify {
+            Verify::None => 0,
+            Verify::Sketch => estimated_at(threshold),
+            Verify::Text => sure_equal(threshold.get()),
+        };
         Ok(Self {
             banding,
             min_equal,
+            sure_equal,
             least,
+            n_meetings: n_meetings(&banding, threshold.get()),
         })
     }
 
@@ -126,9 +144,35 @@ impl Bands {
 
     /// The Jaccard coefficient that two sketches suggest.
     pub(crate) fn estimate(a: &Samples, b: &Samples) -> f64 {
-        let share = f64::from(n_equal(a, b)) / N_SAMPLES as f64;
-        ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+        estimate(n_equal(a, b))
     }
+}
+
+/// The Jaccard coefficient that so many equal samples suggest.
+fn estimate(n_equal: u32) -> f64 {
+    let share = f64::from(n_equal) / N_SAMPLES as f64;
+    ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+}
+
+/// The fewest samples whose estimate reaches the threshold.
+fn estimated_at(threshold: Threshold) -> u32 {
+    let reaches = |n: &u32| threshold.reached_by(estimate(*n));
+    let all = N_SAMPLES as u32;
+    (0..=all).find(reaches).unwrap_or(all)
+}
+
+/// The fewest samples that pairs at the threshold share with [`SURE_ERROR`] at most.
+fn sure_equal(threshold: f64) -> u32 {
+    let agree = threshold + (1.0 - threshold) * ACCIDENT;
+    let is_rare = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) <= SURE_ERROR;
+    let all = N_SAMPLES as u32;
+    (0..=all).find(is_rare).unwrap_or(all)
+}
+
+/// The bands that a pair of this Jaccard coefficient has in common, if it has one.
+fn n_meetings(banding: &Banding, jaccard: f64) -> f64 {
+    let all = banding.b() as f64 * jaccard.powi(banding.q() as i32);
+    all / banding.candidate_probability(jaccard)
 }
 
 /// The longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the samples there
@@ -168,16 +212,17 @@ impl Tables for Bands {
         self.banding.b() as u32
     }
 
-    fn key(&self, table: u32, sketch: &Samples) -> u64 {
+    fn key(&self, table: u32, sketch: &Samples) -> u32 {
         let q = self.banding.q();
         let rows = &sketch.low[table as usize * q..][..q];
         let rest = sketch.rest[table as usize];
-        rows.chunks(4).fold(rest.into(), |key, chunk| {
+        let key = rows.chunks(4).fold(rest.into(), |key, chunk| {
             let word = chunk
                 .iter()
                 .fold(0, |word, &sample| word << 16 | u64::from(sample));
             mix(key ^ word)
-        })
+        });
+        key as u32
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
@@ -189,10 +234,12 @@ impl Tables for Bands {
         n_equal(a, b)
     }
 
-    fn meet_in(&self, table: u32, a: &Samples, b: &Samples) -> bool {
-        let (q, table) = (self.banding.q(), table as usize);
-        let rows = table * q..(table + 1) * q;
-        a.rest[table] == b.rest[table] && a.low[rows.clone()] == b.low[rows]
+    fn is_sure(&self, closeness: u32) -> bool {
+        closeness >= self.sure_equal
+    }
+
+    fn n_meetings(&self) -> f64 {
+        self.n_meetings
     }
 }
 
@@ -302,19 +349,18 @@ impl Tables for Rules {
         (self.subsets.len() + n_pieces) as u32
     }
 
-    fn key(&self, table: u32, sketch: &Vectors) -> u64 {
+    fn key(&self, table: u32, sketch: &Vectors) -> u32 {
         let table = table as usize;
         if let Some(subset) = self.subsets.get(table) {
-            return subset
-                .iter()
-                .fold(0, |key, &j| mix(key ^ sketch.features[j]));
+            let features = subset.iter().map(|&j| sketch.features[j]);
+            return features.fold(0, |key, feature| mix(key ^ feature)) as u32;
         }
         let fingerprint = Fingerprint(sketch.simhash);
         let mut keys = self
             .pieces
             .iter()
             .flat_map(|pieces| pieces.keys(&fingerprint));
-        mix(keys.nth(table - self.subsets.len()).unwrap_or(0))
+        mix(keys.nth(table - self.subsets.len()).unwrap_or(0)) as u32
     }
 
     fn site(&self, sketch: &Vectors) -> u64 {
@@ -375,25 +421,28 @@ mod tests {
         }
     }
 
+    /// A pair just below the threshold seldom counts as surely above it.
+    #[test]
+    fn what_is_sure_is_above_the_threshold() {
+        assert_eq!(bands(0.8).sure_equal, 113);
+        for threshold in [0.5, 0.8, 0.95] {
+            let bands = bands(threshold);
+            assert!(bands.sure_equal > bands.min_equal, "{threshold}");
+            let below = at_least(128, threshold - 0.01, bands.sure_equal.into());
+            assert!(below < SURE_ERROR, "{threshold}: {below}");
+        }
+        let config = Config {
+            verify: Verify::Sketch,
+            ..Config::default()
+        };
+        let bands = Bands::new(&config, Threshold::new(0.75).unwrap()).unwrap();
+        assert_eq!(bands.sure_equal, 97);
+    }
+
     #[test]
     fn recall_out_of_reach_is_an_error() {
         let config = Config::default();
         assert!(Bands::new(&config, Threshold::new(0.1).unwrap()).is_err());
-    }
-
-    #[test]
-    fn documents_meet_where_their_keys_are_equal() {
-        let bands = bands(0.8);
-        let a: Vec<u32> = (0..N_SAMPLES as u32).collect();
-        let mut b = a.clone();
-        for i in (0..N_SAMPLES).step_by(17) {
-            b[i] ^= 1;
-        }
-        let [a, b] = [a, b].map(|sketch| bands.keep(&sketch, &[]));
-        for table in 0..bands.n_tables() {
-            let have_one_key = bands.key(table, &a) == bands.key(table, &b);
-            assert_eq!(bands.meet_in(table, &a, &b), have_one_key, "{table}");
-        }
     }
 
     /// Sketches that agree in all 16 bits kept of each sample, but not in one whole sample a band.
@@ -414,7 +463,7 @@ mod tests {
             let other = page(number);
             let tables = 0..bands.n_tables();
             tables
-                .filter(|&table| bands.meet_in(table, &first, &other))
+                .filter(|&table| bands.key(table, &first) == bands.key(table, &other))
                 .count()
         });
         let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);

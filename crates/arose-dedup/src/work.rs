@@ -122,6 +122,7 @@ impl Work {
         fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
         let (begin, cpu_begin) = (Instant::now(), cpu_seconds());
         let found = run(&partial)?;
+        progress.end();
         let note = Note {
             seconds: begin.elapsed().as_secs_f64(),
             cpu_seconds: cpu_seconds().zip(cpu_begin).map(|(end, begin)| end - begin),

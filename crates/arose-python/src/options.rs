@@ -12,7 +12,7 @@ use arose::shingle::{self, ShingleLength};
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Files, Statuses};
-use arose_dedup::{Against, Config, Empty, Exact, Keep, OnLoss, Update, Verify};
+use arose_dedup::{Against, Config, Empty, Exact, Keep, ListedPairs, OnLoss, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -69,6 +69,7 @@ pub(crate) struct Options {
     short: ShortName,
     site: SiteName,
     cap: NonZeroUsize,
+    pairs: PairsName,
     seed: u64,
     memory: Option<u64>,
     against: Option<PathBuf>,
@@ -94,6 +95,7 @@ impl Default for Options {
             short: ShortName::Exact,
             site: SiteName::Registrable,
             cap: config.cap,
+            pairs: PairsName::Verified,
             seed: config.seed,
             memory: None,
             against: None,
@@ -126,6 +128,13 @@ pub(crate) enum ModeName {
     Henzinger,
     Content,
     Plain,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PairsName {
+    Verified,
+    All,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -281,6 +290,10 @@ impl Options {
                 false => Empty::Keep,
             },
             cap: self.cap,
+            pairs: match self.pairs {
+                PairsName::Verified => ListedPairs::Verified,
+                PairsName::All => ListedPairs::All,
+            },
             site: match self.site {
                 SiteName::Registrable => SiteKind::Registrable,
                 SiteName::Henzinger => SiteKind::Henzinger,

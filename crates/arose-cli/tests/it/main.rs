@@ -10,6 +10,7 @@ mod golden;
 mod index;
 mod killed;
 mod losses;
+mod memory;
 mod questions;
 mod serve;
 mod tidy;

@@ -85,11 +85,11 @@ pub struct Counts {
     pub text_bytes: u64,
     /// Pairs that were compared.
     pub candidates: u64,
-    /// Pairs that are duplicates.
+    /// Pairs listed.
     pub pairs: u64,
-    /// Components of at least two documents.
+    /// Kept documents for which others were dropped.
     pub clusters: u64,
-    /// Documents in the largest of them.
+    /// Documents of the largest cluster.
     pub largest_cluster: u64,
 }
 

@@ -10,18 +10,20 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arose_corpus::Position;
+use bytemuck::{Pod, Zeroable};
 
 use crate::column::Scan;
 use crate::config::Config;
 use crate::error::Change;
 use crate::record::NullText;
+use crate::sorter::{Sorted, Sorter};
 use crate::source::Source;
 use crate::stage::read::NULLS;
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.
 pub(crate) struct Kept {
-    records: Vec<Vec<Span>>,
+    records: Sorter<Record>,
 }
 
 /// A record: where it starts, and where the next one does.
@@ -31,15 +33,34 @@ pub(crate) struct Span {
     pub(crate) end: u64,
 }
 
+/// A record of a source, in the order in which they are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Record {
+    source: u64,
+    offset: u64,
+    inner: u64,
+    end: u64,
+}
+
+/// Ranges of bytes that are copied together.
+const MAX_RANGES: usize = 1 << 14;
+
 impl Kept {
-    pub(crate) fn new(n_sources: usize) -> Self {
+    /// Records go to files in `scratch` where they do not fit the memory.
+    pub(crate) fn new(scratch: &Path, config: &Config) -> Self {
         Self {
-            records: vec![Vec::new(); n_sources],
+            records: Sorter::new(&scratch.join("spans"), config.part(8)),
         }
     }
 
-    pub(crate) fn push(&mut self, source: u32, record: Span) {
-        self.records[source as usize].push(record);
+    pub(crate) fn push(&mut self, source: u32, record: Span) -> Result<(), Error> {
+        self.records.push(Record {
+            source: source.into(),
+            offset: record.position.offset,
+            inner: record.position.inner,
+            end: record.end,
+        })
     }
 
     /// Adds the records without text, which no rule can drop.
@@ -51,86 +72,141 @@ impl Kept {
                 inner: record.inner,
             };
             let end = record.end;
-            self.push(record.source as u32, Span { position, end });
+            self.push(record.source as u32, Span { position, end })?;
         }
         Ok(())
     }
 
     /// Copies them into `out`; the name of what was made.
     pub(crate) fn write(
-        mut self,
+        self,
         sources: &[Source],
         config: &Config,
         out: &Path,
         progress: &Progress,
     ) -> Result<PathBuf, Error> {
-        for records in &mut self.records {
-            // A file that was named twice is copied once.
-            records.sort_unstable();
-            records.dedup_by_key(|record| record.position);
-        }
+        let mut records = Records::new(self.records.finish()?, progress)?;
         match single_name(sources) {
-            Some(name) => self.write_file(sources, config, &out.join(name), progress),
-            None => self.write_folder(sources, config, &out.join("kept.files"), progress),
+            Some(name) => write_file(&mut records, sources, config, &out.join(name)),
+            None => write_folder(&mut records, sources, config, &out.join("kept.files")),
         }
-    }
-
-    fn write_file(
-        &self,
-        sources: &[Source],
-        config: &Config,
-        path: &Path,
-        progress: &Progress,
-    ) -> Result<PathBuf, Error> {
-        let partial = beside(path);
-        let mut file = File::create(&partial).map_err(Error::io("create", &partial))?;
-        for (source, records) in sources.iter().zip(&self.records) {
-            copy(source, records, &mut file, config)?;
-            progress.advance(records.len() as u64)?;
-        }
-        fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
-        Ok(path.to_owned())
-    }
-
-    fn write_folder(
-        &self,
-        sources: &[Source],
-        config: &Config,
-        folder: &Path,
-        progress: &Progress,
-    ) -> Result<PathBuf, Error> {
-        let partial = beside(folder);
-        for old in [&partial, folder] {
-            if old.exists() {
-                fs::remove_dir_all(old).map_err(Error::io("remove", old))?;
-            }
-        }
-        fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
-        let files = sources.iter().zip(output_paths(sources));
-        for ((source, name), records) in files.zip(&self.records) {
-            if records.is_empty() {
-                continue;
-            }
-            let path = partial.join(name);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-            }
-            let mut file = File::create(&path).map_err(Error::io("create", &path))?;
-            copy(source, records, &mut file, config)?;
-            progress.advance(records.len() as u64)?;
-        }
-        fs::rename(&partial, folder).map_err(Error::io("rename", &partial))?;
-        Ok(folder.to_owned())
     }
 }
 
-/// Copies records, all of which must still be there.
-fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> Result<(), Error> {
+fn write_file(
+    records: &mut Records<'_>,
+    sources: &[Source],
+    config: &Config,
+    path: &Path,
+) -> Result<PathBuf, Error> {
+    let partial = beside(path);
+    let mut file = File::create(&partial).map_err(Error::io("create", &partial))?;
+    for (number, source) in sources.iter().enumerate() {
+        copy(source, number, records, &mut file, config)?;
+    }
+    fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
+    Ok(path.to_owned())
+}
+
+fn write_folder(
+    records: &mut Records<'_>,
+    sources: &[Source],
+    config: &Config,
+    folder: &Path,
+) -> Result<PathBuf, Error> {
+    let partial = beside(folder);
+    for old in [&partial, folder] {
+        if old.exists() {
+            fs::remove_dir_all(old).map_err(Error::io("remove", old))?;
+        }
+    }
+    fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
+    for (number, (source, name)) in sources.iter().zip(output_paths(sources)).enumerate() {
+        if !records.has_more(number) {
+            continue;
+        }
+        let path = partial.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        let mut file = File::create(&path).map_err(Error::io("create", &path))?;
+        copy(source, number, records, &mut file, config)?;
+    }
+    fs::rename(&partial, folder).map_err(Error::io("rename", &partial))?;
+    Ok(folder.to_owned())
+}
+
+/// The kept records, source by source.
+struct Records<'a> {
+    sorted: Sorted<Record>,
+    next: Option<Record>,
+    progress: &'a Progress,
+}
+
+impl<'a> Records<'a> {
+    fn new(mut sorted: Sorted<Record>, progress: &'a Progress) -> Result<Self, Error> {
+        Ok(Self {
+            next: sorted.next()?,
+            sorted,
+            progress,
+        })
+    }
+
+    /// Whether there are more of this source.
+    fn has_more(&self, source: usize) -> bool {
+        self.next.is_some_and(|next| next.source == source as u64)
+    }
+
+    /// The next record of this source; one of a file that was named twice comes once.
+    fn next_of(&mut self, source: usize) -> Result<Option<Record>, Error> {
+        let Some(record) = self.next.filter(|next| next.source == source as u64) else {
+            return Ok(None);
+        };
+        let place = |record: &Record| (record.source, record.offset, record.inner);
+        while self.next.as_ref().map(place) == Some(place(&record)) {
+            self.next = self.sorted.next()?;
+            self.progress.advance(1)?;
+        }
+        Ok(Some(record))
+    }
+
+    /// The next ranges of bytes of this source, records that follow each other in one.
+    fn next_ranges(&mut self, source: usize) -> Result<Vec<Range<u64>>, Error> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        while ranges.len() < MAX_RANGES
+            && let Some(record) = self.next_of(source)?
+        {
+            match ranges.last_mut() {
+                Some(last) if last.end == record.offset => last.end = record.end,
+                _ => ranges.push(record.offset..record.end),
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// Copies the records of a source, all of which must still be there.
+fn copy(
+    source: &Source,
+    number: usize,
+    records: &mut Records<'_>,
+    file: &mut File,
+    config: &Config,
+) -> Result<(), Error> {
     source.check()?;
     if arose_corpus::is_plain_json_lines(&source.path, &config.corpus) {
-        arose_corpus::keep_ranges(&source.path, &ranges(records), file)?;
+        while records.has_more(number) {
+            let ranges = records.next_ranges(number)?;
+            arose_corpus::keep_ranges(&source.path, &ranges, file)?;
+        }
     } else {
-        let positions: Vec<Position> = records.iter().map(|record| record.position).collect();
+        let mut positions = Vec::new();
+        while let Some(record) = records.next_of(number)? {
+            positions.push(Position {
+                offset: record.offset,
+                inner: record.inner,
+            });
+        }
         let mut out = BufWriter::with_capacity(1 << 20, file);
         let kept = arose_corpus::keep(&source.path, &positions, &mut out, &config.corpus)?;
         if kept.missing > 0 {
@@ -142,19 +218,6 @@ fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> 
         out.flush().map_err(Error::io("write", &source.path))?;
     }
     source.check()
-}
-
-/// The bytes of records, those that follow each other in one range.
-fn ranges(records: &[Span]) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for record in records {
-        let start = record.position.offset;
-        match ranges.last_mut() {
-            Some(last) if last.end == start => last.end = record.end,
-            _ => ranges.push(start..record.end),
-        }
-    }
-    ranges
 }
 
 /// The name of the one file that all sources go into, if there is one source at most.

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{ListWriter, Writer};
 use crate::config::{Config, Exact, Keep};
 use crate::losses::Losses;
+use crate::progress::InputPlace;
 use crate::record::{
     DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
 };
@@ -110,10 +111,18 @@ fn read(
     corpus.files.skip.extend(skip);
     let mut rows = arose_corpus::read_map(inputs, corpus, move |item| maker.row(item))?;
     let mut columns = Columns::create(folder, config)?;
+    let mut place = InputPlace::default();
     for row in rows.by_ref() {
         match row {
-            Row::Document(row) => columns.push(*row)?,
-            Row::Skipped(warning) => columns.skip(&warning)?,
+            Row::Document(row) => {
+                place.reach(&row.source, row.position, progress);
+                columns.push(*row)?;
+            }
+            Row::Skipped(warning) => {
+                place.reach(&warning.source, warning.position, progress);
+                progress.skip();
+                columns.skip(&warning)?;
+            }
         }
         progress.advance(1)?;
     }

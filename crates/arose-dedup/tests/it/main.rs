@@ -9,6 +9,7 @@ mod exactness;
 mod faults;
 mod identity;
 mod index_faults;
+mod linear;
 mod losses;
 mod results;
 mod shared_data;

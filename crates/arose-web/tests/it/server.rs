@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
+use arose_dedup::{Config as DedupConfig, ListedPairs, Progress as DedupProgress, Start};
 use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
 use arose_web::{Config, serve};
 use serde_json::{Value, json};
@@ -57,7 +57,12 @@ pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
     let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(&input, text).unwrap();
-    let (config, progress) = (DedupConfig::default(), DedupProgress::default());
+    // Ratings are found again in a run of another order only if that lists all pairs.
+    let config = DedupConfig {
+        pairs: ListedPairs::All,
+        ..DedupConfig::default()
+    };
+    let progress = DedupProgress::default();
     arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
     out
 }

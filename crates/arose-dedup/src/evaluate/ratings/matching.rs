@@ -214,7 +214,7 @@ impl Candidate {
 mod tests {
     use super::*;
     use crate::evaluate::ratings::{Population, Ratings};
-    use crate::{Config, Progress, Start};
+    use crate::{Config, ListedPairs, Progress, Start};
     use arose::judgement::Verdict;
     use std::fs;
 
@@ -242,7 +242,10 @@ mod tests {
             )
         };
         fs::write(&input, pages.iter().map(line).collect::<String>()).unwrap();
-        let config = Config::default();
+        let config = Config {
+            pairs: ListedPairs::All,
+            ..Config::default()
+        };
         let progress = Progress::default();
         crate::run(
             &[input],
