@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use arose::rule::{Criterion, Policy, ShortPolicy};
-use arose::shingle::ShingleLength;
-use arose::site::SiteKind;
-use arose::{Threshold, shingle};
+use arose::Threshold;
+use arose::rule::Policy;
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
@@ -23,6 +21,9 @@ use serde_json::{Value, json};
 use crate::corpus;
 use crate::losses;
 use crate::output::{printable, watch, write_json};
+use crate::policy::{
+    PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind, threshold,
+};
 use crate::read::Outcome;
 
 /// Finds exact and near duplicates in files and keeps one document of each group.
@@ -50,6 +51,7 @@ Policies:
   c         372 of 384 simhash bits agree (Charikar)
   combined  b, and 355 bits agree (Henzinger)
   site      combined inside a site, c between sites
+  site-union  as site, and combined between sites too
 
 Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
 completely.")]
@@ -64,8 +66,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
     /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
-    #[arg(long, value_name = "J")]
-    threshold: Option<f64>,
+    #[arg(long, value_name = "J", value_parser = threshold)]
+    threshold: Option<Threshold>,
     /// Tokens per shingle. [default: 5, and 8 for the other policies]
     #[arg(short, long, value_name = "N")]
     w: Option<NonZeroUsize>,
@@ -73,8 +75,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     cjk_w: Option<NonZeroUsize>,
     /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
-    #[arg(long, value_name = "SHARE")]
-    recall: Option<f64>,
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    recall: Option<Threshold>,
     /// What pairs are verified against before they are reported. [default: text]
     #[arg(long, value_enum)]
     verify: Option<VerifyName>,
@@ -96,7 +98,7 @@ pub(crate) struct Options {
     /// What makes duplicates of documents under two shingles. [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
-    /// What a site is (policy site). [default: registrable]
+    /// What a site is (policies site and site-union). [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
     /// Documents under one key that are all compared with each other. [default: 10000]
@@ -132,16 +134,6 @@ pub(crate) struct Options {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    Exact,
-    Jaccard,
-    B,
-    C,
-    Combined,
-    Site,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum VerifyName {
     /// The shingles of the texts, exactly.
     Text,
@@ -171,22 +163,6 @@ enum KeepName {
     Copies,
     /// The one with the greatest number in the field --priority-field.
     Priority,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ShortName {
-    /// Equal content only.
-    Exact,
-    /// The same as for any other.
-    Any,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SiteName {
-    /// The public suffix and one label more.
-    Registrable,
-    /// Everything after the first dot.
-    Henzinger,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
@@ -251,25 +227,17 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_near = policy != PolicyName::Exact;
-    let given = [
+    policy.check_used(&[
         ("--threshold", options.threshold.is_some(), is_jaccard),
         ("--recall", options.recall.is_some(), is_jaccard),
-        ("--site", options.site.is_some(), policy == PolicyName::Site),
+        ("--site", options.site.is_some(), policy.is_by_site()),
         ("--w", options.w.is_some(), is_near),
         ("--cjk-w", options.cjk_w.is_some(), is_near),
         ("--verify", options.verify.is_some(), is_near),
         ("--short", options.short.is_some(), is_near),
         ("--cap", options.cap.is_some(), is_near),
         ("--seed", options.seed.is_some(), is_near),
-    ];
-    let name = policy.to_possible_value();
-    let name = name.as_ref().map_or("", |name| name.get_name());
-    for (option, is_given, is_used) in given {
-        ensure!(
-            is_used || !is_given,
-            "{option} has no effect with --policy {name}; remove it or choose another policy"
-        );
-    }
+    ])?;
     let is_copies = options.keep == KeepName::Copies;
     ensure!(
         options.priority_field.is_none() || is_copies || options.keep == KeepName::Priority,
@@ -283,17 +251,7 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
 }
 
 fn config(options: &Options) -> anyhow::Result<Config> {
-    let criterion = match options.policy {
-        PolicyName::Exact => Criterion::Exact,
-        PolicyName::Jaccard => Criterion::Jaccard(match options.threshold {
-            Some(threshold) => Threshold::new(threshold).context("--threshold")?,
-            None => Threshold::new(DEFAULT_THRESHOLD)?,
-        }),
-        PolicyName::B => Criterion::PUBLISHED_B,
-        PolicyName::C => Criterion::PUBLISHED_C,
-        PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
-        PolicyName::Site => Criterion::SITE,
-    };
+    let criterion = options.policy.criterion(options.threshold);
     let default = Config::default();
     let index = options.against.iter().cloned();
     let skip = index.chain([options.output.clone()]).collect();
@@ -307,26 +265,13 @@ fn config(options: &Options) -> anyhow::Result<Config> {
     corpus.limits.line_bytes = MAX_DOCUMENT;
     corpus.limits.record_bytes = MAX_DOCUMENT;
     corpus.limits.body_bytes = MAX_DOCUMENT;
-    let w = options.w.unwrap_or(match options.policy {
-        PolicyName::Exact | PolicyName::Jaccard => default.shingle.w,
-        _ => shingle::DEFAULT_W,
-    });
     Ok(Config {
         policy: Policy {
             criterion,
-            short: match options.short {
-                None | Some(ShortName::Exact) => ShortPolicy::ExactOnly,
-                Some(ShortName::Any) => ShortPolicy::LikeAny,
-            },
+            short: short_policy(options.short),
         },
-        shingle: ShingleLength {
-            w,
-            unspaced_w: options.cjk_w.unwrap_or(w),
-        },
-        recall: match options.recall {
-            Some(recall) => Threshold::new(recall).context("--recall")?,
-            None => default.recall,
-        },
+        shingle: shingle_length(criterion, options.w, options.cjk_w),
+        recall: options.recall.unwrap_or(default.recall),
         verify: match options.verify {
             None | Some(VerifyName::Text) => Verify::Text,
             Some(VerifyName::Sketch) => Verify::Sketch,
@@ -348,10 +293,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             false => Empty::Keep,
         },
         cap: options.cap.unwrap_or(default.cap),
-        site: match options.site {
-            None | Some(SiteName::Registrable) => SiteKind::Registrable,
-            Some(SiteName::Henzinger) => SiteKind::Henzinger,
-        },
+        site: site_kind(options.site),
         seed: options.seed.unwrap_or(default.seed),
         memory: options.memory.unwrap_or_else(arose_dedup::default_memory),
         against: options.against.clone().map(|index| Against {
@@ -396,8 +338,6 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Minimum similarity of duplicates under the policy jaccard.
-const DEFAULT_THRESHOLD: f64 = 0.8;
 const MIN_MEMORY: u64 = 64 << 20;
 /// The largest document that is read, in bytes.
 const MAX_DOCUMENT: usize = 1 << 30;
@@ -477,6 +417,14 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             "dropped, held",
             share(n)
         )?;
+        if summary["index"]["agrees"] == false {
+            let policy = summary["index"]["policy"].as_str().unwrap_or_default();
+            writeln!(
+                out,
+                "  the index decides by {policy}, which is not this run's policy; each may keep what \
+                 the other drops"
+            )?;
+        }
     }
     if let n @ 1.. = count("empty") {
         let decision = match count("dropped_empty") {

@@ -114,24 +114,26 @@ pub enum Keep {
     Priority,
 }
 
+/// The share of the pairs at the threshold that must be found, unless another one is chosen.
+pub(crate) const DEFAULT_RECALL: f64 = 0.995;
+/// The seed of the permutations, unless another one is chosen.
+pub(crate) const DEFAULT_SEED: u64 = 1;
+
 impl Default for Config {
     /// Jaccard coefficient at least 0.8 on shingles of five words, checked on the texts.
     fn default() -> Self {
-        let threshold = Threshold::new(0.8).expect("0.8 is a similarity");
+        let policy = Policy::default();
         Self {
-            policy: Policy {
-                criterion: Criterion::Jaccard(threshold),
-                short: ShortPolicy::ExactOnly,
-            },
-            shingle: ShingleLength::uniform(NonZeroUsize::new(5).expect("five is not zero")),
-            recall: Threshold::new(0.995).expect("0.995 is a share"),
+            policy,
+            shingle: ShingleLength::uniform(policy.criterion.default_w()),
+            recall: Threshold::new(DEFAULT_RECALL).expect("0.995 is a share"),
             verify: Verify::Text,
             keep: Keep::First,
             exact: Exact::Text,
             empty: Empty::Keep,
             cap: NonZeroUsize::new(10_000).expect("ten thousand is not zero"),
             site: SiteKind::Registrable,
-            seed: 1,
+            seed: DEFAULT_SEED,
             memory: 1 << 30,
             against: None,
             on_loss: OnLoss::Report,
@@ -144,7 +146,7 @@ impl Config {
     /// The settings that shape the result, by name.
     pub(crate) fn settings(&self) -> Value {
         let mut settings = json!({
-            "policy": policy_name(&self.policy.criterion),
+            "policy": self.policy.criterion.name(),
             "w": self.shingle.w.get(),
             "cjk_w": self.shingle.unspaced_w.get(),
             "short": match self.policy.short {
@@ -235,17 +237,6 @@ fn fields(fields: &arose_corpus::Fields) -> Value {
         "fetched": fields.fetched,
         "priority": fields.priority,
     })
-}
-
-fn policy_name(criterion: &Criterion) -> &'static str {
-    match criterion {
-        Criterion::Exact => "exact",
-        Criterion::Jaccard(_) => "jaccard",
-        Criterion::B { .. } => "b",
-        Criterion::C { .. } => "c",
-        Criterion::Combined(_) => "combined",
-        Criterion::Site { .. } => "site",
-    }
 }
 
 impl Verify {

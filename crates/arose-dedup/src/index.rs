@@ -5,8 +5,8 @@
 //! alike? The answer must survive the process, and the memory must be bounded.
 //!
 //! *Idea.* Comparing with all sketches is exact and hopeless. Any two documents that meet the rule
-//! have a *key* in common: a feature or a pair of them, a piece of the simhash, the digest (see
-//! [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty keys of the query, and judge
+//! have a *key* in common: a band of MinHash values, a feature or a pair of them, a piece of the
+//! simhash, the digest (see [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty keys of the query, and judge
 //! the few rows found on their stored sketches. That is the lecture's B-tree of sketch values, made
 //! from sorted immutable runs, since a B-tree would write a page for each of twenty keys of each
 //! document. What came last stands in memory and in a log; when it is too much it becomes a run;
@@ -17,10 +17,16 @@
 //!
 //! *Parameters.* [`Settings`] when it is made, [`Options`] when it is opened.
 //!
-//! *Cost.* With the default settings 124 bytes a record, its name, and 4.1 bytes for each of twenty
-//! entries: about 215 bytes a document on the disk, 20 in memory. `bench/records` has what was
-//! measured. *Error.* None of its own: the answer is that of judging every document
-//! ([`Index::scan`]), hence exactly the rule's.
+//! *Cost.* With the default settings 372 bytes a record, its name, and 4.1 bytes for each of twenty
+//! entries: about 465 bytes a document on the disk, 20 in memory. With features and simhash
+//! ([`Kind::Compact`]) a record has 124 bytes and a document about 215. `bench/records` has what
+//! was measured.
+//!
+//! *Error.* Of [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`] none: the answer is that of
+//! judging every document ([`Index::scan`]), hence exactly the rule's. Of [`Kind::Jaccard`] that
+//! of the candidates of a run, which see the same keys and pass the same test: a pair at the
+//! threshold is found with the probability asked for, and one below it may be taken for a
+//! duplicate, since there are no texts to tell. `docs/formats.md` has the odds.
 //!
 //! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
 //! document whose insertion returned survives the end of the process, however sudden; after
@@ -388,8 +394,8 @@ impl Index {
             .check_sketch(a)
             .and(self.shared.check_sketch(b))?;
         let plan = &self.shared.read()?.plan;
-        let evidence = plan.evidence(a, b);
-        Ok((plan.decide(&evidence), plan.similarity(&evidence)))
+        let (evidence, rule) = plan.judge(a, b);
+        Ok((rule, plan.similarity(&evidence)))
     }
 
     /// Waits until everything acknowledged so far is on the disk and survives a power cut. Calls at

@@ -296,6 +296,8 @@ impl<'a> Job<'a> {
             "path": against.index.display().to_string(),
             "documents": known.found.n_held,
             "known_contents": known.found.n_known,
+            "policy": known.found.policy,
+            "agrees": known.found.agrees,
             "added": match against.update {
                 Update::Leave => 0,
                 Update::Add => rows.kept,
@@ -403,7 +405,7 @@ impl Found {
         let known = holder.map(|holder| {
             work.stage("known", progress, |folder| {
                 let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, &read.found, folder, progress)
+                known::run(stages, holder, &read.found, config, folder, progress)
             })
         });
         let known = known.transpose()?;

@@ -30,7 +30,7 @@ use arose::estimate::lexicon::{Lexicon, STRONG_WORDS, StrongQuery};
 use arose::estimate::overlap::Check;
 use arose::mix::{SplitMix, mix};
 use arose::rule::{Policy, SiteRelation};
-use arose::shingle::DEFAULT_W;
+use arose::shingle::FEATURE_W;
 use arose::site::SiteKind;
 
 use super::vocabulary::{lexicon, plain_words};
@@ -176,7 +176,7 @@ impl Sampling {
         Self {
             settings: *settings,
             random: (0..n_engines).map(random).collect(),
-            profiler: Profiler::new(DEFAULT_W),
+            profiler: Profiler::new(FEATURE_W),
             accepted: vec![Vec::new(); n_engines],
             strict: vec![Vec::new(); n_engines],
             weights: vec![Vec::new(); n_engines],
@@ -354,7 +354,7 @@ impl Sampling {
         Ok(Some(false))
     }
 
-    /// Whether another page is a near duplicate, by the project's default rule.
+    /// Whether another page is a near duplicate, by the site policy.
     fn are_alike(&self, drawn: &Drawn, other: &Page) -> bool {
         let profile = self.profiler.profile(&other.text);
         let comparison = self.profiler.compare(&drawn.profile, &profile);
@@ -364,7 +364,7 @@ impl Sampling {
             hosts[1].as_deref(),
             SiteKind::Registrable,
         );
-        comparison.rule(&Policy::default(), site).is_some()
+        comparison.rule(&Policy::SITE, site).is_some()
     }
 
     fn note_progress(&mut self, panel: &Panel, round: usize) {

@@ -160,8 +160,8 @@ impl State {
         let mut matches = Vec::new();
         let mut reader = RowReader::new(self);
         for row in rows {
-            let evidence = self.plan.evidence(sketch, reader.sketch(row)?);
-            if let Some(rule) = self.plan.decide(&evidence) {
+            let (evidence, rule) = self.plan.judge(sketch, reader.sketch(row)?);
+            if let Some(rule) = rule {
                 matches.push(Match {
                     name: self.name(row)?,
                     doc: DocId(row.into()),

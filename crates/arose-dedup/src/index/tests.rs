@@ -10,12 +10,14 @@ use arose::digest::Digest;
 use arose::feature::b_sim;
 use arose::mix::SplitMix;
 use arose::rule::{Criterion, Evidence, Rule, ShortPolicy, SiteRelation, decide};
+use arose::shingle::ShingleLength;
 use arose::simhash::Fingerprint;
 use arose::slot_index::SlotIndex;
 use proptest::prelude::*;
 
 use super::folder::LOCK;
 use super::*;
+use crate::config::Config;
 
 fn options(recent_docs: u32) -> Options {
     let recent_docs = NonZeroU32::new(recent_docs).unwrap();
@@ -55,6 +57,15 @@ fn settings(kind: Kind) -> Settings {
     Settings {
         kind,
         ..Settings::default()
+    }
+}
+
+/// Features and simhashes, whose answers are those of judging every document.
+fn site_settings() -> Settings {
+    let config = Config::default();
+    Settings {
+        shingle: ShingleLength::uniform(Criterion::SITE.default_w()),
+        ..settings(Kind::of(Criterion::SITE, config.recall))
     }
 }
 
@@ -317,7 +328,7 @@ fn check_full(known: &[Vec<u64>], oracle: &SlotIndex, m: u16, random: &mut Split
 
 /// A small index with every kind of file: several runs, records, removed rows, a log.
 fn small_index(folder: &Path) -> Settings {
-    let settings = Settings::default();
+    let settings = site_settings();
     drop(Index::create(folder, settings).unwrap());
     let index = Index::open_with(folder, options(10)).unwrap();
     for seed in 0..38 {
@@ -390,7 +401,7 @@ fn a_file_cut_short_is_found_and_named() {
 #[test]
 fn a_log_cut_short_loses_only_its_last_frame() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings::default();
+    let settings = site_settings();
     let index = Index::create(folder.path(), settings).unwrap();
     let mut ends = Vec::new();
     for seed in 0..5 {
@@ -492,7 +503,7 @@ fn newer_and_foreign_files_are_refused_by_name() {
         Err(Error::NoIndex { .. })
     ));
     fs::write(other.path().join("notes.txt"), "mine").unwrap();
-    let error = Index::create(other.path(), Settings::default()).unwrap_err();
+    let error = Index::create(other.path(), site_settings()).unwrap_err();
     assert!(matches!(error, Error::NotEmpty { .. }), "{error}");
 }
 
@@ -501,11 +512,11 @@ fn newer_and_foreign_files_are_refused_by_name() {
 fn files_of_another_index_are_refused() {
     let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     small_index(one.path());
-    drop(Index::create(two.path(), Settings::default()).unwrap());
+    drop(Index::create(two.path(), site_settings()).unwrap());
     let index = Index::open_with(two.path(), options(10)).unwrap();
     for seed in 50..88 {
         index
-            .insert(&seed.to_string(), &sketch(&Settings::default(), seed))
+            .insert(&seed.to_string(), &sketch(&site_settings(), seed))
             .unwrap();
     }
     index.wait_for_merging().unwrap();
@@ -544,7 +555,7 @@ fn one_writer_many_readers() {
 #[test]
 fn replacing_is_one_instant_to_readers() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings::default();
+    let settings = site_settings();
     drop(Index::create(folder.path(), settings).unwrap());
     let index = Index::open_with(folder.path(), options(50)).unwrap();
     let page = sketch(&settings, 2);
@@ -573,7 +584,7 @@ fn replacing_is_one_instant_to_readers() {
 #[test]
 fn one_of_many_equals_is_new() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), Settings::default()).unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
     let page = sketch(index.settings(), 2);
     let n_new: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -600,7 +611,7 @@ fn one_of_many_equals_is_new() {
 #[test]
 fn refusals_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), Settings::default()).unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
     let page = sketch(index.settings(), 2);
     index.insert("page", &page).unwrap();
     let narrow = Sketch {
@@ -724,7 +735,7 @@ fn format_2_is_written_as_ever() {
 }
 
 fn write_fixture(folder: &Path) {
-    drop(Index::create(folder, Settings::default()).unwrap());
+    drop(Index::create(folder, site_settings()).unwrap());
     let index = Index::open_with(folder, options(3)).unwrap();
     let sketcher = Sketcher::new(index.settings());
     let sketch = |number| sketcher.sketch(&fixture_text(number), Some("www.example.org"));
