@@ -50,6 +50,7 @@
 
 mod bits;
 mod clusters;
+mod committed;
 mod compact;
 mod dead;
 mod error;
@@ -82,6 +83,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 use std::thread::JoinHandle;
 
 pub use clusters::Clusters;
+pub use committed::Committed;
 pub use error::Error;
 pub(crate) use pending::Pending;
 pub use reader::Reader;
@@ -110,29 +112,9 @@ pub struct Options {
     /// Default 64 MiB, which is all of some 270,000 documents.
     pub cache_bytes: u64,
     /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
-    /// may have been torn by a power cut, and is then dropped. Without it a torn log is damage,
-    /// unless a process that died explains it.
+    /// may have been torn by a power cut, and is then dropped. Without it the index goes by what it
+    /// has noted itself.
     pub committed: Option<Committed>,
-}
-
-/// How far the log of an index is known to be on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Committed {
-    /// The number of the log.
-    pub log: u64,
-    /// Bytes of it.
-    pub n_bytes: u64,
-}
-
-impl Committed {
-    /// How many bytes of a log cannot be torn.
-    fn n_safe(self, log: u64) -> u64 {
-        match log.cmp(&self.log) {
-            std::cmp::Ordering::Less => u64::MAX,
-            std::cmp::Ordering::Equal => self.n_bytes,
-            std::cmp::Ordering::Greater => 0,
-        }
-    }
 }
 
 impl Default for Options {
@@ -419,6 +401,8 @@ impl Index {
         if *synced < (number, n_bytes) {
             file.sync().map_err(Error::io("write", &path))?;
             *synced = (number, n_bytes);
+            let log = number;
+            Committed { log, n_bytes }.write(&self.shared.folder)?;
         }
         Ok(())
     }
@@ -498,6 +482,9 @@ impl Index {
 
 impl Drop for Index {
     fn drop(&mut self) {
+        // What a process leaves behind in good order counts as certain from then on. If the disk
+        // refuses, what is missing after a power cut is found when the index is opened.
+        let _ = self.commit();
         self.shared.merger.stop();
         if let Some(merging) = self.merging.take() {
             // A panic there has been reported on standard error; it changed nothing here.

@@ -109,7 +109,8 @@ impl State {
             dead,
             allowance,
         };
-        let n_safe = committed.map_or(u64::MAX, |committed| committed.n_safe(manifest.log));
+        let committed = committed.unwrap_or_else(|| Committed::read(folder));
+        let n_safe = committed.n_safe(manifest.log);
         let n_bytes = state.replay(&Content::Log.path(folder, manifest.log), n_safe)?;
         Ok((state, n_bytes))
     }

@@ -468,6 +468,88 @@ fn a_torn_log_counts_up_to_the_first_torn_frame() {
     assert!(matches!(opened, Err(Error::Damaged { .. })));
 }
 
+/// The same without anyone who remembers: what the process committed is certain, what came after
+/// is there up to the first frame that a power cut tore.
+#[test]
+fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
+    let insert = |index: &Index, n: u64| {
+        let sketch = sketch(&site_settings(), n * 1000);
+        index.insert(&n.to_string(), &sketch).unwrap();
+    };
+    (0..4).for_each(|n| insert(&index, n));
+    index.commit().unwrap();
+    let n_certain = index.committed().unwrap().n_bytes as usize;
+    let note = fs::read(folder.path().join("committed")).unwrap();
+    (4..8).for_each(|n| insert(&index, n));
+    drop(index);
+    let path = folder.path().join("log-000001");
+    let whole = fs::read(&path).unwrap();
+    // Closed in good order, all of it is certain.
+    let tear = |at: usize| {
+        let mut torn = whole.clone();
+        torn[at] ^= 1;
+        fs::write(&path, torn).unwrap();
+    };
+    tear(whole.len() - 1);
+    assert!(matches!(
+        Index::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+    assert!(matches!(
+        Reader::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+    // As after a power cut: the note of the last commit is there, a later frame is not.
+    fs::write(folder.path().join("committed"), &note).unwrap();
+    tear(n_certain + 20);
+    assert_eq!(Reader::open(folder.path()).unwrap().stats().n_docs, 4);
+    let index = Index::open(folder.path()).unwrap();
+    assert_eq!(index.names_from(0).unwrap(), ["0", "1", "2", "3"]);
+    insert(&index, 9);
+    drop(index);
+    verify(folder.path()).unwrap();
+    fs::write(folder.path().join("committed"), &note).unwrap();
+    tear(n_certain - 1);
+    assert!(matches!(
+        Index::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+}
+
+/// A directory that cannot be synced: whatever the manifest names is still there.
+#[test]
+fn issue_20_a_failed_sync_removes_nothing_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
+    let sketches: Vec<Sketch> = (0..3).map(|n| sketch(&site_settings(), n * 1000)).collect();
+    index.insert("0", &sketches[0]).unwrap();
+    let shared = &index.shared;
+    let mut writer = shared.write_log().unwrap();
+    shared.flush(&mut writer).unwrap();
+    // The manifest is in place, and then the disk refuses.
+    let manifest = Manifest::read(folder.path()).unwrap();
+    let nowhere = folder.path().join("nowhere");
+    assert!(sync_or_refuse(&nowhere, &mut writer).is_err());
+    drop(writer);
+    assert!(
+        index.insert("1", &sketches[1]).is_err(),
+        "it is not acknowledged"
+    );
+    for part in &manifest.runs {
+        assert!(Content::Run.path(folder.path(), part.number).exists());
+    }
+    for part in &manifest.records {
+        assert!(Content::Records.path(folder.path(), part.number).exists());
+    }
+    assert!(Content::Log.path(folder.path(), manifest.log).exists());
+    drop(index);
+    let index = Index::open(folder.path()).unwrap();
+    assert_eq!(index.names_from(0).unwrap(), ["0"]);
+    index.insert("1", &sketches[1]).unwrap();
+}
+
 #[test]
 fn newer_and_foreign_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
