@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use arose::rule::Policy;
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
-    Against, Config, Empty, Exact, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update,
-    Verify,
+    Against, Config, DroppedAs, Empty, Exact, IncompleteFile, Keep, KeptAs, OnLoss, Output,
+    Progress, Snapshot, Start, Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -43,6 +43,7 @@ use crate::read::Outcome;
   arose dedup corpus.parquet -o out --dry-run
   arose dedup . -o out --include '*.md' --exclude drafts
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
+  arose dedup crawl.warc.gz -o out --dropped revisit --max-file-size 1GiB
 
 Policies:
   exact     the text is the same, symbols included
@@ -109,7 +110,7 @@ pub(crate) struct Options {
     seed: Option<u64>,
     /// Memory to stay under, such as 2GiB; results do not depend on it. [default: half of
     /// the machine's or container's]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
     /// Drops what this index (see `arose index`) knows by its own rule, before anything else.
     #[arg(long, value_name = "INDEX")]
@@ -117,6 +118,18 @@ pub(crate) struct Options {
     /// Adds the documents kept to the index, once the run is complete.
     #[arg(long, requires = "against")]
     update_index: bool,
+    /// What dropped documents of web archives become. [default: remove]
+    #[arg(long, value_enum, conflicts_with = "ids_only")]
+    dropped: Option<DroppedName>,
+    /// Split the files of kept documents so that none is larger, e.g. 1GiB.
+    #[arg(long, value_name = "SIZE", value_parser = file_size, conflicts_with = "ids_only")]
+    max_file_size: Option<NonZeroU64>,
+    /// Write the names of the kept documents to kept.ids.jsonl, and no copies.
+    #[arg(long)]
+    ids_only: bool,
+    /// Milliseconds between two checkpoints of reading, for tests.
+    #[arg(long, value_name = "N", hide = true)]
+    checkpoint_millis: Option<u64>,
     /// Removes a run that is in OUT and begins anew.
     #[arg(long)]
     force: bool,
@@ -141,6 +154,14 @@ enum VerifyName {
     Sketch,
     /// Nothing.
     None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DroppedName {
+    /// Nothing: their records go
+    Remove,
+    /// Revisit records, which refer to the kept document
+    Revisit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -303,12 +324,40 @@ fn config(options: &Options) -> anyhow::Result<Config> {
                 false => Update::Leave,
             },
         }),
+        output: Output {
+            kept: match options.ids_only {
+                true => KeptAs::Ids,
+                false => KeptAs::Copies,
+            },
+            dropped: match options.dropped {
+                None | Some(DroppedName::Remove) => DroppedAs::Nothing,
+                Some(DroppedName::Revisit) => DroppedAs::Revisit,
+            },
+            max_file_bytes: options.max_file_size,
+        },
+        checkpoint: match options.checkpoint_millis {
+            Some(millis) => Duration::from_millis(millis),
+            None => default.checkpoint,
+        },
         on_loss: match options.strict {
             true => OnLoss::Refuse,
             false => OnLoss::Report,
         },
         corpus,
     })
+}
+
+/// Memory as written on the command line.
+fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes >= MIN_MEMORY => Ok(bytes),
+        _ => Err(format!("expected at least {} MiB", MIN_MEMORY >> 20)),
+    }
+}
+
+/// The size of a file as written on the command line.
+fn file_size(text: &str) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(size(text)?).ok_or_else(|| "expected at least 1 byte".to_owned())
 }
 
 /// A number of bytes: `512MiB`, `2GB`, `1073741824`.
@@ -331,10 +380,9 @@ fn size(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| "expected a size such as 2GiB".to_owned())?;
     let bytes = number * unit as f64;
-    if bytes.is_finite() && bytes >= MIN_MEMORY as f64 {
-        Ok(bytes as u64)
-    } else {
-        Err(format!("expected at least {} MiB", MIN_MEMORY >> 20))
+    match bytes.is_finite() && bytes >= 0.0 {
+        true => Ok(bytes as u64),
+        false => Err("expected a size such as 2GiB".to_owned()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a run is told.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
@@ -37,8 +38,13 @@ pub struct Config {
     pub memory: u64,
     /// An index of documents held already; what it knows is dropped.
     pub against: Option<Against>,
+    /// What is written of kept and dropped documents.
+    pub output: Output,
     /// What to do if part of the input cannot be read.
     pub on_loss: OnLoss,
+    /// The time between two checkpoints of reading, which is the most that a kill costs. Results
+    /// do not depend on it.
+    pub checkpoint: Duration,
     /// How documents are read; its `threads` are those of the whole run.
     pub corpus: arose_corpus::Config,
 }
@@ -59,6 +65,37 @@ pub enum Update {
     Leave,
     /// The documents kept, when the run is complete.
     Add,
+}
+
+/// What is written of kept and dropped documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Output {
+    /// What kept documents become.
+    pub kept: KeptAs,
+    /// What dropped documents of web archives become.
+    pub dropped: DroppedAs,
+    /// The most bytes of a file of kept documents, unless a single record has more.
+    pub max_file_bytes: Option<NonZeroU64>,
+}
+
+/// What kept documents become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeptAs {
+    /// Copies, in the format they came in.
+    #[default]
+    Copies,
+    /// Lines with their names and places in `kept.ids.jsonl`.
+    Ids,
+}
+
+/// What dropped documents of web archives become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DroppedAs {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Revisit records that refer to the kept document.
+    Revisit,
 }
 
 /// What a run does if part of the input cannot be read.
@@ -116,6 +153,8 @@ pub enum Keep {
 
 /// The share of the pairs at the threshold that must be found, unless another one is chosen.
 pub(crate) const DEFAULT_RECALL: f64 = 0.995;
+/// The time between two checkpoints of reading, unless another one is chosen.
+const DEFAULT_CHECKPOINT: Duration = Duration::from_secs(30);
 /// The seed of the permutations, unless another one is chosen.
 pub(crate) const DEFAULT_SEED: u64 = 1;
 
@@ -136,7 +175,9 @@ impl Default for Config {
             seed: DEFAULT_SEED,
             memory: 1 << 30,
             against: None,
+            output: Output::default(),
             on_loss: OnLoss::Report,
+            checkpoint: DEFAULT_CHECKPOINT,
             corpus: arose_corpus::Config::default(),
         }
     }
@@ -211,6 +252,16 @@ impl Config {
         }
         if files.all_text {
             settings["all_text"] = json!(true);
+        }
+        let output = self.output;
+        if output.kept == KeptAs::Ids {
+            settings["ids_only"] = json!(true);
+        }
+        if output.dropped == DroppedAs::Revisit {
+            settings["dropped"] = json!("revisit");
+        }
+        if let Some(n_bytes) = output.max_file_bytes {
+            settings["max_file_bytes"] = json!(n_bytes);
         }
         if let Some(against) = &self.against {
             settings["against"] = json!(against.index.display().to_string());

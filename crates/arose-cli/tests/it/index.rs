@@ -203,7 +203,8 @@ fn what_is_no_index_is_refused() {
         "",
         (2, "", foreign),
     );
-    let samples = ["index", "create", "--samples", "10", "x"];
-    let refused = "arose: --samples and --agree are for the policy full only\n";
+    let samples = ["index", "create", "--policy", "b", "--samples", "10", "x"];
+    let refused =
+        "arose: --samples has no effect with --policy b; remove it or choose another policy\n";
     check(folder.path(), &samples, "", (2, "", refused));
 }

@@ -1,21 +1,24 @@
 //! Last stage, second part: the documents that stay, in the format they came in.
 //!
 //! A single input file becomes `kept.jsonl`, `kept.warc.gz` and so on. Of several, each becomes a
-//! file in the directory `kept.files`, under its own path, so shards stay shards.
+//! file in the directory `kept.files`, under its own path, so shards stay shards. With a limit on
+//! the size of files each becomes as many as it takes, `NAME-00000.jsonl` and so on.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use arose_corpus::Position;
+use arose_corpus::{Dropped, Parts, Position};
 
 use crate::column::Scan;
 use crate::config::Config;
 use crate::error::Change;
 use crate::record::NullText;
 use crate::source::Source;
+use crate::stage::dropped::DroppedDocs;
 use crate::stage::read::NULLS;
 use crate::{Error, Progress};
 
@@ -60,32 +63,39 @@ impl Kept {
     pub(crate) fn write(
         mut self,
         sources: &[Source],
+        mut dropped: DroppedDocs,
         config: &Config,
         out: &Path,
         progress: &Progress,
     ) -> Result<PathBuf, Error> {
-        for records in &mut self.records {
+        self.records.resize(sources.len(), Vec::new());
+        for (records, number) in self.records.iter_mut().zip(0..) {
             // A file that was named twice is copied once.
             records.sort_unstable();
             records.dedup_by_key(|record| record.position);
+            dropped.spare(number, records);
         }
-        match single_name(sources) {
-            Some(name) => self.write_file(sources, config, &out.join(name), progress),
-            None => self.write_folder(sources, config, &out.join("kept.files"), progress),
+        match single_name(sources).filter(|_| config.output.max_file_bytes.is_none()) {
+            Some(name) => self.write_file(sources, &mut dropped, config, &out.join(name), progress),
+            None => {
+                let folder = out.join("kept.files");
+                self.write_folder(sources, &mut dropped, config, &folder, progress)
+            }
         }
     }
 
     fn write_file(
         &self,
         sources: &[Source],
+        dropped: &mut DroppedDocs,
         config: &Config,
         path: &Path,
         progress: &Progress,
     ) -> Result<PathBuf, Error> {
         let partial = beside(path);
-        let mut file = File::create(&partial).map_err(Error::io("create", &partial))?;
-        for (source, records) in sources.iter().zip(&self.records) {
-            copy(source, records, &mut file, config)?;
+        File::create(&partial).map_err(Error::io("create", &partial))?;
+        for ((source, records), number) in sources.iter().zip(&self.records).zip(0..) {
+            copy(source, records, dropped.of(number), &partial, config)?;
             progress.advance(records.len() as u64)?;
         }
         fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
@@ -95,6 +105,7 @@ impl Kept {
     fn write_folder(
         &self,
         sources: &[Source],
+        dropped: &mut DroppedDocs,
         config: &Config,
         folder: &Path,
         progress: &Progress,
@@ -107,16 +118,16 @@ impl Kept {
         }
         fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
         let files = sources.iter().zip(output_paths(sources));
-        for ((source, name), records) in files.zip(&self.records) {
-            if records.is_empty() {
+        for (((source, name), records), number) in files.zip(&self.records).zip(0..) {
+            let dropped = dropped.of(number);
+            if records.is_empty() && dropped.is_none() {
                 continue;
             }
             let path = partial.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
             }
-            let mut file = File::create(&path).map_err(Error::io("create", &path))?;
-            copy(source, records, &mut file, config)?;
+            copy(source, records, dropped, &path, config)?;
             progress.advance(records.len() as u64)?;
         }
         fs::rename(&partial, folder).map_err(Error::io("rename", &partial))?;
@@ -124,24 +135,141 @@ impl Kept {
     }
 }
 
-/// Copies records, all of which must still be there.
-fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> Result<(), Error> {
+/// Copies records, all of which must still be there, into files with this path. Of an archive,
+/// `dropped` says what does not stay.
+fn copy(
+    source: &Source,
+    records: &[Span],
+    mut dropped: Option<Dropped<'_>>,
+    path: &Path,
+    config: &Config,
+) -> Result<(), Error> {
     source.check()?;
+    let mut files = Files::create(path, config.output.max_file_bytes)?;
     if arose_corpus::is_plain_json_lines(&source.path, &config.corpus) {
-        arose_corpus::keep_ranges(&source.path, &ranges(records), file)?;
-    } else {
-        let positions: Vec<Position> = records.iter().map(|record| record.position).collect();
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        let kept = arose_corpus::keep(&source.path, &positions, &mut out, &config.corpus)?;
-        if kept.missing > 0 {
-            return Err(Error::InputChanged {
-                path: source.path.clone(),
-                change: Change::Content,
-            });
+        for (i, part) in parts(records, files.limit()).into_iter().enumerate() {
+            if i > 0 {
+                files.next_part().map_err(Error::io("create", path))?;
+            }
+            let file = files.file.get_mut();
+            arose_corpus::keep_ranges(&source.path, &ranges(part), file)?;
         }
-        out.flush().map_err(Error::io("write", &source.path))?;
+        return source.check();
+    }
+    let positions: Vec<Position> = records.iter().map(|record| record.position).collect();
+    let dropped = dropped.as_mut();
+    let kept = arose_corpus::keep_parts(&source.path, &positions, dropped, files, &config.corpus)?;
+    if kept.missing > 0 {
+        return Err(Error::InputChanged {
+            path: source.path.clone(),
+            change: Change::Content,
+        });
     }
     source.check()
+}
+
+/// A file, or as many as a limit on their size makes of it.
+struct Files {
+    path: PathBuf,
+    limit: Option<NonZeroU64>,
+    /// Files before this one.
+    n_before: u32,
+    file: BufWriter<File>,
+    n_bytes: u64,
+}
+
+impl Files {
+    fn create(path: &Path, limit: Option<NonZeroU64>) -> Result<Self, Error> {
+        let first = match limit {
+            Some(_) => part_path(path, 0),
+            None => path.to_owned(),
+        };
+        let file = File::create(&first).map_err(Error::io("create", &first))?;
+        Ok(Self {
+            path: path.to_owned(),
+            limit,
+            n_before: 0,
+            file: BufWriter::with_capacity(1 << 20, file),
+            n_bytes: 0,
+        })
+    }
+}
+
+impl Write for Files {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.n_bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Parts for Files {
+    fn limit(&self) -> Option<u64> {
+        self.limit.map(NonZeroU64::get)
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    fn next_part(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.n_before += 1;
+        let file = File::create(part_path(&self.path, self.n_before))?;
+        self.file = BufWriter::with_capacity(1 << 20, file);
+        self.n_bytes = 0;
+        Ok(())
+    }
+}
+
+/// `a/b.jsonl.gz` becomes `a/b-00007.jsonl.gz`.
+fn part_path(path: &Path, number: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let suffix = suffix(path);
+    let n_stem = name
+        .strip_suffix(suffix.as_bytes())
+        .and_then(|rest| rest.strip_suffix(b"."))
+        .map_or(name.len(), <[u8]>::len);
+    let (stem, end) = split_name(path.file_name().unwrap_or_default(), n_stem);
+    let mut numbered = stem;
+    numbered.push(format!("-{number:05}"));
+    numbered.push(end);
+    path.with_file_name(numbered)
+}
+
+/// A name in two.
+fn split_name(name: &std::ffi::OsStr, at: usize) -> (OsString, OsString) {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let (start, end) = name.as_bytes().split_at(at);
+    (
+        OsString::from_vec(start.to_vec()),
+        OsString::from_vec(end.to_vec()),
+    )
+}
+
+/// Records in parts of at most so many bytes, but at least one each.
+fn parts(records: &[Span], limit: Option<u64>) -> Vec<&[Span]> {
+    let Some(limit) = limit else {
+        return vec![records];
+    };
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut n_bytes = 0;
+    for (i, record) in records.iter().enumerate() {
+        // One more for a line end that the last line may lack.
+        let n = record.end.saturating_sub(record.position.offset) + 1;
+        if i > start && n_bytes + n > limit {
+            parts.push(&records[start..i]);
+            (start, n_bytes) = (i, 0);
+        }
+        n_bytes += n - 1;
+    }
+    parts.push(&records[start..]);
+    parts
 }
 
 /// The bytes of records, those that follow each other in one range.
@@ -248,6 +376,18 @@ mod tests {
         check(&["data"], Some("kept.data"));
         check(&["x.gz"], Some("kept.gz"));
         check(&[], Some("kept.jsonl"));
+    }
+
+    #[test]
+    fn parts_have_numbers_before_the_format() {
+        for (path, expected) in [
+            ("a/b.jsonl", "a/b-00003.jsonl"),
+            ("a/b.1.jsonl.gz", "a/b.1-00003.jsonl.gz"),
+            ("data", "data-00003"),
+            ("x.gz", "x-00003.gz"),
+        ] {
+            assert_eq!(part_path(Path::new(path), 3), Path::new(expected));
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The stages of a run, in order. Each reads the files of those before it and writes its own.
 
 pub(crate) mod candidates;
+pub(crate) mod checkpoint;
 pub(crate) mod cluster;
+pub(crate) mod dropped;
 pub(crate) mod exact;
+pub(crate) mod ids;
 pub(crate) mod kept;
 pub(crate) mod known;
 pub(crate) mod read;

@@ -150,6 +150,9 @@ fn a_run_that_died_while_it_added_goes_on() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let n_added = n_held(&bench);
     assert_eq!(n_added, n_held(&calm));
+    // The note of what to add stays until the summary is on the disk.
+    assert!(bench.path("out/.arose/update/pending").exists());
+    assert!(!bench.path("out/summary.json").exists());
     // Half of what was added is taken away, as if it had not come to it.
     let index = Index::open(&bench.path("index")).unwrap();
     let names = bench
@@ -296,17 +299,16 @@ fn issue_20_a_corpus_against_its_own_kept_documents_keeps_none() {
 
 #[test]
 fn issue_20_real_corpora_against_their_own_kept_documents_keep_none() {
-    for set in [
-        "neardup-licenses/licenses.jsonl.zst",
-        "neardup-short-answers/answers.jsonl.zst",
-    ] {
+    let licenses = "neardup-licenses/licenses.jsonl.zst";
+    let answers = "neardup-short-answers/answers.jsonl.zst";
+    for (set, configs) in [(licenses, &policies()[1..2]), (answers, &policies()[..])] {
         let path = Path::new(DATA).join(set);
         if !path.exists() {
             println!("skipped: no {set} beside the repository");
             continue;
         }
-        for config in policies() {
-            check_nothing_leaks(std::slice::from_ref(&path), &config);
+        for config in configs {
+            check_nothing_leaks(std::slice::from_ref(&path), config);
         }
     }
 }
