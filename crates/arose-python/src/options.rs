@@ -12,7 +12,7 @@ use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Files, Statuses};
-use arose_dedup::{Against, Config, Empty, Exact, Keep, OnLoss, Update, Verify};
+use arose_dedup::{Against, Config, Empty, Exact, Keep, OnLoss, Output, Update, Verify};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -324,6 +324,8 @@ impl Options {
                     false => Update::Leave,
                 },
             }),
+            output: Output::default(),
+            checkpoint: Config::default().checkpoint,
             on_loss: match self.reading.strict {
                 true => OnLoss::Refuse,
                 false => OnLoss::Report,
