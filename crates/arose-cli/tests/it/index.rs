@@ -147,7 +147,7 @@ fn a_flipped_bit_is_named() {
         n_files += u32::from(!bytes.is_empty());
         fs::write(&path, &bytes).unwrap();
     }
-    assert_eq!(n_files, 4, "manifest, log, records, run");
+    assert_eq!(n_files, 5, "manifest, log, records, run, committed");
     let sound = (0, "", "4 files, 2 records and 40 entries are sound\n");
     check(folder.path(), &["index", "verify", "seen"], "", sound);
 }

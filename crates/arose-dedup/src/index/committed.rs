@@ -39,12 +39,24 @@ impl Committed {
     /// What the file in a folder says; nothing is certain if there is none.
     pub(super) fn read(folder: &Path) -> Self {
         let bytes = fs::read(folder.join(NAME)).unwrap_or_default();
-        if bytes.len() != BYTES || digest64(&bytes[..16]) != u64_at(&bytes, 16) {
+        if !is_valid(&bytes) {
             return Self::default();
         }
         Self {
             log: u64_at(&bytes, 0),
             n_bytes: u64_at(&bytes, 8),
+        }
+    }
+
+    /// An error if there is a file that nobody wrote so. One without bytes, or of zeros, was never
+    /// on the disk.
+    pub(super) fn check(folder: &Path) -> Result<(), Error> {
+        let path = folder.join(NAME);
+        let bytes = fs::read(&path).unwrap_or_default();
+        let is_blank = bytes.iter().all(|&byte| byte == 0);
+        match is_blank || is_valid(&bytes) {
+            true => Ok(()),
+            false => Err(Error::damaged(&path, "its checksum is wrong")),
         }
     }
 
@@ -58,4 +70,8 @@ impl Committed {
         file.write_all_at(&bytes, 0)
             .map_err(Error::io("write", &path))
     }
+}
+
+fn is_valid(bytes: &[u8]) -> bool {
+    bytes.len() == BYTES && digest64(&bytes[..16]) == u64_at(bytes, 16)
 }
