@@ -191,13 +191,13 @@ fn kept_fields(raw_head: &[u8]) -> (&[u8], Vec<u8>) {
 /// The digest of the payload: as the header has it, else computed.
 fn payload_digest(record: &Record) -> String {
     let lines = record.raw_head.split(|&byte| byte == b'\n');
-    let stated = lines.filter_map(|line| {
+    let mut stated = lines.filter_map(|line| {
         let line = std::str::from_utf8(line).ok()?;
         let (name, value) = line.split_once(':')?;
         let is_it = name.trim().eq_ignore_ascii_case("WARC-Payload-Digest");
         is_it.then(|| value.trim().to_owned())
     });
-    stated.last().unwrap_or_else(|| {
+    stated.next().unwrap_or_else(|| {
         let payload = &record.block[http_head_bytes(record)..];
         format!("sha1:{}", BASE32.encode(&Sha1::digest(payload)))
     })
