@@ -4,6 +4,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use arose::digest::{Digest, digest64};
 use arose::feature::Features;
+use arose::rule::ShortPolicy;
 use arose::shingle::{self, Shingler};
 use arose::simhash::Fingerprint384;
 use arose::site::{SiteKind, site};
@@ -168,8 +169,10 @@ impl Sketcher {
     }
 
     fn words(&self, tokens: &Tokens) -> Vec<u64> {
-        // As in a run: what has no whole shingle has no sketch.
-        if tokens.len() < self.settings.shingle.of(tokens).get() {
+        // As in a run: what has no whole shingle is like nothing, whatever short documents may be.
+        let is_part = tokens.len() < self.settings.shingle.of(tokens).get();
+        let may_be_alike = self.settings.short == ShortPolicy::LikeAny;
+        if tokens.is_empty() || is_part && may_be_alike {
             return Vec::new();
         }
         let shingles = || {
