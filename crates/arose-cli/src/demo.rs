@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use arose::rule::{Criterion, Policy, ShortPolicy};
-use arose::shingle::{self, ShingleLength};
 use arose_crawl::counters::Counter;
 use arose_crawl::settings::{DuplicateBody, DuplicateLinks};
 use arose_crawl::{Control, Seeds, Settings, Summary};
@@ -135,15 +133,7 @@ fn home_pages(server: &Server) -> Vec<String> {
 
 fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
     let inputs = arose_crawl::archives(folder)?;
-    // What the crawler goes by, so that the two can be compared.
-    let mut config = DedupConfig {
-        policy: Policy {
-            criterion: Criterion::PUBLISHED_COMBINED,
-            short: ShortPolicy::ExactOnly,
-        },
-        shingle: ShingleLength::uniform(shingle::DEFAULT_W),
-        ..DedupConfig::default()
-    };
+    let mut config = DedupConfig::default();
     config.corpus.statuses = arose_corpus::Statuses::Success;
     let out = folder.join("dedup");
     let progress = Progress::default();

@@ -13,6 +13,7 @@ mod index;
 mod input;
 mod losses;
 mod output;
+mod policy;
 mod read;
 mod robots;
 mod search;

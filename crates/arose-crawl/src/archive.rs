@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use arose::digest::digest64;
 use arose::mix::mix;
-use arose_corpus::time;
+use arose_corpus::{IDENTICAL, NEAR_DUPLICATE, time};
 use arose_dedup::disk;
 use data_encoding::BASE32;
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
@@ -30,10 +30,6 @@ use crate::fetch::Cut;
 use crate::journal::Event;
 use crate::settings::DuplicateBody;
 pub(crate) use scan::{FileScan, Stored, bears_out, files, mend_index, name_in_line};
-
-/// The profile of revisit records for near duplicates.
-const NEAR_DUPLICATE: &str = "urn:arose:revisit:near-duplicate";
-const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
 /// Bytes gathered before they are written.
 const BUFFER: usize = 1 << 20;

@@ -1,5 +1,6 @@
 //! The batch job: from files to the documents kept, with evidence.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,22 +9,24 @@ use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::column::Writer;
-use crate::config::{Config, Exact, ListedPairs, Update};
+use crate::config::{Config, Exact, KeptAs, ListedPairs, Update};
 use crate::inputs::Inputs;
 use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
 use crate::source::{Source, directory_from, path_text};
+use crate::stage::dropped::DroppedDocs;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
-use crate::stage::{candidates, cluster, exact, read, update, verify};
+use crate::stage::{candidates, cluster, exact, ids, read, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
 
 const DOCUMENTS: &str = "documents.parquet";
 const LISTED_PAIRS: &str = "pairs.parquet";
 const SUMMARY: &str = "summary.json";
+const IDS: &str = "kept.ids.jsonl";
 const REPORT: &str = "report.html";
 
 /// Similarities at which the promised recall is told.
@@ -295,11 +298,32 @@ impl<'a> Job<'a> {
                 self.progress,
             )?;
             fs::rename(&partial, &pairs).map_err(Error::io("rename", &partial))?;
-            let name = kept.write(&read.sources, self.config, self.out, self.progress)?;
-            let name = name.file_name().unwrap_or_default().to_string_lossy();
-            rows.kept_in = name.into_owned();
+            rows.kept_in = match self.config.output.kept {
+                KeptAs::Ids => {
+                    ids::write(&documents, &self.out.join(IDS))?;
+                    IDS.to_owned()
+                }
+                KeptAs::Copies => self.write_copies(kept, &read_in, read)?,
+            };
             Ok(rows)
         })
+    }
+
+    /// Writes the kept documents in the format they came in; the name of what was made.
+    fn write_copies(&self, kept: Kept, read_in: &Path, read: &read::Read) -> Result<String, Error> {
+        let mut sources = read.sources.clone();
+        // An archive without documents has other records, which all stay.
+        let known: BTreeSet<&Path> = read.sources.iter().map(|source| &*source.path).collect();
+        let others = self.inputs.files.iter();
+        let others = others.filter(|file| !known.contains(&*file.path));
+        let others =
+            others.filter(|file| arose_corpus::is_archive(&file.path, &self.config.corpus));
+        sources.extend(others.cloned());
+        let documents = self.out.join(DOCUMENTS);
+        let dropped = DroppedDocs::read(&documents, read_in, &sources, self.config)?;
+        let path = kept.write(&sources, dropped, self.config, self.out, self.progress)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(name.into_owned())
     }
 
     /// What an index had to do with the run; nothing if there is none.
@@ -311,6 +335,8 @@ impl<'a> Job<'a> {
             "path": against.index.display().to_string(),
             "documents": known.found.n_held,
             "known_contents": known.found.n_known,
+            "policy": known.found.policy,
+            "agrees": known.found.agrees,
             "added": match against.update {
                 Update::Leave => 0,
                 Update::Add => rows.kept,
@@ -418,7 +444,7 @@ impl Found {
         let known = holder.map(|holder| {
             work.stage("known", progress, |folder| {
                 let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, &read.found, folder, progress)
+                known::run(stages, holder, &read.found, config, folder, progress)
             })
         });
         let known = known.transpose()?;

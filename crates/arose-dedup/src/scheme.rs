@@ -273,6 +273,10 @@ impl Rules {
                 subsets(k, r as usize)
             }
         };
+        // Of fewer bits a pair need not have a piece in common, and what is promised would be wrong.
+        if let Some(min_bits) = min_bits.filter(|&bits| bits < MIN_BITS) {
+            return Err(crate::Error::Bits { min_bits });
+        }
         let pieces = min_bits.map(n_pieces).map(Pieces::new).transpose()?;
         Ok(Self {
             policy: config.policy,
@@ -322,11 +326,16 @@ pub(crate) fn site_relation(sites: [u64; 2]) -> SiteRelation {
     }
 }
 
-/// Pieces enough that a pair at the threshold has one without a differing bit, but not so many
-/// that everybody meets.
+/// More pieces would be so short that everybody meets.
+const MAX_PIECES: u32 = 24;
+
+/// The fewest agreeing bits that can decide alone.
+const MIN_BITS: u32 = Fingerprint384::BITS + 1 - MAX_PIECES;
+
+/// Pieces enough that a pair at the threshold has one without a differing bit.
 fn n_pieces(min_bits: u32) -> u32 {
     let max_distance = Fingerprint384::BITS.saturating_sub(min_bits);
-    (max_distance + 1).clamp(6, 24)
+    (max_distance + 1).clamp(6, MAX_PIECES)
 }
 
 /// The subsets of `0..k` with `r` members, in lexicographic order.
@@ -468,6 +477,57 @@ mod tests {
         });
         let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);
         assert!(met > 0 && met * 256 < 2 * all, "{met} of {all}");
+    }
+
+    /// Texts of a known cosine are found as often as the policy c promises: bits are independent,
+    /// and every pair that has enough of them meets.
+    #[test]
+    fn issue_20_policy_c_finds_what_it_promises() {
+        use arose::mix::SplitMix;
+        let mut config = Config::default();
+        config.policy.criterion = Criterion::PUBLISHED_C;
+        let rules = Rules::new(&config).unwrap();
+        let mut random = SplitMix::new(20);
+        let n_pairs = 400;
+        for n_replaced in [1, 2, 3, 4, 8] {
+            let n_tokens = 400;
+            let mut n_found = 0;
+            for _ in 0..n_pairs {
+                let mut tokens: Vec<u64> = (0..n_tokens).map(|_| random.next_u64()).collect();
+                let vectors = |tokens: &[u64]| Vectors {
+                    simhash: Fingerprint384::of(tokens).unwrap().0,
+                    ..Vectors::zeroed()
+                };
+                let a = vectors(&tokens);
+                for token in &mut tokens[..n_replaced] {
+                    *token = random.next_u64();
+                }
+                let b = vectors(&tokens);
+                let meet =
+                    (0..rules.n_tables()).any(|table| rules.key(table, &a) == rules.key(table, &b));
+                let is_duplicate = rules.accepts(&a, &b);
+                assert!(meet || !is_duplicate, "a duplicate that does not meet");
+                n_found += usize::from(meet && is_duplicate);
+            }
+            let cosine = 1.0 - n_replaced as f64 / n_tokens as f64;
+            let promised = rules.probability(cosine);
+            let share = n_found as f64 / n_pairs as f64;
+            let error = (promised * (1.0 - promised) / n_pairs as f64).sqrt();
+            // Four standard errors, and what the small number of tokens does to the law.
+            assert!(
+                (share - promised).abs() < 4.0 * error + 0.02,
+                "{share} of the pairs at {cosine}, {promised} promised"
+            );
+        }
+    }
+
+    #[test]
+    fn bits_that_no_pieces_find_are_an_error() {
+        let mut config = Config::default();
+        for (min_bits, is_found) in [(360, false), (361, true), (384, true)] {
+            config.policy.criterion = Criterion::C { min_bits };
+            assert_eq!(Rules::new(&config).is_ok(), is_found, "{min_bits}");
+        }
     }
 
     #[test]

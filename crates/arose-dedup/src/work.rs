@@ -2,7 +2,8 @@
 //!
 //! `OUT/.arose` holds the settings and a folder for each stage. A stage writes into a folder of
 //! another name, which gets its own only when all is there, with a note of what was found; so a
-//! stage that was killed has never been, and one that was not is never repeated. Work files are not
+//! stage that was killed has never been, and one that was not is never repeated. Only the first
+//! stage leaves checkpoints for itself (`stage/checkpoint.rs`). Work files are not
 //! forced to the disk: if the machine itself went down, stages are done again.
 
 use std::fs::{self, File, TryLockError};
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::inputs::Inputs;
 use crate::source::Source;
+use crate::stage::checkpoint::CHECKPOINT;
 use crate::stage::kept::beside;
 use crate::{Error, Progress};
 
@@ -116,10 +118,12 @@ impl Work {
         }
         let path = self.path(stage);
         let partial = beside(&path);
-        for old in [&partial, &path] {
-            remove_folder(old)?;
+        remove_folder(&path)?;
+        // What a stage has left for itself to go on from counts if it says so.
+        if !partial.join(CHECKPOINT).is_file() {
+            remove_folder(&partial)?;
+            fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
         }
-        fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
         let (begin, cpu_begin) = (Instant::now(), cpu_seconds());
         let found = run(&partial)?;
         progress.end();
@@ -225,7 +229,7 @@ fn is_empty(folder: &Path) -> Result<bool, Error> {
 }
 
 /// A name for the time since the machine was started; the same where it cannot be had.
-fn boot() -> String {
+pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()
 }

@@ -37,7 +37,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     truth: PathBuf,
     /// From where on pairs are similar; the run's own threshold if not given, else 0.8.
-    #[arg(long, value_name = "J", value_parser = crate::compare::threshold)]
+    #[arg(long, value_name = "J", value_parser = crate::policy::threshold)]
     threshold: Option<Threshold>,
     /// Prints one JSON object.
     #[arg(long)]

@@ -2,8 +2,11 @@
 
 pub(crate) mod bucket;
 pub(crate) mod candidates;
+pub(crate) mod checkpoint;
 pub(crate) mod cluster;
+pub(crate) mod dropped;
 pub(crate) mod exact;
+pub(crate) mod ids;
 pub(crate) mod kept;
 pub(crate) mod keys;
 pub(crate) mod known;

@@ -86,7 +86,7 @@ fn other_policies_lose_nothing() {
         Criterion::SITE_UNION,
     ] {
         let mut config = with_criterion(criterion);
-        config.shingle = arose::shingle::ShingleLength::uniform(arose::shingle::DEFAULT_W);
+        config.shingle = arose::shingle::ShingleLength::uniform(arose::shingle::FEATURE_W);
         check(&config, 1.0);
     }
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test says what it skips")]
 
 mod against;
+mod archives;
 mod exact;
 mod exactness;
 mod faults;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::support::pairs;
 
-const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
 fn rows(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes

@@ -53,8 +53,8 @@ class Match:
     name: str
     rule: str
     similarity: float
-    b_sim: int
-    c_sim: int
+    b_sim: int | None
+    c_sim: int | None
 
 class Index:
     @staticmethod
