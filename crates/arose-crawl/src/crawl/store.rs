@@ -1,7 +1,6 @@
 //! Opening, committing and closing the folder of a crawl.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::SocketAddr;
 
 use arose_dedup::disk;
@@ -264,16 +263,12 @@ pub(crate) const CONTENTS: &str = "contents";
 pub(crate) const ARCHIVE: &str = "archive";
 pub(crate) const ROBOTS: &str = "robots";
 
-pub(super) fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<disk::Lock, Error> {
     let path = folder.join("lock");
-    let file = File::create(&path).context("creating", &path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::Locked {
-            path: folder.to_owned(),
-        }),
-        Err(std::fs::TryLockError::Error(error)) => Err(error).context("locking", &path),
-    }
+    let lock = disk::Lock::take(&path).context("locking", &path)?;
+    lock.ok_or_else(|| Error::Locked {
+        path: folder.to_owned(),
+    })
 }
 
 /// The address of a host with its port.
