@@ -47,11 +47,14 @@ fn coded(coding: &str, body: &[u8]) -> Reply {
 #[test]
 fn issue_21_coded_robots_files_are_read() {
     let twice = gzip(&zlib(RULES));
+    // A stream of Brotli with one block that is not compressed.
+    let brotli = [&[139, 16, 128], RULES, &[3]].concat();
     let large = [RULES, &b"# filler\n".repeat(100_000)].concat();
     for (coding, body) in [
         ("gzip", gzip(RULES)),
         ("X-GZIP", gzip(RULES)),
         ("deflate", zlib(RULES)),
+        ("br", brotli),
         ("zstd", zstd::encode_all(RULES, 3).unwrap()),
         ("deflate, gzip", twice),
         ("identity", RULES.to_vec()),
@@ -311,6 +314,26 @@ fn issue_21_robots_files_fail_over() {
     assert_eq!(summary.end, End::Done);
     assert_eq!(web.targets("a.test"), ["/", "/open"]);
     assert_eq!(summary.counters.failed(Failure::Unreachable), 1);
+}
+
+/// The same for pages: the first address answers for robots.txt alone.
+#[test]
+fn issue_21_pages_fail_over() {
+    let names: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1", "10.0.0.2"])];
+    let web = Web::new(names, |request| match request.target.as_str() {
+        "/robots.txt" => response(200, "", RULES),
+        _ if request.address.to_string() == "10.0.0.1" => Reply::Close(Vec::new()),
+        "/" => page(request, &["/private/x", "/open"]),
+        _ => page(request, &[]),
+    });
+    let summary = crawl(&web);
+    assert_eq!((summary.end, summary.n_lost), (End::Done, 0));
+    assert_eq!(summary.counters.get(Counter::Pages), 2);
+    let log = web.log();
+    let n_first = log
+        .iter()
+        .filter(|request| request.address == log[0].address);
+    assert_eq!((n_first.count(), log.len()), (2, 4));
 }
 
 /// Rules that are new to a crawl hold for what it has queued already: nothing that they exclude is
