@@ -11,5 +11,6 @@ mod index;
 mod killed;
 mod losses;
 mod questions;
+mod replay;
 mod serve;
 mod tidy;

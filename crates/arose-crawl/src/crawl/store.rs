@@ -7,6 +7,7 @@ use arose_dedup::disk;
 
 use super::restore::{open_contents, restore, restore_seen, seen_config};
 use super::*;
+use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
 use crate::frontier::Rules;
@@ -69,10 +70,12 @@ impl Crawl {
         let seen_config = seen_config(&settings);
         let (mut journal, restored) = restore(folder, &settings, Some(page::guard(&settings)?))?;
         journal.cut()?;
-        let max_file = settings.archive.max_file;
-        let archive = Archive::open(&folder.join(ARCHIVE), restored.extent, max_file)?;
+        let config = archive::Config::new(&settings)?;
+        let date = (seams.clock)().as_secs() as i64;
+        let pages = folder.join(ARCHIVE);
+        let archive = Archive::open(&pages, restored.extent, config.clone(), date)?;
         let robots = folder.join(ROBOTS);
-        let robots_archive = Archive::open(&robots, restored.robots_extent, max_file)?;
+        let robots_archive = Archive::open(&robots, restored.robots_extent, config, date)?;
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {

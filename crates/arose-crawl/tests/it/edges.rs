@@ -386,17 +386,31 @@ fn issue_21_new_rules_reach_the_queue() {
     }
 }
 
-/// A sitemap in a coding other than gzip is read too.
+/// Sitemaps are read in whatever coding they come, up to the 50 MiB that the protocol allows: far
+/// more than a page may have, and far better compressed.
 #[test]
-fn coded_sitemaps_are_read() {
-    let web = Web::new(ONE, |request| match request.target.as_str() {
-        "/robots.txt" => response(200, "", b"Sitemap: /map.xml\n"),
-        "/map.xml" => {
-            let map = b"<urlset><url><loc>http://a.test/listed</loc></url></urlset>";
-            coded("deflate", &zlib(map))
-        }
-        _ => page(request, &[]),
-    });
-    crawl(&web);
-    assert_eq!(web.targets("a.test"), ["/", "/map.xml", "/listed"]);
+fn issue_22_coded_and_large_sitemaps_are_read() {
+    let map = b"<urlset><url><loc>http://a.test/listed</loc></url></urlset>";
+    // As above.
+    let brotli = [&[11, 29, 128], map.as_slice(), &[3]].concat();
+    let padding = b" ".repeat(49 << 20);
+    let large = [b"<urlset>", padding.as_slice(), &map[8..]].concat();
+    for (coding, body) in [
+        ("deflate", zlib(map)),
+        ("br", brotli),
+        ("zstd", zstd::encode_all(map.as_slice(), 3).unwrap()),
+        ("gzip", gzip(&large)),
+        ("identity", large),
+    ] {
+        let n_bytes = body.len();
+        let web = Web::new(ONE, move |request| match request.target.as_str() {
+            "/robots.txt" => response(200, "", b"Sitemap: /map.xml\n"),
+            "/map.xml" => coded(coding, &body),
+            _ => page(request, &[]),
+        });
+        let summary = crawl(&web);
+        let targets = web.targets("a.test");
+        assert_eq!(targets, ["/", "/map.xml", "/listed"], "{coding} {n_bytes}");
+        assert_eq!(summary.counters.get(Counter::Truncated), 0, "{coding}");
+    }
 }

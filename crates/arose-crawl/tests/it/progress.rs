@@ -235,7 +235,7 @@ for line in lines:
         target = by_url[headers.get_header("WARC-Refers-To-Target-URI")]
         kind, headers, payload = read(target)
     assert kind == "response", line
-    digest = base64.b32encode(hashlib.sha1(payload).digest()).decode()
+    digest = "sha1:" + base64.b32encode(hashlib.sha1(payload).digest()).decode()
     assert digest == line["digest"], line
 print(len(lines))
 "#;
