@@ -31,6 +31,7 @@ RIVALS = {
     "daft": ("daft", "daft"),
     "gaoya": ("gaoya", "gaoya"),
     "rensa": ("rensa", "rensa"),
+    "FastSketchLSH": ("FastSketchLSH", "FastSketchLSH"),
     "datasketch": ("datasketch", "datasketch"),
     "text-dedup": ("text_dedup", "text-dedup"),
     "datatrove": ("datatrove", "datatrove"),

@@ -4,6 +4,7 @@ mod addresses;
 mod asking;
 mod capture;
 mod corpus_size;
+mod coverage;
 mod live;
 mod lower_bound;
 mod overlap;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Searches(searches::Options),
     Pool(pool::Options),
     CorpusSize(corpus_size::Options),
+    Coverage(coverage::Options),
     Walk(walk::Options),
     Addresses(addresses::Options),
     Capture(capture::Options),
@@ -42,6 +44,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
         Command::Searches(options) => searches::run(options),
         Command::Pool(options) => pool::run(options),
         Command::CorpusSize(options) => corpus_size::run(options),
+        Command::Coverage(options) => coverage::run(options),
         Command::Walk(options) => walk::run(options),
         Command::Addresses(options) => addresses::run(options),
         Command::Capture(options) => capture::run(options),

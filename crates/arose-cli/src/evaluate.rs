@@ -1,5 +1,6 @@
 //! `arose evaluate`: precision and recall, by judged pairs, by planted ones, and by people.
 
+mod correlation;
 mod pairs;
 mod plant;
 mod report;

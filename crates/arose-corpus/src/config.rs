@@ -150,7 +150,9 @@ pub struct Limits {
     pub header_bytes: usize,
     /// One HTTP body after decoding. Default 64 MiB.
     pub body_bytes: usize,
-    /// Output of a compressed member or body per byte of input, looked at from 16 MiB of output on.
+    /// One page of a Parquet column after decompression. Default 512 MiB.
+    pub page_bytes: usize,
+    /// Output of a compressed member, body or page per byte of input, looked at from 16 MiB of output on.
     /// Default 400; deflate itself cannot exceed 1032.
     pub expansion: u64,
 }
@@ -162,6 +164,7 @@ impl Default for Limits {
             line_bytes: 64 << 20,
             header_bytes: 256 << 10,
             body_bytes: 64 << 20,
+            page_bytes: 512 << 20,
             expansion: 400,
         }
     }

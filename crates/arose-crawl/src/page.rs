@@ -204,6 +204,14 @@ impl Reader {
         self.shared.normalizer.normalize(text, None).ok()
     }
 
+    /// The body of a response with its content codings removed; none if they cannot be.
+    pub(crate) fn body(&self, message: &Message) -> Option<Vec<u8>> {
+        let head = message.head();
+        let codings = head.and_then(|head| head.get("content-encoding"));
+        let body = decode_content(codings.unwrap_or_default(), message.body(), &self.limits);
+        body.ok().map(std::borrow::Cow::into_owned)
+    }
+
     /// Reads a response and packs it for the archive.
     pub(crate) fn read(&mut self, job: Job) -> Report {
         let payload = payload_digest(job.message.body());

@@ -54,6 +54,35 @@ pub enum Visit {
     Unasked,
 }
 
+/// The body of a URL, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Download {
+    /// A body, with its content codings removed.
+    Body(Body),
+    /// A response without a page, as the text says.
+    Nothing(String),
+    /// Something that robots.txt asks not to fetch.
+    Disallowed,
+    /// Unknown: no response came, for this reason.
+    Missing(String),
+    /// Unknown: no more requests were allowed.
+    Unasked,
+}
+
+/// The body of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// The URL that it came from, after redirects.
+    pub url: NormalUrl,
+    /// Its content type, as the server states it.
+    pub content_type: Option<String>,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Redirects that a download follows.
+const MAX_REDIRECTS: usize = 5;
+
 /// Fetches pages on demand, each call a few of them at once.
 pub struct Visits {
     runtime: tokio::runtime::Runtime,
@@ -101,6 +130,20 @@ impl Visits {
         self.local.block_on(&self.runtime, visit_all(visitor, urls))
     }
 
+    /// The body of one URL, wherever redirects within the scope lead. Every URL on the way is
+    /// fetched under the rules of its own host.
+    #[must_use]
+    pub fn download(&self, url: &str) -> Download {
+        let download = self.visitor.download(url);
+        self.local.block_on(&self.runtime, download)
+    }
+
+    /// Sets how many requests may follow from now on.
+    pub fn allow(&self, n_further: u64) {
+        let max_requests = self.n_requests().saturating_add(n_further);
+        self.visitor.max_requests.set(max_requests);
+    }
+
     /// Requests made so far, robots.txt included.
     #[must_use]
     pub fn n_requests(&self) -> u64 {
@@ -143,7 +186,7 @@ struct Visitor {
     /// From when on each address may be asked; held while it is.
     turns: RefCell<HashMap<IpAddr, Rc<Mutex<Instant>>>>,
     n_requests: Cell<u64>,
-    max_requests: u64,
+    max_requests: Cell<u64>,
 }
 
 /// Scheme, name and port. Of both locks the rules come first.
@@ -180,7 +223,7 @@ impl Visitor {
             hosts: RefCell::default(),
             turns: RefCell::default(),
             n_requests: Cell::new(0),
-            max_requests,
+            max_requests: Cell::new(max_requests),
         })
     }
 
@@ -189,7 +232,7 @@ impl Visitor {
     }
 
     async fn visit(&self, text: &str) -> Visit {
-        let url = match self.approve(text) {
+        let url = match self.approve(text, None) {
             Ok(url) => url,
             Err(reason) => return Visit::Nothing(reason.to_string()),
         };
@@ -201,8 +244,49 @@ impl Visitor {
         }
     }
 
-    fn approve(&self, text: &str) -> Result<NormalUrl, Reason> {
-        let url = self.shared.normalizer.normalize(text, None)?;
+    async fn download(&self, text: &str) -> Download {
+        let (mut text, mut base) = (text.to_owned(), None);
+        for _ in 0..=MAX_REDIRECTS {
+            let url = match self.approve(&text, base.as_ref()) {
+                Ok(url) => url,
+                Err(reason) => return Download::Nothing(reason.to_string()),
+            };
+            let response = match self.response(&url).await {
+                Ok(Some(response)) => response,
+                Ok(None) => return Download::Disallowed,
+                Err(No::Budget) => return Download::Unasked,
+                Err(No::Failed(failure)) => return Download::Missing(failure.as_str().to_owned()),
+                Err(No::NotAsked(reason)) => return Download::Missing(reason.to_owned()),
+            };
+            if is_busy(&response) {
+                return Download::Missing("busy".to_owned());
+            }
+            let head = response.message.head();
+            let field = |name: &str| Some(head?.get(name)?.to_owned());
+            match (head.map_or(0, |head| head.status), field("location")) {
+                (200..=299, _) => {
+                    let body = contain(|| self.reader.borrow().body(&response.message));
+                    return match body.flatten() {
+                        Some(bytes) => Download::Body(Body {
+                            content_type: field("content-type"),
+                            bytes,
+                            url,
+                        }),
+                        None => Download::Nothing("its body cannot be decoded".to_owned()),
+                    };
+                }
+                (300..=399, Some(location)) => {
+                    base = Url::parse(url.as_str()).ok();
+                    text = location;
+                }
+                (status, _) => return Download::Nothing(format!("status {status}")),
+            }
+        }
+        Download::Nothing("too many redirects".to_owned())
+    }
+
+    fn approve(&self, text: &str, base: Option<&Url>) -> Result<NormalUrl, Reason> {
+        let url = self.shared.normalizer.normalize(text, base)?;
         let candidate = Candidate {
             url: &url,
             link_depth: 0,
@@ -213,9 +297,17 @@ impl Visitor {
     }
 
     async fn look(&self, url: &NormalUrl) -> Result<Visit, No> {
+        Ok(match self.response(url).await? {
+            Some(response) => self.read(url, response),
+            None => Visit::Disallowed,
+        })
+    }
+
+    /// The response of a URL; none if robots.txt disallows it.
+    async fn response(&self, url: &NormalUrl) -> Result<Option<Response>, No> {
         let robots = self.rules(url).await?;
         if !robots.verdict(url).allowed {
-            return Ok(Visit::Disallowed);
+            return Ok(None);
         }
         let date = (self.seams.clock)().as_secs();
         if let Some(wait) = opens_in(&robots, date) {
@@ -228,8 +320,7 @@ impl Visitor {
         if delay > seconds(self.settings().polite.defer_above) {
             return Err(No::NotAsked("robots.txt asks for too long a delay"));
         }
-        let response = self.ask(url, delay).await?;
-        Ok(self.read(url, response))
+        self.ask(url, delay).await.map(Some)
     }
 
     /// The longest wait for a host.
@@ -361,7 +452,7 @@ impl Visitor {
         let turn = self.turn(address);
         let mut turn = turn.lock().await;
         sleep_until(*turn).await;
-        if self.n_requests.get() >= self.max_requests {
+        if self.n_requests.get() >= self.max_requests.get() {
             return Err(No::Budget);
         }
         self.n_requests.set(self.n_requests.get() + 1);

@@ -10,6 +10,9 @@ pub enum Error {
     /// A search index could not be made or asked.
     #[error(transparent)]
     Search(#[from] arose_search::Error),
+    /// Result pages cannot be fetched with these settings.
+    #[error(transparent)]
+    Crawl(#[from] arose_crawl::Error),
     /// Documents could not be read.
     #[error(transparent)]
     Corpus(#[from] arose_corpus::Error),
@@ -91,9 +94,6 @@ pub enum Error {
     /// The data do not determine an estimate, or a setting is out of range.
     #[error(transparent)]
     Estimate(#[from] arose::Error),
-    /// The caller asked to stop.
-    #[error("stopped; the same command goes on from here")]
-    Stopped,
 }
 
 impl Error {

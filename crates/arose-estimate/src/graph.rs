@@ -1,6 +1,6 @@
 //! Link graphs to walk on: edge lists, adjacency lists, or the pages of a crawl.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -121,6 +121,31 @@ impl Graph {
         };
         page.map(|page| page as u32)
     }
+}
+
+/// The texts of some pages, by name; of a page fetched twice the first time counts.
+///
+/// # Errors
+///
+/// When the pages cannot be read.
+pub fn texts(
+    paths: &[PathBuf],
+    config: Config,
+    wanted: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut texts = BTreeMap::new();
+    for item in read(paths, config)? {
+        let Item::Document(document) = item else {
+            continue;
+        };
+        let url = document.url.as_deref().and_then(|url| Url::parse(url).ok());
+        if let Some(name) = url.map(|url| page_name(&url))
+            && wanted.contains(name.as_str())
+        {
+            texts.entry(name).or_insert(document.text);
+        }
+    }
+    Ok(texts)
 }
 
 /// A graph in the making.

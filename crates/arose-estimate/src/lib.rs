@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`lower_bound`] | frequent words of many languages | what an engine claims to hold at least |
 //! | [`overlap`] | random pages of each engine in all others | relative sizes, union, coverage |
+//! | [`coverage`] | pages drawn elsewhere, as by a walk | the share of them that engines hold |
 //! | [`searches`] | the queries of a log | relative sizes and coverage on what people ask |
 //! | [`pool`] | queries of a pool, degrees of pages | shares and means over uniform pages |
 //! | [`corpus_size`] | the same | the number of pages |
@@ -27,7 +28,9 @@
 
 pub mod addresses;
 pub mod capture;
+pub mod check;
 pub mod corpus_size;
+pub mod coverage;
 mod desk;
 pub mod engine;
 mod error;

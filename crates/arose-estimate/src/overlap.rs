@@ -3,10 +3,9 @@
 //! *Question.* Several engines, none of which can be counted. Which is the largest, how much do
 //! they hold together, and what share of it does each?
 //!
-//! *Idea.* Draw a page from each engine by a query of two random words; fetch it; ask every other
-//! engine for its eight rarest words, and look for it among the results: the same address, a page
-//! it leads to, or a near duplicate ([`Settings::n_alike`] results are compared). From which
-//! engines hold each page, all sizes follow
+//! *Idea.* Draw a page from each engine by a query of two random words; fetch it; check whether
+//! every other engine holds it ([`check`](crate::check)). From which engines hold each page, all
+//! sizes follow
 //! ([`least_squares`](arose::estimate::least_squares), [`joint`](arose::estimate::joint)).
 //!
 //! The page is looked up in its own engine as well. Whoever does not find its own pages again has
@@ -16,27 +15,24 @@
 //! words. So the same is computed once more from pages thinned by that square (`evened` in the
 //! names).
 //!
-//! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per engine, words per strong query. *Cost.*
+//! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per engine, how they are checked. *Cost.*
 //! For `k` engines and `n` pages of each some `k n (k + 2)` requests. *Error.* Bootstrap over
 //! pages; checks without an answer are taken at their worst. *Not for* engines that show a few
 //! results only: what ranks first is drawn.
 
 mod figures;
 
-use arose::compare::{Profile, Profiler};
 use arose::estimate::joint::{Sampled, Samples};
 use arose::estimate::least_squares::{Form, logarithmic};
-use arose::estimate::lexicon::{Lexicon, STRONG_WORDS, StrongQuery};
+use arose::estimate::lexicon::Lexicon;
 use arose::estimate::overlap::Check;
 use arose::mix::{SplitMix, mix};
-use arose::rule::{Policy, SiteRelation};
-use arose::shingle::DEFAULT_W;
-use arose::site::SiteKind;
 
+use super::check::{Checker, Checking, Wanted};
 use super::vocabulary::{lexicon, plain_words};
 use super::{Findings, Series, is_point};
 use crate::Error;
-use crate::engine::{Page, Panel, Question, Reply};
+use crate::engine::{Panel, Question, Reply};
 
 /// Queries that may fail in a row before an engine is taken to have no page.
 const MAX_DRAWS: u64 = 500;
@@ -58,10 +54,8 @@ const MAX_CUT: f64 = 0.2;
 pub struct Settings {
     /// Pages of each engine.
     pub n_samples: usize,
-    /// Words of a strong query.
-    pub n_words: usize,
-    /// Results of a strong query that are compared as near duplicates; none if zero.
-    pub n_alike: usize,
+    /// How pages are looked up.
+    pub checking: Checking,
     /// Questions asked again at the end of each engine.
     pub n_controls: u32,
     /// Which sum of squares is made small.
@@ -76,8 +70,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             n_samples: 400,
-            n_words: STRONG_WORDS,
-            n_alike: 3,
+            checking: Checking::default(),
             n_controls: 10,
             form: Form::Logarithmic,
             reference: 0,
@@ -97,9 +90,10 @@ pub fn run(
     words: &[(String, u64)],
     settings: &Settings,
 ) -> Result<Findings, Error> {
-    let lexicons = Lexicons::new(words)?;
-    let mut sampling = Sampling::new(panel.n_engines(), settings);
-    let ended = sampling.draw_all(panel, &lexicons);
+    let drawing = drawing(words)?;
+    let checker = Checker::new(panel, words, settings.checking)?;
+    let mut sampling = Sampling::new(panel.n_engines(), settings, checker);
+    let ended = sampling.draw_all(panel, &drawing);
     match ended {
         Err(error) if error.ends_study() && sampling.n_rounds() > 0 => {
             sampling.doubts.push(format!(
@@ -113,28 +107,17 @@ pub fn run(
     sampling.findings(panel)
 }
 
-/// Words to draw pages with, and words to find them again by.
-struct Lexicons {
-    drawing: Lexicon<String>,
-    finding: Lexicon<String>,
-}
-
-impl Lexicons {
-    /// Two rare words are hardly ever on one page, so pages are drawn by words on one page in
-    /// [`RAREST`] at least, if there are enough of them.
-    fn new(words: &[(String, u64)]) -> Result<Self, Error> {
-        let most = words.iter().map(|(_, n)| *n).max().unwrap_or(0);
-        let least = (most / RAREST).max(5);
-        let frequent: Vec<(String, u64)> =
-            words.iter().filter(|(_, n)| *n >= least).cloned().collect();
-        let drawing = match frequent.len() {
-            ..MIN_DRAWING => words,
-            _ => &frequent,
-        };
-        Ok(Self {
-            drawing: lexicon(drawing)?,
-            finding: lexicon(words)?,
-        })
+/// The words to draw pages with.
+///
+/// Two rare words are hardly ever on one page, so pages are drawn by words on one page in
+/// [`RAREST`] at least, if there are enough of them.
+fn drawing(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
+    let most = words.iter().map(|(_, n)| *n).max().unwrap_or(0);
+    let least = (most / RAREST).max(5);
+    let frequent: Vec<(String, u64)> = words.iter().filter(|(_, n)| *n >= least).cloned().collect();
+    match frequent.len() {
+        ..MIN_DRAWING => lexicon(words),
+        _ => lexicon(&frequent),
     }
 }
 
@@ -142,7 +125,7 @@ impl Lexicons {
 struct Sampling {
     settings: Settings,
     random: Vec<SplitMix>,
-    profiler: Profiler,
+    checker: Checker,
     /// Pages of each engine, near duplicates accepted.
     accepted: Vec<Vec<Sampled>>,
     /// The same pages, by address only.
@@ -162,21 +145,18 @@ struct Sampling {
 
 /// A page drawn.
 struct Drawn {
-    number: usize,
-    page: Page,
-    strong: StrongQuery<String>,
-    profile: Profile,
+    wanted: Wanted,
     /// One over the pairs of words that could have drawn it.
     weight: f64,
 }
 
 impl Sampling {
-    fn new(n_engines: usize, settings: &Settings) -> Self {
+    fn new(n_engines: usize, settings: &Settings, checker: Checker) -> Self {
         let random = |engine: usize| SplitMix::new(mix(settings.seed ^ mix(engine as u64 + 1)));
         Self {
             settings: *settings,
             random: (0..n_engines).map(random).collect(),
-            profiler: Profiler::new(DEFAULT_W),
+            checker,
             accepted: vec![Vec::new(); n_engines],
             strict: vec![Vec::new(); n_engines],
             weights: vec![Vec::new(); n_engines],
@@ -195,22 +175,22 @@ impl Sampling {
     }
 
     /// Draws a page of each engine in turn, so that a study cut short has some of all.
-    fn draw_all(&mut self, panel: &mut Panel, lexicons: &Lexicons) -> Result<(), Error> {
+    fn draw_all(&mut self, panel: &mut Panel, drawing: &Lexicon<String>) -> Result<(), Error> {
         let n_engines = panel.n_engines();
         panel.expect((self.settings.n_samples * n_engines) as u64);
         let mut random = SplitMix::new(mix(self.settings.seed));
         for engine in 0..n_engines {
             let n_pairs = self.settings.n_controls;
-            panel.compare_counts(engine, &lexicons.drawing, n_pairs, &mut random)?;
+            panel.compare_counts(engine, drawing, n_pairs, &mut random)?;
         }
         for round in 1..=self.settings.n_samples {
             for engine in 0..n_engines {
-                let drawn = self.draw(panel, lexicons, engine)?;
-                let (accepted, strict) = self.look_up(panel, engine, &drawn)?;
+                let drawn = self.draw(panel, drawing, engine)?;
+                let (accepted, strict) = self.look_up(panel, engine, &drawn.wanted)?;
                 self.accepted[engine].push(accepted);
                 self.strict[engine].push(strict);
                 self.weights[engine].push(drawn.weight);
-                self.n_weak += u64::from(drawn.strong.is_weak);
+                self.n_weak += u64::from(drawn.wanted.strong.is_weak);
                 panel.advance();
             }
             if is_point(round, self.settings.n_samples) {
@@ -227,7 +207,7 @@ impl Sampling {
     fn draw(
         &mut self,
         panel: &mut Panel,
-        lexicons: &Lexicons,
+        drawing: &Lexicon<String>,
         engine: usize,
     ) -> Result<Drawn, Error> {
         for _ in 0..MAX_UNUSABLE {
@@ -243,25 +223,19 @@ impl Sampling {
                 })
             };
             let random = &mut self.random[engine];
-            let drawn = lexicons.drawing.draw_pages(1, MAX_DRAWS, random, search);
+            let drawn = drawing.draw_pages(1, MAX_DRAWS, random, search);
             let drawn = drawn.map_err(|error| no_page(panel.name(engine), error))?;
             let number = drawn.pages[0];
             self.n_drawn[engine] += 1;
             self.n_cut[engine] += u64::from(is_cut);
             if let Reply::Answer(page) = &*panel.fetch(engine, number)? {
                 let words = plain_words(&page.text);
-                let known = words
-                    .iter()
-                    .filter(|word| lexicons.drawing.frequency(word) > 0);
+                let known = words.iter().filter(|word| drawing.frequency(word) > 0);
                 let n_known = known.count().max(2) as f64;
-                let strong = lexicons.finding.strong_query(words, self.settings.n_words);
-                if !strong.first.is_empty() {
+                if let Some(wanted) = self.checker.wanted(number, page) {
                     return Ok(Drawn {
-                        number,
-                        profile: self.profiler.profile(&page.text),
+                        wanted,
                         weight: 1.0 / (n_known * (n_known - 1.0)),
-                        page: page.clone(),
-                        strong,
                     });
                 }
             }
@@ -280,91 +254,22 @@ impl Sampling {
         &mut self,
         panel: &mut Panel,
         own: usize,
-        drawn: &Drawn,
+        wanted: &Wanted,
     ) -> Result<(Sampled, Sampled), Error> {
         let (mut accepted, mut strict) = (Sampled::default(), Sampled::default());
         for engine in 0..panel.n_engines() {
-            let by_address = self.check(panel, engine, drawn, 0)?;
             if engine == own {
+                let check = self.checker.check_strictly(panel, engine, wanted)?;
                 let (n, n_found) = &mut self.own[own];
-                *n += u64::from(by_address != Check::Missing);
-                *n_found += u64::from(by_address == Check::Found);
+                *n += u64::from(check != Check::Missing);
+                *n_found += u64::from(check == Check::Found);
                 continue;
             }
+            let (by_address, check) = self.checker.check(panel, engine, wanted)?;
             record(&mut strict, engine, by_address);
-            let check = match (by_address, self.settings.n_alike) {
-                (Check::Found, _) | (_, 0) => by_address,
-                (_, n_alike) => self.check(panel, engine, drawn, n_alike)?,
-            };
             record(&mut accepted, engine, check);
         }
         Ok((accepted, strict))
-    }
-
-    fn check(
-        &self,
-        panel: &mut Panel,
-        engine: usize,
-        drawn: &Drawn,
-        n_alike: usize,
-    ) -> Result<Check, Error> {
-        // Both queries are asked of every page and both must be answered: if one sufficed where the
-        // page is found, pages that are there would be missing less often than others.
-        let (mut is_found, mut is_known) = (false, true);
-        for words in [&drawn.strong.first, &drawn.strong.second] {
-            if words.is_empty() {
-                continue;
-            }
-            match self.finds(panel, engine, drawn, words, n_alike)? {
-                Some(found) => is_found |= found,
-                None => is_known = false,
-            }
-        }
-        Ok(match (is_known, is_found) {
-            (false, _) => Check::Missing,
-            (true, true) => Check::Found,
-            (true, false) => Check::Absent,
-        })
-    }
-
-    /// Whether a page is among the results for some words; none without an answer.
-    fn finds(
-        &self,
-        panel: &mut Panel,
-        engine: usize,
-        drawn: &Drawn,
-        words: &[String],
-        n_alike: usize,
-    ) -> Result<Option<bool>, Error> {
-        let reply = panel.search(engine, &Question::all(words))?;
-        let Reply::Answer(hits) = &*reply else {
-            return Ok(None);
-        };
-        let is_it = |panel: &Panel, page: usize| panel.are_one(page, drawn.number);
-        if hits.pages.iter().any(|&page| is_it(panel, page)) {
-            return Ok(Some(true));
-        }
-        for &page in hits.pages.iter().take(n_alike) {
-            if let Reply::Answer(other) = &*panel.fetch(engine, page)?
-                && (is_it(panel, page) || self.are_alike(drawn, other))
-            {
-                return Ok(Some(true));
-            }
-        }
-        Ok(Some(false))
-    }
-
-    /// Whether another page is a near duplicate, by the project's default rule.
-    fn are_alike(&self, drawn: &Drawn, other: &Page) -> bool {
-        let profile = self.profiler.profile(&other.text);
-        let comparison = self.profiler.compare(&drawn.profile, &profile);
-        let hosts = [&drawn.page.address, &other.address].map(|address| host(address));
-        let site = SiteRelation::of(
-            hosts[0].as_deref(),
-            hosts[1].as_deref(),
-            SiteKind::Registrable,
-        );
-        comparison.rule(&Policy::default(), site).is_some()
     }
 
     fn note_progress(&mut self, panel: &Panel, round: usize) {
@@ -402,11 +307,6 @@ fn record(sampled: &mut Sampled, engine: usize, check: Check) {
 
 fn size_name(panel: &Panel, engine: usize, reference: usize) -> String {
     format!("{} / {}", panel.name(engine), panel.name(reference))
-}
-
-fn host(address: &str) -> Option<String> {
-    let url = url::Url::parse(address).ok()?;
-    url.host_str().map(str::to_owned)
 }
 
 fn no_page(engine: &str, error: Error) -> Error {

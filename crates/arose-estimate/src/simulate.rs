@@ -99,11 +99,7 @@ pub fn run(settings: &Settings) -> Result<Vec<Findings>, Error> {
 }
 
 /// Runs one study in a world that is there.
-///
-/// # Errors
-///
-/// As [`run`].
-pub fn run_in(world: &World, settings: &Settings) -> Result<Vec<Findings>, Error> {
+fn run_in(world: &World, settings: &Settings) -> Result<Vec<Findings>, Error> {
     let vocabulary = world.vocabulary();
     let parts = settings.parts.iter();
     parts
@@ -267,8 +263,7 @@ fn engine_named(world: &World, wanted: &str) -> Option<usize> {
 }
 
 /// What overlap would say if every page were drawn and found.
-#[must_use]
-pub fn overlap_truths(world: &World) -> BTreeMap<String, f64> {
+fn overlap_truths(world: &World) -> BTreeMap<String, f64> {
     let n = world.holds.len();
     let held = |place: usize| world.n_held(place) as f64;
     let union = world.n_union() as f64;

@@ -20,16 +20,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arose_corpus::Config as Reading;
 use serde::{Deserialize, Serialize};
 
+use super::check::{By, Checking, Choice};
 use super::pool::{Measure, PoolConfig, Way, choose};
 use super::vocabulary::{self, Vocabulary, lexicon};
-use super::{Findings, corpus_size, lower_bound, overlap, pool, report, searches};
+use super::{Findings, corpus_size, coverage, lower_bound, overlap, pool, report, searches};
 use crate::Error;
-use crate::engine::{Description, Log, Panel, Progress, Question, open};
+use crate::engine::{Description, Log, Pages, Panel, Progress, Question, open};
 
 /// What a study compares and how.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -46,32 +48,46 @@ pub struct Config {
     pub pool_samples: usize,
     /// A file of queries, one a line.
     pub queries: Option<PathBuf>,
+    /// A file of pages drawn by a walk or otherwise, of which each engine holds a share.
+    pub pages: Option<PathBuf>,
     /// Documents or lists that words are taken from; the local engines if empty.
     pub lexicon: Vec<PathBuf>,
     /// Requests at most.
     pub budget: u64,
     /// The seed of all choices.
     pub seed: u64,
-    /// Words of a strong query.
-    pub words: usize,
+    /// What pages are looked up by: `words`, `url` or `both`.
+    pub check: By,
+    /// Which words are asked for: `rarest` or `robust`.
+    pub choice: Choice,
+    /// Words per query; as the literature has them if not given.
+    pub words: Option<usize>,
     /// Results compared as near duplicates.
     pub alike: usize,
+    /// A URL or email address where site owners can reach whoever fetches result pages.
+    pub contact: String,
+    /// Whether result pages on private and loopback IP addresses may be fetched.
+    pub allow_private: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        let overlap = overlap::Settings::default();
         Self {
             engines: Vec::new(),
-            samples: overlap.n_samples,
+            samples: overlap::Settings::default().n_samples,
             size_queries: 200,
             pool_samples: 0,
             queries: None,
+            pages: None,
             lexicon: Vec::new(),
             budget: 100_000,
             seed: 1,
-            words: overlap.n_words,
-            alike: overlap.n_alike,
+            check: By::default(),
+            choice: Choice::default(),
+            words: None,
+            alike: Checking::default().n_alike,
+            contact: String::new(),
+            allow_private: false,
         }
     }
 }
@@ -95,7 +111,8 @@ impl Config {
             ));
         }
         let beside = path.parent().unwrap_or(Path::new(""));
-        for file in config.lexicon.iter_mut().chain(&mut config.queries) {
+        let files = config.lexicon.iter_mut().chain(&mut config.queries);
+        for file in files.chain(&mut config.pages) {
             *file = beside.join(&*file);
         }
         for (place, engine) in config.engines.iter_mut().enumerate() {
@@ -106,6 +123,24 @@ impl Config {
             engine.name = Some(engine.name.take().unwrap_or_else(guess));
         }
         Ok(config)
+    }
+
+    /// How pages are looked up.
+    fn checking(&self) -> Checking {
+        Checking {
+            by: self.check,
+            choice: self.choice,
+            n_words: self.words.unwrap_or(self.choice.n_words()),
+            n_alike: self.alike,
+        }
+    }
+
+    /// How result pages are fetched.
+    fn crawling(&self) -> arose_crawl::Settings {
+        let mut settings = arose_crawl::Settings::default();
+        settings.agent.contact.clone_from(&self.contact);
+        settings.network.allow_private = self.allow_private;
+        settings
     }
 }
 
@@ -141,11 +176,7 @@ pub struct Refused {
 }
 
 /// The engines of a study, opened, with the words to ask them.
-///
-/// # Errors
-///
-/// When an engine or the log cannot be opened, or there are no words.
-pub fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabulary), Error> {
+fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabulary), Error> {
     if source == Source::Log {
         let log = Log::replay(log)?;
         let words = log.header().map(|header| header.words.clone());
@@ -157,8 +188,9 @@ pub fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vo
         false => vocabulary::open(&config.lexicon, Reading::default())?,
     };
     let mut engines = Vec::new();
+    let pages = Rc::new(Pages::new(config.crawling()));
     for description in &config.engines {
-        let (engine, own) = open(description)?;
+        let (engine, own) = open(description, &pages)?;
         if words.is_empty() {
             words = own;
         }
@@ -236,13 +268,17 @@ fn methods(
     if panel.n_engines() > 1 && config.samples > 0 {
         let settings = overlap::Settings {
             n_samples: config.samples,
-            n_words: config.words,
-            n_alike: config.alike,
+            checking: config.checking(),
             seed: config.seed,
             ..overlap::Settings::default()
         };
         let found = overlap::run(panel, words, &settings);
         all.push(("overlap".to_owned(), found));
+    }
+    if let Some(path) = &config.pages {
+        let found = coverage::read(path)
+            .and_then(|pages| coverage::run(panel, words, &pages, config.checking(), config.seed));
+        all.push(("coverage".to_owned(), found));
     }
     if let Some(path) = &config.queries {
         all.push(("searches".to_owned(), run_queries(panel, path, config.seed)));

@@ -39,15 +39,21 @@ pub type Vocabulary = Vec<(String, u64)>;
 /// ```
 #[must_use]
 pub fn plain_words(text: &str) -> Vec<String> {
-    let mut found = BTreeSet::new();
+    let distinct: BTreeSet<String> = plain_occurrences(text).into_iter().collect();
+    distinct.into_iter().collect()
+}
+
+/// The words of a text that every engine cuts alike, each as often as it occurs.
+pub(crate) fn plain_occurrences(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
     words::for_each(text, |word, place| {
         let before = text[..place.start].chars().next_back();
         let after = &text[place.end..];
         if is_plain(word) && before.is_none_or(begins_word) && ends_word(after) {
-            found.insert(word.to_owned());
+            found.push(word.to_owned());
         }
     });
-    found.into_iter().collect()
+    found
 }
 
 /// Whether a word is one that every engine knows: letters, then letters and digits.

@@ -8,6 +8,10 @@
 //! first half do not count: while much is unseen, jumps favour what is near the seeds. Walks that
 //! disagree, or still find many new pages, have not converged, and the findings say so.
 //!
+//! A walk can also draw pages: each visit with a probability proportional to one over the PageRank,
+//! so that pages are about equally likely. [`coverage`](crate::coverage) looks them up in search
+//! engines.
+//!
 //! [`run`] walks on a [`Graph`] that is known, where the truth can stand beside the figures;
 //! [`live`] walks on the web, where it cannot.
 //!
@@ -100,8 +104,19 @@ pub struct Settings {
     pub measures: Vec<Measure>,
     /// Along which links.
     pub direction: Direction,
+    /// Pages to draw, from all walks together.
+    pub n_drawn: usize,
     /// The seed of all choices.
     pub seed: u64,
+}
+
+/// What walks found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Walked {
+    /// The estimates.
+    pub findings: Findings,
+    /// The pages drawn, by name, with the walk that drew each.
+    pub drawn: Vec<(String, u32)>,
 }
 
 /// Walks and computes. The truth over all pages that the seeds reach is given beside it.
@@ -109,19 +124,22 @@ pub struct Settings {
 /// # Errors
 ///
 /// When there are too few walks, no seed has links, or a seed is no page.
-pub fn run(graph: &Graph, settings: &Settings) -> Result<Findings, Error> {
+pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
     let mut seeds = seeds(graph, settings)?;
     let measures = settings.measures.iter();
     let values: Vec<Vec<bool>> = measures.map(|measure| measure.values(graph)).collect();
     let keep = keep(settings.n_walks);
     let mut tallies = Vec::new();
+    let mut drawing = Drawing::new(settings.n_drawn, settings.n_walks, settings.seed);
     let reachable = match settings.direction {
         Direction::Forwards => {
             for place in 0..seeds.len() {
                 let walk = forwards(graph, &seeds, settings, place)?;
                 let links = |page| graph.links.of(page);
                 let weights = weights(links, graph.links.n_pages(), &walk)?;
-                tallies.push(Weighed::new(&walk, &weights).tally(&values, keep));
+                let weighed = Weighed::new(&walk, &weights);
+                drawing.draw(&weighed)?;
+                tallies.push(weighed.tally(&values, keep));
             }
             graph.links.reachable(&seeds)
         }
@@ -132,7 +150,9 @@ pub fn run(graph: &Graph, settings: &Settings) -> Result<Findings, Error> {
             for (place, &seed) in seeds.iter().enumerate() {
                 let mut random = random(settings.seed, place);
                 let visits = undirected(seed, settings.n_steps, &mut random, &links)?;
-                tallies.push(by_degree(&visits, &weights).tally(&values, keep));
+                let weighed = by_degree(&visits, &weights);
+                drawing.draw(&weighed)?;
+                tallies.push(weighed.tally(&values, keep));
             }
             links.reachable(&seeds)
         }
@@ -148,7 +168,52 @@ pub fn run(graph: &Graph, settings: &Settings) -> Result<Findings, Error> {
         figure.truth = Some(truth(has, &reachable));
     }
     findings.doubts.extend(doubts(&tallies, settings.n_steps));
-    Ok(findings.with_biases())
+    let name = |page: u32| match graph.names.get(page as usize) {
+        Some(name) => name.clone(),
+        None => page.to_string(),
+    };
+    Ok(Walked {
+        findings: findings.with_biases(),
+        drawn: drawing.named(name),
+    })
+}
+
+/// Draws pages from one walk after the other, about as many from each.
+struct Drawing {
+    n: usize,
+    n_walks: usize,
+    random: SplitMix,
+    /// Pages, and the walk that drew each.
+    drawn: Vec<(u32, u32)>,
+    n_done: usize,
+}
+
+impl Drawing {
+    fn new(n: usize, n_walks: usize, seed: u64) -> Self {
+        Self {
+            n,
+            n_walks,
+            random: SplitMix::new(mix(seed ^ 0xD2A8)),
+            drawn: Vec::new(),
+            n_done: 0,
+        }
+    }
+
+    fn draw(&mut self, walk: &Weighed<'_>) -> Result<(), Error> {
+        let place = self.n_done;
+        self.n_done += 1;
+        let upto = |place: usize| self.n * place / self.n_walks.max(1);
+        let n = upto(place + 1) - upto(place);
+        let pages = walk.draw(n, &mut self.random)?;
+        self.drawn
+            .extend(pages.into_iter().map(|page| (page, place as u32)));
+        Ok(())
+    }
+
+    fn named(self, name: impl Fn(u32) -> String) -> Vec<(String, u32)> {
+        let drawn = self.drawn.into_iter();
+        drawn.map(|(page, walk)| (name(page), walk)).collect()
+    }
 }
 
 /// A single walk is judged by its own steps, several by each other.

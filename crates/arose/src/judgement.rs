@@ -18,12 +18,18 @@
 //! share of the correct pairs that any of several algorithms found. [`kappa`] tells how far two
 //! judges agree beyond chance (Cohen 1960).
 //!
+//! [`Correlation`] scores the pairs of each algorithm by the other.
+//!
 //! The classes, tables and published figures are those of Henzinger 2006.
 //!
 //! *Parameters.* Some 1,900 judged pairs and z = 1.96 ([`Z_95`]) give intervals of +- .022 at p =
 //! 1/2. *Cost.* One pass; memory of the sample. *Error.* Sampling error only, which the interval
 //! states; Wilson covers close to its nominal 95 % from n = 10 upward. *Not for* pairs picked by
 //! hand or by score: strata must be weighted by their sampling rates.
+
+mod correlation;
+
+pub use correlation::Correlation;
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -30,6 +30,7 @@
 //! | tell exact duplicates | [`digest`] |
 //! | fingerprint byte strings with a counted chance of collision | [`rabin`] |
 //! | measure resemblance and containment | [`shingle`] |
+//! | measure what two pages have of their own in the same order | [`content`] |
 //! | estimate resemblance from a few hundred bytes | [`sketch`], [`lead_byte`] |
 //! | measure the angle between word counts in 48 bytes | [`simhash`] |
 //! | rule pairs out for certain, without their texts | [`parity`] |
@@ -53,6 +54,7 @@ pub mod binomial;
 pub mod candidates;
 pub mod cluster;
 pub mod compare;
+pub mod content;
 pub mod digest;
 pub mod doc;
 pub mod eight_byte;

@@ -6,7 +6,7 @@ use arose_estimate::addresses;
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Knocks at random addresses of a simulated space and counts servers.
+/// Knocks at random addresses of a simulated space and counts servers and their pages.
 ///
 /// Nothing is sent anywhere: the space is synthetic, and shows how good the method is and what
 /// hosts with several addresses do to it.
@@ -24,6 +24,12 @@ pub(crate) struct Options {
     /// The share of hosts with 2, 4 or 8 addresses.
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     several: f64,
+    /// The share of hosts that are open to the public.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
+    public: f64,
+    /// Number of public servers whose pages are counted.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    crawled: usize,
     /// Addresses tried.
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     probes: u64,
@@ -40,7 +46,9 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         n_bits: options.bits,
         n_hosts: options.hosts,
         several: options.several,
+        public: options.public,
         seed: options.seed,
     };
-    show(&[addresses::run(&config, options.probes)?], options.json)
+    let findings = addresses::run(&config, options.probes, options.crawled)?;
+    show(&[findings], options.json)
 }

@@ -1,14 +1,20 @@
 //! Engines, words and logs as the command line names them.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use arose_corpus::Config as Reading;
-use arose_estimate::engine::{self, Description, Log, PRESETS, Panel, Progress};
+use arose_crawl::Settings as Crawling;
+use arose_estimate::check::{By, Checking, Choice};
+use arose_estimate::engine::{self, Description, Log, PRESETS, Pages, Panel, Progress};
 use arose_estimate::vocabulary::{self, Vocabulary};
 
+use clap::ValueEnum;
+
 use super::shown::Watch;
+use crate::crawl::read_settings;
 
 /// How engines are asked, the same for every command that asks them.
 #[derive(clap::Args)]
@@ -36,9 +42,73 @@ pub(crate) struct Asking {
     /// The seed of all choices.
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// URL or email address where site owners can reach you; required to fetch result pages beyond
+    /// loopback.
+    #[arg(long, value_name = "CONTACT")]
+    contact: Option<String>,
+    /// Allow result pages on private and loopback IP addresses.
+    #[arg(long)]
+    allow_private: bool,
+    /// Settings of `arose crawl` for fetching result pages, as a TOML file.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How pages are looked up in search engines.
+#[derive(clap::Args)]
+pub(crate) struct Lookup {
+    /// What pages are looked up by.
+    #[arg(long, value_enum, default_value_t = ByName::Words)]
+    check: ByName,
+    /// Which words of a page are queried.
+    #[arg(long, value_enum, default_value_t = ChoiceName::Rarest)]
+    choice: ChoiceName,
+    /// Words per query; default: 8, or 5 with --choice robust.
+    #[arg(long, value_name = "N")]
+    terms: Option<usize>,
+    /// Results compared as near duplicates; 0 compares URLs only.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    alike: usize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ByName {
+    /// Queries of its words.
+    Words,
+    /// Its URL; every search engine must have a lookup by URL.
+    Url,
+    /// Either; also reports how many pages held by URL the queries find.
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ChoiceName {
+    /// The rarest words.
+    Rarest,
+    /// Words with the highest tf-idf, as in robust hyperlinks.
+    Robust,
+}
+
+impl Lookup {
+    pub(crate) fn checking(&self) -> Checking {
+        let choice = match self.choice {
+            ChoiceName::Rarest => Choice::Rarest,
+            ChoiceName::Robust => Choice::Robust,
+        };
+        Checking {
+            by: match self.check {
+                ByName::Words => By::Words,
+                ByName::Url => By::Url,
+                ByName::Both => By::Both,
+            },
+            choice,
+            n_words: self.terms.unwrap_or(choice.n_words()),
+            n_alike: self.alike,
+        }
+    }
 }
 
 /// Whether a method draws words.
@@ -95,13 +165,14 @@ impl Asking {
             (paths, _) => vocabulary::open(paths, Reading::default())?,
         };
         let mut opened = Vec::new();
+        let pages = Rc::new(Pages::new(self.crawling()?));
         for argument in engines {
             let mut description = describe(argument)?;
             description.delay = self.delay.or(description.delay);
             description.limit = self.limit.or(description.limit);
             let name = description.name.clone().unwrap_or_else(|| argument.clone());
             let (engine, own) =
-                engine::open(&description).with_context(|| format!("the engine {name}"))?;
+                engine::open(&description, &pages).with_context(|| format!("the engine {name}"))?;
             if words.is_empty() && need == Words::Needed {
                 words = own;
             }
@@ -109,6 +180,21 @@ impl Asking {
         }
         let panel = Panel::new(opened, &words, log, self.budget)?;
         Ok(Ready { panel, words })
+    }
+}
+
+impl Asking {
+    /// How result pages are fetched.
+    fn crawling(&self) -> anyhow::Result<Crawling> {
+        let mut settings = match &self.settings {
+            Some(path) => read_settings(path)?,
+            None => Crawling::default(),
+        };
+        if let Some(contact) = &self.contact {
+            settings.agent.contact.clone_from(contact);
+        }
+        settings.network.allow_private |= self.allow_private;
+        Ok(settings)
     }
 }
 

@@ -1,20 +1,22 @@
 //! Walks on the web itself: the crawler's fetcher below, the estimate above.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, anyhow};
 use arose_crawl::Settings as Crawling;
 use arose_crawl::url::{Crumbs, Normalizer};
-use arose_crawl::visit::{Visit, Visits};
+use arose_crawl::visit::{Download, Visit, Visits};
 use arose_estimate::Findings;
-use arose_estimate::engine::{Log, Progress, Reply};
+use arose_estimate::engine::{Log, Progress, Reply, page_text};
 use arose_estimate::walk::Measure;
 use arose_estimate::walk::live::{self, Place};
 
 use super::shown::Watch;
+use super::walk::write_drawn;
 use crate::crawl::read_settings;
 use crate::output::printable;
 
@@ -37,7 +39,7 @@ pub(crate) struct Live {
     )]
     log: Option<PathBuf>,
     /// Takes everything from this log and asks nobody.
-    #[arg(long, value_name = "FILE", requires = "live")]
+    #[arg(long, value_name = "FILE", requires = "live", conflicts_with = "draw")]
     replay: Option<PathBuf>,
     /// A URL or mail address for the owners of sites; needed to leave loopback.
     #[arg(long, value_name = "ADDRESS", requires = "live")]
@@ -68,6 +70,9 @@ pub(super) struct Walk<'w> {
     pub(super) n_walks: usize,
     pub(super) n_steps: usize,
     pub(super) measures: Vec<Measure>,
+    /// Where drawn pages go.
+    pub(super) draw: Option<&'w Path>,
+    pub(super) n_drawn: usize,
     pub(super) seed: u64,
 }
 
@@ -111,29 +116,60 @@ pub(super) fn run(live: &Live, walk: Walk<'_>) -> anyhow::Result<Findings> {
         n_steps: walk.n_steps,
         seeds: seeds(walk.seeds, &crawling)?,
         measures: walk.measures,
+        n_drawn: walk.n_drawn,
         web: name(&crawling),
         seed: walk.seed,
     };
     let log = live.log()?;
     let progress = Arc::new(Progress::default());
-    let mut source: Box<live::Source<'_>> = match live.replay {
-        Some(_) => Box::new(|addresses| vec![None; addresses.len()]),
-        None => {
-            let visits = Visits::open(crawling, live.budget)?;
-            let progress = Arc::clone(&progress);
-            Box::new(move |addresses| {
-                let found = visits.visit(addresses).into_iter().map(place).collect();
-                progress
-                    .n_requests
-                    .store(visits.n_requests(), Ordering::Relaxed);
-                found
-            })
+    let visits = match live.replay {
+        Some(_) => None,
+        None => Some(Visits::open(crawling, live.budget)?),
+    };
+    let mut source = |addresses: &[String]| match &visits {
+        None => vec![None; addresses.len()],
+        Some(visits) => {
+            let found = visits.visit(addresses).into_iter().map(place).collect();
+            progress
+                .n_requests
+                .store(visits.n_requests(), Ordering::Relaxed);
+            found
         }
     };
     let watch = Watch::start(Arc::clone(&progress));
-    let findings = live::run(&mut *source, log, &settings, &progress);
+    let walked = live::run(&mut source, log, &settings, &progress);
     watch.end();
-    Ok(findings?)
+    let walked = walked?;
+    if let (Some(path), Some(visits)) = (walk.draw, &visits) {
+        fetch_drawn(path, visits, &walked.drawn)?;
+    }
+    Ok(walked.findings)
+}
+
+/// Fetches the drawn pages, each once, and writes them.
+fn fetch_drawn(path: &Path, visits: &Visits, drawn: &[(String, u32)]) -> anyhow::Result<()> {
+    let mut texts: BTreeMap<&str, Option<String>> = BTreeMap::new();
+    for (url, _) in drawn {
+        texts
+            .entry(url)
+            .or_insert_with(|| match visits.download(url) {
+                Download::Body(body) => Some(page_text(&body.bytes, body.content_type.as_deref())),
+                _ => None,
+            });
+    }
+    let pages = drawn.iter().filter_map(|(url, walk)| {
+        let text = texts.get(url.as_str())?.clone()?;
+        Some((url.clone(), text, *walk))
+    });
+    let pages: Vec<(String, String, u32)> = pages.collect();
+    if pages.len() < drawn.len() {
+        eprintln!(
+            "arose: {} of {} drawn pages could not be fetched and are left out",
+            drawn.len() - pages.len(),
+            drawn.len()
+        );
+    }
+    write_drawn(path, pages)
 }
 
 /// Seeds as links to them are spelt.

@@ -5,15 +5,16 @@ use arose::estimate::least_squares::Form;
 use arose_estimate::overlap::{self, Settings};
 use clap::ValueEnum;
 
-use super::asking::{Asking, Words};
+use super::asking::{Asking, Lookup, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
 /// Draws random pages of each engine and looks them up in all others.
 ///
 /// A page is drawn by a query of two random words, and looked up by its rarest words: the same
-/// address, a page it leads to, or a near duplicate counts as found. All pairs together give
-/// relative sizes, the union, and the share of it that each engine holds.
+/// URL, a page it leads to, or a near duplicate counts as found. `--check both` also looks it up by
+/// its URL. All pairs together give relative sizes, the union, and the share of it that each engine
+/// holds.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {
@@ -23,12 +24,8 @@ pub(crate) struct Options {
     /// Pages drawn from each engine.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 400)]
     samples: usize,
-    /// Words of a query that looks for a page; 5 for robust hyperlinks.
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    terms: usize,
-    /// Results compared as near duplicates; 0 compares addresses only.
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    alike: usize,
+    #[command(flatten)]
+    lookup: Lookup,
     /// Which sum of squares is made small.
     #[arg(long, value_enum, default_value_t = FormName::Logarithmic)]
     form: FormName,
@@ -61,8 +58,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     );
     let settings = Settings {
         n_samples: options.samples,
-        n_words: options.terms,
-        n_alike: options.alike,
+        checking: options.lookup.checking(),
         form: match options.form {
             FormName::Logarithmic => Form::Logarithmic,
             FormName::Linear => Form::Linear,

@@ -26,8 +26,12 @@ A study:
   size_queries = 200             # queries for the size of each; 0 leaves it out
   pool_samples = 0               # pages for the mean length; 0 leaves it out
   queries = \"log.txt\"            # compares answers to these, if given
+  pages = \"pages.jsonl\"          # pages drawn by `estimate walk --draw`: the share each holds
+  check = \"words\"                # looks pages up by words, url or both
+  choice = \"rarest\"              # by the rarest words, or by robust ones
   lexicon = [\"crawl.warc.gz\"]    # where words come from; the first folder if not given
   budget = 100000                # requests at most
+  contact = \"https://me.example/bot\"  # to fetch result pages beyond loopback
   seed = 1
 
   [[engine]]

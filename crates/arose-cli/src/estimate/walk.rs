@@ -1,10 +1,14 @@
 //! `arose estimate walk`: shares of the pages that links reach.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use arose_corpus::Config as Reading;
-use arose_estimate::graph::{Form, Graph};
+use arose_estimate::coverage::DrawnPage;
+use arose_estimate::graph::{self, Form, Graph};
 use arose_estimate::walk::{self, Direction, Measure, Settings};
 use clap::ValueEnum;
 
@@ -23,7 +27,8 @@ const DEGREES: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 ///
 /// A live walk fetches each page once, as politely as `arose crawl`: robots.txt is obeyed, a host
 /// is asked one thing at a time, with a pause. --log keeps what it met, and the same command goes
-/// on with it. In-links cannot be measured live: those from pages not visited are unknown.
+/// on with it. --draw writes pages drawn as if each were as likely as another, with their texts, for
+/// `arose estimate coverage`. In-links cannot be measured live: those from pages not visited are unknown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate walk crawl --measure in:5
@@ -60,6 +65,12 @@ pub(crate) struct Options {
     /// What is measured; in:5, or out:20 with --live, if not given.
     #[arg(long, value_name = "WHAT", value_parser = measures)]
     measure: Vec<Measures>,
+    /// Write pages drawn by one over their PageRank to this file, as JSON Lines.
+    #[arg(long, value_name = "FILE")]
+    draw: Option<PathBuf>,
+    /// Number of pages to draw.
+    #[arg(long, value_name = "N", default_value_t = 400, requires = "draw")]
+    draws: usize,
     /// Follows links backwards as well, without jumps.
     #[arg(long, conflicts_with = "live")]
     both_ways: bool,
@@ -101,6 +112,10 @@ fn measures(text: &str) -> Result<Measures, String> {
 }
 
 impl Options {
+    fn n_drawn(&self) -> usize {
+        self.draw.as_ref().map_or(0, |_| self.draws)
+    }
+
     fn measures(&self, otherwise: Measure) -> Vec<Measure> {
         match self.measure.is_empty() {
             true => vec![otherwise],
@@ -116,10 +131,13 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
             n_walks: options.walks,
             n_steps: options.steps,
             measures: options.measures(Measure::OutDegree(20)),
+            draw: options.draw.as_deref(),
+            n_drawn: options.n_drawn(),
             seed: options.seed,
         };
         return show(&[live::run(&options.live, walk)?], options.json);
     }
+    let mut paths = options.paths.clone();
     let graph = match options.form {
         None => {
             let is_url = |path: &&PathBuf| path.to_string_lossy().contains("://");
@@ -129,7 +147,8 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
                 "{} is a URL; --live walks on the web itself",
                 crate::input::name(&options.paths[0])
             );
-            Graph::of_pages(&crate::crawl::expand(&options.paths)?, Reading::default())?
+            paths = crate::crawl::expand(&paths)?;
+            Graph::of_pages(&paths, Reading::default())?
         }
         Some(form) => {
             ensure!(options.paths.len() == 1, "name one file of links");
@@ -154,7 +173,41 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
             false => Direction::Forwards,
             true => Direction::BothWays,
         },
+        n_drawn: options.n_drawn(),
         seed: options.seed,
     };
-    show(&[walk::run(&graph, &settings)?], options.json)
+    let walked = walk::run(&graph, &settings)?;
+    if let Some(path) = &options.draw {
+        // A file of links has no texts: such pages can be looked up by URL only.
+        let texts = match options.form {
+            Some(_) => BTreeMap::new(),
+            None => {
+                let wanted = walked.drawn.iter().map(|(url, _)| url.as_str()).collect();
+                graph::texts(&paths, Reading::default(), &wanted)?
+            }
+        };
+        let pages = walked.drawn.into_iter().map(|(url, walk)| {
+            let text = texts.get(&url).cloned().unwrap_or_default();
+            (url, text, walk)
+        });
+        write_drawn(path, pages)?;
+    }
+    show(&[walked.findings], options.json)
+}
+
+/// Writes drawn pages: URL, text and the walk that drew each.
+pub(super) fn write_drawn(
+    path: &Path,
+    pages: impl IntoIterator<Item = (String, String, u32)>,
+) -> anyhow::Result<()> {
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        for (url, text, walk) in pages {
+            let walk = Some(walk);
+            serde_json::to_writer(&mut out, &DrawnPage { url, text, walk })?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    write().with_context(|| format!("cannot write `{}`", path.display()))
 }

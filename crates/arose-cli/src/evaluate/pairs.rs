@@ -8,12 +8,13 @@ use anyhow::{Context, ensure};
 use arose::Threshold;
 use arose::judgement::{C_SIM_BINS, Interval, Tally, Verdict};
 use arose::rule::ShortPolicy;
+use arose_dedup::evaluate::difference::Difference;
 use arose_dedup::evaluate::gold::{self, Fields, Gold, Labels, Pairing};
 use arose_dedup::evaluate::metric::Best;
 use arose_dedup::evaluate::pairs::{self, Agreement, DIFFERENCES, PolicyRow, Study};
 use serde_json::{Value, json};
 
-use super::share;
+use super::{correlation, share};
 use crate::corpus::ModeName;
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
@@ -37,6 +38,10 @@ Fields, with the names they are looked for under, can be told by --field ROLE=NA
   jaccard         a coefficient: jaccard, resemblance, similarity
   id, text, html, url  of a document; `doc#rev` joins two fields
 Labels from 1 on, true, and words such as `correct` or `same` mean duplicates.
+
+The tables by B-sim and C-sim, the correlation of the two, and the table of what pairs differ in
+that B or C calls similar are those of Henzinger's comparison. The measure `c_shingles` is C-sim
+computed on shingles instead of tokens.
 
 Undecided pairs lower the precision and are no part of the recall. Exit code 0 means done, 1 no
 pairs, 2 an error.")]
@@ -95,8 +100,8 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// What is found with shingles of one length.
-struct Findings {
+/// How rules and listed coefficients do with shingles of one length.
+struct Evaluation {
     study: Study,
     agreement: Option<Agreement>,
 }
@@ -108,12 +113,12 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         "standard input can be read only once"
     );
     let gold = gold::read(&config(options)?)?;
-    let findings: Vec<Findings> = options.w.iter().map(|&w| find(options, &gold, w)).collect();
+    let evaluations: Vec<Evaluation> = options.w.iter().map(|&w| find(options, &gold, w)).collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {
-        write_json(&mut out, &as_json(options, &gold, &findings))
+        write_json(&mut out, &as_json(options, &gold, &evaluations))
     } else {
-        write_text(&mut out, options, &gold, &findings)
+        write_text(&mut out, options, &gold, &evaluations)
     };
     let written = written.and_then(|()| out.flush());
     written.context("cannot write the result")?;
@@ -157,7 +162,7 @@ fn config(options: &Options) -> anyhow::Result<gold::Config> {
     })
 }
 
-fn find(options: &Options, gold: &Gold, w: NonZeroUsize) -> Findings {
+fn find(options: &Options, gold: &Gold, w: NonZeroUsize) -> Evaluation {
     let config = pairs::Config {
         w,
         thresholds: options.threshold.clone(),
@@ -166,7 +171,7 @@ fn find(options: &Options, gold: &Gold, w: NonZeroUsize) -> Findings {
             false => ShortPolicy::ExactOnly,
         },
     };
-    Findings {
+    Evaluation {
         study: pairs::study(gold, &config),
         agreement: pairs::agreement(gold, &config),
     }
@@ -176,7 +181,7 @@ fn write_text(
     out: &mut impl Write,
     options: &Options,
     gold: &Gold,
-    findings: &[Findings],
+    evaluations: &[Evaluation],
 ) -> io::Result<()> {
     let all: Tally = gold.pairs.iter().map(|pair| pair.verdict).collect();
     writeln!(
@@ -189,12 +194,14 @@ fn write_text(
         all.incorrect,
         all.undecided
     )?;
-    for Findings { study, agreement } in findings {
+    for Evaluation { study, agreement } in evaluations {
         writeln!(out, "\nshingles of {} tokens", study.w)?;
         write_measures(out, study)?;
         write_policies(out, study)?;
         write_b_sim(out, study)?;
         write_c_sim(out, study)?;
+        correlation::write(out, &study.correlation)?;
+        write_differences(out, study)?;
         if let Some(agreement) = agreement {
             write_agreement(out, agreement)?;
         }
@@ -218,7 +225,7 @@ fn write_measures(out: &mut impl Write, study: &Study) -> io::Result<()> {
 /// Shares with digits, counts without.
 fn at(measure: &str, best: Best) -> String {
     match measure {
-        "b_sim" | "c_sim" => format!("{}", best.threshold),
+        "b_sim" | "c_sim" | "c_shingles" => format!("{}", best.threshold),
         _ => format!("{:.4}", best.threshold),
     }
 }
@@ -264,6 +271,14 @@ fn write_c_sim(out: &mut impl Write, study: &Study) -> io::Result<()> {
     write_verdict_head(out, "C-sim")?;
     for (bin, tally) in C_SIM_BINS.iter().zip(&study.by_c_sim) {
         write_verdicts(out, &format!("{}-{}", bin.start(), bin.end()), tally)?;
+    }
+    Ok(())
+}
+
+fn write_differences(out: &mut impl Write, study: &Study) -> io::Result<()> {
+    write_verdict_head(out, "differ in")?;
+    for (difference, tally) in Difference::ALL.iter().zip(&study.by_difference) {
+        write_verdicts(out, difference.as_str(), tally)?;
     }
     Ok(())
 }
@@ -318,9 +333,9 @@ fn write_agreement(out: &mut impl Write, agreement: &Agreement) -> io::Result<()
     Ok(())
 }
 
-fn as_json(options: &Options, gold: &Gold, findings: &[Findings]) -> Value {
+fn as_json(options: &Options, gold: &Gold, evaluations: &[Evaluation]) -> Value {
     let all: Tally = gold.pairs.iter().map(|pair| pair.verdict).collect();
-    let studies: Vec<Value> = findings.iter().map(study_as_json).collect();
+    let studies: Vec<Value> = evaluations.iter().map(study_as_json).collect();
     json!({
         "gold": options.gold.to_string_lossy(),
         "documents": gold.documents.len(),
@@ -338,7 +353,7 @@ fn tally_as_json(tally: &Tally) -> Value {
     })
 }
 
-fn study_as_json(Findings { study, agreement }: &Findings) -> Value {
+fn study_as_json(Evaluation { study, agreement }: &Evaluation) -> Value {
     let measures: Vec<Value> = study
         .measures
         .iter()
@@ -363,12 +378,17 @@ fn study_as_json(Findings { study, agreement }: &Findings) -> Value {
         .map(|(b_sim, tally)| by("b_sim", json!(b_sim), tally));
     let by_c_sim = C_SIM_BINS.iter().zip(&study.by_c_sim);
     let by_c_sim = by_c_sim.map(|(bin, tally)| by("c_sim", json!([bin.start(), bin.end()]), tally));
+    let by_difference = Difference::ALL.iter().zip(&study.by_difference);
+    let by_difference = by_difference
+        .map(|(difference, tally)| by("difference", json!(difference.as_str()), tally));
     json!({
         "w": study.w,
         "measures": measures,
         "policies": study.policies.iter().map(policy_as_json).collect::<Vec<_>>(),
         "by_b_sim": by_b_sim.collect::<Vec<_>>(),
         "by_c_sim": by_c_sim.collect::<Vec<_>>(),
+        "correlation": correlation::as_json(&study.correlation),
+        "by_difference": by_difference.collect::<Vec<_>>(),
         "agreement": agreement.as_ref().map(agreement_as_json),
     })
 }

@@ -1,15 +1,15 @@
 //! `arose evaluate report`: what people said of the pairs of a run.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use arose::judgement::{Tally, Verdict};
+use arose::judgement::{Correlation, Tally, Verdict};
 use arose_dedup::evaluate::ratings::{Population, Ratings, Tables};
 use arose_dedup::report::{self, html::counted};
-use arose_dedup::results::Summary;
+use arose_dedup::results::{self, Summary};
 
-use super::share;
+use super::{correlation, share};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
@@ -18,7 +18,8 @@ use crate::read::Outcome;
 /// Ratings are given on the page that `arose serve` shows and are kept in ratings.jsonl in the
 /// output folder. The tables are those of Henzinger's comparison: the shares of correct, incorrect
 /// and undecided pairs by B-sim and C-sim, on one site and between sites, each with its 95 %
-/// interval, and the agreement between raters.
+/// interval, the agreement between raters, and how B-sim and C-sim go together over all pairs of
+/// the run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose serve OUT
@@ -41,9 +42,14 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let summary = Summary::open(&folder.join("summary.json"))?;
     let tables = Ratings::of_run(folder)?.tables(&Population::of_run(folder)?);
     let mut out = BufWriter::new(io::stdout().lock());
+    let both = correlation_of_run(folder)?;
     let written = match options.json {
-        true => write_json(&mut out, &tables.to_json()),
-        false => write_text(&mut out, &tables),
+        true => {
+            let mut json = tables.to_json();
+            json["correlation"] = correlation::as_json(&both);
+            write_json(&mut out, &json)
+        }
+        false => write_text(&mut out, &tables).and_then(|()| correlation::write(&mut out, &both)),
     };
     written
         .and_then(|()| out.flush())
@@ -64,6 +70,18 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,
     })
+}
+
+/// How B-sim and C-sim go together over all pairs of the run that have both.
+fn correlation_of_run(folder: &Path) -> anyhow::Result<Correlation> {
+    let mut correlation = Correlation::default();
+    results::pairs::for_each(&folder.join("pairs.parquet"), |pair| {
+        if let (Some(b_sim), Some(c_sim)) = (pair.b_sim, pair.c_sim) {
+            correlation.add(b_sim, c_sim);
+        }
+        Ok(())
+    })?;
+    Ok(correlation)
 }
 
 fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {

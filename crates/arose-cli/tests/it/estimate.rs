@@ -117,6 +117,14 @@ fn overlap_with_a_served_folder() {
         // Three standard errors of 60 pages each.
         assert!((value / truth - 1.0).abs() < 0.35, "{name}: {value}");
     }
+    // The same by URL, of the directory and of the server.
+    let by_url = done(arose(folder, &with(&["--check", "url"])));
+    let by_url: Value = serde_json::from_slice(&by_url).unwrap();
+    for name in ["a in b", "b in a", "b / a"] {
+        let value = |findings: &Value| figure(findings, name)["value"].as_f64().unwrap();
+        let (one, other) = (value(&by_url), value(&findings));
+        assert!((one - other).abs() < 0.02, "{name}: {one}, {other}");
+    }
     drop(served);
     let again = ["estimate", "overlap", "--replay", "l", "-n", "60", "--json"];
     assert_eq!(done(arose(folder, &again)), whole);
@@ -140,7 +148,11 @@ fn a_study_and_its_replay() {
         "word900 word20\nword77\n\"word3 word5\"\n",
     )
     .unwrap();
-    let study = "samples = 50\nsize_queries = 60\npool_samples = 40\nqueries = 'log.txt'\n\
+    let drawn: String = (0..100)
+        .map(|number| format!("{}\n", page(number)))
+        .collect();
+    fs::write(folder.join("drawn.jsonl"), drawn).unwrap();
+    let study = "pages = 'drawn.jsonl'\ncheck = 'both'\nsamples = 50\nsize_queries = 60\npool_samples = 40\nqueries = 'log.txt'\n\
                  [[engine]]\nname = 'a'\nfolder = 'a'\n[[engine]]\nname = 'b'\nfolder = 'b'\n";
     fs::write(folder.join("study.toml"), study).unwrap();
     let run = ["estimate", "study", "study.toml", "-o", "out"];
@@ -154,11 +166,23 @@ fn a_study_and_its_replay() {
         .iter()
         .map(|findings| findings["method"].as_str().unwrap())
         .collect();
-    for method in ["lower-bound", "overlap", "searches", "corpus-size", "pool"] {
-        assert!(
-            methods.contains(&method) || estimates.contains("\"refused\""),
-            "{methods:?}"
-        );
+    assert_eq!(found["refused"], json!([]));
+    for method in [
+        "lower-bound",
+        "overlap",
+        "coverage",
+        "searches",
+        "corpus-size",
+        "pool",
+    ] {
+        assert!(methods.contains(&method), "{methods:?}");
+    }
+    // Of the pages 0 to 99 the engine a holds all, and b those from 50 on.
+    let mut all = found["findings"].as_array().unwrap().iter();
+    let coverage = all.find(|findings| findings["method"] == "coverage");
+    let coverage = coverage.unwrap();
+    for (name, share) in [("held by a", 1.0), ("held by b", 0.5)] {
+        assert_eq!(figure(coverage, name)["value"], share);
     }
     assert!(report.contains("b / a") && !report.contains("src="));
     fs::remove_dir_all(folder.join("a")).unwrap();
@@ -176,10 +200,28 @@ fn clear_errors() {
     index(folder, "b", 1000..1060);
     fs::write(folder.join("foreign.tsv"), "rosa\t5\nspina\t4\nhortus\t3\n").unwrap();
     fs::write(folder.join("study.toml"), "sample = 3\n").unwrap();
+    let page = "url = 'http://127.0.0.1:1/?q={query}'\nresults = 'li'\naddress = 'a@href'\n";
+    fs::write(folder.join("page.toml"), page).unwrap();
     fs::write(folder.join("broken.jsonl"), "{\"line\":\"search\"\n").unwrap();
     for (arguments, part) in [
         (&["overlap", "a", "b", "-n", "20"][..], "0 is a, 1 is b"),
         (&["overlap", "a"], "two engines at least"),
+        (&["overlap", "a", "page.toml"], "name a contact"),
+        (
+            &[
+                "overlap",
+                "a",
+                "page.toml",
+                "--allow-private",
+                "--check",
+                "url",
+            ],
+            "page cannot be asked for URLs",
+        ),
+        (
+            &["coverage", "a", "--pages", "foreign.tsv"],
+            "line 1 is not a drawn page",
+        ),
         (&["overlap", "a", "a"], "two engines are called a"),
         (
             &["overlap", "a", "b", "--lexicon", "foreign.tsv"],
@@ -306,5 +348,42 @@ fn a_live_walk() {
     let n_asked = log.records.len();
     assert_eq!(walked(&["--replay", "l"]), whole);
     assert_eq!(server.log().records.len(), n_asked);
+    let drawn = [
+        "--log",
+        "l",
+        "--draw",
+        "drawn.jsonl",
+        "--draws",
+        "100",
+        "--budget",
+        "400",
+    ];
+    assert_eq!(walked(&drawn), whole);
     server.stop().unwrap();
+    check_coverage(folder);
+}
+
+/// An index of the drawn pages holds all of them, one of other pages none.
+#[track_caller]
+fn check_coverage(folder: &Path) {
+    let lines = fs::read_to_string(folder.join("drawn.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 100);
+    for line in lines.lines() {
+        let page: Value = serde_json::from_str(line).unwrap();
+        assert!(page["text"].as_str().unwrap().len() > 100, "{page}");
+        assert!(page["walk"].as_u64().unwrap() < 5);
+    }
+    done(arose(
+        folder,
+        &["dedup", "drawn.jsonl", "-o", "held", "--w", "3"],
+    ));
+    index(folder, "strange", 0..50);
+    for (check, share) in [("words", 1.0), ("url", 1.0), ("both", 1.0)] {
+        let options = ["--pages", "drawn.jsonl", "--check", check, "--json"];
+        let asked = [&["estimate", "coverage", "held", "strange"][..], &options].concat();
+        let found: Value = serde_json::from_slice(&done(arose(folder, &asked))).unwrap();
+        let value = |name: &str| figure(&found, name)["value"].as_f64().unwrap();
+        assert!(value("held by held") >= share - 0.01, "{found}");
+        assert_eq!(value("held by strange"), 0.0, "{found}");
+    }
 }

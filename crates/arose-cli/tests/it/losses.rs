@@ -115,6 +115,62 @@ fn issue_19_read_ends_with_3_if_a_file_is_incomplete() {
     bench.run(&["read", "e.jsonl"]).code(3).says(LAST);
 }
 
+/// Each command names the files it cannot read, and does the rest.
+#[track_caller]
+fn check_unreadable(run: impl Fn(&[&str]) -> Ran, cause: &str) {
+    let named = format!("in/b.jsonl:0: unreadable: {cause}");
+    let ran = run(&["read", "in"]);
+    ran.code(3).says(&named).says(LAST).prints("\"one\"");
+    let ran = run(&["dedup", "in", "-o", "out"]);
+    ran.code(3).prints(&named);
+    run(&["index", "create", "seen"]).code(0);
+    let ran = run(&["index", "add", "seen", "in"]);
+    ran.code(3).says(&named).says("2 added");
+    run(&["read", "in/b.jsonl"]).code(3).says(&named).says(LAST);
+    run(&["read", "--strict", "in"]).code(2).says(&named);
+}
+
+/// A file that opens and fails when it is read, for any user.
+#[cfg(target_os = "linux")]
+#[test]
+fn issue_19_files_that_fail_when_read() {
+    let bench = Bench::new();
+    bench.file("in/a.jsonl", "{\"text\":\"one\"}\n");
+    bench.file("in/c.txt", "two");
+    std::os::unix::fs::symlink("/proc/self/mem", bench.path().join("in/b.jsonl")).unwrap();
+    check_unreadable(|arguments| bench.run(arguments), "Input/output error");
+}
+
+/// Files without permission. Root may read them all, so there the command runs as nobody.
+#[cfg(target_os = "linux")]
+#[test]
+fn issue_19_files_without_permission() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let bench = Bench::new();
+    bench.file("in/a.jsonl", "{\"text\":\"one\"}\n");
+    bench.file("in/b.jsonl", "{\"text\":\"secret\"}\n");
+    bench.file("in/c.txt", "two");
+    let allow = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(bench.path(), 0o777);
+    allow(&bench.path().join("in/b.jsonl"), 0);
+    if fs::metadata(bench.path()).unwrap().uid() != 0 {
+        return check_unreadable(|arguments| bench.run(arguments), "Permission denied");
+    }
+    let as_nobody = |arguments: &[&str]| {
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let ran = Command::new("setpriv")
+            .args(nobody)
+            .arg(env!("CARGO_BIN_EXE_arose"))
+            .args(arguments)
+            .current_dir(bench.path())
+            .output();
+        Ran(ran.expect("setpriv is part of util-linux"))
+    };
+    check_unreadable(as_nobody, "Permission denied");
+}
+
 #[test]
 fn issue_19_damaged_records_end_with_0() {
     let bench = Bench::new();

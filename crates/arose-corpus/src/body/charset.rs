@@ -8,6 +8,8 @@
 //! Labels and decoders are those of the Encoding Standard (`encoding_rs`): `iso-8859-1` means
 //! windows-1252, as on the web.
 
+use std::borrow::Cow;
+
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 /// How far a `<meta>` is looked for.
@@ -26,9 +28,47 @@ pub enum Markup {
 
 /// Decodes `bytes`; the second value says whether some were malformed and became U+FFFD.
 pub fn decode(bytes: &[u8], http_charset: Option<&str>, markup: Markup) -> (String, bool) {
-    let encoding = choose(bytes, http_charset, markup);
-    let (text, _, is_malformed) = encoding.decode(bytes);
+    let (text, is_malformed) = decode_as(bytes, choose(bytes, http_charset, markup));
     (text.into_owned(), is_malformed)
+}
+
+/// Decodes bytes of a known encoding, which a byte-order mark overrules. Bytes that are UTF-8
+/// already are not copied; for others memory is reserved once, so that no buffer grows beside its
+/// old self.
+pub(crate) fn decode_as<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> (Cow<'a, str>, bool) {
+    let (encoding, bytes) = match Encoding::for_bom(bytes) {
+        Some((marked, n)) => (marked, &bytes[n..]),
+        None => (encoding, bytes),
+    };
+    let is_utf8 = encoding == UTF_8 || encoding.is_ascii_compatible() && bytes.is_ascii();
+    if is_utf8 {
+        return match UTF_8.decode_without_bom_handling_and_without_replacement(bytes) {
+            Some(text) => (text, false),
+            None => (Cow::Owned(replaced(bytes)), true),
+        };
+    }
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let n_bytes = decoder.max_utf8_buffer_length(bytes.len());
+    let n_bytes = n_bytes.expect("bytes in memory are fewer than a third of the addresses");
+    let mut text = String::with_capacity(n_bytes);
+    let (_, _, is_malformed) = decoder.decode_to_string(bytes, &mut text, true);
+    (Cow::Owned(text), is_malformed)
+}
+
+/// UTF-8 with U+FFFD in place of what is malformed.
+fn replaced(bytes: &[u8]) -> String {
+    let sign = |invalid: &[u8]| match invalid {
+        [] => "",
+        _ => "\u{fffd}",
+    };
+    let chunks = || bytes.utf8_chunks();
+    let n_bytes = chunks().map(|chunk| chunk.valid().len() + sign(chunk.invalid()).len());
+    let mut text = String::with_capacity(n_bytes.sum());
+    for chunk in chunks() {
+        text.push_str(chunk.valid());
+        text.push_str(sign(chunk.invalid()));
+    }
+    text
 }
 
 /// The encoding of `bytes` by the order above.
@@ -308,5 +348,44 @@ mod tests {
     fn malformed_bytes_become_replacement_characters() {
         let (text, is_malformed) = decode(b"a\xffb", Some("utf-8"), Markup::None);
         assert_eq!((text.as_str(), is_malformed), ("a\u{fffd}b", true));
+    }
+
+    /// Whatever the bytes and the encoding, the text is that of `encoding_rs`.
+    #[test]
+    fn decoding_is_that_of_the_library() {
+        let mut state = 1u32;
+        let mut byte = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        for encoding in [
+            "utf-8",
+            "windows-1252",
+            "iso-2022-jp",
+            "gb18030",
+            "big5",
+            "shift_jis",
+            "euc-kr",
+            "euc-jp",
+            "utf-16le",
+            "utf-16be",
+            "replacement",
+            "koi8-r",
+            "x-user-defined",
+        ] {
+            let encoding = Encoding::for_label_no_replacement(encoding.as_bytes())
+                .unwrap_or(encoding_rs::REPLACEMENT);
+            for n in 0..300 {
+                let mut bytes: Vec<u8> = (0..n % 40).map(|_| byte()).collect();
+                if n % 3 == 0 {
+                    bytes.iter_mut().for_each(|b| *b &= 0x7f);
+                }
+                let mark: &[u8] = [&b""[..], b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"][n % 4];
+                let bytes = [mark, &bytes].concat();
+                let (expected, _, was_malformed) = encoding.decode(&bytes);
+                let (text, is_malformed) = decode_as(&bytes, encoding);
+                assert_eq!((text, is_malformed), (expected, was_malformed), "{bytes:?}");
+            }
+        }
     }
 }

@@ -3,8 +3,9 @@
 //! A feed becomes one document: the title of the feed, then of each entry its title and its
 //! contents. Contents are HTML, escaped or as elements of the XML itself; either is extracted like
 //! any page, so that block elements separate words and inline elements do not. XML that is no feed
-//! gives its character data, elements apart by a line. Damaged XML gives what was read before the
-//! damage.
+//! gives its character data, elements apart by a line. End tags without a start and bare `&` are
+//! passed over; where markup never ends, the text before it is what there is. XML whose last end
+//! tag is not that of the whole was cut.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -23,14 +24,22 @@ const READABLE: [&str; 7] = [
     "tagline",
 ];
 
+/// Open elements that the reader of XML is left to remember. It keeps the name of each, and has no
+/// use for them here.
+const MAX_OPEN: usize = 4096;
+
 /// Reads XML.
 pub(crate) fn read(source: &str) -> Page {
     let mut state = State::default();
-    let mut reader = Reader::from_str(source);
-    reader.config_mut().check_end_names = false;
+    let mut rest = source;
+    let mut reader = reader(rest);
+    let mut n_open = 0;
     loop {
         match reader.read_event() {
-            Ok(Event::Start(tag)) => state.open(&tag),
+            Ok(Event::Start(tag)) => {
+                state.open(&tag);
+                n_open += 1;
+            }
             Ok(Event::End(tag)) => state.close(tag.local_name().as_ref()),
             Ok(Event::Empty(tag)) => {
                 state.open(&tag);
@@ -39,15 +48,37 @@ pub(crate) fn read(source: &str) -> Page {
             Ok(Event::Text(text)) => state.add(&text),
             Ok(Event::CData(data)) => state.add(&data),
             Ok(Event::GeneralRef(name)) => state.add(&reference(&name)),
-            Ok(Event::Eof) | Err(_) => return state.finish(),
+            Ok(Event::Eof) => {
+                let is_cut = state.n_elements > 0 && !state.is_closed;
+                return state.finish(is_cut);
+            }
+            Err(_) => return state.finish(true),
             Ok(_) => {}
         }
+        if n_open == MAX_OPEN {
+            let used = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
+            rest = rest.get(used..).unwrap_or_default();
+            (reader, n_open) = (self::reader(rest), 0);
+        }
     }
+}
+
+fn reader(source: &str) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(source);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    reader
 }
 
 #[derive(Default)]
 struct State {
     n_elements: u64,
+    /// The name of the element that contains all others.
+    root: String,
+    /// Whether the last end tag is that of the root.
+    is_closed: bool,
     is_feed: bool,
     title: Option<String>,
     text: String,
@@ -71,6 +102,7 @@ impl State {
         self.n_elements += 1;
         if self.n_elements == 1 {
             self.is_feed = matches!(name, "rss" | "feed" | "RDF");
+            self.root = name.to_owned();
         }
         if !self.is_feed {
             self.end_line();
@@ -86,13 +118,14 @@ impl State {
     }
 
     fn close(&mut self, name: &str) {
+        self.is_closed = name == self.root;
         if !self.is_feed {
             self.end_line();
         }
         match &mut self.element {
             Some(element) if element.depth > 0 => element.close(name),
-            Some(_) => self.end_element(),
-            None => {}
+            Some(_) if READABLE.contains(&name) || self.is_closed => self.end_element(),
+            Some(_) | None => {}
         }
     }
 
@@ -123,11 +156,13 @@ impl State {
         }
     }
 
-    fn finish(mut self) -> Page {
+    fn finish(mut self, is_cut: bool) -> Page {
         self.end_element();
         Page {
             title: self.title,
             text: self.text,
+            details: Vec::from_iter(is_cut.then(|| "its XML ends too early".to_owned())),
+            is_cut,
             ..Page::default()
         }
     }
@@ -275,6 +310,40 @@ mod tests {
         check("<a><b>one</b><c>two&#x21;</c></a>", None, "one two!");
         check("<a>one<b", None, "one");
         check("<rss><title>cut", Some("cut"), "cut");
+    }
+
+    /// Sloppy feeds are read to their end.
+    #[test]
+    fn issue_19_flaws_do_not_end_a_feed() {
+        check(
+            "<rss><item><title>Fish & Chips, AT&T;</title></p><description>one</b> two</description>\
+             </item><item><title>three</title></item></rss>",
+            Some("Fish & Chips, AT&T;"),
+            "Fish & Chips, AT&T; one two three",
+        );
+    }
+
+    #[test]
+    fn issue_19_what_ends_too_early_is_cut() {
+        let whole =
+            "<?xml version='1.0'?><rss a='b'><item><title>A<br></title><![CDATA[x]]></item></rss>";
+        assert!(!read(whole).is_cut);
+        assert!(!read(&format!("{whole}\n<!-- end -->\n")).is_cut);
+        for n in whole.find("<rss").unwrap() + 1..whole.len() {
+            assert!(read(&whole[..n]).is_cut, "{n}");
+        }
+        for text in ["", "no XML at all", "<r/>"] {
+            assert!(!read(text).is_cut, "{text}");
+        }
+    }
+
+    /// Elements deeper than the reader remembers are read all the same.
+    #[test]
+    fn issue_19_deep_elements() {
+        let n = 3 * MAX_OPEN + 7;
+        let source = format!("<r>{}x&amp;y{}z</r>", "<a>".repeat(n), "</a>".repeat(n));
+        check(&source, None, "x&y z");
+        assert!(!read(&source).is_cut);
     }
 
     proptest! {

@@ -38,6 +38,8 @@ pub struct Page {
     pub details: Vec<String>,
     /// Whether bytes had to be replaced while decoding.
     pub is_malformed: bool,
+    /// Whether it ends too early, as XML tells: before the end tag of the whole.
+    pub is_cut: bool,
 }
 
 /// What a body is made of.
@@ -106,14 +108,13 @@ pub(crate) fn read_as(
         Kind::Xml => Markup::Xml,
         Kind::Text => Markup::None,
     };
-    // Text that is UTF-8 already is not copied.
     let encoding = charset::choose(body, http_charset, markup);
-    let (text, _, is_malformed) = encoding.decode(body);
+    let (text, is_malformed) = charset::decode_as(body, encoding);
     let page = match kind {
         Kind::Html => html(&text, url, config),
         Kind::Xml => feed::read(&text),
         Kind::Text => Page {
-            text: text.into_owned(),
+            text: fitted(text.into_owned()),
             ..Page::default()
         },
     };
@@ -121,6 +122,14 @@ pub(crate) fn read_as(
         is_malformed,
         ..page
     }
+}
+
+/// A text without the memory that was reserved for it in vain.
+pub(crate) fn fitted(mut text: String) -> String {
+    if text.capacity() / 2 > text.len() {
+        text.shrink_to_fit();
+    }
+    text
 }
 
 /// The kind of a body with this media type, none for one without text.
@@ -251,7 +260,7 @@ pub(crate) fn html(source: &str, url: Option<&str>, config: &html::Config) -> Pa
         images: extracted.images,
         details: details.collect(),
         metadata: Some(Box::new(extracted.metadata)),
-        is_malformed: false,
+        ..Page::default()
     }
 }
 

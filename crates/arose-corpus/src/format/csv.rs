@@ -7,6 +7,9 @@
 //! each of them: where more has been passed in vain than [`in_vain`] allows, a row ends with its
 //! line, as far as the rows that were given up had reached. So the work is linear in the file.
 //!
+//! A file that ends inside a quoted cell was cut, or lacks a quote. Nothing tells which, so the file
+//! counts as truncated, and the lines after that quote are read as rows.
+//!
 //! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file
 //! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is
 //! kept as it is, with a warning.
@@ -285,7 +288,7 @@ impl RowCutter {
         if self.split.used > self.record_bytes {
             return Err(self.give_up());
         }
-        if self.is_open(self.split.used) {
+        if self.has_odd_quotes() {
             self.note_in_vain();
             let detail = "a quoted cell does not end".to_owned();
             return Err(self.drop_line(Reason::BadRow, detail));
@@ -317,11 +320,23 @@ impl RowCutter {
             let place = self.place(at_break.position);
             return Some(Err(place.broken(at_break)));
         }
+        if self.split.is_open {
+            self.note_in_vain();
+            let detail = "the input ends inside a quoted cell".to_owned();
+            return Some(Err(self.drop_line(Reason::Truncated, detail)));
+        }
+        let text_column = self.columns[0].max(self.columns[1]);
+        if self.split.is_done && text_column.is_some_and(|column| column >= self.split.n_cells) {
+            let detail = "the input ends inside a row, before its text".to_owned();
+            return Some(Err(self.drop_line(Reason::Truncated, detail)));
+        }
         (self.split.used > 0 && self.split.is_done).then(|| self.finish())
     }
 
-    /// Whether a row has swallowed the rest of the input since its last quote is open.
-    fn is_open(&mut self, n: usize) -> bool {
+    /// Whether a row takes all lines up to the end of the input and its quotes do not come in pairs:
+    /// then one is missing, or is too many, and the row ended by chance.
+    fn has_odd_quotes(&mut self) -> bool {
+        let n = self.split.used;
         if self.stream.fill(n + 1).len() > n {
             return false;
         }
@@ -401,6 +416,8 @@ struct Split {
     n_ends: usize,
     n_cells: usize,
     is_done: bool,
+    /// Whether the input ends inside a quoted cell of the row.
+    is_open: bool,
 }
 
 impl Split {
@@ -412,7 +429,7 @@ impl Split {
             self.ends.resize(16, 0);
         }
         (self.used, self.n_text, self.n_ends, self.n_cells) = (0, 0, 0, 0);
-        self.is_done = false;
+        (self.is_done, self.is_open) = (false, false);
     }
 
     /// The text of the row, the ends of its cells and their number.
@@ -430,16 +447,24 @@ impl Split {
     /// Splits on with the rest of the window; whether the row is complete.
     fn feed(&mut self, reader: &mut Reader, window: &[u8], is_last: bool) -> bool {
         loop {
-            let input = window.get(self.used..).unwrap_or_default();
-            if input.is_empty() && !is_last {
+            let rest = window.get(self.used..).unwrap_or_default();
+            if rest.is_empty() && !is_last {
                 return false;
             }
+            // A line end closes the last row, unless it is in quotes.
+            let is_end = rest.is_empty() && self.used > 0;
+            let input = match is_end {
+                true => b"\n",
+                false => rest,
+            };
             let (result, n_in, n_out, n_ends) = reader.read_record(
                 input,
                 &mut self.text[self.n_text..],
                 &mut self.ends[self.n_ends..],
             );
-            self.used += n_in;
+            if !is_end {
+                self.used += n_in;
+            }
             self.n_text += n_out;
             self.n_ends += n_ends;
             self.n_cells += n_ends;
@@ -457,6 +482,10 @@ impl Split {
                     return !is_last || is_closed;
                 }
                 ReadRecordResult::InputEmpty if !is_last => return false,
+                ReadRecordResult::InputEmpty if is_end => {
+                    self.is_open = true;
+                    return false;
+                }
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::End => return false,
             }

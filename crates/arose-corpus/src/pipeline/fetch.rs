@@ -70,7 +70,11 @@ impl Open {
             Open::Rows(cutter) => cutter.item_at(position, config)?,
             Open::Records(cutter) => cutter.item_at(position, config)?,
             Open::Whole(_) => match std::mem::replace(self, Open::Skipped(None)) {
-                Open::Whole(whole) => whole.read(config),
+                Open::Whole(whole) => {
+                    let mut first = None;
+                    whole.read(config, &mut |item| _ = first.get_or_insert(item));
+                    first?
+                }
                 _ => return None,
             },
             Open::Table(_) | Open::Skipped(_) => return None,

@@ -73,6 +73,14 @@ impl Open {
         let Some(format) = sniff(&mut stream, &source, origin, config) else {
             return Open::Skipped(Some(unknown(&source, origin)));
         };
+        // A plain file that fails at its first byte, whatever its format.
+        if stream.packing() == Packing::Plain
+            && stream.window().is_empty()
+            && let Some(at_break) = stream.resume()
+        {
+            let place = Place::new(&source, at_break.position);
+            return Open::Skipped(Some(place.broken(at_break)));
+        }
         let is_whole = matches!(format, Format::Html | Format::Xml | Format::Text);
         if !is_whole && stream.window().is_empty() && stream.has_ended() {
             let place = Place::new(&source, Position::default());
@@ -178,7 +186,7 @@ impl Task {
             Task::Rows(block) => block.read(config, sink),
             Task::Records(records) => read_records(&records, config, sink),
             Task::Group(group) => group.read(config, sink),
-            Task::Whole(whole) => sink(whole.read(config)),
+            Task::Whole(whole) => whole.read(config, sink),
             Task::Item(item) => sink(item),
             Task::Files(inputs) => {
                 for input in inputs {
@@ -213,22 +221,42 @@ fn read_records(records: &[Result<Record, Item>], config: &Config, sink: &mut dy
 }
 
 impl Whole {
-    pub(crate) fn read(mut self, config: &Config) -> Item {
+    /// Makes a document of the file. One that was cut is named besides.
+    pub(crate) fn read(mut self, config: &Config, sink: &mut dyn FnMut(Item)) {
+        match self.body(config) {
+            Ok(body) => self.document(&body, config, sink),
+            Err(item) => sink(item),
+        }
+    }
+
+    /// All bytes of the file, or why they are not there.
+    fn body(&mut self, config: &Config) -> Result<Vec<u8>, Item> {
         let place = Place::new(&self.source, Position::default());
         let limit = config.limits.record_bytes;
         let n = self.stream.fill(limit + 1).len();
         if n > limit {
-            return place.lost_file(
-                Reason::TooLarge,
-                format!("a file of more than {limit} bytes"),
-            );
+            let detail = format!("a file of more than {limit} bytes");
+            return Err(place.lost_file(Reason::TooLarge, detail));
         }
-        let (body, ..) = self.stream.take(n);
+        let (mut body, ..) = self.stream.take(n);
         if let Some(at_break) = self.stream.resume() {
             let place = Place::new(&self.source, at_break.position);
-            return place.lost_file(at_break.reason, at_break.detail);
+            return Err(place.lost_file(at_break.reason, at_break.detail));
         }
-        let mut page = payload::read_as(&body, self.kind, None, None, &config.html);
+        // The buffer doubled while it was filled.
+        if body.capacity() / 5 > n / 4 {
+            body.shrink_to_fit();
+        }
+        Ok(body)
+    }
+
+    fn document(&self, body: &[u8], config: &Config, sink: &mut dyn FnMut(Item)) {
+        let place = Place::new(&self.source, Position::default());
+        let mut page = payload::read_as(body, self.kind, None, None, &config.html);
+        let cut = page.is_cut.then(|| {
+            let detail = "its XML ends too early; the text up to there is a document";
+            place.skipped(Reason::Truncated, detail)
+        });
         let mut notes = page.notes();
         if body.is_empty() {
             notes.push((Reason::Empty, EMPTY_FILE.to_owned()));
@@ -236,14 +264,17 @@ impl Whole {
         let warnings = notes.into_iter();
         let warnings = warnings.map(|(reason, detail)| place.warning(reason, detail));
         let warnings = warnings.collect();
-        Item::Document(Box::new(Document {
+        sink(Item::Document(Box::new(Document {
             title: page.title,
             language: page.language,
             images: page.images,
             page: page.metadata,
             warnings,
-            ..place.document(page.text, Digest::of_bytes(&body))
-        }))
+            ..place.document(page.text, Digest::of_bytes(body))
+        })));
+        if let Some(cut) = cut {
+            sink(cut);
+        }
     }
 }
 

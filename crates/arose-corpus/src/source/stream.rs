@@ -32,6 +32,10 @@ use crate::source::raw::{CHUNK, Handle, MEMORY, Raw};
 /// More consumed bytes are given back as soon as little is left after them.
 const LARGE: usize = 256 << 10;
 
+/// Bytes of a plain file that are read at once, if so many are asked for: a window that grows in
+/// smaller steps is copied from step to step.
+const AT_ONCE: usize = 1 << 20;
+
 /// A place where the stream is interrupted.
 #[derive(Debug, Clone)]
 pub(crate) struct Break {
@@ -339,11 +343,12 @@ impl Stream {
         n - left
     }
 
-    /// Reads at most as much as is there already. A length may be wrong, so memory for all of it is
-    /// not reserved in advance.
+    /// Reads at most [`AT_ONCE`] bytes, or as much as is there already. A length may be wrong, so
+    /// memory for all of it is not reserved in advance.
     fn read_plain(&mut self, want: usize) {
         let have = self.window().len();
-        let step = want.saturating_sub(have).min(have).max(CHUNK);
+        let missing = want.saturating_sub(have);
+        let step = missing.min(have.max(AT_ONCE)).max(CHUNK);
         let before = self.window.len();
         self.raw.drain_into(&mut self.window, step);
         if self.window.len() - before < step {

@@ -2,9 +2,15 @@
 
 use std::io::Write as _;
 
+use std::sync::Arc;
+
 use arose_corpus::html::Mode::{Content, Henzinger};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression as Codec, Encoding};
+use parquet::file::properties::WriterProperties;
 
 use crate::ways::Way;
 
@@ -42,6 +48,7 @@ const PACKED: &[Way] = &[
     Way::File("a.jsonl"),
     Way::File("a.warc"),
 ];
+const PARQUET: &[Way] = &[Way::Pipe("a.parquet"), Way::File("a.parquet")];
 const TEXT: &[Way] = &[Way::Body("text/plain"), Way::Pipe("a.txt")];
 
 /// Starting a decoder takes as long as reading some kilobytes: members are fewer than other pieces.
@@ -179,6 +186,11 @@ pub(crate) const GENERATORS: &[Generator] = table![
     "starts of frames", PACKED, |n| [zstd::encode_all(&b"{}\n"[..], 0).unwrap(), repeat(&[0x28, 0xb5, 0x2f, 0xfd], n / MEMBER_SHARE)].concat();
     "skippable frames", PACKED, |n| [zstd::encode_all(&b"{}\n"[..], 0).unwrap(), repeat(&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], n / MEMBER_SHARE)].concat();
 
+    "a column of one text", PARQUET, |n| parquet(n, 64, Encoding::RLE_DICTIONARY, Codec::UNCOMPRESSED);
+    "a column of common beginnings", PARQUET, |n| parquet(n, 64, Encoding::DELTA_BYTE_ARRAY, Codec::UNCOMPRESSED);
+    "a column of one long cell", PARQUET, |n| parquet(n, 1, Encoding::PLAIN, Codec::UNCOMPRESSED);
+    "a packed column", PARQUET, |n| parquet(n, 1, Encoding::PLAIN, Codec::SNAPPY);
+
     "bytes that grow", &[Way::Body("text/html; charset=windows-1252"), Way::Pipe("a.html")], |n| repeat(&[0x80], n);
     "bytes that are no UTF-8", &[Way::Body("text/html; charset=utf-8"), Way::Body("text/plain; charset=utf-8")], |n| repeat(&[0xff], n);
     "switches of a character set", &[Way::Body("text/html; charset=iso-2022-jp")], |n| repeat(b"\x1b$B\x1b(Ba", n);
@@ -297,6 +309,26 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
+}
+
+/// A table of `n_rows` equal texts of `n` bytes.
+fn parquet(n: usize, n_rows: usize, encoding: Encoding, codec: Codec) -> Vec<u8> {
+    let text = String::from_utf8(noise(n)).unwrap();
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(); n_rows]));
+    let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(codec)
+        .set_dictionary_enabled(encoding == Encoding::RLE_DICTIONARY)
+        .set_dictionary_page_size_limit(1 << 30)
+        .set_data_page_size_limit(1 << 30);
+    let properties = match encoding {
+        Encoding::RLE_DICTIONARY => properties,
+        encoding => properties.set_encoding(encoding),
+    };
+    let schema = batch.schema();
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties.build())).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
 }
 
 /// Lines that do not pack well.

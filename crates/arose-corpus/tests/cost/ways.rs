@@ -67,7 +67,7 @@ impl Way {
         }
     }
 
-    /// Reads the input and drops what comes of it.
+    /// Reads the input and drops what comes of it, which must be something.
     pub(crate) fn run(self, owned: Owned) {
         match (self, owned) {
             (Way::Page(mode), Owned::Text(text)) => {
@@ -111,10 +111,17 @@ fn page(mode: Mode) -> html::Config {
     }
 }
 
+/// What may be unpacked at once of a table, so that it counts as a constant.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// One thread and small blocks, so that what is held for each of them is small beside the input.
 fn config(mode: Mode) -> Config {
     Config {
         html: page(mode),
+        limits: Limits {
+            page_bytes: PAGE_BYTES,
+            ..Limits::default()
+        },
         threads: NonZeroUsize::MIN,
         block_bytes: NonZeroUsize::new(64 << 10).unwrap(),
         ..Config::default()

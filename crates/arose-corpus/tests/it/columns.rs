@@ -19,6 +19,8 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use crate::support::{Folder, damage, documents, items_with, texts};
 
@@ -376,4 +378,181 @@ fn kept_rows_keep_their_types() {
     };
     assert_eq!(schema(&copy), schema(&path));
     assert_eq!(texts(&items_with(&[&copy], Config::default())), ["b"]);
+}
+
+/// Rows of a column `text`, in one page that is compressed by `codec`.
+fn packed(
+    texts: &[&str],
+    codec: Compression,
+    version: WriterVersion,
+    encoding: Encoding,
+) -> Vec<u8> {
+    let array: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+    let schema = Arc::new(Schema::new(vec![Field::new("text", DataType::Utf8, true)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(codec)
+        .set_writer_version(version)
+        .set_dictionary_enabled(encoding == Encoding::RLE_DICTIONARY)
+        .set_data_page_size_limit(1 << 30)
+        .set_dictionary_page_size_limit(1 << 30);
+    let properties = match encoding {
+        Encoding::RLE_DICTIONARY => properties,
+        encoding => properties.set_encoding(encoding),
+    };
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties.build())).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn codecs() -> [Compression; 6] {
+    [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(Default::default()),
+        Compression::BROTLI(Default::default()),
+        Compression::ZSTD(Default::default()),
+        Compression::LZ4_RAW,
+    ]
+}
+
+/// A varint of Thrift, and where it ends.
+fn varint(bytes: &[u8], start: usize) -> (i64, usize) {
+    let n = bytes[start..].iter().position(|b| b & 0x80 == 0).unwrap() + 1;
+    let digits = bytes[start..start + n].iter().rev();
+    let value = digits.fold(0_i64, |value, b| value << 7 | i64::from(b & 0x7f));
+    (value >> 1, start + n)
+}
+
+/// A varint of Thrift of exactly `n` bytes.
+fn put_varint(value: i64, n: usize) -> Vec<u8> {
+    let value = value << 1;
+    let byte = |i: usize| (value >> (7 * i)) as u8 & 0x7f | if i + 1 < n { 0x80 } else { 0 };
+    (0..n).map(byte).collect()
+}
+
+/// The same file with a first page that says it has `claimed` bytes unpacked. What is longer in its
+/// header is taken from the page.
+fn claiming(mut file: Vec<u8>, claimed: i64) -> Vec<u8> {
+    // "PAR1", the type of the page, then both sizes, each after a byte for its field.
+    assert_eq!((file[4], file[6]), (0x15, 0x15));
+    let (_, end) = varint(&file, 7);
+    let (compressed, compressed_end) = varint(&file, end + 1);
+    let longer = 5 - (end - 7);
+    let size = put_varint(compressed - longer as i64, compressed_end - end - 1);
+    file.splice(end + 1..compressed_end, size);
+    let removed = file.len() - 8 - footer_length(&file) - 1;
+    file.drain(removed + 1 - longer..=removed);
+    file.splice(7..end, put_varint(claimed, 5));
+    file
+}
+
+fn footer_length(file: &[u8]) -> usize {
+    let length = file[file.len() - 8..][..4].try_into().unwrap();
+    u32::from_le_bytes(length) as usize
+}
+
+#[test]
+fn issue_19_pages_that_claim_gigabytes() {
+    let folder = Folder::new();
+    let long = "a rose ".repeat(3000);
+    for codec in codecs() {
+        for encoding in [Encoding::PLAIN, Encoding::RLE_DICTIONARY] {
+            let file = packed(
+                &[&long, "tulip"],
+                codec,
+                WriterVersion::PARQUET_1_0,
+                encoding,
+            );
+            let name = format!("{codec:?} {encoding:?}");
+            let (whole, _) = varint(&file, 7);
+            let path = folder.file("a.parquet", &file);
+            assert_eq!(
+                texts(&items_with(&[&path], Config::default())).len(),
+                2,
+                "{name}"
+            );
+            for (claimed, reason) in [
+                (2_000_000_000, Reason::TooLarge),
+                (100_000_000, Reason::Expansion),
+                (whole + 1, Reason::BadParquet),
+            ] {
+                let path = folder.file("b.parquet", &claiming(file.clone(), claimed));
+                let found = items_with(&[&path], Config::default());
+                assert!(texts(&found).is_empty(), "{name}");
+                let [warning] = damage(&found)[..] else {
+                    panic!("{name}: {found:?}");
+                };
+                assert_eq!(warning.reason, reason, "{name}, {claimed}: {warning}");
+                assert_eq!(warning.loss, arose_corpus::Loss::File);
+            }
+        }
+    }
+}
+
+/// Deflate and Brotli unpack what there is, whatever the header says.
+#[test]
+fn issue_19_pages_larger_than_they_say() {
+    let folder = Folder::new();
+    let long = "a rose ".repeat(1 << 19);
+    let config = Config {
+        limits: Limits {
+            page_bytes: 1 << 20,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    for codec in [
+        Compression::GZIP(Default::default()),
+        Compression::BROTLI(Default::default()),
+    ] {
+        let file = packed(&[&long], codec, WriterVersion::PARQUET_1_0, Encoding::PLAIN);
+        let path = folder.file("a.parquet", &claiming(file.clone(), 1000));
+        let found = items_with(&[&path], config.clone());
+        let [warning] = damage(&found)[..] else {
+            panic!("{codec:?}: {found:?}");
+        };
+        assert_eq!(warning.reason, Reason::Expansion, "{warning}");
+        assert!(
+            warning.detail.contains("more than the 1000 bytes"),
+            "{warning}"
+        );
+        let path = folder.file("b.parquet", &file);
+        let found = items_with(&[&path], config.clone());
+        assert_eq!(damage(&found)[0].reason, Reason::TooLarge);
+    }
+}
+
+/// Pages are the same however few rows are decoded at once, in both versions of the format.
+#[test]
+fn issue_19_batches_of_any_size() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..300)
+        .map(|n| format!("rose{n}").repeat(n % 50))
+        .collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    for codec in codecs() {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for encoding in [
+                Encoding::PLAIN,
+                Encoding::DELTA_BYTE_ARRAY,
+                Encoding::DELTA_LENGTH_BYTE_ARRAY,
+                Encoding::RLE_DICTIONARY,
+            ] {
+                let path = folder.file("a.parquet", &packed(&rows, codec, version, encoding));
+                for (page_bytes, block_bytes) in [(512 << 20, 1 << 20), (80_000, 1), (200_000, 999)]
+                {
+                    let config = Config {
+                        limits: Limits {
+                            page_bytes,
+                            ..Limits::default()
+                        },
+                        ..crate::support::config(1, block_bytes)
+                    };
+                    let found = items_with(&[&path], config);
+                    assert!(texts(&found) == rows, "{codec:?} {version:?} {encoding:?}");
+                }
+            }
+        }
+    }
 }

@@ -270,6 +270,116 @@ fn issue_19_truncated_files_are_incomplete() {
     assert_eq!(found.losses.n_files, 1);
 }
 
+/// Every format that can tell that it was cut does.
+#[test]
+fn issue_19_cut_files_of_every_format() {
+    let folder = Folder::new();
+    let file = |name: &str, bytes: &[u8]| folder.file(name, bytes);
+    let line = "{\"text\":\"whole\"}\n";
+    let cut = |bytes: &[u8], n: usize| bytes[..bytes.len() - n].to_vec();
+    let lines: String = (0..500)
+        .map(|n| format!("{{\"text\":\"{}\"}}\n", noise(n, 30)))
+        .collect();
+    let mut table = arose_corpus::ParquetWriter::new(Vec::new()).unwrap();
+    let found = piped("a.jsonl", lines.as_bytes(), Config::default());
+    for document in documents(&found) {
+        table.write(document.clone()).unwrap();
+    }
+    let table = table.finish().unwrap();
+    let arc = "filedesc://a.arc 0.0.0.0 20080430204825 text/plain 65\n\
+               1 0 test\nURL IP-address Archive-date Content-type Archive-length\n\n\
+               http://x/ 1.2.3.4 20080430204825 text/html 200\n<p>cut";
+    let truncated = Reason::Truncated;
+    let cases: Vec<(&str, Vec<u8>, Reason, usize)> = vec![
+        (
+            "a.jsonl",
+            format!("{line}{{\"text\":\"cut").into(),
+            truncated,
+            1,
+        ),
+        ("b.jsonl", format!("{line}{{").into(), truncated, 1),
+        ("c.ndjson", b"{\"text\":\"cu".to_vec(), truncated, 0),
+        (
+            "d.jsonl.gz",
+            gzip(format!("{line}{{\"text\":").as_bytes()),
+            truncated,
+            1,
+        ),
+        (
+            "e.json",
+            b"{\"text\":\"a\"}\n{\"text\":tru".to_vec(),
+            truncated,
+            1,
+        ),
+        ("f.json", b"[{\"text\":\"a\"},".to_vec(), truncated, 1),
+        (
+            "g.csv",
+            b"id,text\n1,one\n2,\"two\nlines".to_vec(),
+            truncated,
+            1,
+        ),
+        ("h.csv", b"id,text\n1,one\n2,\"two".to_vec(), truncated, 1),
+        ("i.csv", b"id,text\n1,one\n2".to_vec(), truncated, 1),
+        ("j.tsv", b"id\ttext\n1\tone\n2".to_vec(), truncated, 1),
+        (
+            "k.xml",
+            b"<rss><item><title>one</title></item><item><ti".to_vec(),
+            truncated,
+            1,
+        ),
+        (
+            "l.atom",
+            b"<feed><entry><title>one</title></entry>".to_vec(),
+            truncated,
+            1,
+        ),
+        ("m.jsonl.gz", cut(&gzip(lines.as_bytes()), 30), truncated, 1),
+        (
+            "n.jsonl.zst",
+            cut(&crate::support::zstd(lines.as_bytes()), 30),
+            truncated,
+            0,
+        ),
+        (
+            "o.jsonl.xz",
+            cut(&crate::support::xz(lines.as_bytes()), 30),
+            truncated,
+            0,
+        ),
+        (
+            "p.jsonl.bz2",
+            cut(&crate::support::bzip2(lines.as_bytes()), 30),
+            truncated,
+            0,
+        ),
+        ("q.warc", cut(&response(1, "one"), 7), truncated, 0),
+        ("r.arc", arc.into(), truncated, 0),
+        ("s.parquet", cut(&table, 30), Reason::BadParquet, 0),
+    ];
+    for (name, bytes, reason, n_documents) in cases {
+        let path = file(name, &bytes);
+        let found = counts(&[&path], Config::default());
+        let files: Vec<_> = found.losses.files.iter().map(|file| file.reason).collect();
+        assert_eq!((name, files), (name, vec![reason]));
+        assert!(found.documents >= n_documents as u64, "{name}: {found:?}");
+    }
+    // What lacks nothing but the last line end is complete.
+    for (name, bytes) in [
+        ("1.jsonl", &b"{\"text\":\"a\"}\n{\"text\":\"b\"}"[..]),
+        ("2.csv", b"id,text\n1,one\n2,\"two\""),
+        ("3.csv", b"id,text,note\n1,one,x\n2,two"),
+        ("4.xml", b"<rss><title>one</title></rss>"),
+    ] {
+        check(&[&file(name, bytes)], &[], 0);
+    }
+    // A flaw in the middle of the last line is one damaged record.
+    check(
+        &[&file("5.jsonl", format!("{line}{{\"text\" 1}}").as_bytes())],
+        &[],
+        1,
+    );
+}
+
 /// What an archiver truncated is a document with a warning, in an archive that is complete.
 #[test]
 fn issue_19_a_record_truncated_by_the_archiver_is_no_loss() {

@@ -15,7 +15,7 @@ fn tight(threads: usize, block_bytes: usize) -> Config {
             line_bytes: 3000,
             header_bytes: 8000,
             body_bytes: 50_000,
-            expansion: 400,
+            ..Limits::default()
         },
         ..config(threads, block_bytes)
     }

@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 use arose::Threshold;
 use arose::digest::{ContentHasher, Digest};
 use arose::judgement::Verdict;
-use arose::token::{Tokenizer, Tokens};
+use arose::token::Tokenizer;
 use arose_corpus::html::{self, ImageTerm};
 use serde_json::Value;
 
 use super::Error;
+use super::difference::KindedTokens;
 use super::lines::{Record, for_each_record};
 
 /// Documents whose pairs are all made, at most: 3,000 make 4.5 million.
@@ -45,7 +46,7 @@ pub struct GoldDocument {
     /// Its address, where one is given.
     pub url: Option<String>,
     /// Its text.
-    pub tokens: Tokens,
+    pub content: KindedTokens,
     /// Its content digest, equal for exact duplicates.
     pub digest: Digest,
 }
@@ -364,7 +365,7 @@ fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[us
         library.add(GoldDocument {
             id: fields.expect(record, id)?,
             url: fields.find(record, url),
-            tokens: Tokenizer::default().tokens(&text),
+            content: KindedTokens::of(&Tokenizer::default(), &text),
             digest: Digest::of_text(&text),
         })
     };
@@ -399,8 +400,11 @@ fn read_documents(
     let tokenizer = Tokenizer::default();
     for_each_record(path, |record| {
         let html = config.fields.find(record, "html");
-        let (tokens, digest) = match (config.fields.find(record, "text"), html) {
-            (Some(text), _) => (tokenizer.tokens(&text), Digest::of_text(&text)),
+        let (content, digest) = match (config.fields.find(record, "text"), html) {
+            (Some(text), _) => {
+                let content = KindedTokens::of(&tokenizer, &text);
+                (content, Digest::of_text(&text))
+            }
             (None, Some(html)) => page_content(&tokenizer, &html, config.mode),
             (None, None) => return config.fields.expect(record, "text").map(drop),
         };
@@ -409,7 +413,7 @@ fn read_documents(
         let document = GoldDocument {
             id,
             url,
-            tokens,
+            content,
             digest,
         };
         each(document, record)
@@ -417,13 +421,13 @@ fn read_documents(
 }
 
 /// The tokens of a page, its images among its words, and its content digest.
-fn page_content(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> (Tokens, Digest) {
+fn page_content(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> (KindedTokens, Digest) {
     let config = html::Config {
         mode,
         ..html::Config::default()
     };
     let extracted = html::extract(page, None, &config);
-    let (mut tokens, mut content) = (Tokens::default(), ContentHasher::new());
+    let (mut tokens, mut content) = (KindedTokens::default(), ContentHasher::new());
     let mut begin = 0;
     for ImageTerm { at, src } in &extracted.images {
         let text = extracted.text.get(begin..*at).unwrap_or_default();

@@ -8,7 +8,9 @@
 //! search, so that the only errors are the rules' own.
 //!
 //! The tables by B-sim and by C-sim are those of Henzinger 2006: how right would B or C be about
-//! the pairs of just this score?
+//! the pairs of just this score? So are the correlation of the two scores, the categories of
+//! difference of the pairs that B or C calls similar, and her suggestion to compute C on shingles
+//! (the measure `c_shingles`).
 //!
 //! *Cost.* A pair costs a merge of two shingle sets, some 5 microseconds for a thousand words each.
 //!
@@ -18,11 +20,15 @@ use std::num::NonZeroUsize;
 
 use arose::Threshold;
 use arose::compare::{Comparison, Profile, Profiler};
-use arose::judgement::{Interval, Judged, Tally, Verdict, by_b_sim, by_c_sim};
+use arose::judgement::{
+    C_SIM_BINS, Correlation, Interval, Judged, Tally, Verdict, by_b_sim, by_c_sim,
+};
 use arose::rule::{Criterion, Policy, ShortPolicy, SiteRelation};
 use arose::shingle::{CountedShingles, ShingleSet, Shingler, resemblance};
+use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
+use super::difference::difference;
 use super::gold::{Gold, MAX_GROUPED};
 use super::metric::{Best, Score, auc, best_f1, bootstrap};
 use super::run::host;
@@ -59,6 +65,11 @@ pub struct Study {
     pub by_b_sim: [Tally; 5],
     /// The verdicts on pairs in each of [`arose::judgement::C_SIM_BINS`].
     pub by_c_sim: [Tally; 4],
+    /// How B-sim and C-sim go together.
+    pub correlation: Correlation,
+    /// The verdicts on pairs that B or C calls similar, for each of
+    /// [`Difference::ALL`](super::difference::Difference::ALL).
+    pub by_difference: [Tally; 5],
 }
 
 /// A measure without a threshold.
@@ -89,6 +100,8 @@ pub struct PolicyRow {
 struct Compared {
     comparison: Comparison,
     counted: Option<f64>,
+    /// Simhash bits of the shingles that agree.
+    c_shingles: Option<u32>,
     site: SiteRelation,
     verdict: Verdict,
 }
@@ -105,16 +118,45 @@ pub fn study(gold: &Gold, config: &Config) -> Study {
         policies: policies(&compared, config),
         by_b_sim: by_b_sim(&judged),
         by_c_sim: by_c_sim(&judged),
+        correlation: correlation(&judged),
+        by_difference: by_difference(gold, &judged),
     }
+}
+
+fn correlation(judged: &[Judged]) -> Correlation {
+    let mut correlation = Correlation::default();
+    for pair in judged {
+        correlation.add(pair.b_sim, pair.c_sim);
+    }
+    correlation
+}
+
+fn by_difference(gold: &Gold, judged: &[Judged]) -> [Tally; 5] {
+    let is_similar = |pair: &Judged| pair.b_sim >= 2 || pair.c_sim >= *C_SIM_BINS[0].start();
+    let similar = gold.pairs.iter().zip(judged);
+    let similar = similar.filter(|(_, judged)| is_similar(judged));
+    let mut tallies = [Tally::default(); 5];
+    for (pair, judged) in similar {
+        let [a, b] = [pair.a, pair.b].map(|place| &gold.documents[place].content);
+        tallies[difference(a, b) as usize].extend([judged.verdict]);
+    }
+    tallies
 }
 
 fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
     let profiler = Profiler::new(w);
     let shingler = Shingler::new(w);
-    let tokens = gold.documents.iter().map(|document| &document.tokens);
+    let tokens = gold.documents.iter();
+    let tokens = tokens.map(|document| &document.content.tokens);
+    let simhashes = tokens.clone().map(|tokens| {
+        let mut shingles = Vec::new();
+        shingler.shingles_into(&tokens.fingerprints, &mut shingles);
+        Fingerprint384::of(&shingles)
+    });
+    let simhashes: Vec<Option<Fingerprint384>> = simhashes.collect();
     let profiles = gold.documents.iter();
     let profiles: Vec<Profile> = profiles
-        .map(|document| profiler.profile_of_tokens(&document.tokens, document.digest))
+        .map(|document| profiler.profile_of_tokens(&document.content.tokens, document.digest))
         .collect();
     let counted: Vec<CountedShingles> = tokens
         .map(|tokens| shingler.counted(&tokens.fingerprints))
@@ -129,6 +171,9 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
         .map(|pair| Compared {
             comparison: profiler.compare(&profiles[pair.a], &profiles[pair.b]),
             counted: counted[pair.a].resemblance(&counted[pair.b]),
+            c_shingles: simhashes[pair.a]
+                .zip(simhashes[pair.b])
+                .map(|(a, b)| a.c_sim(&b)),
             site: SiteRelation::of(hosts[pair.a], hosts[pair.b], SiteKind::Henzinger),
             verdict: pair.verdict,
         })
@@ -156,7 +201,7 @@ impl Compared {
 
 fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
     type Measure = fn(&Compared) -> f64;
-    let measures: [(&str, Measure); 5] = [
+    let measures: [(&str, Measure); 6] = [
         ("resemblance", |pair| {
             pair.comparison.resemblance.unwrap_or(0.0)
         }),
@@ -166,6 +211,7 @@ fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
         ("c_sim", |pair| {
             f64::from(pair.comparison.c_sim.unwrap_or(0))
         }),
+        ("c_shingles", |pair| f64::from(pair.c_shingles.unwrap_or(0))),
     ];
     let row = |(name, measure): (&'static str, Measure)| {
         let scored = compared.iter().map(|pair| (measure(pair), pair.verdict));
@@ -251,7 +297,7 @@ pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
     let tokens = gold
         .documents
         .iter()
-        .map(|document| &document.tokens.fingerprints);
+        .map(|document| &document.content.tokens.fingerprints);
     let sets: Vec<ShingleSet> = tokens.map(|tokens| shingler.set(tokens)).collect();
     let listed = gold.pairs.iter().filter_map(|pair| {
         let ours = resemblance(&sets[pair.a], &sets[pair.b]).unwrap_or(0.0);

@@ -192,7 +192,7 @@ impl Diff {
 }
 
 /// The changes, and up to where they are known in each text.
-fn changes(a: &[u64], b: &[u64], bounds: Bounds) -> (Vec<Change>, [usize; 2]) {
+pub(crate) fn changes(a: &[u64], b: &[u64], bounds: Bounds) -> (Vec<Change>, [usize; 2]) {
     let n_before = n_common(a.iter(), b.iter());
     let n_after = n_common(a[n_before..].iter().rev(), b[n_before..].iter().rev());
     let (a_end, b_end) = (a.len() - n_after, b.len() - n_after);

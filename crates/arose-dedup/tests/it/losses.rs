@@ -174,6 +174,29 @@ fn issue_19_incomplete_files_are_named_and_the_rest_is_done() {
     );
 }
 
+/// A file that opens and fails when it is read, for any user.
+#[cfg(target_os = "linux")]
+#[test]
+fn issue_19_files_that_fail_when_read_are_named() {
+    let bench = Bench::with_texts(&[ROSE.to_owned(), THORN.to_owned()]);
+    for name in ["mem.jsonl", "mem.txt", "mem.warc", "mem.parquet"] {
+        std::os::unix::fs::symlink("/proc/self/mem", bench.path(name)).unwrap();
+        let summary = bench
+            .run_on(&["input.jsonl", name], &Config::default())
+            .unwrap();
+        assert_eq!(summary["counts"]["kept"], 2, "{name}");
+        assert_eq!(summary["counts"]["incomplete_files"], 1, "{name}");
+        assert_eq!(files(&summary)[0]["reason"], "unreadable", "{name}");
+        fs::remove_dir_all(bench.path("out")).unwrap();
+        let refused = bench.run_on(&["input.jsonl", name], &strict());
+        assert!(
+            matches!(refused, Err(Error::InputLost { .. })),
+            "{refused:?}"
+        );
+        fs::remove_dir_all(bench.path("out")).unwrap();
+    }
+}
+
 fn files(summary: &Value) -> &Vec<Value> {
     summary["incomplete_files"].as_array().unwrap()
 }

@@ -169,7 +169,8 @@ fn number_in(text: &str) -> Option<u64> {
 }
 
 /// The text of a page or document, whatever it is.
-pub(super) fn page_text(body: &[u8], content_type: Option<&str>) -> String {
+#[must_use]
+pub fn page_text(body: &[u8], content_type: Option<&str>) -> String {
     let charset = content_type.and_then(content_type_charset);
     let is_plain = content_type.is_some_and(|kind| kind.starts_with("text/plain"));
     if is_plain {

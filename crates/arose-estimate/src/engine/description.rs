@@ -50,8 +50,11 @@ pub struct Description {
     pub text: Option<String>,
     /// Where in a result its id is.
     pub id: Option<String>,
-    /// The address of a page's text, with `{id}` and `{address}`; the page itself if not given.
+    /// The URL of a page's text, with `{id}` and `{address}`; the result page if not given.
     pub document: Option<String>,
+    /// The URL that looks a page up by its own URL, with `{address}`, or `{bare}` for the URL
+    /// without its scheme. The response has the form of a search.
+    pub lookup: Option<String>,
     /// Where the text is in that answer, if that is JSON.
     pub document_text: Option<String>,
     /// Words on a page without results.
@@ -74,7 +77,7 @@ pub struct Description {
     pub and: Option<String>,
     /// What stands between words any of which is wanted.
     pub or: Option<String>,
-    /// Fields sent with every request.
+    /// Header fields sent with every request to the origin of `url`.
     pub headers: BTreeMap<String, String>,
 }
 
@@ -144,6 +147,7 @@ impl Description {
             text: own.text.or(known.text),
             id: own.id.or(known.id),
             document: own.document.or(known.document),
+            lookup: own.lookup.or(known.lookup),
             document_text: own.document_text.or(known.document_text),
             word: own.word.or(known.word),
             phrase: own.phrase.or(known.phrase),
@@ -151,6 +155,11 @@ impl Description {
             or: own.or.or(known.or),
             ..own
         })
+    }
+
+    /// Whether texts can only be had by fetching the result pages.
+    pub(super) fn leaves_texts_to_pages(&self) -> bool {
+        self.text.is_none() && self.document.is_none()
     }
 
     /// An error in this description.
@@ -184,6 +193,9 @@ fn known(preset: &str, base: &str) -> Option<Description> {
             count: text("/documents"),
             id: text("/doc"),
             document: Some(format!("{base}/api/document/{{id}}")),
+            lookup: Some(format!(
+                "{base}/api/search?q=url:%22{{bare}}%22&limit=100&collapse=false"
+            )),
             document_text: text("/text"),
             and: text(" "),
             ..lucene
@@ -199,6 +211,7 @@ fn known(preset: &str, base: &str) -> Option<Description> {
             text: text("/_source/text"),
             id: text("/_id"),
             document: Some(format!("{base}/_doc/{{id}}")),
+            lookup: Some(format!("{base}/_search?q=url:%22{{address}}%22&size=100")),
             document_text: text("/_source/text"),
             ..lucene
         },
@@ -210,6 +223,9 @@ fn known(preset: &str, base: &str) -> Option<Description> {
             text: text("/text"),
             id: text("/id"),
             document: Some(format!("{base}/get?id={{id}}&wt=json")),
+            lookup: Some(format!(
+                "{base}/select?q=url:%22{{address}}%22&rows=100&wt=json"
+            )),
             document_text: text("/doc/text"),
             ..lucene
         },

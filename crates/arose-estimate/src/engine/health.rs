@@ -31,6 +31,10 @@ pub struct Health {
     pub n_fetches: u64,
     /// Those without an answer.
     pub n_fetches_missing: u64,
+    /// Lookups of URLs.
+    pub n_lookups: u64,
+    /// Those without an answer.
+    pub n_lookups_missing: u64,
     /// Why answers were missing, and how often.
     pub reasons: BTreeMap<String, u64>,
     /// What control questions showed.
@@ -98,6 +102,14 @@ impl Health {
         }
     }
 
+    pub(super) fn count_lookup(&mut self, reply: &Reply<bool>) {
+        self.n_lookups += 1;
+        if let Reply::Missing(reason) = reply {
+            self.n_lookups_missing += 1;
+            self.count_reason(reason);
+        }
+    }
+
     fn count_reason(&mut self, reason: &str) {
         let is_known = self.reasons.contains_key(reason) || self.reasons.len() < MAX_REASONS;
         let reason = if is_known { reason } else { "other reasons" };
@@ -121,6 +133,13 @@ impl Health {
             format!(
                 "gave no answer to {} of {} searches and {} of {} fetches{reason}",
                 self.n_missing, self.n_searches, self.n_fetches_missing, self.n_fetches
+            ),
+        );
+        say(
+            self.n_lookups_missing > 0,
+            format!(
+                "gave no answer to {} of {} lookups by URL",
+                self.n_lookups_missing, self.n_lookups
             ),
         );
         say(

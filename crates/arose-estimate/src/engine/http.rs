@@ -4,10 +4,12 @@
 //! time-out, a status of 429 or 5xx) is tried again after a longer pause, and then counts as
 //! missing. An answer that holds neither results nor a count is missing too, whatever its status.
 //!
-//! The header fields of a description often hold credentials. They go to the origin of the engine's
-//! own URL and nowhere else: not to result pages on other hosts, nor where a redirect leads.
+//! The header fields of a description often hold credentials. They go with searches, lookups and
+//! documents to the origin of the engine's own URL and nowhere else: not where a redirect leads, and
+//! not to result pages, which are fetched as the crawler fetches pages ([`Pages`]).
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,10 @@ use ureq::Agent;
 use url::Url;
 
 use super::answer::{Parsed, Places, Pointers, body_text, page_text};
-use super::{Description, Engine, Format, Found, Joining, Page, Question, Reply, Requests};
+use super::{
+    Description, Engine, Format, Joining, Page, Pages, Question, Reply, Requests, ResultList,
+    address,
+};
 use crate::Error;
 
 /// Bytes read of one answer.
@@ -46,6 +51,7 @@ pub struct Http {
     places: Places,
     document_text: Option<Pointers>,
     agent: Agent,
+    pages: Rc<Pages>,
     last_request: Option<Instant>,
     remembered: Remembered,
 }
@@ -55,6 +61,7 @@ struct Settings {
     /// Where `headers` may go.
     origin: url::Origin,
     document: Option<String>,
+    lookup: Option<String>,
     headers: Vec<(String, String)>,
     limit: usize,
     per_page: usize,
@@ -148,17 +155,21 @@ struct Response {
 }
 
 impl Http {
-    /// The engine of a description.
+    /// The engine of a description. Texts that it does not give itself come from the result pages.
     ///
     /// # Errors
     ///
-    /// When the description lacks something or says what cannot be.
-    pub fn new(description: &Description) -> Result<Self, Error> {
+    /// When the description lacks something or says what cannot be, or when it leaves the texts to
+    /// the result pages and the settings of these cannot be used.
+    pub fn new(description: &Description, pages: &Rc<Pages>) -> Result<Self, Error> {
         let filled = description.filled()?;
         let places = places(&filled)?;
         let pointers = |text: &String| Pointers::new(text).map_err(|what| filled.bad(&what));
         let document_text = filled.document_text.as_ref().map(pointers).transpose()?;
         let settings = settings(&filled)?;
+        if filled.leaves_texts_to_pages() {
+            pages.visits()?;
+        }
         let timeout = seconds(&filled, "timeout", filled.timeout, 10.0)?;
         let agent = Agent::config_builder()
             .timeout_global(Some(timeout))
@@ -173,6 +184,7 @@ impl Http {
             places,
             document_text,
             agent,
+            pages: Rc::clone(pages),
             last_request: None,
             remembered: Remembered::default(),
         })
@@ -231,8 +243,8 @@ impl Http {
         question: &Question,
         limit: usize,
         requests: &Requests,
-    ) -> Result<Found, Trouble> {
-        let mut found = Found::default();
+    ) -> Result<ResultList, Trouble> {
+        let mut found = ResultList::default();
         while found.addresses.len() < limit {
             let url = self.url(question, found.addresses.len());
             let parsed = self.results(&url, requests)?;
@@ -259,18 +271,15 @@ impl Http {
                 text: text.clone(),
             });
         }
-        let id = self.remembered.ids.get(address);
-        let template = match (&self.settings.document, id) {
-            (Some(template), Some(id)) => Some(template.replace("{id}", &encoded(id))),
-            (Some(template), None) if !template.contains("{id}") => Some(template.clone()),
-            _ => None,
+        let Some(template) = self.settings.document.clone() else {
+            return self.result_page(address, requests);
         };
-        let Some(template) = template else {
-            let response = self.get(address, requests)?;
-            return Ok(Page {
-                text: page_text(&response.body, response.content_type.as_deref()),
-                address: response.address,
-            });
+        let template = match self.remembered.ids.get(address) {
+            Some(id) => template.replace("{id}", &encoded(id)),
+            None if template.contains("{id}") => {
+                return Err(Trouble::Missing("the result has no id".to_owned()));
+            }
+            None => template,
         };
         let url = template.replace("{address}", &encoded(address));
         let response = self.get(&url, requests)?;
@@ -289,13 +298,50 @@ impl Http {
         })
     }
 
+    /// The page that a result leads to. On the engine's own host it is also subject to the pause of
+    /// the engine.
+    fn result_page(&mut self, address: &str, requests: &Requests) -> Result<Page, Trouble> {
+        let is_own = Url::parse(address).is_ok_and(|url| url.origin() == self.settings.origin);
+        if is_own {
+            self.pause(self.settings.delay);
+        }
+        let fetched = self.pages.fetch(address, requests);
+        if is_own {
+            self.last_request = Some(Instant::now());
+        }
+        match fetched.map_err(Trouble::Ended)? {
+            Reply::Answer(page) => Ok(page),
+            Reply::Missing(reason) => Err(Trouble::Missing(reason)),
+        }
+    }
+
+    /// Whether a lookup of a URL returns that URL.
+    fn look_up(&mut self, wanted: &str, requests: &Requests) -> Result<bool, Trouble> {
+        let Some(template) = &self.settings.lookup else {
+            return Err(Trouble::Missing("it has no lookup by URL".to_owned()));
+        };
+        let bare = wanted.split_once("://").map_or(wanted, |(_, rest)| rest);
+        let url = template
+            .replace("{address}", &encoded(wanted))
+            .replace("{bare}", &encoded(bare));
+        let parsed = self.results(&url, requests)?;
+        let wanted = address::normal(wanted);
+        let mut items = parsed.items.iter();
+        Ok(items.any(|item| address::normal(&item.address) == wanted))
+    }
+
+    /// Waits until so much time has passed since the last request.
+    fn pause(&self, pause: Duration) {
+        if let Some(last) = self.last_request {
+            thread::sleep(pause.saturating_sub(last.elapsed()));
+        }
+    }
+
     /// Asks, waits, asks again.
     fn get(&mut self, url: &str, requests: &Requests) -> Result<Response, Trouble> {
         let mut pause = self.settings.delay;
         for attempt in 0.. {
-            if let Some(last) = self.last_request {
-                thread::sleep(pause.saturating_sub(last.elapsed()));
-            }
+            self.pause(pause);
             let response = self.follow(url, requests)?;
             match response {
                 Ok(response) => return Ok(response),
@@ -384,12 +430,20 @@ impl Engine for Http {
         question: &Question,
         limit: usize,
         requests: &Requests,
-    ) -> Result<Reply<Found>, Error> {
+    ) -> Result<Reply<ResultList>, Error> {
         reply(self.all_results(question, limit.min(self.settings.limit), requests))
     }
 
     fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
         reply(self.document(address, requests))
+    }
+
+    fn has_lookup(&self) -> bool {
+        self.settings.lookup.is_some()
+    }
+
+    fn contains(&mut self, address: &str, requests: &Requests) -> Result<Reply<bool>, Error> {
+        reply(self.look_up(address, requests))
     }
 }
 
@@ -414,6 +468,7 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
         origin: origin.origin(),
         url,
         document: filled.document.clone(),
+        lookup: filled.lookup.clone(),
         headers: headers
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
@@ -427,6 +482,12 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
         or: or(&filled.or, " OR "),
     };
     let has = |template: &str, place: &str| template.contains(place);
+    if let Some(lookup) = &settings.lookup
+        && !has(lookup, "{address}")
+        && !has(lookup, "{bare}")
+    {
+        return Err(filled.bad("`lookup` has no place for the URL; write {address} or {bare}"));
+    }
     if !has(&settings.word, "{word}") || !has(&settings.phrase, "{phrase}") {
         return Err(filled.bad("`word` needs {word} and `phrase` needs {phrase}"));
     }

@@ -2,10 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::{Engine, Found, Joining, Page, Question, Reply, Requests};
-use arose_search::{Collapse, Index, Query};
+use super::{Engine, Joining, Page, Question, Reply, Requests, ResultList, address};
+use arose_search::{Collapse, Index, Part, Query, words};
 
 use crate::Error;
+
+/// Results of a lookup that are compared. The URL itself holds no words beside those looked for, so
+/// it ranks first.
+const N_LOOKED_UP: usize = 100;
 
 /// An index asked like any engine.
 pub struct Local {
@@ -45,7 +49,7 @@ impl Engine for Local {
         question: &Question,
         limit: usize,
         requests: &Requests,
-    ) -> Result<Reply<Found>, Error> {
+    ) -> Result<Reply<ResultList>, Error> {
         requests.take()?;
         let parts = question.parts.iter().map(|part| Query::phrase(part));
         let query = match question.joining {
@@ -61,7 +65,7 @@ impl Engine for Local {
             self.documents.insert(address.clone(), doc);
             addresses.push(address);
         }
-        Ok(Reply::Answer(Found {
+        Ok(Reply::Answer(ResultList {
             claimed: Some(claimed),
             addresses,
         }))
@@ -80,5 +84,24 @@ impl Engine for Local {
             }),
             None => Reply::Missing("the index holds no text of this page".to_owned()),
         })
+    }
+
+    fn has_lookup(&self) -> bool {
+        true
+    }
+
+    fn contains(&mut self, address: &str, requests: &Requests) -> Result<Reply<bool>, Error> {
+        requests.take()?;
+        let wanted = address::normal(address);
+        let Some((_, bare)) = wanted.split_once("://") else {
+            return Ok(Reply::Missing("it is not a URL".to_owned()));
+        };
+        let query = Query::Words(Part::Url, words::words(bare));
+        let (_, located) = self
+            .index
+            .addresses(&query, N_LOOKED_UP, Collapse::Nothing)?;
+        let mut located = located.iter();
+        let holds = located.any(|(_, other)| address::normal(other) == wanted);
+        Ok(Reply::Answer(holds))
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Found, Page, Question, Reply};
+use super::{Page, Question, Reply, ResultList};
 use crate::Error;
 use crate::walk::live::Place;
 
@@ -25,6 +25,9 @@ pub struct Seat {
     pub name: String,
     /// Results that it shows at most.
     pub limit: usize,
+    /// Whether it can be asked for a page by its URL.
+    #[serde(default)]
+    pub has_lookup: bool,
 }
 
 /// What a log begins with.
@@ -43,6 +46,8 @@ pub(crate) enum Asked {
     Search(Question, u32),
     /// A page.
     Fetch(String),
+    /// Whether there is a page at a URL.
+    Lookup(String),
     /// What is at an address, for a walk.
     Visit(String),
 }
@@ -50,8 +55,9 @@ pub(crate) enum Asked {
 /// An answer to either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
-    Search(Reply<Found>),
+    Search(Reply<ResultList>),
     Fetch(Reply<Page>),
+    Lookup(Reply<bool>),
     Visit(Reply<Place>),
 }
 
@@ -61,6 +67,7 @@ impl Answered {
             self,
             Self::Search(Reply::Missing(_))
                 | Self::Fetch(Reply::Missing(_))
+                | Self::Lookup(Reply::Missing(_))
                 | Self::Visit(Reply::Missing(_))
         )
     }
@@ -97,6 +104,14 @@ enum Line {
         found_at: Option<String>,
         #[serde(default)]
         text: String,
+    },
+    Lookup {
+        engine: String,
+        address: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing: Option<String>,
+        #[serde(default)]
+        is_held: bool,
     },
     Visit {
         engine: String,
@@ -298,8 +313,8 @@ impl Log {
                 claimed,
                 addresses,
             } => {
-                let found = Found { claimed, addresses };
-                let reply = missing.map_or(Reply::Answer(found), Reply::Missing);
+                let results = ResultList { claimed, addresses };
+                let reply = missing.map_or(Reply::Answer(results), Reply::Missing);
                 let asked = Asked::Search(question, again);
                 self.known.insert((engine, asked), Answered::Search(reply));
             }
@@ -317,6 +332,16 @@ impl Log {
                 let reply = missing.map_or(Reply::Answer(page), Reply::Missing);
                 let asked = Asked::Fetch(address);
                 self.known.insert((engine, asked), Answered::Fetch(reply));
+            }
+            Line::Lookup {
+                engine,
+                address,
+                missing,
+                is_held,
+            } => {
+                let reply = missing.map_or(Reply::Answer(is_held), Reply::Missing);
+                let asked = Asked::Lookup(address);
+                self.known.insert((engine, asked), Answered::Lookup(reply));
             }
             Line::Visit {
                 engine,
@@ -349,6 +374,7 @@ impl Log {
         let asked = match asked {
             Asked::Search(question, _) => format!("a search for {}", question.parts.join(" ")),
             Asked::Fetch(address) | Asked::Visit(address) => format!("the page {address}"),
+            Asked::Lookup(address) => format!("a lookup of {address}"),
         };
         Error::NotInLog {
             path: self.path.clone(),
@@ -361,14 +387,14 @@ fn line(engine: &str, asked: &Asked, answered: &Answered) -> Line {
     let engine = engine.to_owned();
     match (asked, answered) {
         (Asked::Search(question, again), Answered::Search(reply)) => {
-            let (missing, found) = split(reply);
+            let (missing, results) = split(reply);
             Line::Search {
                 engine,
                 question: question.clone(),
                 again: *again,
                 missing,
-                claimed: found.claimed,
-                addresses: found.addresses,
+                claimed: results.claimed,
+                addresses: results.addresses,
             }
         }
         (Asked::Fetch(address), Answered::Fetch(reply)) => {
@@ -380,6 +406,15 @@ fn line(engine: &str, asked: &Asked, answered: &Answered) -> Line {
                 missing,
                 found_at: is_elsewhere.then_some(page.address),
                 text: page.text,
+            }
+        }
+        (Asked::Lookup(address), Answered::Lookup(reply)) => {
+            let (missing, is_held) = split(reply);
+            Line::Lookup {
+                engine,
+                address: address.clone(),
+                missing,
+                is_held,
             }
         }
         (Asked::Visit(address), Answered::Visit(reply)) => {
@@ -394,7 +429,7 @@ fn line(engine: &str, asked: &Asked, answered: &Answered) -> Line {
                 place,
             }
         }
-        (Asked::Search(..) | Asked::Fetch(_) | Asked::Visit(_), _) => {
+        (Asked::Search(..) | Asked::Fetch(_) | Asked::Lookup(_) | Asked::Visit(_), _) => {
             unreachable!("an answer is of the kind that was asked for")
         }
     }

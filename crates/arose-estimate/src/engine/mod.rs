@@ -5,8 +5,8 @@
 //! how they fail. How can one method run on all of them?
 //!
 //! *Idea.* One small trait, [`Engine`]. A [`Question`] says which words are to be on the page, all
-//! or any of them; how that is written is the engine's own affair. The answer is a [`Found`], or
-//! the reason why there is none ([`Reply::Missing`]): a time-out is not "no results". There are
+//! or any of them; how that is written is the engine's own affair. The answer is a [`ResultList`],
+//! or the reason why there is none ([`Reply::Missing`]): a time-out is not "no results". There are
 //! three engines: [`Local`] asks an index of this crate, [`Http`] any server that a few lines of
 //! TOML describe ([`Description`]), [`Simulated`] a synthetic one whose truth is known.
 //!
@@ -21,19 +21,24 @@ mod health;
 mod http;
 mod local;
 pub(crate) mod log;
+mod pages;
 mod panel;
 mod requests;
 mod select;
 mod simulated;
 
+pub use answer::page_text;
 pub use description::{Description, Format, PRESETS};
 pub use health::{Controls, Health};
 pub use http::Http;
 pub use local::Local;
 pub use log::{Header, Log, Seat};
+pub use pages::Pages;
 pub use panel::{Panel, Progress};
 pub use requests::Requests;
 pub use simulated::{Fault, Simulated, World};
+
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,14 +49,18 @@ use crate::Error;
 
 /// Opens the engine of a description, and its words where they can be had.
 ///
-/// A folder is indexed first, if it is new or has changed.
+/// A directory is indexed first, if it is new or has changed. Result pages are fetched through
+/// `pages`.
 ///
 /// # Errors
 ///
 /// When the description lacks something, or the folder cannot be searched.
-pub fn open(description: &Description) -> Result<(Box<dyn Engine>, Vocabulary), Error> {
+pub fn open(
+    description: &Description,
+    pages: &Rc<Pages>,
+) -> Result<(Box<dyn Engine>, Vocabulary), Error> {
     let Some(path) = &description.folder else {
-        return Ok((Box::new(Http::new(description)?), Vocabulary::new()));
+        return Ok((Box::new(Http::new(description, pages)?), Vocabulary::new()));
     };
     let folder = Folder::open(path)?;
     update(&folder, &Config::default(), &Indexing::default())?;
@@ -77,7 +86,7 @@ pub trait Engine {
         question: &Question,
         limit: usize,
         requests: &Requests,
-    ) -> Result<Reply<Found>, Error>;
+    ) -> Result<Reply<ResultList>, Error>;
 
     /// The text of a page that was among its results.
     ///
@@ -85,6 +94,16 @@ pub trait Engine {
     ///
     /// As [`Self::search`].
     fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error>;
+
+    /// Whether it can be asked for a page by its URL.
+    fn has_lookup(&self) -> bool;
+
+    /// Whether it holds the page at a URL; only asked if it [has a lookup](Self::has_lookup).
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::search`].
+    fn contains(&mut self, address: &str, requests: &Requests) -> Result<Reply<bool>, Error>;
 }
 
 /// Which words a page is to hold. A part of several words is a phrase.
@@ -172,9 +191,9 @@ impl<T> Reply<T> {
     }
 }
 
-/// What an engine found.
+/// The results of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct ResultList {
     /// How many pages match, as the engine claims; none if it does not say.
     pub claimed: Option<u64>,
     /// The addresses shown, best first, as the engine gives them.

@@ -13,7 +13,9 @@ use arose::estimate::lexicon::Lexicon;
 use arose::mix::SplitMix;
 
 use super::log::{Answered, Asked};
-use super::{Engine, Found, Header, Health, Log, Page, Question, Reply, Requests, Seat, address};
+use super::{
+    Engine, Header, Health, Log, Page, Question, Reply, Requests, ResultList, Seat, address,
+};
 use crate::Error;
 
 /// An engine that has not answered one of its first questions is given up.
@@ -70,6 +72,8 @@ struct Member {
     health: Health,
     answers: HashMap<Question, Rc<Reply<Hits>>>,
     pages: HashMap<usize, Rc<Reply<Page>>>,
+    /// Whether it holds pages, as its lookup says.
+    lookups: HashMap<usize, Reply<bool>>,
     /// How this engine spells the addresses of pages.
     spellings: HashMap<usize, String>,
     /// The questions in the order they were asked.
@@ -96,6 +100,7 @@ impl Member {
             health: Health::default(),
             answers: HashMap::new(),
             pages: HashMap::new(),
+            lookups: HashMap::new(),
             spellings: HashMap::new(),
             asked: Vec::new(),
             repeats: HashMap::new(),
@@ -122,8 +127,12 @@ impl Panel {
             }
         }
         let members = engines.into_iter().map(|(name, engine)| {
-            let limit = engine.limit();
-            Member::new(Seat { name, limit }, Some(engine))
+            let seat = Seat {
+                name,
+                limit: engine.limit(),
+                has_lookup: engine.has_lookup(),
+            };
+            Member::new(seat, Some(engine))
         });
         let members: Vec<Member> = members.collect();
         log.begin(&Header {
@@ -266,6 +275,44 @@ impl Panel {
         Ok(reply)
     }
 
+    /// Whether an engine holds a page, as its lookup by URL says; none if it has no such lookup.
+    /// `address` is the URL as whoever returned the page spells it.
+    pub(crate) fn contains(
+        &mut self,
+        engine: usize,
+        page: usize,
+        address: &str,
+    ) -> Result<Option<Reply<bool>>, Error> {
+        let member = &self.members[engine];
+        if !member.seat.has_lookup {
+            return Ok(None);
+        }
+        if let Some(known) = member.lookups.get(&page) {
+            return Ok(Some(known.clone()));
+        }
+        let asked = Asked::Lookup(address.to_owned());
+        let answered = self.ask(engine, &asked, |engine, requests| {
+            engine.contains(address, requests).map(Answered::Lookup)
+        })?;
+        let Answered::Lookup(reply) = answered else {
+            return Err(self.log.unknown(self.name(engine), &asked));
+        };
+        let member = &mut self.members[engine];
+        member.health.count_lookup(&reply);
+        member.lookups.insert(page, reply.clone());
+        Ok(Some(reply))
+    }
+
+    /// Whether an engine can be asked for a page by its URL.
+    pub(crate) fn has_lookup(&self, engine: usize) -> bool {
+        self.members[engine].seat.has_lookup
+    }
+
+    /// The number of the page at an address, a new one if need be.
+    pub(crate) fn page_at(&mut self, address: &str) -> usize {
+        self.number_of(address)
+    }
+
     /// Whether two pages are one, by address or by where they led to.
     pub(crate) fn are_one(&self, a: usize, b: usize) -> bool {
         let end = |page: usize| self.aliases.get(&page).copied().unwrap_or(page);
@@ -338,7 +385,7 @@ impl Panel {
         engine: usize,
         question: &Question,
         again: u32,
-    ) -> Result<Reply<Found>, Error> {
+    ) -> Result<Reply<ResultList>, Error> {
         let limit = self.limit(engine);
         let asked = Asked::Search(question.clone(), again);
         let answered = self.ask(engine, &asked, |engine, requests| {
@@ -347,7 +394,7 @@ impl Panel {
         })?;
         match answered {
             Answered::Search(reply) => Ok(reply),
-            Answered::Fetch(_) | Answered::Visit(_) => {
+            Answered::Fetch(_) | Answered::Lookup(_) | Answered::Visit(_) => {
                 Err(self.log.unknown(self.name(engine), &asked))
             }
         }
@@ -375,7 +422,7 @@ impl Panel {
     }
 
     /// Numbers the pages of an answer, each once.
-    fn number(&mut self, engine: usize, reply: &Reply<Found>) -> Reply<Hits> {
+    fn number(&mut self, engine: usize, reply: &Reply<ResultList>) -> Reply<Hits> {
         let found = match reply {
             Reply::Missing(reason) => return Reply::Missing(reason.clone()),
             Reply::Answer(found) => found,

@@ -33,12 +33,28 @@ impl Requests {
     /// When the budget is spent.
     pub fn take(&self) -> Result<(), Error> {
         // One thread sends requests; others only look.
-        if self.progress.n_requests.load(Ordering::Relaxed) >= self.budget {
-            let budget = self.budget;
-            return Err(Error::Budget { budget });
+        if self.n_left() == 0 {
+            return Err(self.spent());
         }
-        self.progress.n_requests.fetch_add(1, Ordering::Relaxed);
+        self.spend(1);
         Ok(())
+    }
+
+    /// How many more may be sent.
+    pub(super) fn n_left(&self) -> u64 {
+        let n_requests = self.progress.n_requests.load(Ordering::Relaxed);
+        self.budget.saturating_sub(n_requests)
+    }
+
+    /// Counts requests that were sent.
+    pub(super) fn spend(&self, n: u64) {
+        self.progress.n_requests.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The error of a budget that is spent.
+    pub(super) fn spent(&self) -> Error {
+        let budget = self.budget;
+        Error::Budget { budget }
     }
 
     /// What another thread may watch.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use arose::estimate::simulate::{self, Corpus, CorpusConfig, EngineConfig, holdings};
 use arose::mix::mix;
 
-use super::{Engine, Found, Joining, Page, Question, Reply, Requests};
+use super::{Engine, Joining, Page, Question, Reply, Requests, ResultList};
 use crate::Error;
 
 /// A corpus, and what each engine holds of it.
@@ -196,7 +196,7 @@ impl Engine for Simulated {
         question: &Question,
         limit: usize,
         requests: &Requests,
-    ) -> Result<Reply<Found>, Error> {
+    ) -> Result<Reply<ResultList>, Error> {
         requests.take()?;
         self.n_asked += 1;
         if let Some(reason) = self.failure(question) {
@@ -214,7 +214,7 @@ impl Engine for Simulated {
                 .flat_map(|(place, &page)| std::iter::repeat_n(page, 1 + place % 2))
                 .collect();
         }
-        Ok(Reply::Answer(Found {
+        Ok(Reply::Answer(ResultList {
             claimed,
             addresses: pages.into_iter().map(address).collect(),
         }))
@@ -222,10 +222,7 @@ impl Engine for Simulated {
 
     fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
         requests.take()?;
-        let page = address
-            .strip_prefix("sim://page/")
-            .and_then(|n| n.parse().ok());
-        let page = page.and_then(|place: usize| self.corpus.pages.get(place));
+        let page = place(address).and_then(|place| self.corpus.pages.get(place));
         Ok(match page {
             None => Reply::Missing("there is no such page".to_owned()),
             Some(page) => {
@@ -237,6 +234,20 @@ impl Engine for Simulated {
             }
         })
     }
+
+    fn has_lookup(&self) -> bool {
+        true
+    }
+
+    fn contains(&mut self, address: &str, requests: &Requests) -> Result<Reply<bool>, Error> {
+        requests.take()?;
+        self.n_asked += 1;
+        if self.fault == Fault::TimesOut && self.n_asked.is_multiple_of(10) {
+            return Ok(Reply::Missing("timed out".to_owned()));
+        }
+        let is_held = |page| self.engine.contains(page) && !self.has_lost(page);
+        Ok(Reply::Answer(place(address).is_some_and(is_held)))
+    }
 }
 
 fn word(term: u32) -> String {
@@ -245,6 +256,10 @@ fn word(term: u32) -> String {
 
 fn term(word: &str) -> Option<u32> {
     word.strip_prefix('w')?.parse().ok()
+}
+
+fn place(address: &str) -> Option<usize> {
+    address.strip_prefix("sim://page/")?.parse().ok()
 }
 
 fn address(page: usize) -> String {

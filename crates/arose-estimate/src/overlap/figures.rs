@@ -20,7 +20,7 @@ impl Sampling {
         for pages in self.accepted.iter_mut().chain(&mut self.strict) {
             pages.truncate(n);
         }
-        let counted = match self.settings.n_alike {
+        let counted = match self.settings.checking.n_alike {
             0 => "pages, copies at other addresses counted one by one",
             _ => "pages, those with a near duplicate in an engine counted as held by it",
         };
@@ -59,8 +59,7 @@ impl Sampling {
             let (n, n_found) = self.own[engine];
             if n > 0 && (n_found as f64) < MAX_DOUBTFUL * n as f64 {
                 return Some(format!(
-                    "{name} found only {n_found} of {n} of its own pages again by their rarest \
-                     words: it does not search whole texts, or its words are cut otherwise"
+                    "{name} found only {n_found} of {n} of its own pages again: it does not search whole texts, or its words are cut otherwise"
                 ));
             }
         }
@@ -92,7 +91,7 @@ impl Sampling {
         if self.n_weak > 0 {
             doubts.push(format!(
                 "{} of {n} pages have fewer than {} words of the lexicon",
-                self.n_weak, self.settings.n_words
+                self.n_weak, self.settings.checking.n_words
             ));
         }
         if self.n_unusable > 0 {
@@ -139,6 +138,7 @@ impl Sampling {
         }
         figures.extend(self.pairs(panel)?);
         figures.extend(self.evened_figures(panel, &variants, estimate));
+        figures.extend(self.checker.figures(panel));
         Ok(figures)
     }
 

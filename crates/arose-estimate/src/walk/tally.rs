@@ -1,7 +1,8 @@
 //! What is kept of a walk: a few sums for each measure, and not its steps.
 
 use arose::estimate::chain::{Part, Sums, Weighted};
-use arose::estimate::walk::Walk;
+use arose::estimate::walk::{Walk, draw_visits};
+use arose::mix::SplitMix;
 
 use crate::N_POINTS;
 
@@ -59,6 +60,18 @@ impl<'w> Weighed<'w> {
             n_seen: walk.n_seen(),
             weights,
         }
+    }
+
+    /// Draws pages among the visits that count, each visit by its weight.
+    pub(super) fn draw(&self, n: usize, random: &mut SplitMix) -> Result<Vec<u32>, arose::Error> {
+        let weight = |page: u32| self.weights[page as usize];
+        let counted = self.visits[self.n_early..].iter().copied();
+        let counted: Vec<u32> = counted.filter(|&page| weight(page) > 0.0).collect();
+        if counted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let weights: Vec<f64> = counted.iter().map(|&page| weight(page)).collect();
+        draw_visits(&counted, &weights, n, random)
     }
 
     /// Sums up; `values` says for each measure whether each page has the property.

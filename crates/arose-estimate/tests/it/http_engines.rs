@@ -1,25 +1,41 @@
 //! Engines behind HTTP, served on loopback in the form their documentation gives.
 
+use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arose_crawl::Settings as Crawling;
 use arose_estimate::Error;
-use arose_estimate::engine::{Description, Engine, Found, Http, Page, Question, Reply, Requests};
+use arose_estimate::engine::{
+    Description, Engine, Http, Page, Pages, Question, Reply, Requests, ResultList,
+};
 use serde_json::json;
 
-use crate::loopback::{Said, parameter, serve, serve_asked};
+use crate::loopback::{Said, parameter, serve, serve_all, serve_asked};
+
+/// Result pages on loopback, without pauses.
+fn pages() -> Rc<Pages> {
+    let mut settings = Crawling::default();
+    settings.network.allow_private = true;
+    settings.polite.delay = 0.0;
+    settings.polite.address_delay = 0.0;
+    settings.polite.factor = 0.0;
+    settings.fetch.tries = 1;
+    settings.fetch.first_byte = 0.3;
+    Rc::new(Pages::new(settings))
+}
 
 fn quick(description: Description) -> Http {
-    Http::new(&Description {
+    let description = Description {
         delay: Some(0.0),
         timeout: Some(0.3),
         retries: Some(0),
         ..description
-    })
-    .unwrap()
+    };
+    Http::new(&description, &pages()).unwrap()
 }
 
-fn found(engine: &mut Http, question: &Question) -> Found {
+fn found(engine: &mut Http, question: &Question) -> ResultList {
     search(engine, question, 100).answer().unwrap()
 }
 
@@ -28,7 +44,7 @@ fn text(engine: &mut Http, address: &str) -> String {
 }
 
 /// Asks with requests enough.
-fn search(engine: &mut Http, question: &Question, limit: usize) -> Reply<Found> {
+fn search(engine: &mut Http, question: &Question, limit: usize) -> Reply<ResultList> {
     let requests = Requests::new(u64::MAX);
     engine.search(question, limit, &requests).unwrap()
 }
@@ -173,7 +189,13 @@ fn what_is_missing() {
     let said = missing(search(&mut engine, &Question::all(&["red"]), 10));
     assert!(said.contains("no list of results"), "{said}");
     let said = missing(fetch(&mut engine, &format!("http://{address}/timeless")));
-    assert!(said.contains("timed out"), "{said}");
+    assert!(said.contains("no id"), "{said}");
+    let mut engine = quick(Description {
+        url: Some(format!("http://{address}/s?q={{query}}&from={{offset}}")),
+        ..result_page()
+    });
+    let said = missing(fetch(&mut engine, &format!("http://{address}/timeless")));
+    assert!(said.contains("time"), "{said}");
     let mut engine = quick(Description::preset("solr", "http://127.0.0.1:1"));
     missing(search(&mut engine, &Question::all(&["red"]), 10));
 }
@@ -186,11 +208,14 @@ fn tries_again() {
         0 | 1 => Said::Answer(429, "text/html", String::new()),
         _ => Said::json(json!({ "response": { "numFound": 0, "docs": [] } })),
     });
-    let mut engine = Http::new(&Description {
-        delay: Some(0.001),
-        retries: Some(2),
-        ..Description::preset("solr", &format!("http://{address}"))
-    })
+    let mut engine = Http::new(
+        &Description {
+            delay: Some(0.001),
+            retries: Some(2),
+            ..Description::preset("solr", &format!("http://{address}"))
+        },
+        &pages(),
+    )
     .unwrap();
     assert_eq!(
         found(&mut engine, &Question::all(&["red"])).claimed,
@@ -207,11 +232,14 @@ fn every_request_counts() {
         counted.fetch_add(1, Ordering::Relaxed);
         Said::Answer(503, "text/html", String::new())
     });
-    let mut engine = Http::new(&Description {
-        delay: Some(0.0),
-        retries: Some(2),
-        ..Description::preset("solr", &format!("http://{address}"))
-    })
+    let mut engine = Http::new(
+        &Description {
+            delay: Some(0.0),
+            retries: Some(2),
+            ..Description::preset("solr", &format!("http://{address}"))
+        },
+        &pages(),
+    )
     .unwrap();
     let requests = Requests::new(4);
     missing(
@@ -224,12 +252,12 @@ fn every_request_counts() {
     assert_eq!(times.load(Ordering::Relaxed), 4);
 }
 
-/// What a description sends with its requests may be a password: other hosts never see it, whether
-/// a result leads there or a redirect.
+/// What a description sends with its requests may be a password: it goes with searches to the
+/// engine, and neither to result pages nor where a redirect leads.
 #[test]
-fn fields_go_to_the_engine_alone() {
-    let fields = || std::sync::Arc::new(Mutex::new(Vec::new()));
-    let (own, foreign) = (fields(), fields());
+fn fields_go_with_searches_alone() {
+    let own = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let foreign = std::sync::Arc::new(Mutex::new(Vec::new()));
     let log = std::sync::Arc::clone(&foreign);
     let other = serve_asked(move |asked| {
         log.lock().unwrap().push(asked.field("x-key"));
@@ -237,7 +265,8 @@ fn fields_go_to_the_engine_alone() {
     });
     let log = std::sync::Arc::clone(&own);
     let address = serve_asked(move |asked| {
-        log.lock().unwrap().push(asked.field("x-key"));
+        let field = asked.field("x-key");
+        log.lock().unwrap().push((asked.target.clone(), field));
         match asked.target.starts_with("/away") {
             true => Said::Redirect(format!("http://{other}/there")),
             false => Said::json(json!({ "r": [
@@ -254,7 +283,113 @@ fn fields_go_to_the_engine_alone() {
         fetch(&mut engine, &result);
     }
     assert_eq!(*foreign.lock().unwrap(), [None, None]);
-    assert_eq!(*own.lock().unwrap(), vec![Some("secret".to_owned()); 3]);
+    let secret = Some("secret".to_owned());
+    let expected = [("/?q=a", secret), ("/away", None), ("/own", None)];
+    let expected = expected.map(|(target, field)| (target.to_owned(), field));
+    assert_eq!(*own.lock().unwrap(), expected);
+}
+
+/// An engine whose result pages are on a server with a robots.txt, and the paths asked for there.
+fn engine_with_robots(pages: &Rc<Pages>) -> (Http, String, std::sync::Arc<Mutex<Vec<String>>>) {
+    let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let log = std::sync::Arc::clone(&seen);
+    let address = serve_all(move |asked| {
+        log.lock().unwrap().push(asked.target.clone());
+        match asked.target.as_str() {
+            "/robots.txt" => Said::Answer(
+                200,
+                "text/plain",
+                "User-agent: *\nDisallow: /closed/\n".to_owned(),
+            ),
+            "/moved" => Said::Redirect("/closed/there".to_owned()),
+            _ => Said::html("<p>a page"),
+        }
+    });
+    let description = Description {
+        url: Some(format!("http://{address}/s?q={{query}}&from={{offset}}")),
+        delay: Some(0.0),
+        ..result_page()
+    };
+    let engine = Http::new(&description, pages).unwrap();
+    (engine, format!("http://{address}"), seen)
+}
+
+/// robots.txt is asked once and obeyed, wherever redirects lead.
+#[test]
+fn result_pages_obey_robots() {
+    let (mut engine, base, seen) = engine_with_robots(&pages());
+    for path in ["closed/1", "moved"] {
+        let said = missing(fetch(&mut engine, &format!("{base}/{path}")));
+        assert_eq!(said, "robots.txt disallows it");
+    }
+    assert_eq!(text(&mut engine, &format!("{base}/open")).trim(), "a page");
+    let expected = ["/robots.txt", "/moved", "/open"];
+    assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+/// Every request for a result page counts, robots.txt included.
+#[test]
+fn result_pages_count_against_the_budget() {
+    let (mut engine, base, seen) = engine_with_robots(&pages());
+    let requests = Requests::new(3);
+    for page in ["/1", "/2"] {
+        let page = engine.fetch(&format!("{base}{page}"), &requests);
+        assert!(matches!(page, Ok(Reply::Answer(_))), "{page:?}");
+    }
+    let error = engine.fetch(&format!("{base}/3"), &requests);
+    assert!(matches!(error, Err(Error::Budget { budget: 3 })));
+    assert_eq!(*seen.lock().unwrap(), ["/robots.txt", "/1", "/2"]);
+}
+
+/// Private and loopback IP addresses are asked only if that is allowed, and no page is fetched
+/// without a contact. An engine that has the texts itself needs neither.
+#[test]
+fn result_pages_need_permission() {
+    let mut settings = Crawling::default();
+    settings.agent.contact = "https://me.example/bot".to_owned();
+    settings.fetch.tries = 1;
+    let (mut engine, base, seen) = engine_with_robots(&Rc::new(Pages::new(settings)));
+    missing(fetch(&mut engine, &format!("{base}/page")));
+    assert_eq!(*seen.lock().unwrap(), [""; 0]);
+
+    let nameless = Rc::new(Pages::new(Crawling::default()));
+    let description = Description {
+        url: Some("http://127.0.0.1:1/s?q={query}&from={offset}".to_owned()),
+        ..result_page()
+    };
+    let error = Http::new(&description, &nameless)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("contact"), "{error}");
+    let solr = Description::preset("solr", "http://127.0.0.1:1");
+    assert!(Http::new(&solr, &nameless).is_ok());
+}
+
+/// A lookup finds a URL if a result has it, however it is spelt.
+#[test]
+fn lookups_by_url() {
+    let address = serve(|target| {
+        let q = parameter(target, "q").unwrap();
+        let docs = match q.as_str() {
+            "url:\"https://e.org/1\"" => json!([{ "id": "9", "url": "http://e.org/1/" }]),
+            "url:\"https://e.org/\"" => json!([{ "id": "9", "url": "http://e.org/1" }]),
+            _ => return Said::Answer(500, "text/plain", q),
+        };
+        Said::json(json!({ "response": { "numFound": 1, "docs": docs } }))
+    });
+    let mut engine = quick(Description::preset("solr", &format!("http://{address}")));
+    assert!(engine.has_lookup());
+    let requests = Requests::new(u64::MAX);
+    let mut contains = |url: &str| engine.contains(url, &requests).unwrap();
+    assert_eq!(contains("https://e.org/1"), Reply::Answer(true));
+    assert_eq!(contains("https://e.org/"), Reply::Answer(false));
+    assert_eq!(
+        contains("https://e.org/2"),
+        Reply::Missing("status 500".to_owned())
+    );
+    let omega = quick(Description::preset("omega", &format!("http://{address}")));
+    assert!(!omega.has_lookup());
 }
 
 #[test]
@@ -316,11 +451,17 @@ fn descriptions_that_lack_something() {
             "`delay` is -1; expected 0 to 3600 seconds",
         ),
         (
+            "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\nlookup = 'http://h/'",
+            "`lookup` has no place",
+        ),
+        (
             "results = '/r'\naddress = '/u'\nurl = 'h/{query}'",
             "`url`: relative URL",
         ),
     ] {
-        let error = Http::new(&toml::from_str(text).unwrap()).err().unwrap();
+        let error = Http::new(&toml::from_str(text).unwrap(), &pages())
+            .err()
+            .unwrap();
         let Error::Description { what, .. } = &error else {
             panic!("{error}");
         };

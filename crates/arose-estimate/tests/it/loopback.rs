@@ -46,8 +46,16 @@ pub(crate) fn serve(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> So
     serve_asked(move |asked| answer(&asked.target))
 }
 
-/// The same for a closure that wants the whole request.
+/// The same for a closure that wants the whole request. There is no robots.txt.
 pub(crate) fn serve_asked(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> SocketAddr {
+    serve_all(move |asked| match asked.target.as_str() {
+        "/robots.txt" => Said::Answer(404, "text/plain", String::new()),
+        _ => answer(asked),
+    })
+}
+
+/// The same for a closure that answers for robots.txt as well.
+pub(crate) fn serve_all(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = std::sync::Arc::new(answer);

@@ -43,6 +43,7 @@ fn settings(n_steps: usize) -> Settings {
         seeds: Vec::new(),
         measures: DEGREES.map(Measure::InDegree).to_vec(),
         direction: Direction::Forwards,
+        n_drawn: 0,
         seed: 1,
     }
 }
@@ -60,7 +61,7 @@ fn the_distribution_of_in_degrees() {
     };
     let mut settings = settings(16_000_000);
     settings.measures.push(Measure::OutDegree(20));
-    let findings = run(&graph, &settings).unwrap();
+    let findings = run(&graph, &settings).unwrap().findings;
     for figure in &findings.figures {
         assert!(error(figure).abs() <= 0.01, "{figure:?}");
         let is_always = figure.truth == Some(1.0);
@@ -88,7 +89,7 @@ fn a_short_walk_says_so() {
     let Some(graph) = graph() else {
         return;
     };
-    let findings = run(&graph, &settings(100_000)).unwrap();
+    let findings = run(&graph, &settings(100_000)).unwrap().findings;
     let said = findings.doubts.join("\n");
     assert!(said.contains("walk longer"), "{said}");
 }
@@ -106,7 +107,9 @@ fn both_ways() {
         direction: Direction::BothWays,
         ..settings(20_000_000)
     };
-    let findings = run(&first_pages(&graph, 30_000), &settings).unwrap();
+    let findings = run(&first_pages(&graph, 30_000), &settings)
+        .unwrap()
+        .findings;
     let varies = |figure: &&Figure| figure.truth.is_some_and(|truth| 0.0 < truth && truth < 1.0);
     assert!(findings.figures.iter().filter(varies).count() >= 6);
     for figure in findings.figures.iter().filter(varies) {

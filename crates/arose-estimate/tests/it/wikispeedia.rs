@@ -2,10 +2,11 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use arose::mix::{SplitMix, mix};
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
-use arose_estimate::engine::{Engine, Http, Local, Log, Panel};
+use arose_estimate::engine::{Engine, Http, Local, Log, Pages, Panel};
 use arose_estimate::overlap::Settings;
 use arose_estimate::pool::{Measure, PoolConfig, Way, choose};
 use arose_estimate::vocabulary::{Vocabulary, count};
@@ -103,9 +104,14 @@ fn two_kinds_of_engines() {
     let (ours, theirs) = (dealt(&articles, 0.6, 1), dealt(&articles, 0.45, 2));
     let local = local(folder.path(), &ours);
     let omega = omega::start(&program, &folder.path().join("omega"), &theirs);
+    // The server of the test has the texts; nothing else is fetched.
+    let pages = Rc::new(Pages::new(arose_crawl::Settings::default()));
     let engines: Vec<(String, Box<dyn Engine>)> = vec![
         ("ours".to_owned(), Box::new(local)),
-        ("omega".to_owned(), Box::new(Http::new(&omega).unwrap())),
+        (
+            "omega".to_owned(),
+            Box::new(Http::new(&omega, &pages).unwrap()),
+        ),
     ];
     let words = words(&articles);
     let path = folder.path().join("requests.jsonl");

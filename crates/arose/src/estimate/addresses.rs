@@ -13,134 +13,15 @@
 //! *Papers.* O'Neill et al. 1997; Lawrence & Giles 1999: 3.6 million tests, 1 in 269 answered, so
 //! 16.0 million servers; 2.8 million public ones at 289 pages made 800 million pages.
 //!
-//! *Parameters.* The pool: 2^32 minus the blocks that no public server can have ([`RESERVED`]) and
-//! those not assigned to anyone. *Cost.* None. *Error.* `sqrt((1-p)/(p n))` of the count. *Not for*
-//! addresses of 128 bits, among which no draw ever hits. Nothing here opens a connection: the space
+//! *Parameters.* The size of the pool: for the web 2^32 minus the blocks that no public server can
+//! have. *Cost.* None. *Error.* `sqrt((1-p)/(p n))` of the count. *Not for* addresses of 128 bits,
+//! among which no draw ever hits. Nothing here draws real addresses or opens a connection: the space
 //! is a simulated one ([`crate::estimate::simulate`]).
-
-use std::net::Ipv4Addr;
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
 use crate::estimate::{Estimate, Factor, Method, Note, mean, mean_drawn, product};
 use crate::judgement::{Interval, Z_95, wilson};
-use crate::mix::SplitMix;
-
-/// All addresses that begin with the same bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Block {
-    /// An address in it; later bits do not matter.
-    pub address: Ipv4Addr,
-    /// How many leading bits it fixes, up to 32.
-    pub n_bits: u8,
-}
-
-impl Block {
-    /// The block of the addresses that share the first bits of this one.
-    #[must_use]
-    pub const fn new(address: [u8; 4], n_bits: u8) -> Self {
-        let [a, b, c, d] = address;
-        Self {
-            address: Ipv4Addr::new(a, b, c, d),
-            n_bits,
-        }
-    }
-
-    /// The first address and the one after the last.
-    fn range(self) -> (u64, u64) {
-        let n_free = 32 - u32::from(self.n_bits.min(32));
-        let first = u64::from(self.address.to_bits()) >> n_free << n_free;
-        (first, first + (1 << n_free))
-    }
-}
-
-/// The blocks set aside for special purposes, in which no public server lives.
-///
-/// Own network, private use, carrier networks, loopback, link-local, protocol assignments,
-/// documentation, the retired relays of 6to4, benchmarks, multicast, and the block never assigned.
-pub const RESERVED: [Block; 15] = [
-    Block::new([0, 0, 0, 0], 8),
-    Block::new([10, 0, 0, 0], 8),
-    Block::new([100, 64, 0, 0], 10),
-    Block::new([127, 0, 0, 0], 8),
-    Block::new([169, 254, 0, 0], 16),
-    Block::new([172, 16, 0, 0], 12),
-    Block::new([192, 0, 0, 0], 24),
-    Block::new([192, 0, 2, 0], 24),
-    Block::new([192, 88, 99, 0], 24),
-    Block::new([192, 168, 0, 0], 16),
-    Block::new([198, 18, 0, 0], 15),
-    Block::new([198, 51, 100, 0], 24),
-    Block::new([203, 0, 113, 0], 24),
-    Block::new([224, 0, 0, 0], 4),
-    Block::new([240, 0, 0, 0], 4),
-];
-
-/// The addresses to draw from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressPool {
-    /// What is left between excluded blocks: first address, and how many lie before it in the pool.
-    ranges: Vec<(u64, u64)>,
-    n_addresses: u64,
-}
-
-impl AddressPool {
-    /// All addresses outside the excluded blocks, which may overlap.
-    ///
-    /// # Errors
-    ///
-    /// When nothing is left, or a block fixes more than 32 bits.
-    ///
-    /// ```
-    /// use arose::estimate::addresses::{AddressPool, RESERVED};
-    /// assert_eq!(AddressPool::new(&RESERVED)?.n_addresses(), 3_702_258_432);
-    /// # Ok::<(), arose::Error>(())
-    /// ```
-    pub fn new(excluded: &[Block]) -> Result<Self, Error> {
-        if let Some(block) = excluded.iter().find(|block| block.n_bits > 32) {
-            return Err(Error::parameter("n_bits", block.n_bits, "0 up to 32"));
-        }
-        let mut gaps: Vec<(u64, u64)> = excluded.iter().map(|block| block.range()).collect();
-        gaps.sort_unstable();
-        gaps.push((1 << 32, 1 << 32));
-        let (mut ranges, mut n_addresses, mut next) = (Vec::new(), 0, 0);
-        for (first, end) in gaps {
-            if first > next {
-                ranges.push((next, n_addresses));
-                n_addresses += first - next;
-            }
-            next = next.max(end);
-        }
-        if n_addresses == 0 {
-            return Err(Error::parameter(
-                "excluded",
-                "everything",
-                "some address left",
-            ));
-        }
-        Ok(Self {
-            ranges,
-            n_addresses,
-        })
-    }
-
-    /// How many addresses it holds.
-    #[must_use]
-    pub const fn n_addresses(&self) -> u64 {
-        self.n_addresses
-    }
-
-    /// An address, each with the same probability.
-    pub fn draw(&self, random: &mut SplitMix) -> Ipv4Addr {
-        let rank = random.below(self.n_addresses);
-        let range = self
-            .ranges
-            .partition_point(|&(_, n_before)| n_before <= rank)
-            - 1;
-        let (first, n_before) = self.ranges[range];
-        Ipv4Addr::from_bits((first + rank - n_before) as u32)
-    }
-}
 
 /// What addresses were tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,12 +58,6 @@ pub fn live_addresses(probes: Probes, n_hits: u64) -> Result<Estimate, Error> {
     let factor = live(probes, n_hits)?;
     let estimate = Estimate::new(Method::Addresses, factor.value, probes.n_drawn)?;
     Ok(estimate.with_interval(factor.interval))
-}
-
-/// The relative standard error of a count from a share `p` of `n` draws.
-#[must_use]
-pub fn relative_error(p: f64, n: u64) -> f64 {
-    ((1.0 - p) / (p * n as f64)).sqrt()
 }
 
 /// The servers, each hit counted by one over the number of its host's addresses.
@@ -323,7 +198,6 @@ fn live(probes: Probes, n_hits: u64) -> Result<Factor, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const HOME: Hit = Hit {
         n_addresses: 1,
@@ -347,7 +221,6 @@ mod tests {
         assert_eq!((pages.estimate.value / 1e6).round(), 809.0);
         assert!(pages.estimate.interval.unwrap().contains(809e6));
         assert!((pages.largest_share - 290.0 / 1156.0).abs() < 1e-12);
-        assert!((relative_error(1.0 / 269.0, 269 * 13_383) - 0.008_628).abs() < 1e-6);
     }
 
     #[test]
@@ -371,20 +244,6 @@ mod tests {
             (estimate.value, estimate.notes),
             (40.0, vec![Note::LowerBound])
         );
-    }
-
-    #[test]
-    fn public_addresses() {
-        let pool = AddressPool::new(&RESERVED).unwrap();
-        assert_eq!(pool.n_addresses(), 3_702_258_432);
-        assert_eq!(AddressPool::new(&[]).unwrap().n_addresses(), 1 << 32);
-        let mut random = SplitMix::new(1);
-        for _ in 0..10_000 {
-            let address = pool.draw(&mut random);
-            let special = address.is_private() || address.is_loopback() || address.is_multicast();
-            assert!(!special && !address.is_link_local() && !address.is_documentation());
-            assert!(!address.is_broadcast() && address.octets()[0] != 0);
-        }
     }
 
     #[test]
@@ -432,26 +291,5 @@ mod tests {
             ..public
         };
         assert!(pages(&found, closed, &[1, 2], &bootstrap).is_err());
-        assert!(AddressPool::new(&[Block::new([0, 0, 0, 0], 0)]).is_err());
-        assert!(AddressPool::new(&[Block::new([0, 0, 0, 0], 33)]).is_err());
-    }
-
-    proptest! {
-        /// The pool is what a plain search through all excluded blocks leaves.
-        #[test]
-        fn draws_avoid_excluded_blocks(
-            blocks in prop::collection::vec((any::<u32>(), 3_u8..=32), 0..8),
-            seed: u64,
-        ) {
-            let blocks: Vec<Block> = blocks
-                .into_iter()
-                .map(|(bits, n_bits)| Block { address: Ipv4Addr::from_bits(bits), n_bits })
-                .collect();
-            let address = AddressPool::new(&blocks).unwrap().draw(&mut SplitMix::new(seed));
-            for block in blocks {
-                let (first, end) = block.range();
-                prop_assert!(!(first..end).contains(&u64::from(address.to_bits())));
-            }
-        }
     }
 }

@@ -9,7 +9,7 @@
 //! that occur once ([`Lexicon::draw_pair`]). To find again: ask for its eight rarest words all at
 //! once, a query so strong that hardly another page fits; if the page is not among the results, ask
 //! once more with the next eight ([`Lexicon::strong_query`]). Five words of high tf-idf do the same
-//! ([`Lexicon::robust_words`]).
+//! ([`Lexicon::robust_query`]).
 //!
 //! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Parameters.* 8 words, or 5. *Cost.*
 //! Drawing takes constant time; a strong query sorts the page's words. *Error.* A strong query
@@ -17,7 +17,6 @@
 //! pages with few words, which are flagged, nor for languages the lexicon does not hold.
 
 use crate::Error;
-use crate::estimate::overlap::Check;
 use crate::estimate::pool::Drawn;
 use crate::mix::SplitMix;
 
@@ -48,34 +47,15 @@ pub struct StrongQuery<W> {
 }
 
 impl<W> StrongQuery<W> {
-    /// Looks the page up: with the first words, and if that fails with the second.
-    ///
-    /// `ask` says whether the results of a query hold the page, by its address or as a duplicate;
-    /// `None` if there was no answer.
-    ///
-    /// # Errors
-    ///
-    /// When `ask` fails.
-    pub fn check<E>(
-        &self,
-        mut ask: impl FnMut(&[W]) -> Result<Option<bool>, E>,
-    ) -> Result<Check, E> {
-        let mut outcome = Check::Absent;
-        for words in [&self.first, &self.second] {
-            if words.is_empty() {
-                continue;
-            }
-            match ask(words)? {
-                Some(true) => return Ok(Check::Found),
-                Some(false) => {}
-                None => outcome = Check::Missing,
-            }
+    /// The first `n_words` words and the next as many.
+    fn of(ranked: impl IntoIterator<Item = W>, n_words: usize) -> Self {
+        let mut words = ranked.into_iter();
+        let first: Vec<W> = words.by_ref().take(n_words).collect();
+        Self {
+            is_weak: first.len() < n_words,
+            first,
+            second: words.take(n_words).collect(),
         }
-        if self.first.is_empty() {
-            // Nothing could be asked, which says nothing of the page.
-            outcome = Check::Missing;
-        }
-        Ok(outcome)
     }
 }
 
@@ -176,25 +156,22 @@ impl<W: Ord + Clone> Lexicon<W> {
         let mut ranked: Vec<(u64, W)> = known.filter(|&(frequency, _)| frequency > 0).collect();
         ranked.sort_unstable();
         ranked.dedup();
-        let mut words = ranked.into_iter().map(|(_, word)| word);
-        let first: Vec<W> = words.by_ref().take(n_words).collect();
-        StrongQuery {
-            is_weak: first.len() < n_words,
-            first,
-            second: words.take(n_words).collect(),
-        }
+        StrongQuery::of(ranked.into_iter().map(|(_, word)| word), n_words)
     }
 
-    /// The `n_words` words of a page with the highest tf-idf: occurrences in the page times the
-    /// logarithm of how rare the word is among `n_pages`.
+    /// The same by the words with the highest tf-idf: occurrences in the page times the logarithm
+    /// of how rare the word is. `page` holds a word as often as it occurs.
     ///
-    /// Words outside the lexicon are not used; of equally weighty words the smaller comes first.
-    pub fn robust_words(
+    /// How many pages the lexicon counts is not known; the frequency of its most frequent word
+    /// stands for it. Words outside the lexicon are not used; of equally weighty words the smaller
+    /// comes first.
+    pub fn robust_query(
         &self,
         page: impl IntoIterator<Item = W>,
-        n_pages: u64,
         n_words: usize,
-    ) -> Vec<W> {
+    ) -> StrongQuery<W> {
+        let n_pages = self.words.iter().map(|(_, frequency)| *frequency).max();
+        let n_pages = n_pages.unwrap_or(1);
         let mut tokens: Vec<W> = page.into_iter().collect();
         tokens.sort_unstable();
         let weigh = |run: &[W]| {
@@ -205,11 +182,7 @@ impl<W: Ord + Clone> Lexicon<W> {
         let runs = tokens.chunk_by(|a, b| a == b);
         let mut ranked: Vec<(f64, W)> = runs.filter_map(weigh).collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        ranked
-            .into_iter()
-            .take(n_words)
-            .map(|(_, word)| word)
-            .collect()
+        StrongQuery::of(ranked.into_iter().map(|(_, word)| word), n_words)
     }
 }
 
@@ -248,11 +221,13 @@ mod tests {
     #[test]
     fn weightiest_words_come_first() {
         let page = ["a", "rose", "is", "a", "rose", "dusk", "gloaming"];
-        assert_eq!(
-            lexicon().robust_words(page, 1000, 3),
-            ["rose", "dusk", "gloaming"]
-        );
-        assert_eq!(lexicon().robust_words(page, 1000, 9).last(), Some(&"a"));
+        let query = lexicon().robust_query(page, 3);
+        assert_eq!(query.first, ["rose", "dusk", "gloaming"]);
+        assert_eq!(query.second, ["is", "a"]);
+        assert!(!query.is_weak);
+        // The rarest words, in contrast, do not ask how often a word occurs.
+        let rarest = lexicon().strong_query(page, 3).first;
+        assert_eq!(rarest, ["dusk", "gloaming", "rose"]);
     }
 
     /// Strata 2^0, 2^3 and 2^9 are equally likely: `rose`, alone in its, is drawn a third of the
@@ -268,36 +243,6 @@ mod tests {
             pairs.iter().filter(|[first, _]| **first == "rose").count() as f64 / f64::from(n);
         let standard_error = (2.0 / 9.0 / f64::from(n)).sqrt();
         assert!((share - 1.0 / 3.0).abs() < 4.0 * standard_error, "{share}");
-    }
-
-    #[test]
-    fn the_second_query_is_a_second_chance() {
-        let query = StrongQuery {
-            first: vec![1],
-            second: vec![2],
-            is_weak: false,
-        };
-        let check = |answers: [Option<bool>; 2]| {
-            query
-                .check(|words| Ok::<_, Error>(answers[words[0] - 1]))
-                .unwrap()
-        };
-        let (yes, no, silent) = (Some(true), Some(false), None);
-        assert_eq!(check([yes, no]), Check::Found);
-        assert_eq!(check([no, yes]), Check::Found);
-        assert_eq!(check([silent, yes]), Check::Found);
-        assert_eq!(check([no, no]), Check::Absent);
-        assert_eq!(check([no, silent]), Check::Missing);
-        assert_eq!(check([silent, no]), Check::Missing);
-        let nothing: StrongQuery<u32> = StrongQuery {
-            first: vec![],
-            second: vec![],
-            is_weak: true,
-        };
-        assert_eq!(
-            nothing.check(|_| Ok::<_, Error>(Some(false))),
-            Ok(Check::Missing)
-        );
     }
 
     #[test]

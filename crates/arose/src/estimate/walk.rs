@@ -30,7 +30,7 @@ use crate::judgement::Interval;
 use crate::mix::SplitMix;
 
 /// With fewer walks than this their spread says too little.
-const MIN_WALKS: usize = 5;
+pub const MIN_WALKS: usize = 5;
 
 /// How to walk.
 #[derive(Debug, Clone, Copy, PartialEq)]

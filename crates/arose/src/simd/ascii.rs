@@ -4,7 +4,7 @@
 //! the first mask changes, a word begins or ends.
 
 /// Bytes classified at once.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// Calls `emit(start, end)` for each run of ASCII letters and digits, up to the run in which the
 /// first non-ASCII byte stands; returns where that run, or that byte, begins (the length of `bytes`
@@ -30,11 +30,11 @@ fn words_avx2(bytes: &[u8], emit: impl FnMut(usize, usize)) -> usize {
 
 /// One bit per byte of a block, the first byte lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Masks {
+pub(super) struct Masks {
     /// `0-9`, `A-Z`, `a-z`.
-    alphanumeric: u64,
+    pub(super) alphanumeric: u64,
     /// Bytes of 128 and above.
-    non_ascii: u64,
+    pub(super) non_ascii: u64,
 }
 
 #[inline(always)]
@@ -86,14 +86,14 @@ fn words_by(
 
 /// The last bytes of a text, filled up with blanks.
 #[cold]
-fn padded(rest: &[u8]) -> [u8; BLOCK] {
+pub(super) fn padded(rest: &[u8]) -> [u8; BLOCK] {
     let mut block = [b' '; BLOCK];
     block[..rest.len()].copy_from_slice(rest);
     block
 }
 
 /// Eight bytes at a time inside a 64-bit word.
-fn masks_portable(block: &[u8; BLOCK]) -> Masks {
+pub(super) fn masks_portable(block: &[u8; BLOCK]) -> Masks {
     let mut masks = Masks {
         alphanumeric: 0,
         non_ascii: 0,
@@ -128,7 +128,7 @@ fn high_bits(word: u64) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn masks_avx2(block: &[u8; BLOCK]) -> Masks {
+pub(super) fn masks_avx2(block: &[u8; BLOCK]) -> Masks {
     let (halves, _) = block.as_chunks::<32>();
     let [low, high] = [masks_of_half(&halves[0]), masks_of_half(&halves[1])];
     Masks {

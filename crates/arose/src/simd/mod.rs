@@ -6,6 +6,8 @@
 
 pub(crate) mod ascii;
 pub(crate) mod bins;
+pub(crate) mod fingerprint;
+pub(crate) mod gaps;
 pub(crate) mod min_hash;
 pub(crate) mod project;
 pub(crate) mod shingle;

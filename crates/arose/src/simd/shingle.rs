@@ -3,10 +3,15 @@
 //! The window slides by `s' = s * x^64 + old * x^(64 w) + new (mod P)`. Where the processor
 //! multiplies polynomials, that is two products, summed before one Barrett reduction of two more.
 //! Each step waits for the one before, so four parts of the text are taken side by side to fill the
-//! wait. Elsewhere the products with the two constants are looked up byte by byte, sixteen
-//! independent look-ups a step.
+//! wait. Where it makes four products at once, short windows do not slide: each is the sum of its
+//! words times powers of `x^64`, eight windows at a time, and nothing waits. Elsewhere the products
+//! with the two constants are looked up byte by byte, sixteen independent look-ups a step.
 
 use crate::rabin::Modulus;
+
+/// The longest window that is not slid: it takes as many products.
+#[cfg(target_arch = "x86_64")]
+const MAX_AT_ONCE: usize = 12;
 
 /// The constants of sliding.
 #[derive(Clone)]
@@ -18,6 +23,8 @@ pub(crate) struct Slide {
     leave: u64,
     /// `floor(x^128 / P)` without its leading term.
     barrett: u64,
+    /// What each word of a window but the last is multiplied by: `x^(64 (w - 1)) .. x^64 mod P`.
+    factors: Vec<u64>,
     /// Products of each byte at each place with `shift` and with `leave`.
     tables: Box<[[[u64; 256]; 8]; 2]>,
 }
@@ -35,12 +42,22 @@ impl Slide {
             shift,
             leave,
             barrett: modulus.barrett(),
+            factors: (1..w).rev().map(|k| modulus.power_of(shift, k)).collect(),
             tables: Box::new(tables),
         }
     }
 
     /// Appends the fingerprint of each window of `tokens`, which holds at least one.
     pub(crate) fn windows_into(&self, tokens: &[u64], out: &mut Vec<u64>) {
+        #[cfg(target_arch = "x86_64")]
+        if self.w <= MAX_AT_ONCE
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("vpclmulqdq")
+            && is_x86_feature_detected!("pclmulqdq")
+        {
+            // SAFETY: the processor has the features the function is compiled for, as just checked.
+            return unsafe { self.windows_at_once(tokens, out) };
+        }
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("pclmulqdq") {
             // SAFETY: the processor multiplies polynomials, as just checked.
@@ -99,6 +116,46 @@ mod multiplied {
             } else {
                 self.slide_one(tokens, out);
             }
+        }
+
+        /// Eight windows at a time; the last few slide.
+        #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse2")]
+        pub(super) fn windows_at_once(&self, tokens: &[u64], out: &mut Vec<u64>) {
+            let n_windows = tokens.len() - self.w + 1;
+            let begin = out.len();
+            out.resize(begin + n_windows, 0);
+            let (eights, rest) = out[begin..].as_chunks_mut::<8>();
+            for (i, out) in eights.iter_mut().enumerate() {
+                let windows = self.eight_windows(&tokens[8 * i..]);
+                // SAFETY: the words written are those of `out`, at any alignment.
+                unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), windows) };
+            }
+            self.slide_one(&tokens[8 * eights.len()..], rest);
+        }
+
+        /// The first eight windows of `tokens`.
+        #[inline]
+        #[target_feature(enable = "avx512f,vpclmulqdq")]
+        fn eight_windows(&self, tokens: &[u64]) -> __m512i {
+            let [mut even, mut odd] = [_mm512_setzero_si512(); 2];
+            for (i, &factor) in self.factors.iter().enumerate() {
+                let (words, factor) = (eight(&tokens[i..]), _mm512_set1_epi64(factor as i64));
+                even = _mm512_xor_si512(even, _mm512_clmulepi64_epi128::<0>(words, factor));
+                odd = _mm512_xor_si512(odd, _mm512_clmulepi64_epi128::<1>(words, factor));
+            }
+            let windows = _mm512_unpacklo_epi64(self.reduce_four(even), self.reduce_four(odd));
+            _mm512_xor_si512(windows, eight(&tokens[self.w - 1..]))
+        }
+
+        /// As in [`Self::step`], of four sums; the low half of each.
+        #[inline]
+        #[target_feature(enable = "avx512f,vpclmulqdq")]
+        fn reduce_four(&self, sums: __m512i) -> __m512i {
+            let barrett = _mm512_set1_epi64(self.barrett as i64);
+            let quotients = _mm512_clmulepi64_epi128::<1>(sums, barrett);
+            let quotients = _mm512_xor_si512(quotients, sums);
+            let shift = _mm512_set1_epi64(self.shift as i64);
+            _mm512_xor_si512(sums, _mm512_clmulepi64_epi128::<1>(quotients, shift))
         }
 
         #[target_feature(enable = "pclmulqdq,sse2")]
@@ -162,6 +219,16 @@ mod multiplied {
     }
 
     #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn eight(words: &[u64]) -> __m512i {
+        let words: &[u64; 8] = words
+            .first_chunk()
+            .expect("eight windows have eight words each");
+        // SAFETY: the words read are those of the array, at any alignment.
+        unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+    }
+
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn word(word: u64) -> __m128i {
         _mm_cvtsi64_si128(word as i64)
@@ -185,14 +252,21 @@ mod tests {
         #[test]
         fn looked_up_equals_multiplied(
             seed in 0_u64..8,
-            w in 1_usize..12,
-            tokens in prop::collection::vec(any::<u64>(), 12..120),
+            w in 1_usize..15,
+            tokens in prop::collection::vec(any::<u64>(), 15..120),
         ) {
             let slide = Slide::new(Rabin::from_seed(seed).modulus(), w);
             let (mut fast, mut portable) = (Vec::new(), Vec::new());
             slide.windows_into(&tokens, &mut fast);
             slide.windows_looked_up(&tokens, &mut portable);
-            prop_assert_eq!(fast, portable);
+            prop_assert_eq!(&fast, &portable);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("pclmulqdq") {
+                let mut slid = Vec::new();
+                // SAFETY: the processor multiplies polynomials, as just checked.
+                unsafe { slide.windows_multiplied(&tokens, &mut slid) };
+                prop_assert_eq!(&slid, &portable);
+            }
         }
     }
 }

@@ -18,18 +18,25 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use super::unicode::Cutter;
 use super::{Case, Spacing, fingerprint, fingerprint_words, words};
 use crate::simd;
+use crate::simd::fingerprint::{Batch, Hashing, LENGTH_MASKS};
 
 /// Appends the fingerprints of the tokens of `text`; returns how many are of unspaced scripts.
 pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> usize {
     // English has a token every six bytes; one growth then mostly suffices.
     out.reserve(text.len() / 6);
+    let hashing = Hashing {
+        case_bits: case_bits(case),
+        slow: match case {
+            Case::Fold => folded,
+            Case::Keep => fingerprint,
+        },
+    };
+    let mut batch = Batch::new();
     let mut n_unspaced = 0;
     let mut rest = text;
     while !rest.is_empty() {
         let bytes = rest.as_bytes();
-        let ascii_len = simd::ascii::words(bytes, |start, end| {
-            out.push(of_ascii(case, bytes, start, end))
-        });
+        let ascii_len = batch.hash(bytes, hashing, out);
         let (stretch, after) = rest[ascii_len..].split_at(unicode_stretch(&bytes[ascii_len..]));
         n_unspaced += of_unicode(case, stretch, out);
         rest = after;
@@ -39,10 +46,7 @@ pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> u
 
 #[inline]
 fn of_ascii(case: Case, bytes: &[u8], start: usize, end: usize) -> u64 {
-    let case_bits = match case {
-        Case::Fold => 0x2020_2020_2020_2020,
-        Case::Keep => 0,
-    };
+    let case_bits = case_bits(case);
     let len = end - start;
     match bytes[start..].first_chunk() {
         Some(window) if len <= 16 => {
@@ -54,26 +58,35 @@ fn of_ascii(case: Case, bytes: &[u8], start: usize, end: usize) -> u64 {
     }
 }
 
+/// What folding sets in each byte.
+fn case_bits(case: Case) -> u64 {
+    match case {
+        Case::Fold => 0x2020_2020_2020_2020,
+        Case::Keep => 0,
+    }
+}
+
 /// Long tokens, and those within 16 bytes of the end of the text.
 #[cold]
 fn of_ascii_slow(case: Case, token: &[u8]) -> u64 {
     match case {
-        Case::Fold => fingerprint(&token.to_ascii_lowercase()),
+        Case::Fold => folded(token),
         Case::Keep => fingerprint(token),
     }
 }
 
-/// `LENGTH_MASKS[n]` keeps the first `n` of 16 bytes.
-const LENGTH_MASKS: [[u64; 2]; 17] = {
-    let mut masks = [[0; 2]; 17];
-    let mut len = 1;
-    while len <= 16 {
-        let bits = u128::MAX >> (128 - 8 * len);
-        masks[len] = [bits as u64, (bits >> 64) as u64];
-        len += 1;
+/// The fingerprint of an ASCII token in lower case.
+fn folded(token: &[u8]) -> u64 {
+    let mut room = [0; 64];
+    match room.get_mut(..token.len()) {
+        Some(folded) => {
+            folded.copy_from_slice(token);
+            folded.make_ascii_lowercase();
+            fingerprint(folded)
+        }
+        None => fingerprint(&token.to_ascii_lowercase()),
     }
-    masks
-};
+}
 
 /// Calls `sink` with each token of `text` in its normal form and with its place.
 pub(super) fn for_each_place(case: Case, text: &str, mut sink: impl FnMut(&str, Range<usize>)) {

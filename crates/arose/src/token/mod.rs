@@ -212,13 +212,13 @@ pub fn fingerprint(token: &[u8]) -> u64 {
 
 /// The fingerprint of a token of up to 16 bytes as two little-endian words padded with zeros.
 #[inline]
-fn fingerprint_words(low: u64, high: u64) -> u64 {
+pub(crate) fn fingerprint_words(low: u64, high: u64) -> u64 {
     mix(mix(low ^ TOKEN_SEED) ^ high)
 }
 
 /// The two little-endian words of 16 bytes.
 #[inline]
-fn words(bytes: &[u8; 16]) -> [u64; 2] {
+pub(crate) fn words(bytes: &[u8; 16]) -> [u64; 2] {
     let word = |half: usize| {
         let eight = bytes[8 * half..][..8]
             .try_into()

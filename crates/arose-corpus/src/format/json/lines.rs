@@ -1,7 +1,8 @@
 //! JSON lines: cut into blocks at line ends, then read block by block.
 //!
 //! Cutting costs one backward search for a line end per block, so a single thread can feed many
-//! that parse. A line longer than the limit is stepped over without being held.
+//! that parse. A line longer than the limit is stepped over without being held. A last line without
+//! a line end whose JSON ends too early shows that the input was cut.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use memchr::{memchr, memrchr};
 use crate::config::{Config, Fields, N_SLOTS, Slot, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
-use crate::format::json::scan::{self, Flaw, Quoted, Value};
+use crate::format::json::scan::{self, Extent, Flaw, Quoted, Value};
 use crate::format::row::{Place, Row};
 use crate::source::raw::CHUNK;
 use crate::source::stream::{Places, Stream};
@@ -22,6 +23,8 @@ pub(crate) struct LineBlock {
     pub(crate) bytes: Vec<u8>,
     index: u64,
     places: Places,
+    /// Whether it is the last line, and has no line end.
+    is_unended: bool,
 }
 
 /// Cuts a stream into blocks of whole lines.
@@ -53,7 +56,8 @@ impl LineCutter {
         loop {
             let window = self.stream.fill(want);
             if let Some(last) = memrchr(b'\n', window) {
-                return Some(self.cut(last + 1));
+                let block = LineBlock::take(&self.source, &mut self.stream, last + 1);
+                return Some(Cut::Block(block));
             }
             let length = window.len();
             if length > self.line_bytes {
@@ -68,7 +72,11 @@ impl LineCutter {
                 let place = Place::new(&self.source, at_break.position);
                 return Some(Cut::Skipped(place.broken(at_break)));
             }
-            return (length > 0).then(|| self.cut(length));
+            return (length > 0).then(|| {
+                let mut last = LineBlock::take(&self.source, &mut self.stream, length);
+                last.is_unended = true;
+                Cut::Block(last)
+            });
         }
     }
 
@@ -108,10 +116,6 @@ impl LineCutter {
         }
     }
 
-    fn cut(&mut self, n: usize) -> Cut<LineBlock> {
-        Cut::Block(LineBlock::take(&self.source, &mut self.stream, n))
-    }
-
     fn skip_line(&mut self) -> Item {
         let place = Place::new(&self.source, self.stream.position(0));
         loop {
@@ -141,6 +145,7 @@ impl LineBlock {
             bytes,
             index,
             places,
+            is_unended: false,
         }
     }
 
@@ -169,6 +174,11 @@ impl LineBlock {
                 Some(rest) if is_first => rest,
                 _ => line,
             };
+            if self.is_unended && scan::extent(line.trim_ascii_start()) == Extent::Open {
+                let detail = "the input ends inside a JSON value";
+                sink(self.place(start).skipped(Reason::Truncated, detail));
+                continue;
+            }
             sink(read_object(line, self.place(start), &wanted, config));
         }
     }

@@ -1,5 +1,6 @@
 use super::*;
 use Verdict::{Correct, Incorrect, Undecided};
+use arose::token::Tokens;
 use std::fs;
 
 struct Files {
@@ -78,7 +79,10 @@ fn pairs_with_their_texts() {
     let gold = read(&files.config).unwrap();
     assert_eq!(gold.documents.len(), 3);
     assert_eq!(gold.documents[0].url.as_deref(), Some("http://x.org/"));
-    assert_eq!(gold.documents[0].tokens, gold.documents[1].tokens);
+    assert_eq!(
+        gold.documents[0].content.tokens,
+        gold.documents[1].content.tokens
+    );
 }
 
 #[test]
@@ -141,9 +145,15 @@ fn pages_in_both_modes() {
     let page = r"<title>t</title><p>a <a href=/x>rose</a> <img src=i.png> is</p>";
     let lines = format!(r#"{{"id":1,"g":1,"html":"{page}"}}"#);
     let mut files = files(&lines).grouped(Pairing::Groups, "g");
-    let henzinger = read(&files.config).unwrap().documents[0].tokens.clone();
+    let henzinger = read(&files.config).unwrap().documents[0]
+        .content
+        .tokens
+        .clone();
     files.config.mode = html::Mode::Content;
-    let content = read(&files.config).unwrap().documents[0].tokens.clone();
+    let content = read(&files.config).unwrap().documents[0]
+        .content
+        .tokens
+        .clone();
     assert!(
         henzinger.len() > content.len(),
         "{} {}",

@@ -1,4 +1,5 @@
 use super::*;
+use crate::evaluate::difference::{Difference, KindedTokens};
 use crate::evaluate::gold::{self, Fields, GoldDocument, GoldPair, Labels, Pairing};
 use Verdict::{Correct, Incorrect, Undecided};
 use arose::digest::Digest;
@@ -15,7 +16,7 @@ fn document(id: &str, from: u32, to: u32) -> GoldDocument {
     GoldDocument {
         id: id.to_owned(),
         url: Some(format!("http://www.{id}.org/")),
-        tokens: Tokenizer::default().tokens(&text),
+        content: KindedTokens::of(&Tokenizer::default(), &text),
         digest: Digest::of_text(&text),
     }
 }
@@ -98,7 +99,7 @@ fn each_policy_decides_each_pair() {
 fn the_site_policy_sees_the_sites() {
     let mut gold = gold();
     gold.documents = vec![document("x", 0, 500), document("y", 0, 500)];
-    gold.documents[1].tokens.fingerprints.reverse();
+    gold.documents[1].content.tokens.fingerprints.reverse();
     gold.documents[1].digest = Digest::of_text("499 to 0");
     gold.pairs = vec![pair(0, 1, Correct)];
     let n_accepted = |gold: &Gold| {
@@ -121,7 +122,7 @@ fn agreement_is_that_of_brute_force() {
     let sets: Vec<ShingleSet> = gold
         .documents
         .iter()
-        .map(|document| Shingler::new(W).set(&document.tokens.fingerprints))
+        .map(|document| Shingler::new(W).set(&document.content.tokens.fingerprints))
         .collect();
     // The list knows one pair rightly, one wrongly, and a third not at all.
     gold.pairs[0].jaccard = Some(89.0 / 99.0);
@@ -212,4 +213,68 @@ fn licences_as_listed() {
         .collect();
     let same = |n| (n, n, n);
     assert_eq!(rows, [same(1287), same(405), same(180), same(117)]);
+}
+
+/// Henzinger's comparison, by hand: x and its copy are B-similar and C-similar and differ in nothing,
+/// y differs from x in the numbers at its beginning, z is a stranger.
+#[test]
+fn the_comparison_of_b_and_c() {
+    let text = |begin: u32| -> String {
+        let words = (0..400).map(|word| format!("word{word}a "));
+        format!("{begin} {}", words.collect::<String>())
+    };
+    let document = |id: &str, text: &str| GoldDocument {
+        id: id.to_owned(),
+        url: None,
+        content: KindedTokens::of(&Tokenizer::default(), text),
+        digest: Digest::of_text(text),
+    };
+    let gold = Gold {
+        documents: vec![
+            document("x", &text(1)),
+            document("copy", &text(1)),
+            document("y", &text(2)),
+            document("z", &(0..400).map(|n| format!("z{n} ")).collect::<String>()),
+        ],
+        pairs: vec![
+            pair(0, 1, Correct),
+            pair(0, 2, Undecided),
+            pair(0, 3, Incorrect),
+        ],
+    };
+    let study = study(&gold, &config(&[]));
+    let correlation = &study.correlation;
+    assert_eq!(correlation.n_pairs(0), 1, "the stranger");
+    // All features of the pair with another number agree, and most bits.
+    let c_sim = compare(&gold, W)[1].comparison.c_sim.unwrap();
+    assert!((360..384).contains(&c_sim), "{c_sim}");
+    assert_eq!(correlation.n_pairs(6), 2);
+    assert_eq!(
+        correlation.mean_c_sim(6),
+        Some(f64::from(384 + c_sim) / 2.0)
+    );
+    assert_eq!(correlation.n_b_similar(), 2);
+    assert!(correlation.coefficient().unwrap() > 0.9, "{correlation:?}");
+    let count = |difference: Difference| study.by_difference[difference as usize].total();
+    assert_eq!(Difference::ALL.map(count), [1, 0, 0, 1, 0]);
+    let numbers = study.by_difference[Difference::Numbers as usize];
+    assert_eq!(numbers.undecided, 1);
+    let measure = study.measures.last().unwrap();
+    assert_eq!((measure.name, measure.auc), ("c_shingles", Some(1.0)));
+}
+
+/// C on shingles feels each changed token as often as shingles are long: one of 400 tokens alters 2
+/// of 399 shingles of 2, so fewer bits agree than on tokens, and the order counts.
+#[test]
+fn c_on_shingles_feels_the_order() {
+    let mut gold = gold();
+    gold.documents = vec![document("x", 0, 400), document("y", 0, 400)];
+    gold.documents[1].content.tokens.fingerprints.reverse();
+    gold.pairs = vec![pair(0, 1, Correct)];
+    let compared = compare(&gold, W);
+    assert_eq!(compared[0].comparison.c_sim, Some(384));
+    // Two sets of shingles without a common one agree in half of the bits, give or take four
+    // standard deviations of 9.8.
+    let c_shingles = compared[0].c_shingles.unwrap();
+    assert!((153..231).contains(&c_shingles), "{c_shingles}");
 }

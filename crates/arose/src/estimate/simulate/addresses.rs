@@ -1,9 +1,8 @@
 //! A small space of addresses with hosts at some of them.
 
-use super::{check_share, choose_distinct};
+use super::{check_share, choose_distinct, normal_deviate};
 use crate::Error;
-use crate::estimate::addresses::Hit;
-use crate::mix::SplitMix;
+use crate::mix::{SplitMix, mix};
 
 /// How hosts lie in the space.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +13,8 @@ pub struct AddressConfig {
     pub n_hosts: usize,
     /// The share of hosts with 2, 4 or 8 addresses instead of one.
     pub several: f64,
+    /// The share of hosts that are open to the public.
+    pub public: f64,
     /// The seed of everything.
     pub seed: u64,
 }
@@ -25,16 +26,35 @@ impl Default for AddressConfig {
             n_bits: 20,
             n_hosts: 4000,
             several: 0.1,
+            public: 0.2,
             seed: 1,
         }
     }
 }
 
+/// The median of the pages per host.
+const MEDIAN_PAGES: f64 = 50.0;
+
+/// The standard deviation of their logarithm: a few hosts hold most pages.
+const SPREAD: f64 = 1.5;
+
+/// A host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// How many addresses it has.
+    pub n_addresses: u64,
+    /// Whether it is open to the public.
+    pub is_public: bool,
+    /// Its pages.
+    pub n_pages: u64,
+}
+
 /// Addresses, some of which answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressSpace {
-    /// How many addresses the host here has; zero where nobody lives.
-    n_addresses: Vec<u8>,
+    /// The host at each address, counted from one; zero where nobody lives.
+    places: Vec<u32>,
+    hosts: Vec<Host>,
 }
 
 impl AddressSpace {
@@ -42,7 +62,7 @@ impl AddressSpace {
     ///
     /// # Errors
     ///
-    /// When the space is larger than 2^24, the share not in `0..=1`, or the hosts do not fit in.
+    /// When the space is larger than 2^24, a share not in `0..=1`, or the hosts do not fit in.
     ///
     /// ```
     /// use arose::estimate::simulate::{AddressConfig, AddressSpace};
@@ -52,6 +72,7 @@ impl AddressSpace {
     /// ```
     pub fn new(config: &AddressConfig) -> Result<Self, Error> {
         check_share("several", config.several)?;
+        check_share("public", config.public)?;
         if config.n_bits > 24 {
             return Err(Error::parameter("n_bits", config.n_bits, "0..=24"));
         }
@@ -70,39 +91,52 @@ impl AddressSpace {
                 "few enough for the space",
             ));
         }
-        let mut n_addresses = vec![0; size];
-        let inhabitants = sizes
-            .iter()
-            .flat_map(|&n| std::iter::repeat_n(n, usize::from(n)));
-        for (place, n) in choose_distinct(size, n_live, &mut random)
+        let mut places = vec![0; size];
+        let inhabitants = (1..).zip(&sizes);
+        let inhabitants =
+            inhabitants.flat_map(|(host, &n)| std::iter::repeat_n(host, usize::from(n)));
+        for (place, host) in choose_distinct(size, n_live, &mut random)
             .into_iter()
             .zip(inhabitants)
         {
-            n_addresses[place] = n;
+            places[place] = host;
         }
-        Ok(Self { n_addresses })
+        let mut random = SplitMix::new(mix(config.seed ^ 0x9A6E5));
+        let hosts = sizes.iter().map(|&n| Host {
+            n_addresses: u64::from(n),
+            is_public: random.next_f64() < config.public,
+            n_pages: (MEDIAN_PAGES * (SPREAD * normal_deviate(&mut random)).exp()).ceil() as u64,
+        });
+        Ok(Self {
+            hosts: hosts.collect(),
+            places,
+        })
     }
 
     /// How many addresses there are.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.n_addresses.len() as u64
+        self.places.len() as u64
     }
 
     /// How many addresses answer: the truth.
     #[must_use]
     pub fn n_live(&self) -> usize {
-        self.n_addresses.iter().filter(|&&n| n > 0).count()
+        self.places.iter().filter(|&&host| host > 0).count()
+    }
+
+    /// How many pages there are on public hosts: the truth.
+    #[must_use]
+    pub fn n_public_pages(&self) -> u64 {
+        let public = self.hosts.iter().filter(|host| host.is_public);
+        public.map(|host| host.n_pages).sum()
     }
 
     /// Knocks at an address.
     #[must_use]
-    pub fn probe(&self, address: usize) -> Option<Hit> {
-        let n = self.n_addresses.get(address).copied().unwrap_or(0);
-        (n > 0).then(|| Hit {
-            n_addresses: u64::from(n),
-            n_hosts: 1,
-        })
+    pub fn probe(&self, address: usize) -> Option<Host> {
+        let host = self.places.get(address).copied()? as usize;
+        self.hosts.get(host.checked_sub(1)?).copied()
     }
 }
 
@@ -118,7 +152,7 @@ mod tests {
         };
         let space = AddressSpace::new(&config).unwrap();
         assert_eq!(space.size(), 1 << 20);
-        let hits: Vec<Hit> = (0..1 << 20)
+        let hits: Vec<Host> = (0..1 << 20)
             .filter_map(|address| space.probe(address))
             .collect();
         assert_eq!(hits.len(), space.n_live());
@@ -130,6 +164,12 @@ mod tests {
                 .all(|&n| hits.iter().any(|hit| hit.n_addresses == n))
         );
         assert_eq!(space.probe(1 << 20), None);
+        let is_public = |host: &&Host| host.is_public;
+        let n_public = hits.iter().filter(is_public).count() as f64 / hits.len() as f64;
+        assert!((0.17..0.23).contains(&n_public), "{n_public}");
+        let weight = |host: &Host| host.n_pages as f64 / host.n_addresses as f64;
+        let n_pages: f64 = hits.iter().filter(is_public).map(weight).sum();
+        assert!((n_pages - space.n_public_pages() as f64).abs() < 1e-3);
     }
 
     #[test]
@@ -145,6 +185,10 @@ mod tests {
             },
             AddressConfig {
                 several: f64::NAN,
+                ..good
+            },
+            AddressConfig {
+                public: 1.5,
                 ..good
             },
         ] {

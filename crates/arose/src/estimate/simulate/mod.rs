@@ -17,7 +17,7 @@ mod corpus;
 mod engine;
 mod graph;
 
-pub use addresses::{AddressConfig, AddressSpace};
+pub use addresses::{AddressConfig, AddressSpace, Host};
 pub use corpus::{Corpus, CorpusConfig, Page};
 pub use engine::{Engine, EngineConfig, holdings};
 pub use graph::{GraphConfig, LinkGraph};

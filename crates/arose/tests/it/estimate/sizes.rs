@@ -70,6 +70,10 @@ fn chao_is_a_lower_bound() {
 fn knock(space: &AddressSpace, n: usize, random: &mut SplitMix) -> Vec<Hit> {
     (0..n)
         .filter_map(|_| space.probe(random.below(space.size()) as usize))
+        .map(|host| Hit {
+            n_addresses: host.n_addresses,
+            n_hosts: 1,
+        })
         .collect()
 }
 

@@ -3,7 +3,9 @@
 //! The footer says which columns exist, so a file without a text column is refused before any row
 //! is read. A row group that does not decode is reported at the first row that was lost, and the
 //! others are read all the same. The format's library is not ours and its input may be hostile, so
-//! a panic inside it is taken as damage, too.
+//! a panic inside it is taken as damage, too, and [`pages`] bounds its memory.
+
+mod pages;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,6 +26,7 @@ use crate::config::{Config, Fields, N_SLOTS, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::cell::{cell, is_readable};
 use crate::format::row::{Place, Row, no_text};
+use pages::Values;
 
 /// A file whose footer has been read.
 pub(crate) struct Table {
@@ -31,6 +34,7 @@ pub(crate) struct Table {
     /// Where the bytes are: the source itself, or the copy of a pipe.
     file: Arc<OnDisk>,
     metadata: ArrowReaderMetadata,
+    values: Values,
     columns: Arc<Columns>,
     next_group: usize,
     next_row: u64,
@@ -59,6 +63,7 @@ pub(crate) struct RowGroup {
     source: Arc<Path>,
     file: Arc<OnDisk>,
     metadata: ArrowReaderMetadata,
+    values: Values,
     columns: Arc<Columns>,
     group: usize,
     first_row: u64,
@@ -70,7 +75,7 @@ impl Table {
         let place = Place::new(source, Position::default());
         let metadata = load(file.path())
             .map_err(|error| place.skipped(Reason::BadParquet, error.to_string()))?;
-        let metadata = with_views(metadata);
+        let (metadata, values) = with_views(metadata);
         let columns = choose(metadata.schema().fields(), &config.fields);
         if columns[0].is_none() && columns[1].is_none() {
             let fields = metadata.schema().fields().iter();
@@ -81,6 +86,7 @@ impl Table {
             source: Arc::clone(source),
             file: Arc::new(file),
             metadata,
+            values,
             columns: Arc::new(columns),
             next_group: 0,
             next_row: 0,
@@ -94,6 +100,7 @@ impl Table {
             source: Arc::clone(&self.source),
             file: Arc::clone(&self.file),
             metadata: self.metadata.clone(),
+            values: self.values,
             columns: Arc::clone(&self.columns),
             group: self.next_group,
             first_row: self.next_row,
@@ -133,12 +140,15 @@ pub(crate) fn load(path: &Path) -> Result<ArrowReaderMetadata, ParquetError> {
 
 /// The same file with texts read as views. A text that fills many rows is then held once, as it is
 /// in the file, and not once per row.
-fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
+fn with_views(metadata: ArrowReaderMetadata) -> (ArrowReaderMetadata, Values) {
     let fields: Vec<FieldRef> = metadata.schema().fields().iter().map(viewed).collect();
     let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
     let file = Arc::clone(metadata.metadata());
-    guarded(|| ArrowReaderMetadata::try_new(file, options)).unwrap_or(metadata)
+    match guarded(|| ArrowReaderMetadata::try_new(file, options)) {
+        Ok(metadata) => (metadata, Values::Shared),
+        Err(_) => (metadata, Values::Copied),
+    }
 }
 
 fn viewed(field: &FieldRef) -> FieldRef {
@@ -190,6 +200,10 @@ fn described(field: &Field) -> String {
     }
 }
 
+fn damage(error: &ParquetError) -> (Reason, String) {
+    (Reason::BadParquet, error.to_string())
+}
+
 /// Runs code of the format's library, with panics as errors.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(run))
@@ -230,16 +244,13 @@ impl RowGroup {
             match guarded(|| batches.next().transpose().map_err(ParquetError::from)) {
                 Ok(Some(batch)) => self.read_batch(&batch, &mut rows, config, sink),
                 Ok(None) => return,
-                Err(error) => result = Err(error),
+                Err(error) => result = Err(damage(&error)),
             }
         }
-        if let Err(error) = result {
+        if let Err((reason, detail)) = result {
             let lost = rows.next().unwrap_or(self.first_row);
             let place = Place::new(&self.source, at_row(lost));
-            sink(place.skipped(
-                Reason::BadParquet,
-                format!("row group {}: {error}", self.group),
-            ));
+            sink(place.lost_file(reason, format!("row group {}: {detail}", self.group)));
         }
     }
 
@@ -247,31 +258,62 @@ impl RowGroup {
         &self,
         selection: Option<RowSelection>,
         config: &Config,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>>, ParquetError>
-    {
-        let file = File::open(self.file.path())?;
-        let group = self.metadata.metadata().row_group(self.group);
-        let n_bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
-        // Batches of about one block, so that long texts do not pile up.
-        let rows_per_block = config.block_bytes.get() / (n_bytes / self.n_rows().max(1)).max(1);
+    ) -> Result<
+        impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>> + use<>,
+        (Reason, String),
+    > {
+        let file = File::open(self.file.path())
+            .map_err(|error| (Reason::Unreadable, error.to_string()))?;
+        let schema = self.metadata.metadata().file_metadata().schema_descr();
+        let columns = schema.columns().iter().enumerate();
+        let wanted = columns.filter(|(_, column)| {
+            let mut wanted = self.columns.iter().flatten();
+            wanted.any(|names| names == column.path().parts())
+        });
+        let wanted: Vec<usize> = wanted.map(|(i, _)| i).collect();
+        let n_rows = self.rows_at_once(&file, &wanted, config)?;
         guarded(|| {
-            let schema = self.metadata.metadata().file_metadata().schema_descr();
-            let columns = schema.columns().iter().enumerate();
-            let wanted = columns.filter(|(_, column)| {
-                let mut wanted = self.columns.iter().flatten();
-                wanted.any(|names| names == column.path().parts())
-            });
-            let mask = ProjectionMask::leaves(schema, wanted.map(|(i, _)| i));
+            let mask = ProjectionMask::leaves(schema, wanted);
             let builder =
                 ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
                     .with_projection(mask)
                     .with_row_groups(vec![self.group])
-                    .with_batch_size(rows_per_block.clamp(1, 8192));
+                    .with_batch_size(n_rows);
             match selection {
                 Some(selection) => builder.with_row_selection(selection).build(),
                 None => builder.build(),
             }
         })
+        .map_err(|error| damage(&error))
+    }
+
+    /// The rows of a batch, so that long texts do not pile up; or why none may be decoded.
+    fn rows_at_once(
+        &self,
+        file: &File,
+        columns: &[usize],
+        config: &Config,
+    ) -> Result<usize, (Reason, String)> {
+        let mut file = file
+            .try_clone()
+            .map_err(|error| (Reason::Unreadable, error.to_string()))?;
+        let group = self.metadata.metadata().row_group(self.group);
+        let (block_bytes, limits) = (config.block_bytes.get(), &config.limits);
+        let mut n_rows = usize::MAX;
+        for &column in columns {
+            let column = group.column(column);
+            let at_once = guarded(|| {
+                Ok(pages::rows_at_once(
+                    &mut file,
+                    column,
+                    self.values,
+                    block_bytes,
+                    limits,
+                ))
+            });
+            n_rows = n_rows.min(at_once.map_err(|error| damage(&error))??);
+        }
+        Ok(n_rows)
     }
 
     fn read_batch(

@@ -1,0 +1,48 @@
+//! `arose estimate coverage`: the share of drawn pages that search engines hold.
+
+use std::path::PathBuf;
+
+use arose_estimate::coverage;
+
+use super::asking::{Asking, Lookup, Words};
+use super::shown::show;
+use crate::read::Outcome;
+
+/// Look up pages drawn by a walk in search engines and estimate the share that each holds.
+///
+/// The pages are JSON Lines with `url`, `text` and `walk`, as `arose estimate walk --draw` writes
+/// them. Any other uniform sample of pages will do; leave out `walk` if its pages are independent.
+/// Pages drawn through a search engine will not do: they favour long pages.
+#[derive(clap::Args)]
+#[command(after_help = examples())]
+pub(crate) struct Options {
+    /// The search engines.
+    #[arg(value_name = "ENGINE")]
+    engines: Vec<String>,
+    /// The drawn pages.
+    #[arg(long, value_name = "FILE")]
+    pages: PathBuf,
+    #[command(flatten)]
+    lookup: Lookup,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+fn examples() -> String {
+    format!(
+        "Examples:\n  arose estimate walk crawl --draw pages.jsonl\n  arose estimate coverage out \
+         --pages pages.jsonl\n  arose estimate coverage out solr:http://127.0.0.1:8983/solr/pages \
+         --pages pages.jsonl \\\n      --check both\n\n{}",
+        super::ENGINES
+    )
+}
+
+pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let mut ready = options.asking.open(&options.engines, Words::Needed)?;
+    let pages = coverage::read(&options.pages)?;
+    let checking = options.lookup.checking();
+    let seed = options.asking.seed;
+    let findings =
+        ready.watched(|panel, words| coverage::run(panel, words, &pages, checking, seed))?;
+    show(&[findings], options.asking.json)
+}

@@ -1,0 +1,343 @@
+//! What the pages of a column take in memory, told from their headers before any is decoded.
+//!
+//! *Question.* The format's library takes a page for as large as its header says, and some codecs
+//! write as much as the compressed bytes give. How to decode a column of a hostile file in bounded
+//! memory?
+//!
+//! *Idea.* Go from header to header without reading what is between them. A header tells the codec's
+//! input and output, the number of values and their encoding. A page that is too large, or expands
+//! too far, is refused with its row group. Of codecs that may give more than the header says, the
+//! output is counted first, unless the input is so short that it cannot be too much. The pages of
+//! a batch are held together, so a batch has as many rows as fit into a block by the densest page;
+//! fewer where a value may repeat the one before it.
+//!
+//! *Cost.* One short read per page.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use flate2::read::MultiGzDecoder;
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::config::Limits;
+use crate::document::Reason;
+
+/// Rows of a batch, at most.
+const MAX_ROWS: u64 = 8192;
+
+/// The longest header of a page; statistics in it may hold whole values.
+const MAX_HEADER: usize = 1 << 20;
+
+/// Bytes that deflate and LZ4 make of one, at most.
+const MAX_DEFLATE: u64 = 1032;
+const MAX_LZ4: u64 = 255;
+
+/// How the values of a column are held once they are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// A text that fills many rows is held once.
+    Shared,
+    /// Each row has its own copy.
+    Copied,
+}
+
+/// Checks all pages of a column; the rows to decode at once.
+pub(crate) fn rows_at_once(
+    file: &mut File,
+    column: &ColumnChunkMetaData,
+    values: Values,
+    block_bytes: usize,
+    limits: &Limits,
+) -> Result<usize, (Reason, String)> {
+    let (start, length) = column.byte_range();
+    let end = start.saturating_add(length);
+    let codec = column.compression();
+    let (mut at, mut n_values, mut n_rows) = (start, 0, MAX_ROWS);
+    while at < end {
+        let page = match header_at(file, at, end) {
+            Ok(Some((header, n))) => Page { at: at + n, header },
+            // Some writers leave bytes after the last page.
+            Ok(None) if n_values >= u64::try_from(column.num_values()).unwrap_or(0) => break,
+            Ok(None) => return Err((Reason::BadParquet, format!("no page header at byte {at}"))),
+            Err(error) => return Err((Reason::Unreadable, error.to_string())),
+        };
+        page.check(file, codec, limits)?;
+        n_rows = n_rows.min(page.rows_at_once(values, block_bytes as u64, limits));
+        n_values += page.header.values();
+        at = page.at.saturating_add(page.header.compressed());
+    }
+    Ok(usize::try_from(n_rows.max(1)).unwrap_or(1))
+}
+
+/// The wanted fields of a page header.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Header {
+    is_dictionary: bool,
+    uncompressed: i64,
+    compressed: i64,
+    n_values: i64,
+    encoding: i64,
+    /// Bytes of levels before the compressed values.
+    level_bytes: i64,
+    /// Whether the values are stored as they are.
+    is_plain: bool,
+}
+
+impl Header {
+    fn compressed(&self) -> u64 {
+        u64::try_from(self.compressed).unwrap_or(0)
+    }
+
+    fn uncompressed(&self) -> u64 {
+        u64::try_from(self.uncompressed).unwrap_or(u64::MAX)
+    }
+
+    /// Values of a page of data.
+    fn values(&self) -> u64 {
+        match self.is_dictionary {
+            true => 0,
+            false => u64::try_from(self.n_values).unwrap_or(0),
+        }
+    }
+}
+
+struct Page {
+    header: Header,
+    /// Where its content starts.
+    at: u64,
+}
+
+impl Page {
+    /// Whether the page may be decoded.
+    fn check(
+        &self,
+        file: &mut File,
+        codec: Compression,
+        limits: &Limits,
+    ) -> Result<(), (Reason, String)> {
+        let (input, output) = (self.header.compressed(), self.header.uncompressed());
+        if output > limits.page_bytes as u64 {
+            return Err(too_large(limits));
+        }
+        if limits.is_bomb(input, output) {
+            let detail = format!("a page of {input} bytes becomes {output}");
+            return Err((Reason::Expansion, detail));
+        }
+        let most = match codec {
+            _ if self.header.is_plain => output,
+            Compression::GZIP(_) => input.saturating_mul(MAX_DEFLATE),
+            Compression::BROTLI(_) => u64::MAX,
+            // Of the codecs that go by this name only one may give more than is asked for.
+            Compression::LZ4 if self.starts_lz4_frame(file) => input.saturating_mul(MAX_LZ4),
+            _ => output,
+        };
+        if most <= limits.page_bytes as u64 {
+            return Ok(());
+        }
+        let counted = self.count(file, codec, output.saturating_add(1));
+        match counted.map_err(|error| (Reason::BadParquet, error.to_string()))? {
+            None => Err(too_large(limits)),
+            Some(n) if n > output => {
+                let detail = format!("a page of more than the {output} bytes that it says");
+                Err((Reason::Expansion, detail))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Unpacks the page without keeping it, up to `most` bytes; none if that is not possible.
+    fn count(&self, file: &mut File, codec: Compression, most: u64) -> io::Result<Option<u64>> {
+        let levels = u64::try_from(self.header.level_bytes).unwrap_or(0);
+        let levels = levels.min(self.header.compressed());
+        file.seek(SeekFrom::Start(self.at + levels))?;
+        let packed = file.take(self.header.compressed() - levels);
+        let count = |reader: &mut dyn Read| io::copy(&mut reader.take(most), &mut io::sink());
+        let n = match codec {
+            Compression::GZIP(_) => count(&mut MultiGzDecoder::new(packed))?,
+            Compression::BROTLI(_) => count(&mut brotli_decompressor::Decompressor::new(
+                packed,
+                64 << 10,
+            ))?,
+            _ => return Ok(None),
+        };
+        Ok(Some(n + levels))
+    }
+
+    fn starts_lz4_frame(&self, file: &mut File) -> bool {
+        const MAGIC: [u8; 4] = 0x184d_2204_u32.to_le_bytes();
+        let mut start = [0; 4];
+        let is_read = file.seek(SeekFrom::Start(self.at)).is_ok();
+        is_read && file.read_exact(&mut start).is_ok() && start == MAGIC
+    }
+
+    /// Rows of which the values in this page may be held at once.
+    fn rows_at_once(&self, values: Values, block_bytes: u64, limits: &Limits) -> u64 {
+        /// Values by the bytes they share with the one before.
+        const DELTA_BYTE_ARRAY: i64 = 7;
+        let n_bytes = self.header.uncompressed().max(1);
+        let repeats = values == Values::Copied && self.header.is_dictionary;
+        if repeats || self.header.encoding == DELTA_BYTE_ARRAY {
+            return limits.page_bytes as u64 / n_bytes;
+        }
+        match self.header.is_dictionary {
+            true => MAX_ROWS,
+            false => block_bytes.saturating_mul(self.header.values()) / n_bytes,
+        }
+    }
+}
+
+fn too_large(limits: &Limits) -> (Reason, String) {
+    let detail = format!("a page of more than {} bytes", limits.page_bytes);
+    (Reason::TooLarge, detail)
+}
+
+/// The header at a place of the file, and its length; none if there is none before `end`.
+fn header_at(file: &mut File, at: u64, end: u64) -> io::Result<Option<(Header, u64)>> {
+    let mut bytes = Vec::new();
+    let mut want = 512;
+    while want <= MAX_HEADER {
+        file.seek(SeekFrom::Start(at + bytes.len() as u64))?;
+        let missing = (want - bytes.len()) as u64;
+        let before = bytes.len();
+        let left = end.saturating_sub(at + bytes.len() as u64);
+        file.take(missing.min(left)).read_to_end(&mut bytes)?;
+        let mut fields = Fields { rest: &bytes };
+        if let Some(header) = header(&mut fields) {
+            let n = (bytes.len() - fields.rest.len()) as u64;
+            let is_inside = header.compressed >= 0
+                && header.uncompressed >= 0
+                && at.saturating_add(n).saturating_add(header.compressed()) <= end;
+            return Ok(is_inside.then_some((header, n)));
+        }
+        if bytes.len() - before < want - before {
+            break;
+        }
+        want *= 4;
+    }
+    Ok(None)
+}
+
+/// Reads `PageHeader` of the format's grammar.
+fn header(fields: &mut Fields<'_>) -> Option<Header> {
+    let mut header = Header::default();
+    let mut has = [false; 2];
+    fields.each(&mut |id, kind, fields| {
+        match id {
+            1 => header.is_dictionary = fields.number(kind)? == 2,
+            2 => (header.uncompressed, has[0]) = (fields.number(kind)?, true),
+            3 => (header.compressed, has[1]) = (fields.number(kind)?, true),
+            5 | 7 | 8 if kind == STRUCT => fields.each(&mut |inner, kind, fields| {
+                match (id, inner) {
+                    (_, 1) => header.n_values = fields.number(kind)?,
+                    (5 | 7, 2) | (8, 4) => header.encoding = fields.number(kind)?,
+                    (8, 5 | 6) => {
+                        let n = fields.number(kind)?;
+                        header.level_bytes = header.level_bytes.saturating_add(n);
+                    }
+                    (8, 7) => header.is_plain = kind == FALSE,
+                    _ => fields.skip(kind, 0)?,
+                }
+                Some(())
+            })?,
+            _ => fields.skip(kind, 0)?,
+        }
+        Some(())
+    })?;
+    has.iter().all(|has| *has).then_some(header)
+}
+
+/// Types of Thrift's compact protocol. The value of a boolean field is its type.
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const STRUCT: u8 = 12;
+
+/// Structs inside each other that are stepped over.
+const MAX_DEPTH: usize = 16;
+
+/// A struct in Thrift's compact protocol. Whatever is not well formed, or not there, is none.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl Fields<'_> {
+    /// Calls `read` for each field with its number and type; it must take the value.
+    fn each(&mut self, read: &mut dyn FnMut(i64, u8, &mut Self) -> Option<()>) -> Option<()> {
+        let mut id = 0;
+        loop {
+            let byte = self.byte()?;
+            let kind = byte & 15;
+            match (kind, byte >> 4) {
+                (0, _) => return Some(()),
+                (_, 0) => id = self.zigzag()?,
+                (_, delta) => id += i64::from(delta),
+            }
+            read(id, kind, self)?;
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(byte)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn zigzag(&mut self) -> Option<i64> {
+        let value = self.varint()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// The value of a field of integers.
+    fn number(&mut self, kind: u8) -> Option<i64> {
+        match kind {
+            4..=6 => self.zigzag(),
+            _ => None,
+        }
+    }
+
+    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match kind {
+            TRUE | FALSE => Some(()),
+            3 => self.byte().map(drop),
+            4..=6 => self.varint().map(drop),
+            7 => self.step(8),
+            8 => {
+                let n = self.varint()?;
+                self.step(n)
+            }
+            9 | 10 => {
+                let byte = self.byte()?;
+                let n = match byte >> 4 {
+                    15 => self.varint()?,
+                    n => u64::from(n),
+                };
+                (0..n).try_for_each(|_| match byte & 15 {
+                    TRUE | FALSE => self.byte().map(drop),
+                    kind => self.skip(kind, depth + 1),
+                })
+            }
+            STRUCT => self.each(&mut |_, kind, fields| fields.skip(kind, depth + 1)),
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, n: u64) -> Option<()> {
+        self.rest = self.rest.get(usize::try_from(n).ok()?..)?;
+        Some(())
+    }
+}

@@ -1,0 +1,324 @@
+//! Checks whether a search engine holds a page.
+//!
+//! *Question.* A page was drawn somewhere. Does another search engine hold it?
+//!
+//! *Idea.* Ask for words that hardly another page has all of, and look for the page among the
+//! results: the same URL, the URL that a result leads to, or a near duplicate among the first
+//! [`Checking::n_alike`] results. The words are the eight rarest of the page, or the five of the
+//! highest tf-idf ([`Choice`]). An engine that can be asked for URLs gives a second, independent
+//! check ([`By`]): the share of pages held by URL that words find as well tells how many pages the
+//! first check misses.
+//!
+//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Two searches per page and engine,
+//! up to [`Checking::n_alike`] fetches, one lookup. *Error.* A page is absent only if every question
+//! had an answer: if one sufficed where the page is found, pages that are held would be missing less
+//! often than others. *Not for* engines that do not index whole texts.
+
+use arose::compare::{Profile, Profiler};
+use arose::estimate::Method;
+use arose::estimate::lexicon::{Lexicon, ROBUST_WORDS, STRONG_WORDS, StrongQuery};
+use arose::estimate::overlap::{Check, Containment};
+use arose::rule::{Policy, SiteRelation};
+use arose::shingle::DEFAULT_W;
+use arose::site::SiteKind;
+use serde::Deserialize;
+
+use super::vocabulary::{lexicon, plain_occurrences};
+use super::{Figure, ends};
+use crate::Error;
+use crate::engine::{Page, Panel, Question, Reply};
+
+/// Which words of a page are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// The rarest.
+    #[default]
+    Rarest,
+    /// Those with the highest tf-idf, as in robust hyperlinks.
+    Robust,
+}
+
+impl Choice {
+    /// Words per query in the literature.
+    #[must_use]
+    pub const fn n_words(self) -> usize {
+        match self {
+            Self::Rarest => STRONG_WORDS,
+            Self::Robust => ROBUST_WORDS,
+        }
+    }
+}
+
+/// What a page is looked up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Its words.
+    #[default]
+    Words,
+    /// Its URL; every engine must have a lookup.
+    Url,
+    /// Either; engines without a lookup are asked for words alone.
+    Both,
+}
+
+/// How pages are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checking {
+    /// By words, by URL, or by both.
+    pub by: By,
+    /// Which words are asked for.
+    pub choice: Choice,
+    /// Words per query.
+    pub n_words: usize,
+    /// Results that are compared as near duplicates; none if zero.
+    pub n_alike: usize,
+}
+
+impl Default for Checking {
+    fn default() -> Self {
+        Self {
+            by: By::default(),
+            choice: Choice::default(),
+            n_words: STRONG_WORDS,
+            n_alike: 3,
+        }
+    }
+}
+
+/// A page to look up.
+pub(crate) struct Wanted {
+    /// Its number in the panel.
+    pub(crate) number: usize,
+    page: Page,
+    pub(crate) strong: StrongQuery<String>,
+    profile: Profile,
+}
+
+/// Looks pages up, and compares what words and URLs say.
+pub(crate) struct Checker {
+    pub(crate) checking: Checking,
+    lexicon: Lexicon<String>,
+    profiler: Profiler,
+    /// For each engine the pages that it holds by URL, found by words or not.
+    by_url: Vec<Containment>,
+}
+
+impl Checker {
+    /// # Errors
+    ///
+    /// When there are too few words, or an engine without a lookup is to be asked for URLs alone.
+    pub(crate) fn new(
+        panel: &Panel,
+        words: &[(String, u64)],
+        checking: Checking,
+    ) -> Result<Self, Error> {
+        let mut engines = 0..panel.n_engines();
+        if checking.by == By::Url
+            && let Some(engine) = engines.find(|&engine| !panel.has_lookup(engine))
+        {
+            let name = panel.name(engine);
+            let what = format!(
+                "{name} cannot be asked for URLs; set `lookup` in its description or check by words"
+            );
+            return Err(Error::Words { what });
+        }
+        Ok(Self {
+            checking,
+            lexicon: lexicon(words)?,
+            profiler: Profiler::new(DEFAULT_W),
+            by_url: vec![Containment::default(); panel.n_engines()],
+        })
+    }
+
+    /// Prepares a page; none if it must be asked for by words and has none.
+    pub(crate) fn wanted(&self, number: usize, page: &Page) -> Option<Wanted> {
+        let words = plain_occurrences(&page.text);
+        let n_words = self.checking.n_words;
+        let strong = match self.checking.choice {
+            Choice::Rarest => self.lexicon.strong_query(words, n_words),
+            Choice::Robust => self.lexicon.robust_query(words, n_words),
+        };
+        let can_be_asked = !strong.first.is_empty() || self.checking.by == By::Url;
+        can_be_asked.then(|| Wanted {
+            number,
+            profile: self.profiler.profile(&page.text),
+            page: page.clone(),
+            strong,
+        })
+    }
+
+    /// Whether an engine holds a page, near duplicates not accepted.
+    pub(crate) fn check_strictly(
+        &mut self,
+        panel: &mut Panel,
+        engine: usize,
+        wanted: &Wanted,
+    ) -> Result<Check, Error> {
+        let looked_up = self.look_up(panel, engine, wanted)?;
+        let by_words = self.by_words(panel, engine, wanted, 0)?;
+        self.compare(engine, looked_up, by_words);
+        Ok(either(looked_up, by_words))
+    }
+
+    /// Whether an engine holds a page: near duplicates not accepted, and accepted.
+    pub(crate) fn check(
+        &mut self,
+        panel: &mut Panel,
+        engine: usize,
+        wanted: &Wanted,
+    ) -> Result<(Check, Check), Error> {
+        let strict = self.check_strictly(panel, engine, wanted)?;
+        if strict == Check::Found || self.checking.n_alike == 0 || self.checking.by == By::Url {
+            return Ok((strict, strict));
+        }
+        let looked_up = self.look_up(panel, engine, wanted)?;
+        let by_words = self.by_words(panel, engine, wanted, self.checking.n_alike)?;
+        Ok((strict, either(looked_up, by_words)))
+    }
+
+    /// What the lookup by URL says; none if it is not asked.
+    fn look_up(
+        &self,
+        panel: &mut Panel,
+        engine: usize,
+        wanted: &Wanted,
+    ) -> Result<Option<Check>, Error> {
+        if self.checking.by == By::Words {
+            return Ok(None);
+        }
+        let reply = panel.contains(engine, wanted.number, &wanted.page.address)?;
+        Ok(reply.map(|reply| match reply {
+            Reply::Answer(true) => Check::Found,
+            Reply::Answer(false) => Check::Absent,
+            Reply::Missing(_) => Check::Missing,
+        }))
+    }
+
+    /// What strong queries say; none if they are not asked.
+    fn by_words(
+        &self,
+        panel: &mut Panel,
+        engine: usize,
+        wanted: &Wanted,
+        n_alike: usize,
+    ) -> Result<Option<Check>, Error> {
+        if self.checking.by == By::Url {
+            return Ok(None);
+        }
+        let mut outcome = Check::Absent;
+        for words in [&wanted.strong.first, &wanted.strong.second] {
+            if words.is_empty() {
+                continue;
+            }
+            let found = self.finds(panel, engine, wanted, words, n_alike)?;
+            outcome = match (outcome, found) {
+                (_, None) | (Check::Missing, _) => Check::Missing,
+                (_, Some(true)) => Check::Found,
+                (before, Some(false)) => before,
+            };
+        }
+        Ok(Some(outcome))
+    }
+
+    /// Whether a page is among the results for some words; none without an answer.
+    fn finds(
+        &self,
+        panel: &mut Panel,
+        engine: usize,
+        wanted: &Wanted,
+        words: &[String],
+        n_alike: usize,
+    ) -> Result<Option<bool>, Error> {
+        let reply = panel.search(engine, &Question::all(words))?;
+        let Reply::Answer(hits) = &*reply else {
+            return Ok(None);
+        };
+        let is_it = |panel: &Panel, page: usize| panel.are_one(page, wanted.number);
+        if hits.pages.iter().any(|&page| is_it(panel, page)) {
+            return Ok(Some(true));
+        }
+        for &page in hits.pages.iter().take(n_alike) {
+            if let Reply::Answer(other) = &*panel.fetch(engine, page)?
+                && (is_it(panel, page) || self.is_near_duplicate(wanted, other))
+            {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
+    /// Whether another page is a near duplicate, by the project's default policy.
+    fn is_near_duplicate(&self, wanted: &Wanted, other: &Page) -> bool {
+        let profile = self.profiler.profile(&other.text);
+        let comparison = self.profiler.compare(&wanted.profile, &profile);
+        let hosts = [&wanted.page.address, &other.address].map(|address| host(address));
+        let site = SiteRelation::of(
+            hosts[0].as_deref(),
+            hosts[1].as_deref(),
+            SiteKind::Registrable,
+        );
+        comparison.rule(&Policy::default(), site).is_some()
+    }
+
+    /// Counts what words say of a page that is held by URL.
+    fn compare(&mut self, engine: usize, looked_up: Option<Check>, by_words: Option<Check>) {
+        let counts = &mut self.by_url[engine];
+        match (looked_up, by_words) {
+            (Some(Check::Found), Some(Check::Found)) => counts.n_found += 1,
+            (Some(Check::Found), Some(Check::Absent)) => counts.n_absent += 1,
+            (Some(Check::Found), Some(Check::Missing)) => counts.n_missing += 1,
+            _ => {}
+        }
+    }
+
+    /// For each engine the share of the pages held by URL that words found as well.
+    pub(crate) fn figures(&self, panel: &Panel) -> Vec<Figure> {
+        let engines = self.by_url.iter().enumerate();
+        let figures = engines.filter_map(|(engine, counts)| {
+            let (share, interval) = counts.share()?;
+            let name = format!("held by URL and found by words, {}", panel.name(engine));
+            let mut figure = Figure::plain(name, Method::Overlap, share, counts.n_checked());
+            figure.interval = Some(ends(interval));
+            Some(figure)
+        });
+        figures.collect()
+    }
+}
+
+/// Found if either finds the page, absent if all that were asked say so.
+fn either(one: Option<Check>, other: Option<Check>) -> Check {
+    match (one, other) {
+        (Some(Check::Missing), _) | (_, Some(Check::Missing)) | (None, None) => Check::Missing,
+        (Some(Check::Found), _) | (_, Some(Check::Found)) => Check::Found,
+        _ => Check::Absent,
+    }
+}
+
+fn host(address: &str) -> Option<String> {
+    let url = url::Url::parse(address).ok()?;
+    url.host_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_only_if_all_say_so() {
+        use Check::{Absent, Found, Missing};
+        for (one, other, expected) in [
+            (Some(Found), Some(Absent), Found),
+            (Some(Absent), Some(Found), Found),
+            (Some(Absent), Some(Absent), Absent),
+            (Some(Found), Some(Missing), Missing),
+            (Some(Missing), Some(Found), Missing),
+            (None, Some(Absent), Absent),
+            (Some(Found), None, Found),
+            (None, None, Missing),
+        ] {
+            assert_eq!(either(one, other), expected, "{one:?} {other:?}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Fingerprints of the words of ASCII text, a batch of words at a time.
+//!
+//! The naive loop finds a word, hashes it and goes on; where words end cannot be foreseen, so the
+//! processor guesses wrong every few bytes, and each hash waits for four multiplications. Here the
+//! places where words begin and end are spread out of a mask without a branch, and the words of a
+//! batch are mixed side by side.
+
+use super::ascii::{BLOCK, Masks, masks_portable, padded};
+use crate::token::{fingerprint_words, words};
+
+/// Words hashed at once.
+const BATCH: usize = 128;
+/// A block has that many words at most, and one may be open.
+const MAX_WORDS: usize = BATCH + BLOCK / 2;
+
+/// How words are hashed.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashing {
+    /// Bits set in each byte of a word.
+    pub(crate) case_bits: u64,
+    /// Hashes the words that are longer than 16 bytes or begin less than that before the end.
+    pub(crate) slow: fn(&[u8]) -> u64,
+}
+
+/// Memory for the words of a batch.
+pub(crate) struct Batch {
+    /// Where words begin and end, by turns.
+    edges: [usize; 2 * BATCH + BLOCK],
+    /// The first eight bytes of each word, and the next eight.
+    halves: [[u64; MAX_WORDS]; 2],
+    /// The words to be hashed slowly.
+    slow: [usize; MAX_WORDS],
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self {
+            edges: [0; 2 * BATCH + BLOCK],
+            halves: [[0; MAX_WORDS]; 2],
+            slow: [0; MAX_WORDS],
+        }
+    }
+
+    /// Appends the fingerprint of each run of ASCII letters and digits to `out`, up to the run in
+    /// which the first non-ASCII byte stands; returns where that run, or that byte, begins (the
+    /// length of `bytes` where all is ASCII).
+    pub(crate) fn hash(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vbmi2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt")
+            {
+                // SAFETY: the processor has the features the function is compiled for, as just
+                // checked.
+                return unsafe { self.hash_avx512(bytes, hashing, out) };
+            }
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt")
+            {
+                // SAFETY: as above.
+                return unsafe { self.hash_avx2(bytes, hashing, out) };
+            }
+        }
+        self.hash_by(bytes, hashing, masks_portable, spread, out)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi2,bmi1,bmi2,popcnt")]
+    fn hash_avx512(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+        let masks = |block: &[u8; BLOCK]| avx512::masks(block);
+        let spread = |edges, start, places: &mut [usize; BLOCK]| {
+            avx512::spread(edges, start, places);
+        };
+        self.hash_by(bytes, hashing, masks, spread, out)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn hash_avx2(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+        let masks = |block: &[u8; BLOCK]| super::ascii::masks_avx2(block);
+        self.hash_by(bytes, hashing, masks, spread, out)
+    }
+
+    #[inline(always)]
+    fn hash_by(
+        &mut self,
+        bytes: &[u8],
+        hashing: Hashing,
+        masks: impl Fn(&[u8; BLOCK]) -> Masks,
+        spread: impl Fn(u64, usize, &mut [usize; BLOCK]),
+        out: &mut Vec<u64>,
+    ) -> usize {
+        let (mut n_edges, mut inside, mut start) = (0, 0, 0);
+        let end = loop {
+            if n_edges >= 2 * BATCH {
+                self.hash_words(n_edges / 2, bytes, hashing, out);
+                // The word that has no end yet.
+                self.edges[0] = self.edges[n_edges - 1];
+                n_edges %= 2;
+            }
+            let Some(rest) = bytes.get(start..).filter(|rest| !rest.is_empty()) else {
+                self.edges[n_edges] = bytes.len();
+                n_edges += n_edges % 2;
+                break bytes.len();
+            };
+            let Masks {
+                alphanumeric,
+                non_ascii,
+            } = match rest.first_chunk() {
+                Some(block) => masks(block),
+                None => masks(&padded(rest)),
+            };
+            // All bits, or those below the first that is not ASCII.
+            let is_before = (non_ascii & non_ascii.wrapping_neg()).wrapping_sub(1);
+            let edges = (alphanumeric ^ (alphanumeric << 1 | inside)) & is_before;
+            inside = alphanumeric >> (BLOCK - 1);
+            if let Some(places) = self.edges[n_edges..].first_chunk_mut() {
+                spread(edges, start, places);
+            }
+            n_edges += edges.count_ones() as usize;
+            if non_ascii != 0 {
+                break match n_edges % 2 {
+                    0 => start + non_ascii.trailing_zeros() as usize,
+                    _ => self.edges[n_edges - 1],
+                };
+            }
+            start += BLOCK;
+        };
+        self.hash_words(n_edges / 2, bytes, hashing, out);
+        end
+    }
+
+    #[inline(always)]
+    fn hash_words(&mut self, n: usize, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) {
+        let (places, _) = self.edges.as_chunks::<2>();
+        let [low, high] = &mut self.halves;
+        let mut n_slow = 0;
+        for (i, &[start, end]) in places[..n].iter().enumerate() {
+            let window = bytes[start..].first_chunk();
+            let len = end - start;
+            self.slow[n_slow] = i;
+            n_slow += usize::from(len > 16 || window.is_none());
+            let [first, next] = words(window.unwrap_or(&[0; 16]));
+            let [first_mask, next_mask] = LENGTH_MASKS[len.min(16)];
+            low[i] = (first | hashing.case_bits) & first_mask;
+            high[i] = (next | hashing.case_bits) & next_mask;
+        }
+        let begin = out.len();
+        let halves = low[..n].iter().zip(&high[..n]);
+        out.extend(halves.map(|(&low, &high)| fingerprint_words(low, high)));
+        for &i in &self.slow[..n_slow] {
+            let [start, end] = places[i];
+            out[begin + i] = (hashing.slow)(&bytes[start..end]);
+        }
+    }
+}
+
+/// `LENGTH_MASKS[n]` keeps the first `n` of 16 bytes.
+pub(crate) const LENGTH_MASKS: [[u64; 2]; 17] = {
+    let mut masks = [[0; 2]; 17];
+    let mut len = 1;
+    while len <= 16 {
+        let bits = u128::MAX >> (128 - 8 * len);
+        masks[len] = [bits as u64, (bits >> 64) as u64];
+        len += 1;
+    }
+    masks
+};
+
+/// Writes the place of each edge; those after the last are anything.
+#[inline(always)]
+fn spread(mut edges: u64, start: usize, places: &mut [usize; BLOCK]) {
+    // In sixteens, since the number of edges in a block is not foreseen either.
+    for places in places.as_chunks_mut::<16>().0 {
+        for place in places {
+            *place = start + edges.trailing_zeros() as usize;
+            edges &= edges.wrapping_sub(1);
+        }
+        if edges == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::{BLOCK, Masks};
+    use std::arch::x86_64::*;
+
+    const INDICES: [u8; BLOCK] = {
+        let mut indices = [0; BLOCK];
+        let mut i = 0;
+        while i < BLOCK {
+            indices[i] = i as u8;
+            i += 1;
+        }
+        indices
+    };
+    /// Edges of a block, mostly.
+    const USUAL: usize = 24;
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn masks(block: &[u8; BLOCK]) -> Masks {
+        // SAFETY: the bytes read are those of `block`, and the load asks for no alignment.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let in_range = |bytes, first: u8, n: u8| {
+            let shifted = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
+            _mm512_cmplt_epu8_mask(shifted, _mm512_set1_epi8(n as i8))
+        };
+        let lower = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+        Masks {
+            alphanumeric: in_range(bytes, b'0', 10) | in_range(lower, b'a', 26),
+            non_ascii: _mm512_movepi8_mask(bytes),
+        }
+    }
+
+    /// As [`super::spread`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vbmi2")]
+    pub(super) fn spread(edges: u64, start: usize, places: &mut [usize; BLOCK]) {
+        let mut indices = INDICES;
+        // SAFETY: both the load and the store are of the 64 bytes of an array, at any alignment.
+        unsafe {
+            let all = _mm512_loadu_si512(INDICES.as_ptr().cast());
+            let chosen = _mm512_maskz_compress_epi8(edges, all);
+            _mm512_storeu_si512(indices.as_mut_ptr().cast(), chosen);
+        }
+        for (place, index) in places[..USUAL].iter_mut().zip(&indices[..USUAL]) {
+            *place = start + usize::from(*index);
+        }
+        if edges.count_ones() as usize > USUAL {
+            for (place, index) in places[USUAL..].iter_mut().zip(&indices[USUAL..]) {
+                *place = start + usize::from(*index);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HASHING: Hashing = Hashing {
+        case_bits: 0x2020_2020_2020_2020,
+        slow: |word| word.len() as u64,
+    };
+
+    type Hash = unsafe fn(&mut Batch, &[u8], Hashing, &mut Vec<u64>) -> usize;
+
+    fn portable(batch: &mut Batch, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+        batch.hash_by(bytes, hashing, masks_portable, spread, out)
+    }
+
+    /// Every version that this processor can run.
+    fn versions() -> Vec<Hash> {
+        let mut versions: Vec<Hash> = vec![portable, Batch::hash];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+            versions.push(Batch::hash_avx2);
+        }
+        versions
+    }
+
+    proptest! {
+        /// Enough words for several batches, of all lengths, with a letter beyond ASCII at times.
+        #[test]
+        fn all_versions_equal_a_word_at_a_time(
+            pieces in prop::collection::vec("[a-zA-Z0-9]{0,20}[ .,\n]{0,3}|[a-z0-9 ]{0,70}", 0..120),
+            tail in "|[a-z]é[a-z]|é",
+        ) {
+            let text = pieces.concat() + &tail;
+            let bytes = text.as_bytes();
+            let mut expected = Vec::new();
+            let end = super::super::ascii::words(bytes, |start, end| {
+                let word = &bytes[start..end];
+                expected.push(match bytes.get(start..start + 16) {
+                    Some(_) if word.len() <= 16 => {
+                        crate::token::fingerprint(&word.to_ascii_lowercase())
+                    }
+                    _ => word.len() as u64,
+                });
+            });
+            for hash in versions() {
+                let mut found = Vec::new();
+                // SAFETY: the processor has what the version needs, as checked above.
+                let found_end = unsafe { hash(&mut Batch::new(), bytes, HASHING, &mut found) };
+                prop_assert_eq!((&found, found_end), (&expected, end));
+            }
+        }
+    }
+}
