@@ -6,13 +6,14 @@
 //! stage leaves checkpoints for itself (`stage/checkpoint.rs`). Work files are not
 //! forced to the disk: if the machine itself went down, stages are done again.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::disk::Lock;
 use crate::inputs::Inputs;
 use crate::source::Source;
 use crate::stage::checkpoint::CHECKPOINT;
@@ -37,7 +38,7 @@ pub enum Start {
 pub(crate) struct Work {
     folder: PathBuf,
     /// Held until the end; the system lets go of it if the process dies.
-    _lock: File,
+    _lock: Lock,
 }
 
 /// What a stage leaves behind.
@@ -148,16 +149,12 @@ impl Work {
 }
 
 /// Refuses to share the folder with another process.
-fn lock(out: &Path, folder: &Path) -> Result<File, Error> {
+fn lock(out: &Path, folder: &Path) -> Result<Lock, Error> {
     let path = folder.join("lock");
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Busy {
-            path: out.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-    }
+    let lock = Lock::take(&path).map_err(Error::io("lock", &path))?;
+    lock.ok_or_else(|| Error::Busy {
+        path: out.to_owned(),
+    })
 }
 
 /// An error that names the first setting that differs.

@@ -12,5 +12,6 @@ mod killed;
 mod losses;
 mod memory;
 mod questions;
+mod replay;
 mod serve;
 mod tidy;
