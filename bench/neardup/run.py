@@ -167,7 +167,7 @@ def command(engine, options, folder):
     if engine.name == "arose":
         threads = str(options.threads)
         return [AROSE, "dedup", options.corpus, "-o", folder, "--threshold", threshold,
-                "--threads", threads]
+                "--threads", threads, "--pairs", "all"]
     program = HERE / "engines" / f"with_{RIVALS[engine.name][0]}.py"
     return [engine.python, program, options.corpus, folder, "--threshold", threshold]
 

@@ -37,7 +37,7 @@ impl Pairs {
 
     /// The mean distance of an estimate from the exact resemblance of the shingle sets.
     pub fn resemblance_error(&self, estimate: impl Fn(&[u64], &[u64]) -> f64) -> f64 {
-        let shingler = Shingler::default();
+        let shingler = Shingler::new(arose::shingle::FEATURE_W);
         self.mean(|[a, b]| {
             let [a, b]: [ShingleSet; 2] = [shingler.set(a), shingler.set(b)];
             let exact = resemblance(&a, &b).expect("long texts have shingles");

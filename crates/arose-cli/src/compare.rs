@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use arose::Threshold;
 use arose::compare::{Comparison, Profile, Profiler};
-use arose::rule::{Criterion, Policy, Rule, ShortPolicy, SiteRelation};
+use arose::rule::{Policy, Rule, ShortPolicy, SiteRelation};
 use arose::token::Tokenizer;
 use arose_corpus::{Document, Item};
 use clap::ValueEnum;
@@ -17,6 +17,7 @@ use crate::corpus::Reading;
 use crate::input::{self, Limit};
 use crate::losses::{self, Warnings};
 use crate::output::{printable, similarity, write_json};
+use crate::policy::{PolicyName, threshold};
 
 /// Compares two texts: exact resemblance and containment, the estimates, and the rule that fires.
 ///
@@ -26,17 +27,19 @@ use crate::output::{printable, similarity, write_json};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose compare draft.txt final.txt
-  arose compare --shingle 3 --json draft.txt final.txt
+  arose compare -w 3 --json draft.txt final.txt
   arose compare --policy combined page.txt mirror.txt
   curl -s example.org | arose compare - kept.html
   arose compare pages.jsonl pages.jsonl --document-a p1 --document-b p7
 
 Policies:
+  exact     the text is the same, symbols included
   jaccard   the exact resemblance reaches --threshold
   b         2 of 6 features agree
   c         372 of 384 bits of the simhash agree
   combined  2 features and 355 bits agree
   site      combined on one site, 372 bits between sites, both where --site is unknown
+  site-union  as site, and combined between sites too
 Equal texts are duplicates under every policy. Texts below twice the shingle length are
 duplicates only if equal.")]
 pub(crate) struct Options {
@@ -50,9 +53,9 @@ pub(crate) struct Options {
     /// ID, URL or position of the document in B, if there are several.
     #[arg(long, value_name = "ID")]
     document_b: Option<String>,
-    /// Tokens in a shingle.
-    #[arg(long, value_name = "W", default_value_t = arose::shingle::DEFAULT_W)]
-    shingle: NonZeroUsize,
+    /// Tokens per shingle. [default: 5, and 8 where features decide]
+    #[arg(short, long, value_name = "N")]
+    w: Option<NonZeroUsize>,
     /// What makes two texts duplicates.
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
@@ -72,28 +75,18 @@ pub(crate) struct Options {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum PolicyName {
-    Jaccard,
-    B,
-    C,
-    Combined,
-    Site,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
 enum Site {
     Same,
     Different,
 }
 
-/// The resemblance from which on the policy `jaccard` speaks of duplicates.
-const DEFAULT_THRESHOLD: f64 = 0.8;
-
 /// Compares the two files.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     input::check_standard_input_once(&[options.a.clone(), options.b.clone()])?;
     check_settings(options)?;
-    let profiler = Profiler::new(options.shingle);
+    let policy = policy(options);
+    let w = options.w.unwrap_or(policy.criterion.default_w());
+    let profiler = Profiler::new(w);
     let documents = [
         document(&options.a, Choice::new("a", &options.document_a), options)?,
         document(&options.b, Choice::new("b", &options.document_b), options)?,
@@ -105,12 +98,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     };
     let [a, b] = [profile(&documents[0]), profile(&documents[1])];
     let comparison = profiler.compare(&a, &b);
-    let rule = comparison.rule(&policy(options)?, relation(options.site));
+    let rule = comparison.rule(&policy, relation(options.site));
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {
-        write_json(&mut out, &as_json(options, [&a, &b], &comparison, rule))
+        write_json(&mut out, &as_json(options, w, [&a, &b], &comparison, rule))
     } else {
-        write_text(&mut out, options, [&a, &b], &comparison, rule)
+        write_text(&mut out, options, w, [&a, &b], &comparison, rule)
     };
     written
         .and_then(|()| out.flush())
@@ -119,17 +112,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 /// A setting that the policy does not look at is a mistake, not a detail.
 fn check_settings(options: &Options) -> anyhow::Result<()> {
-    let is_jaccard = matches!(options.policy, PolicyName::Jaccard);
-    let is_site = matches!(options.policy, PolicyName::Site);
-    ensure!(
-        is_jaccard || options.threshold.is_none(),
-        "--threshold is for the policy jaccard only"
-    );
-    ensure!(
-        is_site || options.site.is_none(),
-        "--site is for the policy site only"
-    );
-    Ok(())
+    let policy = options.policy;
+    policy.check_used(&[
+        (
+            "--threshold",
+            options.threshold.is_some(),
+            policy == PolicyName::Jaccard,
+        ),
+        ("--site", options.site.is_some(), policy.is_by_site()),
+    ])
 }
 
 /// Which document of an input is meant.
@@ -195,19 +186,11 @@ fn document(path: &Path, choice: Choice<'_>, options: &Options) -> anyhow::Resul
     }
 }
 
-fn policy(options: &Options) -> anyhow::Result<Policy> {
-    let default_threshold = Threshold::new(DEFAULT_THRESHOLD)?;
-    let criterion = match options.policy {
-        PolicyName::Jaccard => Criterion::Jaccard(options.threshold.unwrap_or(default_threshold)),
-        PolicyName::B => Criterion::PUBLISHED_B,
-        PolicyName::C => Criterion::PUBLISHED_C,
-        PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
-        PolicyName::Site => Criterion::SITE,
-    };
-    Ok(Policy {
-        criterion,
+fn policy(options: &Options) -> Policy {
+    Policy {
+        criterion: options.policy.criterion(options.threshold),
         short: ShortPolicy::ExactOnly,
-    })
+    }
 }
 
 fn relation(site: Option<Site>) -> SiteRelation {
@@ -218,16 +201,9 @@ fn relation(site: Option<Site>) -> SiteRelation {
     }
 }
 
-/// A similarity as written on the command line.
-pub(crate) fn threshold(argument: &str) -> anyhow::Result<Threshold> {
-    let value = argument
-        .parse()
-        .with_context(|| format!("{argument:?} is not a number"))?;
-    Ok(Threshold::new(value)?)
-}
-
 fn as_json(
     options: &Options,
+    w: NonZeroUsize,
     profiles: [&Profile; 2],
     comparison: &Comparison,
     rule: Option<Rule>,
@@ -235,7 +211,7 @@ fn as_json(
     json!({
         "a": options.a.to_string_lossy(),
         "b": options.b.to_string_lossy(),
-        "shingle": options.shingle,
+        "w": w,
         "tokens": profiles.map(|profile| profile.n_tokens),
         "distinct_shingles": profiles.map(|profile| profile.shingles.len()),
         "common_shingles": comparison.n_common,
@@ -255,6 +231,7 @@ fn as_json(
 fn write_text(
     out: &mut impl Write,
     options: &Options,
+    w: NonZeroUsize,
     [a, b]: [&Profile; 2],
     comparison: &Comparison,
     rule: Option<Rule>,
@@ -262,7 +239,6 @@ fn write_text(
     let [a_in_b, b_in_a] = comparison.containment.map(similarity);
     let [a_in_b_estimate, b_in_a_estimate] = comparison.containment_estimate.map(similarity);
     let (common, union) = (comparison.n_common, comparison.n_union);
-    let w = options.shingle;
     writeln!(out, "a  {}", input::name(&options.a))?;
     writeln!(out, "b  {}", input::name(&options.b))?;
     writeln!(out)?;

@@ -1,21 +1,21 @@
 //! `arose dedup`: finds the duplicates in files and keeps one of each group.
 
+pub(crate) mod progress;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use arose::rule::{Criterion, Policy, ShortPolicy};
-use arose::shingle::ShingleLength;
-use arose::site::SiteKind;
-use arose::{Threshold, shingle};
+use arose::Threshold;
+use arose::rule::Policy;
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
-    Against, Config, Empty, Exact, IncompleteFile, Keep, OnLoss, Progress, Snapshot, Start, Update,
-    Verify,
+    Against, Config, DroppedAs, Empty, Exact, IncompleteFile, Keep, KeptAs, ListedPairs, OnLoss,
+    Output, Progress, Start, Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -23,15 +23,19 @@ use serde_json::{Value, json};
 use crate::corpus;
 use crate::losses;
 use crate::output::{printable, watch, write_json};
+use crate::policy::{
+    PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind, threshold,
+};
 use crate::read::Outcome;
 
 /// Finds exact and near duplicates in files and keeps one document of each group.
 ///
 /// Reads what `arose read` reads: WARC, JSON, Parquet, CSV, folders of pages, each plain, gzip,
 /// zstd, xz or bzip2. Writes into OUT: documents.parquet (a row per document: kept or not, for
-/// which document, by which rule, how similar), pairs.parquet (every verified pair with its
-/// scores), kept.* (the documents that stay, in the format they came in), summary.json and
-/// report.html. A run that was interrupted goes on where it was when it is started again.
+/// which document, by which rule, how similar), pairs.parquet (each dropped document and its kept
+/// one, with their scores), kept.* (the documents that stay, in the format they came in),
+/// summary.json and report.html. A run that was interrupted goes on where it was when it is
+/// started again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out
@@ -42,6 +46,7 @@ use crate::read::Outcome;
   arose dedup corpus.parquet -o out --dry-run
   arose dedup . -o out --include '*.md' --exclude drafts
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
+  arose dedup crawl.warc.gz -o out --dropped revisit --max-file-size 1GiB
 
 Policies:
   exact     the text is the same, symbols included
@@ -50,6 +55,7 @@ Policies:
   c         372 of 384 simhash bits agree (Charikar)
   combined  b, and 355 bits agree (Henzinger)
   site      combined inside a site, c between sites
+  site-union  as site, and combined between sites too
 
 Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
 completely.")]
@@ -64,8 +70,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
     /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
-    #[arg(long, value_name = "J")]
-    threshold: Option<f64>,
+    #[arg(long, value_name = "J", value_parser = threshold)]
+    threshold: Option<Threshold>,
     /// Tokens per shingle. [default: 5, and 8 for the other policies]
     #[arg(short, long, value_name = "N")]
     w: Option<NonZeroUsize>,
@@ -73,8 +79,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     cjk_w: Option<NonZeroUsize>,
     /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
-    #[arg(long, value_name = "SHARE")]
-    recall: Option<f64>,
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    recall: Option<Threshold>,
     /// What pairs are verified against before they are reported. [default: text]
     #[arg(long, value_enum)]
     verify: Option<VerifyName>,
@@ -96,18 +102,22 @@ pub(crate) struct Options {
     /// What makes duplicates of documents under two shingles. [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
-    /// What a site is (policy site). [default: registrable]
+    /// What a site is (policies site and site-union). [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
-    /// Documents under one key that are all compared with each other. [default: 10000]
+    /// Documents under one key whose sketches are all compared; with more, each meets fewer.
+    /// [default: 1024]
     #[arg(long, value_name = "N")]
     cap: Option<NonZeroUsize>,
+    /// Pairs to list in pairs.parquet; does not affect which documents are kept
+    #[arg(long, value_enum, default_value_t = PairsName::Verified)]
+    pairs: PairsName,
     /// Selects the permutations. [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Memory to stay under, such as 2GiB; results do not depend on it. [default: half of
     /// the machine's or container's]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
     /// Drops what this index (see `arose index`) knows by its own rule, before anything else.
     #[arg(long, value_name = "INDEX")]
@@ -115,6 +125,18 @@ pub(crate) struct Options {
     /// Adds the documents kept to the index, once the run is complete.
     #[arg(long, requires = "against")]
     update_index: bool,
+    /// What dropped documents of web archives become. [default: remove]
+    #[arg(long, value_enum, conflicts_with = "ids_only")]
+    dropped: Option<DroppedName>,
+    /// Split the files of kept documents so that none is larger, e.g. 1GiB.
+    #[arg(long, value_name = "SIZE", value_parser = file_size, conflicts_with = "ids_only")]
+    max_file_size: Option<NonZeroU64>,
+    /// Write the names of the kept documents to kept.ids.jsonl, and no copies.
+    #[arg(long)]
+    ids_only: bool,
+    /// Milliseconds between two checkpoints of reading, for tests.
+    #[arg(long, value_name = "N", hide = true)]
+    checkpoint_millis: Option<u64>,
     /// Removes a run that is in OUT and begins anew.
     #[arg(long)]
     force: bool,
@@ -132,16 +154,6 @@ pub(crate) struct Options {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    Exact,
-    Jaccard,
-    B,
-    C,
-    Combined,
-    Site,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum VerifyName {
     /// The shingles of the texts, exactly.
     Text,
@@ -152,11 +164,27 @@ enum VerifyName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DroppedName {
+    /// Nothing: their records go
+    Remove,
+    /// Revisit records, which refer to the kept document
+    Revisit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExactName {
     /// The text after Unicode (NFC) and whitespace normalization, symbols included
     Text,
     /// The bytes of the text or page
     Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PairsName {
+    /// Each dropped document with its kept one, and the other pairs verified to find them
+    Verified,
+    /// Every pair found at or above the threshold
+    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -171,22 +199,6 @@ enum KeepName {
     Copies,
     /// The one with the greatest number in the field --priority-field.
     Priority,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ShortName {
-    /// Equal content only.
-    Exact,
-    /// The same as for any other.
-    Any,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SiteName {
-    /// The public suffix and one label more.
-    Registrable,
-    /// Everything after the first dot.
-    Henzinger,
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
@@ -207,7 +219,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         false => Start::Resume,
     };
     let progress = Progress::default();
-    let summary = watch(line_of(&progress), || {
+    let summary = watch(progress::line_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -251,25 +263,17 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_near = policy != PolicyName::Exact;
-    let given = [
+    policy.check_used(&[
         ("--threshold", options.threshold.is_some(), is_jaccard),
         ("--recall", options.recall.is_some(), is_jaccard),
-        ("--site", options.site.is_some(), policy == PolicyName::Site),
+        ("--site", options.site.is_some(), policy.is_by_site()),
         ("--w", options.w.is_some(), is_near),
         ("--cjk-w", options.cjk_w.is_some(), is_near),
         ("--verify", options.verify.is_some(), is_near),
         ("--short", options.short.is_some(), is_near),
         ("--cap", options.cap.is_some(), is_near),
         ("--seed", options.seed.is_some(), is_near),
-    ];
-    let name = policy.to_possible_value();
-    let name = name.as_ref().map_or("", |name| name.get_name());
-    for (option, is_given, is_used) in given {
-        ensure!(
-            is_used || !is_given,
-            "{option} has no effect with --policy {name}; remove it or choose another policy"
-        );
-    }
+    ])?;
     let is_copies = options.keep == KeepName::Copies;
     ensure!(
         options.priority_field.is_none() || is_copies || options.keep == KeepName::Priority,
@@ -283,17 +287,7 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
 }
 
 fn config(options: &Options) -> anyhow::Result<Config> {
-    let criterion = match options.policy {
-        PolicyName::Exact => Criterion::Exact,
-        PolicyName::Jaccard => Criterion::Jaccard(match options.threshold {
-            Some(threshold) => Threshold::new(threshold).context("--threshold")?,
-            None => Threshold::new(DEFAULT_THRESHOLD)?,
-        }),
-        PolicyName::B => Criterion::PUBLISHED_B,
-        PolicyName::C => Criterion::PUBLISHED_C,
-        PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
-        PolicyName::Site => Criterion::SITE,
-    };
+    let criterion = options.policy.criterion(options.threshold);
     let default = Config::default();
     let index = options.against.iter().cloned();
     let skip = index.chain([options.output.clone()]).collect();
@@ -307,26 +301,13 @@ fn config(options: &Options) -> anyhow::Result<Config> {
     corpus.limits.line_bytes = MAX_DOCUMENT;
     corpus.limits.record_bytes = MAX_DOCUMENT;
     corpus.limits.body_bytes = MAX_DOCUMENT;
-    let w = options.w.unwrap_or(match options.policy {
-        PolicyName::Exact | PolicyName::Jaccard => default.shingle.w,
-        _ => shingle::DEFAULT_W,
-    });
     Ok(Config {
         policy: Policy {
             criterion,
-            short: match options.short {
-                None | Some(ShortName::Exact) => ShortPolicy::ExactOnly,
-                Some(ShortName::Any) => ShortPolicy::LikeAny,
-            },
+            short: short_policy(options.short),
         },
-        shingle: ShingleLength {
-            w,
-            unspaced_w: options.cjk_w.unwrap_or(w),
-        },
-        recall: match options.recall {
-            Some(recall) => Threshold::new(recall).context("--recall")?,
-            None => default.recall,
-        },
+        shingle: shingle_length(criterion, options.w, options.cjk_w),
+        recall: options.recall.unwrap_or(default.recall),
         verify: match options.verify {
             None | Some(VerifyName::Text) => Verify::Text,
             Some(VerifyName::Sketch) => Verify::Sketch,
@@ -348,10 +329,11 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             false => Empty::Keep,
         },
         cap: options.cap.unwrap_or(default.cap),
-        site: match options.site {
-            None | Some(SiteName::Registrable) => SiteKind::Registrable,
-            Some(SiteName::Henzinger) => SiteKind::Henzinger,
+        pairs: match options.pairs {
+            PairsName::Verified => ListedPairs::Verified,
+            PairsName::All => ListedPairs::All,
         },
+        site: site_kind(options.site),
         seed: options.seed.unwrap_or(default.seed),
         memory: options.memory.unwrap_or_else(arose_dedup::default_memory),
         against: options.against.clone().map(|index| Against {
@@ -361,12 +343,40 @@ fn config(options: &Options) -> anyhow::Result<Config> {
                 false => Update::Leave,
             },
         }),
+        output: Output {
+            kept: match options.ids_only {
+                true => KeptAs::Ids,
+                false => KeptAs::Copies,
+            },
+            dropped: match options.dropped {
+                None | Some(DroppedName::Remove) => DroppedAs::Nothing,
+                Some(DroppedName::Revisit) => DroppedAs::Revisit,
+            },
+            max_file_bytes: options.max_file_size,
+        },
+        checkpoint: match options.checkpoint_millis {
+            Some(millis) => Duration::from_millis(millis),
+            None => default.checkpoint,
+        },
         on_loss: match options.strict {
             true => OnLoss::Refuse,
             false => OnLoss::Report,
         },
         corpus,
     })
+}
+
+/// Memory as written on the command line.
+fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes >= MIN_MEMORY => Ok(bytes),
+        _ => Err(format!("expected at least {} MiB", MIN_MEMORY >> 20)),
+    }
+}
+
+/// The size of a file as written on the command line.
+fn file_size(text: &str) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(size(text)?).ok_or_else(|| "expected at least 1 byte".to_owned())
 }
 
 /// A number of bytes: `512MiB`, `2GB`, `1073741824`.
@@ -389,15 +399,12 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| "expected a size such as 2GiB".to_owned())?;
     let bytes = number * unit as f64;
-    if bytes.is_finite() && bytes >= MIN_MEMORY as f64 {
-        Ok(bytes as u64)
-    } else {
-        Err(format!("expected at least {} MiB", MIN_MEMORY >> 20))
+    match bytes.is_finite() && bytes >= 0.0 {
+        true => Ok(bytes as u64),
+        false => Err("expected a size such as 2GiB".to_owned()),
     }
 }
 
-/// Minimum similarity of duplicates under the policy jaccard.
-const DEFAULT_THRESHOLD: f64 = 0.8;
 const MIN_MEMORY: u64 = 64 << 20;
 /// The largest document that is read, in bytes.
 pub(crate) const MAX_DOCUMENT: usize = 1 << 30;
@@ -427,34 +434,6 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where a run is, with the rate of the stage it is in.
-pub(crate) fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
-    let mut stage = (progress.look().stage, Instant::now());
-    move || {
-        let now = progress.look();
-        if now.stage != stage.0 {
-            stage = (now.stage, Instant::now());
-        }
-        progress_line(&now, stage.1.elapsed())
-    }
-}
-
-fn progress_line(now: &Snapshot, elapsed: Duration) -> String {
-    let rate = now.done as f64 / elapsed.as_secs_f64().max(0.001);
-    let left = now.total.filter(|_| now.done > 0).map(|total| {
-        let seconds = total.saturating_sub(now.done) as f64 / rate.max(0.001);
-        format!(", {seconds:.0} s left")
-    });
-    let total = now
-        .total
-        .map_or(String::new(), |total| format!(" of {total}"));
-    let left = left.unwrap_or_default();
-    format!(
-        "{}: {}{total}, {rate:.0} a second{left}",
-        now.stage, now.done
-    )
-}
-
 fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let counts = &summary["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
@@ -477,6 +456,14 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             "dropped, held",
             share(n)
         )?;
+        if summary["index"]["agrees"] == false {
+            let policy = summary["index"]["policy"].as_str().unwrap_or_default();
+            writeln!(
+                out,
+                "  the index decides by {policy}, which is not this run's policy; each may keep what \
+                 the other drops"
+            )?;
+        }
     }
     if let n @ 1.. = count("empty") {
         let decision = match count("dropped_empty") {
@@ -502,7 +489,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     }
     writeln!(
         out,
-        "pairs           {:>10}  in {} groups, the largest of {}",
+        "pairs           {:>10}  clusters: {}, largest: {}",
         count("pairs"),
         count("clusters"),
         count("largest_cluster")

@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use arose::rule::{Criterion, Policy, ShortPolicy};
-use arose::shingle::{self, ShingleLength};
 use arose_crawl::counters::Counter;
-use arose_crawl::settings::{DuplicateBody, DuplicateLinks};
+use arose_crawl::settings::DuplicateLinks;
 use arose_crawl::{Control, Seeds, Settings, Summary};
 use arose_dedup::{Config as DedupConfig, Progress, Start};
 use serde_json::Value;
@@ -118,7 +116,6 @@ fn settings(server: &Server) -> Settings {
     settings.polite.address_delay = 0.1;
     settings.polite.factor = 0.0;
     settings.duplicates.links = DuplicateLinks::First;
-    settings.duplicates.body = DuplicateBody::Drop;
     // All pages of mirrors are to be found.
     settings.duplicates.stale_after = 0;
     settings.budget.max_pages = 100;
@@ -135,15 +132,7 @@ fn home_pages(server: &Server) -> Vec<String> {
 
 fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
     let inputs = arose_crawl::archives(folder)?;
-    // What the crawler goes by, so that the two can be compared.
-    let mut config = DedupConfig {
-        policy: Policy {
-            criterion: Criterion::PUBLISHED_COMBINED,
-            short: ShortPolicy::ExactOnly,
-        },
-        shingle: ShingleLength::uniform(shingle::DEFAULT_W),
-        ..DedupConfig::default()
-    };
+    let mut config = DedupConfig::default();
     config.corpus.statuses = arose_corpus::Statuses::Success;
     let out = folder.join("dedup");
     let progress = Progress::default();
@@ -197,14 +186,14 @@ fn tell(
         format!("of {} that can be reached", reachable.len()),
     )?;
     row(
-        "duplicates dropped while crawling",
+        "duplicates recognized while crawling",
         n_dropped,
         format!("{n_copies} pages are copies of others; the rest are traps"),
     )?;
     row(
-        "duplicates left in the archive",
+        "of these, dropped from the archive by dedup",
         count("dropped_exact") + count("dropped_near"),
-        String::new(),
+        "near duplicates; exact ones are stored once".to_owned(),
     )?;
     row(
         "requests that broke a rule, by the server's log",

@@ -7,21 +7,25 @@ use std::io::{self, BufRead as _, BufWriter, Write};
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+use arose::Threshold;
 use arose::rule::Criterion;
-use arose::shingle::ShingleLength;
-use arose::site::SiteKind;
 use arose_corpus::{Config, Documents, Item, Warning};
+use arose_dedup::Config as DedupConfig;
 use arose_dedup::index::{self, FeatureKeys, Index, Kind, Reader, Settings, Sketch, Sketcher};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::output::{printable, write_json};
+use crate::policy::{
+    PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind, threshold,
+};
 use crate::read::Outcome;
 
 /// Keeps what was seen so far and tells what is much like it.
 ///
-/// An index is a folder. It holds sketches of documents, about 215 bytes each, not the documents.
+/// An index is a folder. It holds sketches of documents, about 465 bytes each, not the documents;
+/// about 215 bytes with the policies b, c, combined and site.
 /// It survives being killed at any moment; one process writes to it while others read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -61,64 +65,65 @@ enum Command {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index create seen
+  arose index create --policy site seen
   arose index create --policy b --keys mega seen
-  arose index create --policy full --samples 200 --agree 160 seen
+  arose index create --samples 200 --agree 160 seen
 
-Policies:
-  exact       equal texts only
-  b           2 of 6 features agree
-  c           372 of 384 bits of the simhash agree
-  combined    2 features and 355 bits agree
-  site        combined on one site, 372 bits between sites, both where sites are unknown
-  site-union  as site, and combined also between sites
-  full        --agree of --samples samples of the full sketch agree, 8 bytes a sample
-Equal texts are duplicates under every policy. Texts below twice the shingle length are
-duplicates only if equal. All this is fixed when the index is made.")]
+Policies, which are those of `arose dedup`:
+  exact       the text is the same, symbols included
+  jaccard     the share of common shingles reaches --threshold, as far as sketches tell
+  b           2 of 6 super-shingles agree
+  c           372 of 384 simhash bits agree
+  combined    b, and 355 bits agree
+  site        combined inside a site, c between sites, both where sites are unknown
+  site-union  as site, and combined between sites too
+Exact duplicates are duplicates under every policy. All settings are fixed when the index is made.
+`arose dedup --against` finds nothing new in documents that it has added with the same settings.")]
 struct Create {
     /// The folder, empty or not yet there.
     folder: PathBuf,
     /// What makes two documents duplicates.
-    #[arg(long, value_enum, default_value_t = PolicyName::Site)]
+    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
-    /// Tokens in a shingle.
-    #[arg(long, value_name = "W", default_value_t = arose::shingle::DEFAULT_W)]
-    shingle: NonZeroUsize,
-    /// How documents with common features are found: by one of five features, or by any two of six
+    /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
+    #[arg(long, value_name = "J", value_parser = threshold)]
+    threshold: Option<Threshold>,
+    /// Tokens per shingle. [default: 5, and 8 where features decide]
+    #[arg(short, long, value_name = "N")]
+    w: Option<NonZeroUsize>,
+    /// Tokens per shingle in scripts written without spaces. [default: as --w]
+    #[arg(long, value_name = "N")]
+    cjk_w: Option<NonZeroUsize>,
+    /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    recall: Option<Threshold>,
+    /// What makes duplicates of documents under two shingles. [default: exact]
+    #[arg(long, value_enum)]
+    short: Option<ShortName>,
+    /// How documents with common super-shingles are found: by one of five, or by any two of six
     /// together, which takes more space and less time where many documents share a template.
-    #[arg(long, value_enum, default_value_t = KeysName::Tables)]
-    keys: KeysName,
-    /// Where hosts are cut to give sites.
-    #[arg(long, value_enum, default_value_t = SiteName::Registrable)]
-    site: SiteName,
-    /// Samples in a full sketch, for the policy `full`; 200 if not given.
-    #[arg(long, value_name = "T")]
+    /// [default: tables]
+    #[arg(long, value_enum)]
+    keys: Option<KeysName>,
+    /// What a site is (policies site and site-union). [default: registrable]
+    #[arg(long, value_enum)]
+    site: Option<SiteName>,
+    /// Seed of the MinHash permutations. [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Keep this many whole MinHash values, 8 bytes each; --agree of them decide, not --threshold
+    /// (policy jaccard).
+    #[arg(long, value_name = "T", conflicts_with_all = ["threshold", "recall"])]
     samples: Option<NonZeroU16>,
-    /// Samples that must agree, for the policy `full`; four fifths if not given.
-    #[arg(long, value_name = "M")]
+    /// MinHash values that must agree. [default: four fifths of --samples]
+    #[arg(long, value_name = "M", requires = "samples")]
     agree: Option<NonZeroU16>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    Exact,
-    B,
-    C,
-    Combined,
-    Site,
-    SiteUnion,
-    Full,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum KeysName {
     Tables,
     Mega,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum SiteName {
-    Registrable,
-    Henzinger,
 }
 
 /// Removes documents by name.
@@ -171,50 +176,55 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 }
 
 fn create(options: &Create) -> anyhow::Result<Outcome> {
-    let is_full = options.policy == PolicyName::Full;
-    ensure!(
-        is_full || (options.samples.is_none() && options.agree.is_none()),
-        "--samples and --agree are for the policy full only"
-    );
+    check_used(options)?;
+    let default = Settings::default();
+    let criterion = options.policy.criterion(options.threshold);
     let settings = Settings {
-        kind: kind(options),
-        shingle: ShingleLength::uniform(options.shingle),
-        site: match options.site {
-            SiteName::Registrable => SiteKind::Registrable,
-            SiteName::Henzinger => SiteKind::Henzinger,
-        },
-        ..Settings::default()
+        kind: kind(options, criterion),
+        short: short_policy(options.short),
+        shingle: shingle_length(criterion, options.w, options.cjk_w),
+        seed: options.seed.unwrap_or(default.seed),
+        site: site_kind(options.site),
     };
     Index::create(&options.folder, settings)?;
     Ok(Outcome::Found)
 }
 
-fn kind(options: &Create) -> Kind {
-    let criterion = match options.policy {
-        PolicyName::Exact => return Kind::Exact,
-        PolicyName::Full => {
-            let n_samples = options.samples.unwrap_or(DEFAULT_SAMPLES);
-            let four_fifths = NonZeroU16::new(n_samples.get() - n_samples.get() / 5);
-            return Kind::Full {
-                n_samples,
-                min_agreeing: options.agree.or(four_fifths).unwrap_or(n_samples),
-            };
-        }
-        PolicyName::B => Criterion::PUBLISHED_B,
-        PolicyName::C => Criterion::PUBLISHED_C,
-        PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
-        PolicyName::Site => Criterion::SITE,
-        PolicyName::SiteUnion => Criterion::SITE_UNION,
-    };
-    let keys = match options.keys {
-        KeysName::Tables => FeatureKeys::Tables,
-        KeysName::Mega => FeatureKeys::Mega,
-    };
-    Kind::Compact { criterion, keys }
+fn check_used(options: &Create) -> anyhow::Result<()> {
+    let policy = options.policy;
+    let is_jaccard = policy == PolicyName::Jaccard;
+    let is_near = policy != PolicyName::Exact;
+    let has_features = is_near && !matches!(policy, PolicyName::Jaccard | PolicyName::C);
+    policy.check_used(&[
+        ("--threshold", options.threshold.is_some(), is_jaccard),
+        ("--recall", options.recall.is_some(), is_jaccard),
+        ("--samples", options.samples.is_some(), is_jaccard),
+        ("--site", options.site.is_some(), policy.is_by_site()),
+        ("--keys", options.keys.is_some(), has_features),
+        ("--w", options.w.is_some(), is_near),
+        ("--cjk-w", options.cjk_w.is_some(), is_near),
+        ("--short", options.short.is_some(), is_near),
+        ("--seed", options.seed.is_some(), is_near),
+    ])
 }
 
-/// Samples of Broder's full sketch.
-const DEFAULT_SAMPLES: NonZeroU16 = NonZeroU16::new(200).expect("200 is not zero");
+fn kind(options: &Create, criterion: Criterion) -> Kind {
+    if let Some(n_samples) = options.samples {
+        let four_fifths = NonZeroU16::new(n_samples.get() - n_samples.get() / 5);
+        return Kind::Full {
+            n_samples,
+            min_agreeing: options.agree.or(four_fifths).unwrap_or(n_samples),
+        };
+    }
+    let recall = options.recall.unwrap_or(DedupConfig::default().recall);
+    match (Kind::of(criterion, recall), options.keys) {
+        (Kind::Compact { criterion, .. }, Some(KeysName::Mega)) => Kind::Compact {
+            criterion,
+            keys: FeatureKeys::Mega,
+        },
+        (kind, _) => kind,
+    }
+}
 
 fn remove(options: &Remove) -> anyhow::Result<Outcome> {
     let index = Index::open(&options.folder)?;
@@ -255,10 +265,10 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
         ("disk_bytes", stats.disk_bytes),
         ("memory_bytes", stats.memory_bytes),
     ];
-    let policy = policy_name(&reader.settings().kind);
+    let policy = reader.settings().describe();
     let mut out = BufWriter::new(io::stdout().lock());
     let written = if options.json {
-        let mut object = json!({ "policy": policy, "shingle": reader.settings().shingle.w });
+        let mut object = json!({ "policy": policy, "w": reader.settings().shingle.w });
         for (name, value) in rows {
             object[name] = value.into();
         }
@@ -274,28 +284,6 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
         .and_then(|()| out.flush())
         .context("cannot write the result")?;
     Ok(Outcome::Found)
-}
-
-fn policy_name(kind: &Kind) -> String {
-    let Kind::Compact { criterion, .. } = kind else {
-        return match kind {
-            Kind::Full {
-                n_samples,
-                min_agreeing,
-            } => format!("full, {min_agreeing} of {n_samples}"),
-            _ => "exact".to_owned(),
-        };
-    };
-    let name = match *criterion {
-        Criterion::SITE_UNION => "site-union",
-        Criterion::B { .. } => "b",
-        Criterion::C { .. } => "c",
-        Criterion::Combined(_) => "combined",
-        Criterion::Site { .. } => "site",
-        Criterion::Jaccard(_) => "jaccard",
-        Criterion::Exact => "exact",
-    };
-    name.to_owned()
 }
 
 fn verify(options: &Folder) -> anyhow::Result<Outcome> {

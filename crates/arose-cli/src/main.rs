@@ -14,6 +14,7 @@ mod input;
 mod losses;
 mod output;
 mod passages;
+mod policy;
 mod read;
 mod robots;
 mod search;
@@ -59,7 +60,7 @@ enum Arguments {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse() {
+    let result = match Arguments::parse_from(search::with_negations(std::env::args_os())) {
         Arguments::Dedup(options) => dedup::run(&options),
         Arguments::Passages(options) => passages::run(&options),
         Arguments::Index(options) => index::run(&options),
@@ -79,10 +80,10 @@ fn main() -> ExitCode {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NothingFound) => ExitCode::from(1),
         Ok(Outcome::Incomplete) => ExitCode::from(3),
-        // Whoever reads our output has read enough.
+        // The reader closed the pipe, which is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("arose: {error:#}");
+            output::say(format_args!("arose: {error:#}"));
             ExitCode::from(2)
         }
     }

@@ -1,5 +1,6 @@
 //! How results look on a terminal and in JSON.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +11,12 @@ use serde_json::Value;
 pub(crate) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)
+}
+
+/// Writes a line to standard error. If nobody reads it any more, nothing is said: the work matters,
+/// and not its comments.
+pub(crate) fn say(line: fmt::Arguments<'_>) {
+    drop(writeln!(io::stderr(), "{line}"));
 }
 
 /// Words of 64 bits in hexadecimal, in order, without separators.
@@ -57,11 +64,11 @@ fn tell_progress(mut line: impl FnMut() -> String, is_done: &AtomicBool) {
             break;
         }
         match is_terminal {
-            true => eprint!("\r\x1b[K{}", line()),
-            false => eprintln!("{}", line()),
+            true => drop(write!(io::stderr(), "\r\x1b[K{}", line())),
+            false => say(format_args!("{}", line())),
         }
     }
     if is_terminal {
-        eprint!("\r\x1b[K");
+        drop(write!(io::stderr(), "\r\x1b[K"));
     }
 }

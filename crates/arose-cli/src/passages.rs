@@ -13,7 +13,8 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::corpus;
-use crate::dedup::{MAX_DOCUMENT, incomplete, incomplete_files, line_of, size, tell_losses};
+use crate::dedup::progress::line_of;
+use crate::dedup::{MAX_DOCUMENT, incomplete, incomplete_files, size, tell_losses};
 use crate::losses;
 use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;

@@ -1,72 +1,128 @@
-//! `arose search`: finds documents by their words, near duplicates as one.
+//! `arose search`: finds documents by their words, with near duplicates collapsed.
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use anyhow::Context;
+use arose_dedup::report::html::counted;
 use arose_search::{
     Collapse, Config, Folder, Fragment, Hit, Index, Order, Progress, Query, Request, Results,
-    Updated,
+    Scope, Updated,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::output::{printable, watch, write_json};
+use crate::output::{printable, say, watch, write_json};
 use crate::read::Outcome;
 
-/// Searches what `arose dedup` or `arose crawl` has written, near duplicates collapsed.
+/// Results of one site, unless another number is asked for.
+const PER_SITE: usize = 2;
+
+/// Search the output of `arose dedup` or `arose crawl`, with near duplicates collapsed.
 ///
-/// The index is made when a folder is searched for the first time, and brought up to date when the
-/// folder has changed; it is in the folder itself.
+/// The search index is built when a directory is searched for the first time, and updated when the
+/// directory has changed. It is in the directory itself, or where --index says.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  arose search out 'red rose'
+  arose search out red rose
+  arose search out rose -thorn
   arose search out '\"a rose is a rose\" -thorn site:example.org'
   arose search out 'title:roses (white OR red)' --sort newest --limit 20
   arose search out rose --json --no-collapse
 
 Queries:
-  red rose            both words              red OR rose     one of them
+  red rose            both words              red OR rose     either
   \"red rose\"          one after the other     rose -thorn     without the other; also NOT
-  (a OR b) c          brackets
-  site:example.org    of a host or domain     lang:en         in a language
-  title:rose          in the title            url:rose        in the address
+  (a OR b) c          parentheses             ros*            words that start like this
+  site:example.org    on a host or domain     lang:en         in a language
+  title:rose          in the title            url:rose        in the URL
+  year:2024           fetched in a year       *               all documents
 
-Exit code 0 means found, 1 nothing found, 2 an error.")]
+Exit code: 0 if documents were found, 1 if none, 2 on error.")]
 pub(crate) struct Options {
-    /// The output folder of `arose dedup`, or a folder of web archives.
+    /// Output directory of `arose dedup` or `arose crawl`, or a directory of web archives.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// What to look for; several words may be given as several arguments.
+    /// Query; several arguments are one query.
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
-    /// Results to show.
+    /// Maximum number of results.
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     limit: usize,
-    /// Results to pass over.
+    /// Number of results to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
-    /// How results are ranked.
+    /// Ranking of the results.
     #[arg(long, value_enum, default_value_t = Sort::Score)]
     sort: Sort,
-    /// Shows every document that matches, near duplicates as well.
+    /// Show every matching document, near duplicates included.
     #[arg(long)]
     no_collapse: bool,
-    /// Prints one JSON object.
+    /// Show only kept documents.
+    #[arg(long)]
+    kept: bool,
+    /// Maximum number of results per site; 0 for any number [default: 2, or 0 with --no-collapse].
+    #[arg(long, value_name = "N")]
+    per_site: Option<usize>,
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Removes the index and makes it anew.
+    /// Directory for the search index, if DIR is read-only.
+    #[arg(long, value_name = "DIR")]
+    index: Option<PathBuf>,
+    /// Rebuild the search index.
     #[arg(long)]
     rebuild: bool,
 }
 
+/// Words that must not occur may be typed as they are in a query: `-thorn` is no option, so it is
+/// passed on as `NOT thorn`.
+pub(crate) fn with_negations(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> impl Iterator<Item = OsString> {
+    let (mut n_before, mut is_search, mut is_over) = (0, false, false);
+    arguments.into_iter().flat_map(move |argument| {
+        n_before += 1;
+        is_search |= n_before == 2 && argument == "search";
+        is_over |= argument == "--";
+        match argument
+            .to_str()
+            .filter(|_| is_search && !is_over && n_before > 3)
+        {
+            Some(text) if is_negation(text) => {
+                let word = &text[1..];
+                let word = match word.contains(char::is_whitespace) {
+                    true => format!("({word})"),
+                    false => word.to_owned(),
+                };
+                vec!["NOT".into(), word.into()]
+            }
+            _ => vec![argument],
+        }
+    })
+}
+
+/// Whether an argument is a dash and a word, and none of the short options `-h` and `-l`.
+fn is_negation(text: &str) -> bool {
+    let Some(word) = text.strip_prefix('-') else {
+        return false;
+    };
+    let is_limit = word.strip_prefix('l').is_some_and(|n| {
+        n.trim_start_matches('=')
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+    });
+    !word.is_empty() && !word.starts_with('-') && word != "h" && !is_limit
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Sort {
-    /// Those that match best first.
+    /// Best match first.
     Score,
-    /// Those fetched last first.
+    /// Last fetched first.
     Newest,
 }
 
@@ -84,13 +140,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
             true => Collapse::Nothing,
         },
         cluster: None,
+        scope: match options.kept {
+            true => Scope::Kept,
+            false => Scope::All,
+        },
+        per_site: options.per_site.unwrap_or(match options.no_collapse {
+            true => 0,
+            false => PER_SITE,
+        }),
     };
-    let index = index(&Folder::open(&options.folder)?, options.rebuild)?;
+    let folder = folder(&options.folder, options.index.as_deref())?;
+    let index = index(&folder, options.rebuild)?;
     let results = index.search(&query, &request)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match options.json {
         true => write_json(&mut out, &as_json(&results)),
-        false => write_text(&mut out, &results, options.offset),
+        false => write_text(&mut out, &results),
     };
     written
         .and_then(|()| out.flush())
@@ -101,7 +166,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The index of a folder, up to date; what is done for that is told on standard error.
+/// A directory to search, with its index in it or in `index`.
+pub(crate) fn folder(path: &Path, index: Option<&Path>) -> anyhow::Result<Folder> {
+    let folder = Folder::open(path)?;
+    Ok(match index {
+        Some(index) => folder.with_index(index.to_owned()),
+        None => folder,
+    })
+}
+
+/// The index of a directory, up to date; what is done for that is told on standard error.
 pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
     if rebuild {
         arose_search::remove(folder)?;
@@ -116,58 +190,52 @@ pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
 
 fn tell(updated: &Updated) {
     if updated.n_added + updated.n_removed > 0 {
-        eprintln!(
-            "arose: {} documents in the index, {} added, {} removed",
-            updated.n_documents, updated.n_added, updated.n_removed
-        );
+        say(format_args!(
+            "arose: {} in the search index, {} added, {} removed",
+            counted(updated.n_documents, "document", "documents"),
+            updated.n_added,
+            updated.n_removed
+        ));
     }
     for file in &updated.incomplete {
-        eprintln!(
+        say(format_args!(
             "arose: {}; only part of it is in the search index",
             printable(file)
-        );
+        ));
     }
-    if updated.n_without_text > 0 {
-        eprintln!(
-            "arose: the sources of {} documents have gone or changed: these are found by address \
-             only; put the files back, or run `arose dedup` again",
-            updated.n_without_text
-        );
+    if let Some(source) = &updated.without_text {
+        say(format_args!(
+            "arose: {} without text, found by URL only: cannot read `{}` as it was in the run; put \
+             the file back or run `arose dedup` again",
+            counted(updated.n_without_text, "document", "documents"),
+            printable(&source.display().to_string())
+        ));
     }
 }
 
-/// Says how much is indexed, and at which rate.
+/// Progress of indexing, in words.
 fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
     let begin = Instant::now();
     move || {
         let n = progress.n_documents.load(Relaxed);
         let megabytes = progress.text_bytes.load(Relaxed) as f64 / 1e6;
         let rate = megabytes / begin.elapsed().as_secs_f64().max(0.001);
-        format!("indexing: {n} documents, {megabytes:.0} MB, {rate:.1} MB a second")
+        format!("indexing: {n} documents, {megabytes:.0} MB, {rate:.1} MB/s")
     }
 }
 
-fn plural(n: u64) -> &'static str {
-    match n {
-        1 => "",
-        _ => "s",
-    }
-}
-
-fn write_text(out: &mut impl Write, results: &Results, offset: usize) -> io::Result<()> {
+fn write_text(out: &mut impl Write, results: &Results) -> io::Result<()> {
     let (n_documents, n_results) = (results.n_documents, results.n_results);
-    write!(out, "{n_documents} document{}", plural(n_documents))?;
+    write!(out, "{}", counted(n_documents, "document", "documents"))?;
     if n_documents != n_results {
-        write!(out, " in {n_results} result{}", plural(n_results))?;
+        write!(out, " in {}", counted(n_results, "result", "results"))?;
     }
     writeln!(out)?;
-    for (number, hit) in (offset + 1..).zip(&results.hits) {
-        write_hit(out, number, hit)?;
-    }
-    Ok(())
+    results.hits.iter().try_for_each(|hit| write_hit(out, hit))
 }
 
-fn write_hit(out: &mut impl Write, number: usize, hit: &Hit) -> io::Result<()> {
+fn write_hit(out: &mut impl Write, hit: &Hit) -> io::Result<()> {
+    let number = hit.rank + 1;
     let address = hit.url.as_ref().unwrap_or(&hit.id);
     let name = hit.title.as_deref().filter(|title| !title.is_empty());
     let score = hit
@@ -185,16 +253,24 @@ fn write_hit(out: &mut impl Write, number: usize, hit: &Hit) -> io::Result<()> {
     if !words.is_empty() {
         writeln!(out, "     {}", printable(words.trim()))?;
     }
-    match hit.n_alike {
-        0 => Ok(()),
-        1 => writeln!(out, "     and 1 near duplicate"),
-        n => writeln!(out, "     and {n} near duplicates"),
+    if hit.n_alike > 0 {
+        let n = counted(hit.n_alike, "near duplicate", "near duplicates");
+        writeln!(out, "     and {n}")?;
     }
+    if let Some(site) = hit.site.as_deref().filter(|_| hit.more_from_site) {
+        writeln!(out, "     more from this site: site:{}", printable(site))?;
+    }
+    Ok(())
 }
 
 fn as_json(results: &Results) -> Value {
     let hits: Vec<Value> = results.hits.iter().map(hit_as_json).collect();
-    json!({ "documents": results.n_documents, "results": results.n_results, "hits": hits })
+    json!({
+        "documents": results.n_documents,
+        "results": results.n_results,
+        "next": results.next,
+        "hits": hits,
+    })
 }
 
 fn hit_as_json(hit: &Hit) -> Value {
@@ -204,6 +280,7 @@ fn hit_as_json(hit: &Hit) -> Value {
         .map(|Fragment { text, marked }| json!({ "text": text, "marked": marked }))
         .collect();
     json!({
+        "rank": hit.rank,
         "doc": hit.doc,
         "cluster": hit.cluster,
         "alike": hit.n_alike,
@@ -214,6 +291,40 @@ fn hit_as_json(hit: &Hit) -> Value {
         "title": hit.title,
         "language": hit.language,
         "time": hit.time,
+        "site": hit.site,
+        "more_from_site": hit.more_from_site,
         "snippet": snippet,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
+        let seen: Vec<OsString> = with_negations(words(line)).collect();
+        assert_eq!(seen, words(expected), "{line}");
+    }
+
+    #[test]
+    fn issue_23_words_after_a_dash_are_negated() {
+        check(
+            "arose search out rose -thorn",
+            "arose search out rose NOT thorn",
+        );
+        check(
+            "arose search out -lily -hello",
+            "arose search out NOT lily NOT hello",
+        );
+        for line in [
+            "arose search out rose -l 5 --json",
+            "arose search out rose -l5 -l=5 -h",
+            "arose search out rose - -- -thorn",
+            "arose dedup in -o out",
+        ] {
+            check(line, line);
+        }
+    }
 }

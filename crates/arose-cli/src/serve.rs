@@ -1,46 +1,55 @@
-//! `arose serve`: the pages to look at everything.
+//! `arose serve`: web pages for search, clusters, pairs, ratings and crawls.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::ensure;
-use arose_search::Folder;
 use arose_web::Config;
 
+use crate::output::say;
 use crate::read::Outcome;
 
-/// Shows a folder in the browser: search, clusters, pairs side by side, rating, a crawl's figures.
+/// Browse results: search, clusters, pairs side by side, ratings, crawl statistics.
 ///
 /// Everything is served from this machine and nothing is loaded from anywhere else. Only this
-/// machine can reach the pages, unless another address and a token are given. Nothing in the folder
-/// is changed but its index and ratings.jsonl.
+/// machine can reach the pages, unless another address and an access token are given. When the
+/// directory changes, the pages follow. Nothing in it is written except its search index and
+/// ratings.jsonl.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose serve out
   arose serve out --listen 127.0.0.1:9000
   arose serve crawl --listen 0.0.0.0:8080 --token \"$(openssl rand -hex 16)\"
 
-The same answers are given as JSON under /api/; /api/openapi.json describes them. Ctrl-C ends it.")]
+The same data is available as JSON under /api/; /api/openapi.json describes it. Ctrl-C stops the
+server.")]
 pub(crate) struct Options {
-    /// The output folder of `arose dedup` or `arose crawl`, or a folder of web archives.
+    /// Output directory of `arose dedup` or `arose crawl`, or a directory of web archives.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// What visitors must know; needed on any address that others can reach.
+    /// Access token; required unless listening on loopback.
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Draws the pairs to be rated.
+    /// Seed of the sample of pairs to rate.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Pairs to be rated of each level of similarity.
+    /// Pairs to rate per similarity range.
     #[arg(long, value_name = "N", default_value_t = 50)]
     sample: usize,
-    /// Removes the index and makes it anew.
+    /// Directory for the search index, if DIR is read-only.
+    #[arg(long, value_name = "DIR")]
+    index: Option<PathBuf>,
+    /// Rebuild the search index.
     #[arg(long)]
     rebuild: bool,
 }
+
+/// The least pause between two looks at whether the directory has changed.
+const WATCH: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     if let Some(token) = &options.token {
@@ -55,6 +64,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         token: options.token.clone(),
         seed: options.seed,
         n_per_stratum: options.sample,
+        watch: WATCH,
     };
     let is_open = !config.address.ip().is_loopback();
     if is_open && config.token.is_none() {
@@ -63,12 +73,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         }
         .into());
     }
-    let folder = Folder::open(&options.folder)?;
+    let folder = crate::search::folder(&options.folder, options.index.as_deref())?;
     let index = crate::search::index(&folder, options.rebuild)?;
     index.verify()?;
     arose_web::serve(folder, index, &config, |address| match &config.token {
-        Some(token) => eprintln!("arose: open http://{address}/?token={token}"),
-        None => eprintln!("arose: open http://{address}/"),
+        Some(token) => say(format_args!("arose: open http://{address}/?token={token}")),
+        None => say(format_args!("arose: open http://{address}/")),
     })?;
     Ok(Outcome::Found)
 }

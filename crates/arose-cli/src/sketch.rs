@@ -24,7 +24,7 @@ use crate::read::Outcome;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose sketch rose.txt
-  arose sketch --shingle 4 --tokens rose.txt
+  arose sketch -w 4 --tokens rose.txt
   arose sketch --mode content page.html crawl.warc.gz
   echo 'a rose is a rose is a rose' | arose sketch --json -
 
@@ -34,9 +34,9 @@ pub(crate) struct Options {
     /// Files, directories, patterns; `-` is standard input.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Tokens in a shingle.
-    #[arg(long, value_name = "W", default_value_t = arose::shingle::DEFAULT_W)]
-    shingle: NonZeroUsize,
+    /// Tokens per shingle
+    #[arg(short, long, value_name = "N", default_value_t = arose::shingle::FEATURE_W)]
+    w: NonZeroUsize,
     /// Lists every token, not only the first ones.
     #[arg(long)]
     tokens: bool,
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     input::check_standard_input_once(&options.inputs)?;
     let mut config = options.reading.config(Vec::new());
     options.limit.apply(&mut config);
-    let (profiler, tokenizer) = (Profiler::new(options.shingle), Tokenizer::default());
+    let (profiler, tokenizer) = (Profiler::new(options.w), Tokenizer::default());
     let mut items = arose_corpus::read(&options.inputs, config)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut warnings = Warnings::default();
@@ -163,7 +163,7 @@ fn write_json_object(
         "id": document.name(),
         "file": document.source.to_string_lossy(),
         "tokens": profile.n_tokens,
-        "shingle": options.shingle,
+        "w": options.w,
         "shingles": profile.n_shingles,
         "distinct_shingles": profile.shingles.len(),
         "short": profile.is_short,
@@ -220,7 +220,7 @@ fn write_text(
 }
 
 fn shingles(options: &Options, profile: &Profile) -> String {
-    let w = options.shingle;
+    let w = options.w;
     match (profile.n_shingles, profile.shingles.len()) {
         (0, _) => "none".to_owned(),
         (1, _) if profile.n_tokens < w.get() => {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arose::digest::{ContentHasher, Digest};
+use serde::{Deserialize, Serialize};
 
 use crate::html::{ImageTerm, Metadata};
 use crate::losses::{Loss, Losses};
@@ -43,6 +44,8 @@ pub struct Document {
     pub priority: Option<f64>,
     /// The HTTP status it was served with.
     pub status: Option<u16>,
+    /// The page of a crawl that it duplicates, if the crawler says so.
+    pub duplicate_of: Option<Box<Original>>,
     /// What was wrong with it without making it unreadable.
     pub warnings: Vec<Warning>,
 }
@@ -62,6 +65,15 @@ impl Document {
     }
 }
 
+/// A page of a crawl that another one duplicates, as the record of the other one names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Original {
+    /// Its URL.
+    pub url: String,
+    /// When it was fetched, in seconds since 1970, UTC.
+    pub fetched: Option<i64>,
+}
+
 /// The content digest of a text with images between its words.
 pub(crate) fn content_digest(text: &str, images: &[ImageTerm]) -> Digest {
     let mut hasher = ContentHasher::new();
@@ -79,7 +91,9 @@ pub(crate) fn content_digest(text: &str, images: &[ImageTerm]) -> Digest {
 /// A place in a file that stays the same however the file is split among threads.
 ///
 /// Positions of one file are ordered as its records are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Position {
     /// Plain file: byte of the record. Compressed file: byte at which the member (frame) holding
     /// the record starts. Parquet: row.
@@ -118,9 +132,10 @@ impl Position {
 }
 
 /// Something worth telling: a record that was skipped, or a blemish of one that was not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The file.
+    #[serde(with = "crate::pipeline::bookmark::path")]
     pub source: Arc<Path>,
     /// Where in the file.
     pub position: Position,
@@ -152,7 +167,7 @@ impl fmt::Display for Warning {
 }
 
 /// Why something was skipped or marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Reason {
     /// A record of a kind that holds no document: a request, a revisit, a file header.
@@ -277,7 +292,7 @@ impl Item {
 }
 
 /// How much of what was seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Documents delivered.
     pub documents: u64,

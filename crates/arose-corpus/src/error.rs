@@ -6,6 +6,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A bookmark whose place is not in the inputs.
+    #[error("the place where reading stopped is no longer in the input; start over with --force")]
+    Bookmark,
     /// An input named by the user is not there.
     #[error("no file or folder `{}`", path.display())]
     NotFound {

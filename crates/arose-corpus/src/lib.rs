@@ -40,14 +40,18 @@ pub use arose::digest::Digest;
 pub use body::http::{decode_content, decode_content_strictly};
 pub use body::{charset, payload};
 pub use config::{Config, Fields, Files, Limits, Statuses};
-pub use document::{Counts, Document, Item, Position, Reason, Warning};
+pub use document::{Counts, Document, Item, Original, Position, Reason, Warning};
 pub use error::Error;
 pub use format::warc;
 pub use losses::{Loss, Losses};
-pub use output::keep::{Kept, is_json_array, is_plain_json_lines, keep, keep_ranges};
+pub use output::keep::{
+    Kept, Parts, is_archive, is_json_array, is_plain_json_lines, keep, keep_parts, keep_ranges,
+};
+pub use output::revisit::{Dropped, DroppedRecord, IDENTICAL, NEAR_DUPLICATE, Payloads, RefersTo};
 pub use output::rewrite::{Change, is_rewritable, rewrite};
 pub use output::write::{ParquetWriter, write_json};
-pub use pipeline::fetch::fetch;
+pub use pipeline::bookmark::Bookmark;
+pub use pipeline::fetch::{Stored, fetch, fetch_stored};
 pub use pipeline::part::{Part, PartFile, parts, read_part};
-pub use pipeline::read::{Documents, read, read_from, read_map};
+pub use pipeline::read::{Documents, read, read_from, read_from_bookmark, read_map};
 pub use source::input::files;

@@ -7,13 +7,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::document::{Item, Warning};
 
 /// Files named in [`Losses::files`], at most.
 const MAX_FILES: usize = 1000;
 
 /// How much of the input a warning says is missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Loss {
     /// Nothing: the record is intact and not wanted, or was read with a blemish.
     Nothing,
@@ -24,7 +26,7 @@ pub enum Loss {
 }
 
 /// What could not be read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// The first 1,000 incomplete files in input order, each with its first file-level warning.
     pub files: Vec<Warning>,
@@ -37,8 +39,9 @@ pub struct Losses {
 }
 
 /// The consecutive items of one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stretch {
+    #[serde(with = "crate::pipeline::bookmark::path")]
     source: Arc<Path>,
     /// Whether it has a document or an intact record.
     is_readable: bool,

@@ -13,7 +13,7 @@ use arose_corpus::payload;
 use arose_corpus::{Limits, decode_content};
 use arose_dedup::index;
 
-use crate::archive::{Packed, Packer, Record, payload_digest};
+use crate::archive::{Packed, Packer, Record, bare_media_type, payload_digest};
 use crate::contain::contain;
 use crate::content::{Claim, Contents, Name, Original, Sketcher};
 use crate::error::Error;
@@ -267,11 +267,7 @@ impl Reader {
         let message = &job.message;
         let head = message.head();
         let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
-        let media_type = header("content-type")
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let media_type = bare_media_type(header("content-type"));
         let request = shared.settings.archive.requests.then(|| {
             let authority = job
                 .url
@@ -373,7 +369,13 @@ impl Reader {
     fn read_sitemap(&mut self, job: &Job, head: Option<Head<'_>>, report: &mut Report) {
         let codings = head.and_then(|head| head.get("content-encoding"));
         let codings = codings.unwrap_or_default();
-        let Ok(body) = decode_content(codings, job.message.body(), &self.limits) else {
+        // A list of URLs compresses far better than a page does.
+        let limits = Limits {
+            body_bytes: sitemap::MAX_BYTES as usize + 1,
+            expansion: u64::MAX,
+            ..self.limits.clone()
+        };
+        let Ok(body) = decode_content(codings, job.message.body(), &limits) else {
             return;
         };
         let sitemap = sitemap::parse(&body, sitemap::Limits::default());

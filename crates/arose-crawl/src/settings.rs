@@ -49,6 +49,8 @@ pub struct Agent {
     pub name: String,
     /// A URL or an address of mail where a site's owner finds us.
     pub contact: String,
+    /// Who runs the crawl, for the archive; the contact if empty.
+    pub operator: String,
 }
 
 impl Default for Agent {
@@ -56,6 +58,7 @@ impl Default for Agent {
         Self {
             name: "arose".to_owned(),
             contact: String::new(),
+            operator: String::new(),
         }
     }
 }
@@ -331,6 +334,8 @@ impl Default for Budget {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Archive {
+    /// What the names of archive files begin with.
+    pub prefix: String,
     /// Bytes of an archive file before the next is begun.
     pub max_file: u64,
     /// Compression, 1 (fast) to 9.
@@ -347,6 +352,7 @@ pub struct Archive {
 impl Default for Archive {
     fn default() -> Self {
         Self {
+            prefix: "arose".to_owned(),
             max_file: 1 << 30,
             level: 1,
             commit: 1.0,
@@ -398,6 +404,11 @@ impl Settings {
         toml::to_string(self)
     }
 
+    /// All settings as one line, for the archive.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// The header `User-Agent`.
     #[must_use]
     pub fn user_agent(&self) -> String {
@@ -424,7 +435,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 56);
+        assert_eq!(active.count(), 58);
     }
 
     #[test]

@@ -23,6 +23,9 @@ use quick_xml::reader::Reader;
 
 use crate::mark::without_mark;
 
+/// Bytes that the protocol allows, after decompression.
+pub(crate) const MAX_BYTES: u64 = 50 << 20;
+
 /// How much of a sitemap is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -35,7 +38,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_bytes: 50 << 20,
+            max_bytes: MAX_BYTES,
             max_entries: 50_000,
         }
     }

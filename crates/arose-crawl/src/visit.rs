@@ -534,5 +534,6 @@ fn request(url: &NormalUrl, address: IpAddr) -> Request {
         authority: authority.into(),
         is_tls,
         rest: url.rest().into(),
+        kind: Kind::Page,
     }
 }

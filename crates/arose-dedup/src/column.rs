@@ -5,7 +5,7 @@
 //! where the file fits its allowance and from the file otherwise, with the same result.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, IoSlice, Read, Write};
+use std::io::{BufReader, BufWriter, IoSlice, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::mem;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,8 @@ use bytemuck::Pod;
 
 use crate::Error;
 
-const BUFFER_BYTES: usize = 1 << 18;
+/// Bytes that a file being read or written has in memory.
+pub(crate) const BUFFER_BYTES: usize = 1 << 18;
 
 /// Writes records one after the other.
 pub(crate) struct Writer<T> {
@@ -36,9 +37,25 @@ impl<T: Pod> Writer<T> {
         })
     }
 
+    /// Goes on after the first records of a file that was not finished.
+    pub(crate) fn resume(path: &Path, n_records: u64) -> Result<Self, Error> {
+        let file = truncated(path, n_records * size_of::<T>() as u64)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::with_capacity(BUFFER_BYTES, file),
+            n_records,
+            records: PhantomData,
+        })
+    }
+
     /// How many records were written so far.
     pub(crate) fn len(&self) -> u64 {
         self.n_records
+    }
+
+    /// Hands everything to the system, so that it survives this process.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.file.flush().map_err(Error::io("write", &self.path))
     }
 
     pub(crate) fn push(&mut self, record: &T) -> Result<(), Error> {
@@ -54,7 +71,7 @@ impl<T: Pod> Writer<T> {
     }
 
     pub(crate) fn finish(mut self) -> Result<u64, Error> {
-        self.file.flush().map_err(Error::io("write", &self.path))?;
+        self.flush()?;
         Ok(self.n_records)
     }
 }
@@ -83,9 +100,25 @@ impl<T: Pod> ListWriter<T> {
         })
     }
 
+    /// Goes on after the first records of a file that was not finished.
+    pub(crate) fn resume(path: &Path, n_records: u64) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_owned(),
+            file: truncated(path, n_records * size_of::<T>() as u64)?,
+            waiting: Vec::new(),
+            n_waiting_bytes: 0,
+            n_records,
+        })
+    }
+
     /// How many records were written so far.
     pub(crate) fn len(&self) -> u64 {
         self.n_records
+    }
+
+    /// Hands everything to the system, so that it survives this process.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.write().map_err(Error::io("write", &self.path))
     }
 
     pub(crate) fn push(&mut self, records: Vec<T>) -> Result<(), Error> {
@@ -120,7 +153,7 @@ impl<T: Pod> ListWriter<T> {
     }
 
     pub(crate) fn finish(mut self) -> Result<u64, Error> {
-        self.write().map_err(Error::io("write", &self.path))?;
+        self.flush()?;
         Ok(self.n_records)
     }
 }
@@ -215,6 +248,23 @@ impl<T: Pod> Column<T> {
     }
 }
 
+/// A file to write to after its first bytes; what follows them is cut off.
+fn truncated(path: &Path, n_bytes: u64) -> Result<File, Error> {
+    let file = File::options().write(true).open(path);
+    let mut file = file.map_err(Error::io("open", path))?;
+    let there = file.metadata().map_err(Error::io("read", path))?.len();
+    if there < n_bytes {
+        return Err(Error::Damaged {
+            path: path.to_owned(),
+            detail: format!("it has {there} bytes of {n_bytes}"),
+        });
+    }
+    file.set_len(n_bytes).map_err(Error::io("write", path))?;
+    file.seek(SeekFrom::End(0))
+        .map_err(Error::io("write", path))?;
+    Ok(file)
+}
+
 fn n_records<T>(file: &File, path: &Path) -> Result<u64, Error> {
     let n_bytes = file.metadata().map_err(Error::io("read", path))?.len();
     let size = size_of::<T>() as u64;
@@ -272,6 +322,37 @@ mod tests {
         assert_eq!(writer.finish().unwrap(), numbers.len() as u64);
         let bytes = std::fs::read(&path).unwrap();
         assert!(bytes == bytemuck::cast_slice::<u64, u8>(&numbers));
+    }
+
+    #[test]
+    fn writing_goes_on_after_what_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let [records, lists] = ["records", "lists"].map(|name| folder.path().join(name));
+        let mut writer = Writer::<u64>::create(&records).unwrap();
+        let mut list_writer = ListWriter::<u64>::create(&lists).unwrap();
+        for n in 0..10 {
+            writer.push(&n).unwrap();
+            list_writer.push(vec![n]).unwrap();
+        }
+        writer.flush().unwrap();
+        list_writer.flush().unwrap();
+        drop((writer, list_writer));
+        let mut writer = Writer::<u64>::resume(&records, 3).unwrap();
+        let mut list_writer = ListWriter::<u64>::resume(&lists, 3).unwrap();
+        assert_eq!((writer.len(), list_writer.len()), (3, 3));
+        writer.push(&77).unwrap();
+        list_writer.push(vec![77]).unwrap();
+        assert_eq!(writer.finish().unwrap(), 4);
+        assert_eq!(list_writer.finish().unwrap(), 4);
+        for path in [&records, &lists] {
+            let mut scan = Scan::<u64>::open(path).unwrap();
+            let numbers = std::iter::from_fn(|| scan.next().unwrap());
+            assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 77]);
+        }
+        assert!(matches!(
+            Writer::<u64>::resume(&records, 5),
+            Err(Error::Damaged { .. })
+        ));
     }
 
     #[test]

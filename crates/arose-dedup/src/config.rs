@@ -1,7 +1,8 @@
 //! What a run is told.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
@@ -26,9 +27,11 @@ pub struct Config {
     pub exact: Exact,
     /// What happens to empty documents, which are never duplicates.
     pub empty: Empty,
-    /// Documents under one key that are still compared pair by pair; beyond it each is compared
-    /// with some of the others only, and the loss is reported.
+    /// Documents under one key whose sketches are all compared with each other, where they must
+    /// be; beyond it each is compared with fewer, and the loss is reported.
     pub cap: NonZeroUsize,
+    /// Which pairs are listed; what is kept does not depend on it.
+    pub pairs: ListedPairs,
     /// Where a host is cut to give its site (policy `site`).
     pub site: SiteKind,
     /// Selects the permutations.
@@ -37,8 +40,13 @@ pub struct Config {
     pub memory: u64,
     /// An index of documents held already; what it knows is dropped.
     pub against: Option<Against>,
+    /// What is written of kept and dropped documents.
+    pub output: Output,
     /// What to do if part of the input cannot be read.
     pub on_loss: OnLoss,
+    /// The time between two checkpoints of reading, which is the most that a kill costs. Results
+    /// do not depend on it.
+    pub checkpoint: Duration,
     /// How documents are read; its `threads` are those of the whole run.
     pub corpus: arose_corpus::Config,
 }
@@ -59,6 +67,37 @@ pub enum Update {
     Leave,
     /// The documents kept, when the run is complete.
     Add,
+}
+
+/// What is written of kept and dropped documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Output {
+    /// What kept documents become.
+    pub kept: KeptAs,
+    /// What dropped documents of web archives become.
+    pub dropped: DroppedAs,
+    /// The most bytes of a file of kept documents, unless a single record has more.
+    pub max_file_bytes: Option<NonZeroU64>,
+}
+
+/// What kept documents become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeptAs {
+    /// Copies, in the format they came in.
+    #[default]
+    Copies,
+    /// Lines with their names and places in `kept.ids.jsonl`.
+    Ids,
+}
+
+/// What dropped documents of web archives become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DroppedAs {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Revisit records that refer to the kept document.
+    Revisit,
 }
 
 /// What a run does if part of the input cannot be read.
@@ -99,6 +138,16 @@ pub enum Verify {
     None,
 }
 
+/// Which pairs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedPairs {
+    /// Each dropped document with its kept one, and what else was verified to find them.
+    Verified,
+    /// Every pair found at or above the threshold, which may be as many as the square of the
+    /// documents.
+    All,
+}
+
 /// Which document of a group stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -114,27 +163,34 @@ pub enum Keep {
     Priority,
 }
 
+/// The share of the pairs at the threshold that must be found, unless another one is chosen.
+pub(crate) const DEFAULT_RECALL: f64 = 0.995;
+/// The time between two checkpoints of reading, unless another one is chosen.
+const DEFAULT_CHECKPOINT: Duration = Duration::from_secs(30);
+/// The seed of the permutations, unless another one is chosen.
+pub(crate) const DEFAULT_SEED: u64 = 1;
+
 impl Default for Config {
     /// Jaccard coefficient at least 0.8 on shingles of five words, checked on the texts.
     fn default() -> Self {
-        let threshold = Threshold::new(0.8).expect("0.8 is a similarity");
+        let policy = Policy::default();
         Self {
-            policy: Policy {
-                criterion: Criterion::Jaccard(threshold),
-                short: ShortPolicy::ExactOnly,
-            },
-            shingle: ShingleLength::uniform(NonZeroUsize::new(5).expect("five is not zero")),
-            recall: Threshold::new(0.995).expect("0.995 is a share"),
+            policy,
+            shingle: ShingleLength::uniform(policy.criterion.default_w()),
+            recall: Threshold::new(DEFAULT_RECALL).expect("0.995 is a share"),
             verify: Verify::Text,
             keep: Keep::First,
             exact: Exact::Text,
             empty: Empty::Keep,
-            cap: NonZeroUsize::new(10_000).expect("ten thousand is not zero"),
+            cap: NonZeroUsize::new(1024).expect("1024 is not zero"),
+            pairs: ListedPairs::Verified,
             site: SiteKind::Registrable,
-            seed: 1,
+            seed: DEFAULT_SEED,
             memory: 1 << 30,
             against: None,
+            output: Output::default(),
             on_loss: OnLoss::Report,
+            checkpoint: DEFAULT_CHECKPOINT,
             corpus: arose_corpus::Config::default(),
         }
     }
@@ -144,7 +200,7 @@ impl Config {
     /// The settings that shape the result, by name.
     pub(crate) fn settings(&self) -> Value {
         let mut settings = json!({
-            "policy": policy_name(&self.policy.criterion),
+            "policy": self.policy.criterion.name(),
             "w": self.shingle.w.get(),
             "cjk_w": self.shingle.unspaced_w.get(),
             "short": match self.policy.short {
@@ -162,6 +218,7 @@ impl Config {
                 Empty::Drop => "drop",
             },
             "cap": self.cap.get(),
+            "pairs": self.pairs.as_str(),
             "seed": self.seed,
             "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
             "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
@@ -210,6 +267,16 @@ impl Config {
         if files.all_text {
             settings["all_text"] = json!(true);
         }
+        let output = self.output;
+        if output.kept == KeptAs::Ids {
+            settings["ids_only"] = json!(true);
+        }
+        if output.dropped == DroppedAs::Revisit {
+            settings["dropped"] = json!("revisit");
+        }
+        if let Some(n_bytes) = output.max_file_bytes {
+            settings["max_file_bytes"] = json!(n_bytes);
+        }
         if let Some(against) = &self.against {
             settings["against"] = json!(against.index.display().to_string());
             settings["update_index"] = json!(against.update == Update::Add);
@@ -237,17 +304,6 @@ fn fields(fields: &arose_corpus::Fields) -> Value {
     })
 }
 
-fn policy_name(criterion: &Criterion) -> &'static str {
-    match criterion {
-        Criterion::Exact => "exact",
-        Criterion::Jaccard(_) => "jaccard",
-        Criterion::B { .. } => "b",
-        Criterion::C { .. } => "c",
-        Criterion::Combined(_) => "combined",
-        Criterion::Site { .. } => "site",
-    }
-}
-
 impl Verify {
     /// Its name in settings and results.
     #[must_use]
@@ -256,6 +312,17 @@ impl Verify {
             Self::Text => "text",
             Self::Sketch => "sketch",
             Self::None => "none",
+        }
+    }
+}
+
+impl ListedPairs {
+    /// Its name in settings.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::All => "all",
         }
     }
 }

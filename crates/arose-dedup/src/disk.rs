@@ -143,6 +143,38 @@ impl Write for File {
     }
 }
 
+/// The lock of a directory, held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    file: fs::File,
+}
+
+impl Lock {
+    /// Takes the lock in a file, which is created where it is missing; none if another process, or
+    /// another part of this one, holds it.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn take(path: &Path) -> io::Result<Option<Self>> {
+        let file = fs::File::options().create(true).append(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process has a copy of it from the moment it is
+        // forked until it runs its program, and the lock belongs to all copies. If unlocking fails,
+        // closing is what is left.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Gives a file another name, in place of what has that name.
 ///
 /// # Errors
@@ -391,6 +423,19 @@ impl LogState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a child process does that another thread is starting.
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = Lock::take(&path).unwrap().unwrap();
+        assert!(Lock::take(&path).unwrap().is_none());
+        let copy = lock.file.try_clone().unwrap();
+        drop(lock);
+        assert!(Lock::take(&path).unwrap().is_some());
+        drop(copy);
+    }
 
     #[test]
     fn changes_are_recorded_by_file_and_not_by_name() {

@@ -22,6 +22,14 @@ pub enum Error {
         /// At this similarity.
         threshold: f64,
     },
+    /// Fewer simhash bits than pairs can be found by.
+    #[error(
+        "pairs that agree in {min_bits} simhash bits cannot all be found; ask for at least 361"
+    )]
+    Bits {
+        /// The bits asked for.
+        min_bits: u32,
+    },
     /// An input that is not there or cannot be copied.
     #[error(transparent)]
     Corpus(#[from] arose_corpus::Error),
@@ -87,6 +95,9 @@ pub enum Error {
         /// The output directory.
         path: PathBuf,
     },
+    /// Revisit records are asked for, and no input has such.
+    #[error("--dropped revisit has no effect: no input file is a web archive; remove it")]
+    NoArchive,
     /// Part of the input could not be read, and the run was told to stop then.
     #[error(
         "the input is incomplete: {} cannot be read, first {first}; repair the input or run without \

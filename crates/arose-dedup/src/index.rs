@@ -5,8 +5,8 @@
 //! alike? The answer must survive the process, and the memory must be bounded.
 //!
 //! *Idea.* Comparing with all sketches is exact and hopeless. Any two documents that meet the rule
-//! have a *key* in common: a feature or a pair of them, a piece of the simhash, the digest (see
-//! [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty keys of the query, and judge
+//! have a *key* in common: a band of MinHash values, a feature or a pair of them, a piece of the
+//! simhash, the digest (see [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty keys of the query, and judge
 //! the few rows found on their stored sketches. That is the lecture's B-tree of sketch values, made
 //! from sorted immutable runs, since a B-tree would write a page for each of twenty keys of each
 //! document. What came last stands in memory and in a log; when it is too much it becomes a run;
@@ -17,10 +17,16 @@
 //!
 //! *Parameters.* [`Settings`] when it is made, [`Options`] when it is opened.
 //!
-//! *Cost.* With the default settings 124 bytes a record, its name, and 4.1 bytes for each of twenty
-//! entries: about 215 bytes a document on the disk, 20 in memory. `bench/records` has what was
-//! measured. *Error.* None of its own: the answer is that of judging every document
-//! ([`Index::scan`]), hence exactly the rule's.
+//! *Cost.* With the default settings 372 bytes a record, its name, and 4.1 bytes for each of twenty
+//! entries: about 465 bytes a document on the disk, 20 in memory. With features and simhash
+//! ([`Kind::Compact`]) a record has 124 bytes and a document about 215. `bench/records` has what
+//! was measured.
+//!
+//! *Error.* Of [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`] none: the answer is that of
+//! judging every document ([`Index::scan`]), hence exactly the rule's. Of [`Kind::Jaccard`] that
+//! of the candidates of a run, which see the same keys and pass the same test: a pair at the
+//! threshold is found with the probability asked for, and one below it may be taken for a
+//! duplicate, since there are no texts to tell. `docs/formats.md` has the odds.
 //!
 //! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
 //! document whose insertion returned survives the end of the process, however sudden; after
@@ -44,6 +50,7 @@
 
 mod bits;
 mod clusters;
+mod committed;
 mod compact;
 mod dead;
 mod error;
@@ -76,6 +83,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 use std::thread::JoinHandle;
 
 pub use clusters::Clusters;
+pub use committed::Committed;
 pub use error::Error;
 pub(crate) use pending::Pending;
 pub use reader::Reader;
@@ -104,29 +112,9 @@ pub struct Options {
     /// Default 64 MiB, which is all of some 270,000 documents.
     pub cache_bytes: u64,
     /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
-    /// may have been torn by a power cut, and is then dropped. Without it a torn log is damage,
-    /// unless a process that died explains it.
+    /// may have been torn by a power cut, and is then dropped. Without it the index goes by what it
+    /// has noted itself.
     pub committed: Option<Committed>,
-}
-
-/// How far the log of an index is known to be on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Committed {
-    /// The number of the log.
-    pub log: u64,
-    /// Bytes of it.
-    pub n_bytes: u64,
-}
-
-impl Committed {
-    /// How many bytes of a log cannot be torn.
-    fn n_safe(self, log: u64) -> u64 {
-        match log.cmp(&self.log) {
-            std::cmp::Ordering::Less => u64::MAX,
-            std::cmp::Ordering::Equal => self.n_bytes,
-            std::cmp::Ordering::Greater => 0,
-        }
-    }
 }
 
 impl Default for Options {
@@ -388,8 +376,8 @@ impl Index {
             .check_sketch(a)
             .and(self.shared.check_sketch(b))?;
         let plan = &self.shared.read()?.plan;
-        let evidence = plan.evidence(a, b);
-        Ok((plan.decide(&evidence), plan.similarity(&evidence)))
+        let (evidence, rule) = plan.judge(a, b);
+        Ok((rule, plan.similarity(&evidence)))
     }
 
     /// Waits until everything acknowledged so far is on the disk and survives a power cut. Calls at
@@ -413,6 +401,8 @@ impl Index {
         if *synced < (number, n_bytes) {
             file.sync().map_err(Error::io("write", &path))?;
             *synced = (number, n_bytes);
+            let log = number;
+            Committed { log, n_bytes }.write(&self.shared.folder)?;
         }
         Ok(())
     }
@@ -492,6 +482,9 @@ impl Index {
 
 impl Drop for Index {
     fn drop(&mut self) {
+        // What a process leaves behind in good order counts as certain from then on. If the disk
+        // refuses, what is missing after a power cut is found when the index is opened.
+        let _ = self.commit();
         self.shared.merger.stop();
         if let Some(merging) = self.merging.take() {
             // A panic there has been reported on standard error; it changed nothing here.

@@ -24,6 +24,11 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
+    /// Bytes of all files.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.n_bytes).sum()
+    }
+
     /// Lists the files and refuses those that a run into `out` would harm.
     ///
     /// # Errors

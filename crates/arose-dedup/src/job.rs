@@ -1,5 +1,6 @@
 //! The batch job: from files to the documents kept, with evidence.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,22 +9,24 @@ use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::column::Writer;
-use crate::config::{Config, Exact, Update};
+use crate::config::{Config, Exact, KeptAs, ListedPairs, Update};
 use crate::inputs::Inputs;
 use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
-use crate::source::Source;
+use crate::source::{Source, directory_from, path_text};
+use crate::stage::dropped::DroppedDocs;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
-use crate::stage::tables::{self, Rows};
-use crate::stage::{candidates, cluster, exact, read, update, verify};
+use crate::stage::tables::{self, Dropped, Rows};
+use crate::stage::{candidates, cluster, exact, ids, read, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
 
 const DOCUMENTS: &str = "documents.parquet";
 const LISTED_PAIRS: &str = "pairs.parquet";
 const SUMMARY: &str = "summary.json";
+const IDS: &str = "kept.ids.jsonl";
 const REPORT: &str = "report.html";
 
 /// Similarities at which the promised recall is told.
@@ -152,7 +155,7 @@ impl<'a> Job<'a> {
         if !self.inputs.has_standard_input() {
             self.inputs.check_read(&found.read.found.sources)?;
         }
-        let rows = self.write(&found.read.found)?;
+        let rows = self.write(&found)?;
         let summary = self.summary(&found, &rows);
         if let Some(holder @ Holder::Writer(_)) = &holder {
             self.prepare_update(holder, &found.read.found.sources, &summary)?;
@@ -216,6 +219,9 @@ impl<'a> Job<'a> {
     fn read(&self) -> Result<Note<read::Read>, Error> {
         let skip = not_read(self.config, self.out);
         let read = self.work.stage("read", self.progress, |folder| {
+            if !self.inputs.has_standard_input() {
+                self.progress.expect_bytes(self.inputs.n_bytes());
+            }
             read::run(&self.readable, self.config, skip, folder, self.progress)
         })?;
         let refused = read.found.losses.refuse(self.config, &read.found.warnings);
@@ -227,7 +233,8 @@ impl<'a> Job<'a> {
         refused.map(|()| read)
     }
 
-    fn write(&self, read: &read::Read) -> Result<Note<Rows>, Error> {
+    fn write(&self, found: &Found) -> Result<Note<Rows>, Error> {
+        let read = &found.read.found;
         let names = ["read", "exact", "verify", "cluster", "known"];
         let [read_in, exact, verify, cluster, known] = names.map(|stage| self.work.path(stage));
         let stages = tables::Stages {
@@ -235,36 +242,68 @@ impl<'a> Job<'a> {
             exact: &exact,
             verify: &verify,
             cluster: &cluster,
+            n_repairs: found.clusters.found.n_repairs,
             known: self.config.against.as_ref().map(|_| &*known),
         };
         self.work.stage("write", self.progress, |folder| {
-            let mut kept = Kept::new(read.sources.len());
+            let mut kept = Kept::new(folder, self.config);
             let mut ordinals = Writer::create(&folder.join(update::KEPT))?;
             let documents = self.out.join(DOCUMENTS);
             let partial = beside(&documents);
+            let mut dropped = Dropped::new(read.n_docs, self.config, folder);
             let mut rows = tables::write_documents(
                 &stages,
                 read,
                 self.config,
                 &partial,
                 self.progress,
+                &mut dropped,
                 |doc, source, record| {
-                    kept.push(source, record);
+                    kept.push(source, record)?;
                     ordinals.push(&doc)
                 },
             )?;
             ordinals.finish()?;
             kept.push_nulls(&read_in)?;
+            self.progress.expect(read.n_null());
             fs::rename(&partial, &documents).map_err(Error::io("rename", &partial))?;
             let pairs = self.out.join(LISTED_PAIRS);
             let partial = beside(&pairs);
-            tables::write_pairs(&stages, self.config, folder, &partial, &mut rows)?;
+            dropped.write_pairs(
+                &stages,
+                self.config,
+                folder,
+                &partial,
+                &mut rows,
+                self.progress,
+            )?;
             fs::rename(&partial, &pairs).map_err(Error::io("rename", &partial))?;
-            let name = kept.write(&read.sources, self.config, self.out, self.progress)?;
-            let name = name.file_name().unwrap_or_default().to_string_lossy();
-            rows.kept_in = name.into_owned();
+            rows.kept_in = match self.config.output.kept {
+                KeptAs::Ids => {
+                    ids::write(&documents, &self.out.join(IDS))?;
+                    IDS.to_owned()
+                }
+                KeptAs::Copies => self.write_copies(kept, &read_in, read)?,
+            };
             Ok(rows)
         })
+    }
+
+    /// Writes the kept documents in the format they came in; the name of what was made.
+    fn write_copies(&self, kept: Kept, read_in: &Path, read: &read::Read) -> Result<String, Error> {
+        let mut sources = read.sources.clone();
+        // An archive without documents has other records, which all stay.
+        let known: BTreeSet<&Path> = read.sources.iter().map(|source| &*source.path).collect();
+        let others = self.inputs.files.iter();
+        let others = others.filter(|file| !known.contains(&*file.path));
+        let others =
+            others.filter(|file| arose_corpus::is_archive(&file.path, &self.config.corpus));
+        sources.extend(others.cloned());
+        let documents = self.out.join(DOCUMENTS);
+        let dropped = DroppedDocs::read(&documents, read_in, &sources, self.config)?;
+        let path = kept.write(&sources, dropped, self.config, self.out, self.progress)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(name.into_owned())
     }
 
     /// What an index had to do with the run; nothing if there is none.
@@ -276,6 +315,8 @@ impl<'a> Job<'a> {
             "path": against.index.display().to_string(),
             "documents": known.found.n_held,
             "known_contents": known.found.n_known,
+            "policy": known.found.policy,
+            "agrees": known.found.agrees,
             "added": match against.update {
                 Update::Leave => 0,
                 Update::Add => rows.kept,
@@ -286,18 +327,18 @@ impl<'a> Job<'a> {
     fn summary(&self, found: &Found, rows: &Note<Rows>) -> Value {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
-        let clusters = &found.clusters.found;
         let written = &rows.found;
         let promised = promise(self.config).unwrap_or_default();
         let promised = promised.into_iter().map(|(similarity, probability)| {
             json!({ "similarity": similarity, "probability": rounded(probability) })
         });
         let verified = &found.verified.found;
-        let recall = (verified.n_pairs > 0)
-            .then(|| rounded(verified.n_pairs as f64 / verified.estimated_pairs.max(1.0)));
+        let estimated = (verified.estimated_pairs + candidates.tally.n_lost).max(1.0);
+        let recall = (verified.n_pairs > 0).then(|| rounded(verified.n_pairs as f64 / estimated));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "inputs": self.inputs.texts(),
+            "directory": directory_from(self.out).map(|path| path_text(&path)),
             "settings": self.config.settings(),
             "counts": {
                 "read": read.n_docs,
@@ -317,21 +358,21 @@ impl<'a> Job<'a> {
                 },
                 "tokens": read.n_tokens,
                 "text_bytes": read.text_bytes,
-                "tested": candidates.n_tested,
+                "tested": candidates.tally.n_tested,
                 "candidates": candidates.n_pairs,
                 "pairs": written.pairs,
-                "pairs_not_listed": written.pairs_not_listed,
-                "clusters": clusters.n_clusters,
-                "clustered_documents": clusters.n_members,
-                "largest_cluster": clusters.largest,
+                "pairs_not_listed": written.pairs_not_listed + candidates.n_unlisted,
+                "clusters": written.clusters,
+                "clustered_documents": written.clustered,
+                "largest_cluster": written.largest_cluster,
             },
             "recall": { "promised": promised.collect::<Vec<_>>(), "estimated": recall },
             "index": self.index_summary(found, written),
             "cap": {
-                "runs": candidates.long_runs,
-                "documents": candidates.long_members,
-                "longest": candidates.longest_run,
-                "pairs_not_compared": candidates.untested,
+                "runs": candidates.tally.n_capped,
+                "documents": candidates.tally.n_unled,
+                "longest": candidates.tally.largest_capped,
+                "pairs_not_compared": candidates.tally.n_untested,
             },
             "incomplete_files": incomplete_files(&self.work, &read.losses),
             "unknown_files": read.losses.unknown_files,
@@ -371,7 +412,7 @@ impl Found {
         let known = holder.map(|holder| {
             work.stage("known", progress, |folder| {
                 let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, &read.found, folder, progress)
+                known::run(stages, holder, &read.found, config, folder, progress)
             })
         });
         let known = known.transpose()?;
@@ -379,7 +420,7 @@ impl Found {
             candidates::run(&read_in, &exact_in, config, folder, progress)
         })?;
         let verified = work.stage("verify", progress, |folder| {
-            verify::run(&read_in, &candidates_in, config, folder, progress)
+            verify_candidates(&read_in, &candidates_in, config, folder, progress)
         })?;
         let clusters = work.stage("cluster", progress, |folder| {
             let stages = cluster::Stages {
@@ -409,7 +450,7 @@ impl Found {
         ];
         stages.extend(self.known.iter().map(|known| stage("known", known, n_docs)));
         stages.extend([
-            stage("candidates", candidates, candidates.found.n_tested),
+            stage("candidates", candidates, candidates.found.tally.n_tested),
             stage("verify", &self.verified, candidates.found.n_pairs),
             stage("cluster", &self.clusters, self.verified.found.n_pairs),
             stage("write", rows, n_docs),
@@ -458,6 +499,25 @@ pub(crate) fn incomplete_files(work: &Work, losses: &losses::Losses) -> Vec<Inco
 pub(crate) fn not_read(config: &Config, out: &Path) -> Vec<PathBuf> {
     let index = config.against.iter().map(|against| against.index.clone());
     index.chain([out.to_owned()]).collect()
+}
+
+/// Verifies the candidates, and those that are listed only.
+fn verify_candidates(
+    read: &Path,
+    candidates: &Path,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<verify::Verified, Error> {
+    let verified = verify::run(read, candidates, config, folder, progress)?;
+    if config.pairs == ListedPairs::Verified {
+        return Ok(verified);
+    }
+    let all = folder.join(candidates::ALL);
+    fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
+    let listed = candidates.join(candidates::ALL);
+    verify::run(read, &listed, config, &all, progress)?;
+    Ok(verified)
 }
 
 pub(crate) fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {

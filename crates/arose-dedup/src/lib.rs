@@ -39,7 +39,10 @@ mod source;
 mod stage;
 mod work;
 
-pub use config::{Against, Config, Empty, Exact, Keep, OnLoss, Update, Verify};
+pub use config::{
+    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Update,
+    Verify,
+};
 pub use error::{Change, Error};
 pub use job::{method, promise, run};
 pub use losses::IncompleteFile;

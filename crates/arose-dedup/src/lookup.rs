@@ -14,6 +14,54 @@ use crate::Error;
 use crate::column::{Column, Scan};
 use crate::record::Ordinal;
 
+/// A flag for each of some documents, a bit each.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    words: Vec<u64>,
+    n: usize,
+}
+
+impl Flags {
+    /// Flags for `n` documents, none of them set.
+    pub(crate) fn new(n: usize) -> Self {
+        Self {
+            words: vec![0; n.div_ceil(64)],
+            n,
+        }
+    }
+
+    /// Flags for `n` documents, all of them set.
+    pub(crate) fn all(n: usize) -> Self {
+        Self {
+            words: vec![u64::MAX; n.div_ceil(64)],
+            n,
+        }
+    }
+
+    /// Flags for how many documents there are.
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    pub(crate) fn set(&mut self, place: usize) {
+        self.words[place / 64] |= 1 << (place % 64);
+    }
+
+    pub(crate) fn unset(&mut self, place: usize) {
+        self.words[place / 64] &= !(1 << (place % 64));
+    }
+
+    pub(crate) fn is_set(&self, place: usize) -> bool {
+        self.words[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// How many are set.
+    pub(crate) fn count(&self) -> u64 {
+        let counts = self.words.iter().map(|word| u64::from(word.count_ones()));
+        counts.sum()
+    }
+}
+
 /// A set of ordinals that knows how many come before each: a bit per document, and a count per 64.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chosen {
@@ -24,12 +72,8 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    pub(crate) fn new(is_chosen: &[bool]) -> Self {
-        let words = is_chosen.chunks(64).map(|chunk| {
-            let bits = (0..).zip(chunk);
-            bits.fold(0, |word, (bit, &is_set)| word | u64::from(is_set) << bit)
-        });
-        let words: Vec<u64> = words.collect();
+    /// The documents whose flags are set.
+    pub(crate) fn new(Flags { words, .. }: Flags) -> Self {
         let mut n = 0;
         let before = words.iter().map(|word| {
             let before = n;
@@ -49,6 +93,15 @@ impl Chosen {
         word >> (doc % 64) & 1 == 1
     }
 
+    /// The members, ascending.
+    fn iter(&self) -> impl Iterator<Item = Ordinal> {
+        let words = (0..).step_by(64).zip(&self.words);
+        words.flat_map(|(start, &word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| start + bit)
+        })
+    }
+
     /// How many members come before `doc`.
     pub(crate) fn place(&self, doc: Ordinal) -> usize {
         let word = doc as usize / 64;
@@ -56,6 +109,9 @@ impl Chosen {
         (self.before[word] + below.count_ones()) as usize
     }
 }
+
+/// Records are read one by one if at most one in so many is chosen.
+const SPARSE: u64 = 64;
 
 /// The records of the chosen documents, or the part `U` of them that is wanted.
 pub(crate) enum Lookup<T, U = T> {
@@ -84,8 +140,16 @@ impl<T: Pod, U: Copy> Lookup<T, U> {
         }
         let mut scan = Scan::<T>::open(path)?;
         let mut parts = Vec::with_capacity(chosen.len() as usize);
+        if u64::from(chosen.len()) * SPARSE < scan.left() {
+            let column = Column::open(path, 0)?;
+            for doc in chosen.iter() {
+                parts.push(part(column.get(doc)?));
+            }
+        }
         let mut doc = 0;
-        while let Some(record) = scan.next()? {
+        while parts.len() < chosen.len() as usize
+            && let Some(record) = scan.next()?
+        {
             if chosen.contains(doc) {
                 parts.push(part(record));
             }
@@ -118,23 +182,39 @@ mod tests {
         let path = folder.path().join("squares");
         let mut writer = Writer::<u64>::create(&path).unwrap();
         let mut random = SplitMix::new(5);
-        let is_chosen: Vec<bool> = (0..1000).map(|_| random.below(3) == 0).collect();
+        let mut is_chosen = Flags::new(1000);
+        for doc in 0..1000 {
+            if random.below(3) == 0 {
+                is_chosen.set(doc);
+            }
+        }
         for doc in 0..1000 {
             writer.push(&(doc * doc)).unwrap();
         }
         writer.finish().unwrap();
-        let chosen = Arc::new(Chosen::new(&is_chosen));
-        let members = is_chosen.iter().filter(|is_set| **is_set).count();
-        assert_eq!(chosen.len() as usize, members);
-        for allowance in [0, 8 * members as u64] {
+        let chosen = Arc::new(Chosen::new(is_chosen.clone()));
+        let members = is_chosen.count();
+        assert_eq!(u64::from(chosen.len()), members);
+        for allowance in [0, 8 * members] {
             let lookup = Lookup::<u64>::open(&path, &chosen, allowance).unwrap();
             assert_eq!(matches!(lookup, Lookup::File { .. }), allowance == 0);
-            for doc in (0..1000).filter(|&doc| is_chosen[doc as usize]) {
+            for doc in (0..1000).filter(|&doc| is_chosen.is_set(doc as usize)) {
                 assert!(chosen.contains(doc));
                 assert_eq!(lookup.get(doc).unwrap(), u64::from(doc) * u64::from(doc));
             }
         }
-        assert!(!Chosen::new(&[false; 65]).contains(64));
+        let mut few = Flags::new(1000);
+        for doc in [0, 64, 999] {
+            few.set(doc);
+        }
+        let few = Arc::new(Chosen::new(few));
+        assert_eq!(few.iter().collect::<Vec<_>>(), [0, 64, 999]);
+        let lookup = Lookup::<u64>::open(&path, &few, 24).unwrap();
+        assert_eq!(
+            [0, 64, 999].map(|doc| lookup.get(doc).unwrap()),
+            [0, 4096, 998_001]
+        );
+        assert!(!Chosen::new(Flags::new(65)).contains(64));
         assert!(!chosen.contains(5000));
     }
 }

@@ -1,6 +1,12 @@
-//! How far a run has come, for those who wait.
+//! Progress of a run.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use arose_corpus::Position;
 
 use crate::Error;
 
@@ -23,11 +29,14 @@ pub struct Progress {
     stage: AtomicUsize,
     done: AtomicU64,
     total: AtomicU64,
+    bytes_done: AtomicU64,
+    bytes_total: AtomicU64,
+    skipped: AtomicU64,
     is_stopped: AtomicBool,
 }
 
 /// A look at the counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot {
     /// The stage at work.
     pub stage: &'static str,
@@ -35,6 +44,11 @@ pub struct Snapshot {
     pub done: u64,
     /// Records it has in all; none if not known.
     pub total: Option<u64>,
+    /// The share of the stage that is done, in 0..=1; none if not known. While the input is read,
+    /// this is the share of its bytes.
+    pub share: Option<f64>,
+    /// Records of the input that were skipped so far, in whatever stage.
+    pub skipped: u64,
 }
 
 impl Default for Progress {
@@ -52,6 +66,9 @@ impl Progress {
             stage: AtomicUsize::default(),
             done: AtomicU64::default(),
             total: AtomicU64::default(),
+            bytes_done: AtomicU64::default(),
+            bytes_total: AtomicU64::default(),
+            skipped: AtomicU64::default(),
             is_stopped: AtomicBool::default(),
         }
     }
@@ -65,11 +82,20 @@ impl Progress {
     /// Where the run is now.
     #[must_use]
     pub fn look(&self) -> Snapshot {
-        let total = self.total.load(Relaxed);
+        let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
+        let (bytes, all_bytes) = (
+            self.bytes_done.load(Relaxed),
+            self.bytes_total.load(Relaxed),
+        );
+        let share = |done: u64, total: u64| (total > 0).then(|| done as f64 / total as f64);
         Snapshot {
             stage: self.stages[self.stage.load(Relaxed)],
-            done: self.done.load(Relaxed),
+            done,
             total: (total > 0).then_some(total),
+            share: share(done, total)
+                .or_else(|| share(bytes, all_bytes).filter(|_| bytes > 0))
+                .map(|share| share.min(1.0)),
+            skipped: self.skipped.load(Relaxed),
         }
     }
 
@@ -83,10 +109,31 @@ impl Progress {
         self.stage.store(index.unwrap_or(0), Relaxed);
         self.done.store(0, Relaxed);
         self.total.store(0, Relaxed);
+        self.bytes_done.store(0, Relaxed);
+        self.bytes_total.store(0, Relaxed);
     }
 
-    pub(crate) fn expect(&self, total: u64) {
-        self.total.store(total, Relaxed);
+    /// Says that the stage is complete.
+    pub(crate) fn end(&self) {
+        let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
+        debug_assert!(total == 0 || done == total, "{:?}", self.look());
+        self.bytes_done
+            .store(self.bytes_total.load(Relaxed), Relaxed);
+    }
+
+    /// Announces how many bytes of input there are.
+    pub(crate) fn expect_bytes(&self, n: u64) {
+        self.bytes_total.store(n, Relaxed);
+    }
+
+    /// Counts a skipped record.
+    pub(crate) fn skip(&self) {
+        self.skipped.fetch_add(1, Relaxed);
+    }
+
+    /// Announces `n` more records to be done in this stage.
+    pub(crate) fn expect(&self, n: u64) {
+        self.total.fetch_add(n, Relaxed);
     }
 
     /// Counts `n` more records.
@@ -96,5 +143,70 @@ impl Progress {
             return Err(Error::Stopped);
         }
         Ok(())
+    }
+}
+
+/// Tells how many bytes of the input come before a record.
+#[derive(Default)]
+pub(crate) struct InputPlace {
+    source: Option<Arc<Path>>,
+    /// Bytes of the files before that of the last record.
+    n_before: u64,
+    /// Bytes of that file.
+    n_bytes: u64,
+    /// Whether positions in it are rows.
+    has_rows: bool,
+}
+
+impl InputPlace {
+    /// The next record is here.
+    pub(crate) fn reach(&mut self, source: &Arc<Path>, position: Position, progress: &Progress) {
+        if self.source.as_ref().is_none_or(|last| last != source) {
+            self.n_before += self.n_bytes;
+            self.n_bytes = source.metadata().map_or(0, |metadata| metadata.len());
+            self.has_rows = has_rows(source);
+            self.source = Some(Arc::clone(source));
+        }
+        let n_own = match self.has_rows {
+            true => 0,
+            false => position.offset.min(self.n_bytes),
+        };
+        progress.bytes_done.store(self.n_before + n_own, Relaxed);
+    }
+}
+
+/// Whether a file is Parquet.
+fn has_rows(path: &Path) -> bool {
+    let mut start = [0; 4];
+    let file = File::open(path);
+    file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && &start == b"PAR1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_tell_how_much_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let files: [Arc<Path>; 2] = ["a", "b"].map(|name| folder.path().join(name).into());
+        for file in &files {
+            std::fs::write(file, [b'x'; 100]).unwrap();
+        }
+        let progress = Progress::default();
+        progress.begin("read");
+        assert_eq!(progress.look().share, None);
+        progress.expect_bytes(200);
+        let mut place = InputPlace::default();
+        let shares = [(0, 0), (0, 50), (1, 0), (1, 90)].map(|(file, offset)| {
+            let position = Position { offset, inner: 0 };
+            place.reach(&files[file], position, &progress);
+            progress.look().share
+        });
+        assert_eq!(shares, [None, Some(0.25), Some(0.5), Some(0.95)]);
+        progress.end();
+        assert_eq!(progress.look().share, Some(1.0));
+        progress.begin("exact");
+        assert_eq!(progress.look().share, None);
     }
 }

@@ -67,7 +67,8 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
         documents::closer_look(&documents, census, summary.seed())?;
     let pairs = Pairs::open(&out.join("pairs.parquet"), summary.seed())?;
     let case = summary.case();
-    let evidence = Evidence::gather(&documents, &clusters, &pairs, case, corpus)?;
+    let reading = (&*summary.directory(out), corpus);
+    let evidence = Evidence::gather(&documents, &clusters, &pairs, case, reading)?;
     let ratings = ratings(out)?;
     let page = page::Page {
         summary: &summary,

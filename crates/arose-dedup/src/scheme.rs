@@ -36,8 +36,9 @@ pub(crate) trait Tables: Sync {
     /// How many there are.
     fn n_tables(&self) -> u32;
 
-    /// The key of a sketch in a table.
-    fn key(&self, table: u32, sketch: &Self::Sketch) -> u64;
+    /// The key of a sketch in a table. Of 32 bits: at a hundred million documents one in forty
+    /// meets a stranger in a table by accident, which costs a comparison.
+    fn key(&self, table: u32, sketch: &Self::Sketch) -> u32;
 
     /// Whether two documents that meet stay candidates.
     fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
@@ -45,14 +46,19 @@ pub(crate) trait Tables: Sync {
     /// How close two sketches are; more is closer.
     fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
 
+    /// Whether candidates as close as this are almost certainly verified.
+    fn is_sure(&self, _closeness: u32) -> bool {
+        true
+    }
+
+    /// How many tables a pair at the threshold that meets in one meets in, on average.
+    fn n_meetings(&self) -> f64 {
+        1.0
+    }
+
     /// The site of a document, where the policy looks at it; zero if not known.
     fn site(&self, _: &Self::Sketch) -> u64 {
         0
-    }
-
-    /// Whether two documents have the same key in a table.
-    fn meet_in(&self, table: u32, a: &Self::Sketch, b: &Self::Sketch) -> bool {
-        self.key(table, a) == self.key(table, b)
     }
 }
 
@@ -62,14 +68,19 @@ pub(crate) struct Bands {
     banding: Banding,
     /// Samples that must agree.
     min_equal: u32,
+    /// Samples that seldom agree below the threshold.
+    sure_equal: u32,
     /// What the coefficient must be, unless nobody asks.
     least: Option<Threshold>,
+    n_meetings: f64,
 }
 
 /// The chance that what is kept of different samples agrees.
 const ACCIDENT: f64 = 1.0 / 65_536.0;
 /// The share of the pairs at the threshold that the test may lose, if recall allows for so much.
 const TEST_LOSS: f64 = 5e-4;
+/// The share of the pairs at the threshold that count as surely above it.
+const SURE_ERROR: f64 = 0.01;
 
 impl Bands {
     pub(crate) fn new(config: &Config, threshold: Threshold) -> Result<Self, crate::Error> {
@@ -89,10 +100,17 @@ impl Bands {
             threshold: threshold.get(),
         })?;
         let banding = Banding::new(b, q)?;
+        let sure_equal = match config.verify {
+            Verify::None => 0,
+            Verify::Sketch => estimated_at(threshold),
+            Verify::Text => sure_equal(threshold.get()),
+        };
         Ok(Self {
             banding,
             min_equal,
+            sure_equal,
             least,
+            n_meetings: n_meetings(&banding, threshold.get()),
         })
     }
 
@@ -126,9 +144,35 @@ impl Bands {
 
     /// The Jaccard coefficient that two sketches suggest.
     pub(crate) fn estimate(a: &Samples, b: &Samples) -> f64 {
-        let share = f64::from(n_equal(a, b)) / N_SAMPLES as f64;
-        ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+        estimate(n_equal(a, b))
     }
+}
+
+/// The Jaccard coefficient that so many equal samples suggest.
+fn estimate(n_equal: u32) -> f64 {
+    let share = f64::from(n_equal) / N_SAMPLES as f64;
+    ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
+}
+
+/// The fewest samples whose estimate reaches the threshold.
+fn estimated_at(threshold: Threshold) -> u32 {
+    let reaches = |n: &u32| threshold.reached_by(estimate(*n));
+    let all = N_SAMPLES as u32;
+    (0..=all).find(reaches).unwrap_or(all)
+}
+
+/// The fewest samples that pairs at the threshold share with [`SURE_ERROR`] at most.
+fn sure_equal(threshold: f64) -> u32 {
+    let agree = threshold + (1.0 - threshold) * ACCIDENT;
+    let is_rare = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) <= SURE_ERROR;
+    let all = N_SAMPLES as u32;
+    (0..=all).find(is_rare).unwrap_or(all)
+}
+
+/// The bands that a pair of this Jaccard coefficient has in common, if it has one.
+fn n_meetings(banding: &Banding, jaccard: f64) -> f64 {
+    let all = banding.b() as f64 * jaccard.powi(banding.q() as i32);
+    all / banding.candidate_probability(jaccard)
 }
 
 /// The longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the samples there
@@ -168,16 +212,17 @@ impl Tables for Bands {
         self.banding.b() as u32
     }
 
-    fn key(&self, table: u32, sketch: &Samples) -> u64 {
+    fn key(&self, table: u32, sketch: &Samples) -> u32 {
         let q = self.banding.q();
         let rows = &sketch.low[table as usize * q..][..q];
         let rest = sketch.rest[table as usize];
-        rows.chunks(4).fold(rest.into(), |key, chunk| {
+        let key = rows.chunks(4).fold(rest.into(), |key, chunk| {
             let word = chunk
                 .iter()
                 .fold(0, |word, &sample| word << 16 | u64::from(sample));
             mix(key ^ word)
-        })
+        });
+        key as u32
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
@@ -189,10 +234,12 @@ impl Tables for Bands {
         n_equal(a, b)
     }
 
-    fn meet_in(&self, table: u32, a: &Samples, b: &Samples) -> bool {
-        let (q, table) = (self.banding.q(), table as usize);
-        let rows = table * q..(table + 1) * q;
-        a.rest[table] == b.rest[table] && a.low[rows.clone()] == b.low[rows]
+    fn is_sure(&self, closeness: u32) -> bool {
+        closeness >= self.sure_equal
+    }
+
+    fn n_meetings(&self) -> f64 {
+        self.n_meetings
     }
 }
 
@@ -226,6 +273,10 @@ impl Rules {
                 subsets(k, r as usize)
             }
         };
+        // Of fewer bits a pair need not have a piece in common, and what is promised would be wrong.
+        if let Some(min_bits) = min_bits.filter(|&bits| bits < MIN_BITS) {
+            return Err(crate::Error::Bits { min_bits });
+        }
         let pieces = min_bits.map(n_pieces).map(Pieces::new).transpose()?;
         Ok(Self {
             policy: config.policy,
@@ -275,11 +326,16 @@ pub(crate) fn site_relation(sites: [u64; 2]) -> SiteRelation {
     }
 }
 
-/// Pieces enough that a pair at the threshold has one without a differing bit, but not so many
-/// that everybody meets.
+/// More pieces would be so short that everybody meets.
+const MAX_PIECES: u32 = 24;
+
+/// The fewest agreeing bits that can decide alone.
+const MIN_BITS: u32 = Fingerprint384::BITS + 1 - MAX_PIECES;
+
+/// Pieces enough that a pair at the threshold has one without a differing bit.
 fn n_pieces(min_bits: u32) -> u32 {
     let max_distance = Fingerprint384::BITS.saturating_sub(min_bits);
-    (max_distance + 1).clamp(6, 24)
+    (max_distance + 1).clamp(6, MAX_PIECES)
 }
 
 /// The subsets of `0..k` with `r` members, in lexicographic order.
@@ -302,19 +358,18 @@ impl Tables for Rules {
         (self.subsets.len() + n_pieces) as u32
     }
 
-    fn key(&self, table: u32, sketch: &Vectors) -> u64 {
+    fn key(&self, table: u32, sketch: &Vectors) -> u32 {
         let table = table as usize;
         if let Some(subset) = self.subsets.get(table) {
-            return subset
-                .iter()
-                .fold(0, |key, &j| mix(key ^ sketch.features[j]));
+            let features = subset.iter().map(|&j| sketch.features[j]);
+            return features.fold(0, |key, feature| mix(key ^ feature)) as u32;
         }
         let fingerprint = Fingerprint(sketch.simhash);
         let mut keys = self
             .pieces
             .iter()
             .flat_map(|pieces| pieces.keys(&fingerprint));
-        mix(keys.nth(table - self.subsets.len()).unwrap_or(0))
+        mix(keys.nth(table - self.subsets.len()).unwrap_or(0)) as u32
     }
 
     fn site(&self, sketch: &Vectors) -> u64 {
@@ -375,25 +430,28 @@ mod tests {
         }
     }
 
+    /// A pair just below the threshold seldom counts as surely above it.
+    #[test]
+    fn what_is_sure_is_above_the_threshold() {
+        assert_eq!(bands(0.8).sure_equal, 113);
+        for threshold in [0.5, 0.8, 0.95] {
+            let bands = bands(threshold);
+            assert!(bands.sure_equal > bands.min_equal, "{threshold}");
+            let below = at_least(128, threshold - 0.01, bands.sure_equal.into());
+            assert!(below < SURE_ERROR, "{threshold}: {below}");
+        }
+        let config = Config {
+            verify: Verify::Sketch,
+            ..Config::default()
+        };
+        let bands = Bands::new(&config, Threshold::new(0.75).unwrap()).unwrap();
+        assert_eq!(bands.sure_equal, 97);
+    }
+
     #[test]
     fn recall_out_of_reach_is_an_error() {
         let config = Config::default();
         assert!(Bands::new(&config, Threshold::new(0.1).unwrap()).is_err());
-    }
-
-    #[test]
-    fn documents_meet_where_their_keys_are_equal() {
-        let bands = bands(0.8);
-        let a: Vec<u32> = (0..N_SAMPLES as u32).collect();
-        let mut b = a.clone();
-        for i in (0..N_SAMPLES).step_by(17) {
-            b[i] ^= 1;
-        }
-        let [a, b] = [a, b].map(|sketch| bands.keep(&sketch, &[]));
-        for table in 0..bands.n_tables() {
-            let have_one_key = bands.key(table, &a) == bands.key(table, &b);
-            assert_eq!(bands.meet_in(table, &a, &b), have_one_key, "{table}");
-        }
     }
 
     /// Sketches that agree in all 16 bits kept of each sample, but not in one whole sample a band.
@@ -414,11 +472,62 @@ mod tests {
             let other = page(number);
             let tables = 0..bands.n_tables();
             tables
-                .filter(|&table| bands.meet_in(table, &first, &other))
+                .filter(|&table| bands.key(table, &first) == bands.key(table, &other))
                 .count()
         });
         let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);
         assert!(met > 0 && met * 256 < 2 * all, "{met} of {all}");
+    }
+
+    /// Texts of a known cosine are found as often as the policy c promises: bits are independent,
+    /// and every pair that has enough of them meets.
+    #[test]
+    fn issue_20_policy_c_finds_what_it_promises() {
+        use arose::mix::SplitMix;
+        let mut config = Config::default();
+        config.policy.criterion = Criterion::PUBLISHED_C;
+        let rules = Rules::new(&config).unwrap();
+        let mut random = SplitMix::new(20);
+        let n_pairs = 400;
+        for n_replaced in [1, 2, 3, 4, 8] {
+            let n_tokens = 400;
+            let mut n_found = 0;
+            for _ in 0..n_pairs {
+                let mut tokens: Vec<u64> = (0..n_tokens).map(|_| random.next_u64()).collect();
+                let vectors = |tokens: &[u64]| Vectors {
+                    simhash: Fingerprint384::of(tokens).unwrap().0,
+                    ..Vectors::zeroed()
+                };
+                let a = vectors(&tokens);
+                for token in &mut tokens[..n_replaced] {
+                    *token = random.next_u64();
+                }
+                let b = vectors(&tokens);
+                let meet =
+                    (0..rules.n_tables()).any(|table| rules.key(table, &a) == rules.key(table, &b));
+                let is_duplicate = rules.accepts(&a, &b);
+                assert!(meet || !is_duplicate, "a duplicate that does not meet");
+                n_found += usize::from(meet && is_duplicate);
+            }
+            let cosine = 1.0 - n_replaced as f64 / n_tokens as f64;
+            let promised = rules.probability(cosine);
+            let share = n_found as f64 / n_pairs as f64;
+            let error = (promised * (1.0 - promised) / n_pairs as f64).sqrt();
+            // Four standard errors, and what the small number of tokens does to the law.
+            assert!(
+                (share - promised).abs() < 4.0 * error + 0.02,
+                "{share} of the pairs at {cosine}, {promised} promised"
+            );
+        }
+    }
+
+    #[test]
+    fn bits_that_no_pieces_find_are_an_error() {
+        let mut config = Config::default();
+        for (min_bits, is_found) in [(360, false), (361, true), (384, true)] {
+            config.policy.criterion = Criterion::C { min_bits };
+            assert_eq!(Rules::new(&config).is_ok(), is_found, "{min_bits}");
+        }
     }
 
     #[test]

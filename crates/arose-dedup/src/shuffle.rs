@@ -16,20 +16,24 @@
 //! | `keys` | documents and sketches of a shard | `ENTRY` per table and `CONTENT`, by key |
 //! | `runs` | entries and contents with one hash | `LIVE`: who meets somebody, by shard; `CLASS`: equal contents, by shard of the first |
 //! | `live` | sketches and `LIVE` of a shard | `MEMBER`: key and sketch, if not read later, by key |
-//! | `candidates` | members with one hash | `PAIR`, by the later document, or `JUDGE`, by the run |
+//! | `candidates` | members with one hash | `PAIR`, by the later document |
 //! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs, by group |
 //! | `fetch` | documents, tokens or `PLACES`, classes and `WANT` of a shard | `CARD`: a document, by group |
-//! | `verify` | cards and pairs of groups | `LINK`, by document; `SINGLE` and `LISTED`: rows to be |
-//! | `edges` | links and classes | `EDGE`, by node |
+//! | `verify` | cards and pairs of groups | `LINK`: verified pairs, by document |
+//! | `edges` | links | `EDGE`, by node |
 //! | `whole` | all edges, if they fit one part | `EDGE`: components |
 //! | `large`, `small` | edges of nodes | `EDGE`: one round of components |
 //! | `attach` | edges that are labels by now, links | `LINK`, by component |
-//! | `stars` | links of components | `TAKEN`, by shard |
+//! | `stars` | links of components | `TAKEN`, by shard; `PAIR`: kept documents to compare, by the later document |
 //! | `decide` | classes and `TAKEN` of a shard | `VERDICT`, by shard |
-//! | `labels` | edges | `LABEL`, by shard |
-//! | `documents` | documents, labels and verdicts of a shard | rows |
-//! | `expand`, `list` | classes and listed pairs of a shard | listed pairs by the other shard; rows |
-//! | `copies` | classes | rows |
+//! | `documents` | documents and verdicts of a shard | rows |
+//! | `linked` | links | `LINKED`: pairs, by the shard of the lesser document |
+//! | `name` | documents, verdicts and `LINKED` of a shard | `LISTED`: pairs, by the shard of the better document |
+//! | `tally` | `LISTED` of a shard | the same, and sizes of clusters |
+//! | `list` | documents and `LISTED` of a shard | rows of pairs |
+//!
+//! The pairs that `stars` gives go through `groups`, `fetch` and `verify` again, and clusters are
+//! made from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
 //!
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
 //! Vassilvitskii 2014) until no edge changes, those of few edges in one part.
@@ -67,6 +71,9 @@ use chunks::ChunkReader;
 pub use read::{Chunk, read_bytes, read_part};
 pub use wire::{Message, Sink};
 
+/// Rounds in which kept documents are compared once more.
+pub const MAX_REPAIRS: u32 = crate::stage::repair::MAX_ROUNDS;
+
 /// What a message is; those of a part come in this order.
 pub mod kind {
     /// Counters and findings for the driver, as JSON.
@@ -97,18 +104,16 @@ pub mod kind {
     pub const EDGE: i32 = 11;
     /// Accepted pairs on their way to stars.
     pub const LINK: i32 = 12;
-    /// Accepted pairs that are one row.
-    pub const SINGLE: i32 = 13;
-    /// Accepted pairs that stand for those of copies.
-    pub const LISTED: i32 = 14;
+    /// Pairs with the ids of their lesser documents.
+    pub const LISTED: i32 = 13;
     /// Documents that a better one took.
-    pub const TAKEN: i32 = 15;
-    /// The smallest document of a component.
-    pub const LABEL: i32 = 16;
+    pub const TAKEN: i32 = 14;
     /// What happens to a document.
-    pub const VERDICT: i32 = 17;
+    pub const VERDICT: i32 = 15;
     /// Where the tokens of a shard are.
-    pub const PLACES: i32 = 18;
+    pub const PLACES: i32 = 16;
+    /// Accepted pairs on their way to rows.
+    pub const LINKED: i32 = 17;
 }
 
 /// What every step of a run is told.
@@ -127,14 +132,11 @@ pub struct Context {
     pub n_docs: u64,
     /// Parts that messages are addressed to, other than shards.
     pub n_parts: u32,
-    /// Tables and keys of long runs.
-    pub long: Vec<(u32, u64)>,
-    /// Those of them that are huge.
-    pub huge: Vec<(u32, u64)>,
+    /// Tables, keys and sizes of buckets beyond the cap, and up to which document everybody takes
+    /// part in a huge one.
+    pub long: Vec<(u32, u64, usize, Ordinal)>,
     /// Documents that may be judged together.
     pub group_docs: usize,
-    /// The largest product of copies that is listed in full.
-    pub limit: u64,
 }
 
 impl Context {
@@ -257,13 +259,13 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "whole" => components::whole(context),
         "large" => components::large_star(context),
         "small" => components::small_star(context),
-        "labels" => Box::new(components::Labels::new(context)),
         "attach" => Box::new(stars::Attach::new(context)),
         "stars" => Box::new(stars::Stars::new(context)),
         "decide" => Box::new(stars::Decide::new(context)),
         "documents" => Box::new(tables::Documents::new(config, context)),
-        "expand" => Box::new(tables::Expand::new(context)),
-        "copies" => Box::new(tables::Copies::new(config, context)),
+        "linked" => Box::new(tables::Linked::new(context)),
+        "name" => Box::new(tables::Name::new(context)),
+        "tally" => Box::new(tables::Tally::default()),
         "list" => Box::new(tables::List::new(config, context)),
         _ => {
             return Err(Error::Message {
@@ -287,17 +289,6 @@ pub fn check_version(driver: &str) -> Result<(), Error> {
         driver: driver.to_owned(),
         here: here.to_owned(),
     })
-}
-
-/// The largest product of copies that is listed in full, given the products by magnitude that the
-/// notes of `runs` and `verify` tell.
-#[must_use]
-pub fn limit(products: &[u64], n_docs: u64) -> u64 {
-    let mut by_magnitude = crate::products::Products::default();
-    for (bucket, n) in by_magnitude.0.iter_mut().zip(products) {
-        *bucket = *n;
-    }
-    by_magnitude.limit(n_docs)
 }
 
 /// The settings that shape the result, by name.

@@ -1,18 +1,23 @@
 //! Sorting more records than memory holds.
 //!
 //! Records are gathered until the allowance is used up, sorted and written as a run; at the end the
-//! runs are merged (external merge sort). The result is the same for any allowance. Disk: the size
-//! of the records once, and only if they did not fit.
+//! runs are merged (external merge sort). Where there are more runs than the allowance has buffers
+//! for, the oldest are merged into one first, in several passes if need be. The result is the same
+//! for any allowance. Disk: the size of the records once, and only if they did not fit; during a
+//! pass the runs it merges are there twice.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 use rayon::slice::ParallelSliceMut;
 
 use crate::Error;
-use crate::column::{Scan, Writer};
+use crate::column::{BUFFER_BYTES, Scan, Writer};
+
+/// Runs that are merged at once whatever the allowance is.
+const MIN_FAN_IN: u64 = 16;
 
 /// Takes records in any order and gives them back in theirs.
 pub(crate) struct Sorter<T> {
@@ -20,7 +25,11 @@ pub(crate) struct Sorter<T> {
     base: PathBuf,
     buffer: Vec<T>,
     capacity: usize,
-    runs: Vec<PathBuf>,
+    /// Runs that are merged at once.
+    fan_in: usize,
+    /// The oldest first.
+    runs: VecDeque<PathBuf>,
+    n_runs: usize,
 }
 
 impl<T: Pod + Ord + Send> Sorter<T> {
@@ -31,7 +40,9 @@ impl<T: Pod + Ord + Send> Sorter<T> {
             base: base.to_owned(),
             buffer: Vec::new(),
             capacity,
-            runs: Vec::new(),
+            fan_in: (allowance / BUFFER_BYTES as u64).max(MIN_FAN_IN) as usize,
+            runs: VecDeque::new(),
+            n_runs: 0,
         }
     }
 
@@ -43,6 +54,10 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         Ok(())
     }
 
+    pub(crate) fn extend(&mut self, records: &[T]) -> Result<(), Error> {
+        records.iter().try_for_each(|record| self.push(*record))
+    }
+
     pub(crate) fn finish(mut self) -> Result<Sorted<T>, Error> {
         if self.runs.is_empty() {
             self.buffer.par_sort_unstable();
@@ -50,32 +65,59 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         }
         self.write_run()?;
         self.buffer = Vec::new();
-        let mut sources = Vec::with_capacity(self.runs.len());
-        let mut heads = BinaryHeap::with_capacity(self.runs.len());
-        for (index, path) in self.runs.iter().enumerate() {
-            let mut scan = Scan::open(path)?;
-            heads.extend(scan.next()?.map(|first| Reverse((first, index))));
-            sources.push(scan);
+        while self.runs.len() > self.fan_in {
+            self.merge_oldest()?;
         }
-        Ok(Sorted::Merge {
-            heads,
-            sources,
-            paths: self.runs,
-        })
+        merge(self.runs.into())
     }
 
     fn write_run(&mut self) -> Result<(), Error> {
         self.buffer.par_sort_unstable();
-        let mut path = self.base.clone().into_os_string();
-        path.push(format!(".run{}", self.runs.len()));
-        let path = PathBuf::from(path);
+        let path = self.next_path();
         let mut writer = Writer::create(&path)?;
         writer.extend(&self.buffer)?;
         writer.finish()?;
         self.buffer.clear();
-        self.runs.push(path);
+        self.runs.push_back(path);
         Ok(())
     }
+
+    /// Makes one run of the oldest, which are the shortest.
+    fn merge_oldest(&mut self) -> Result<(), Error> {
+        let n = self.fan_in.min(self.runs.len() + 1 - self.fan_in);
+        let mut sorted = merge::<T>(self.runs.drain(..n.max(2)).collect())?;
+        let path = self.next_path();
+        let mut writer = Writer::create(&path)?;
+        while let Some(record) = sorted.next()? {
+            writer.push(&record)?;
+        }
+        writer.finish()?;
+        self.runs.push_back(path);
+        Ok(())
+    }
+
+    fn next_path(&mut self) -> PathBuf {
+        let mut path = self.base.clone().into_os_string();
+        path.push(format!(".run{}", self.n_runs));
+        self.n_runs += 1;
+        path.into()
+    }
+}
+
+/// The records of several runs in order.
+fn merge<T: Pod + Ord>(paths: Vec<PathBuf>) -> Result<Sorted<T>, Error> {
+    let mut sources = Vec::with_capacity(paths.len());
+    let mut heads = BinaryHeap::with_capacity(paths.len());
+    for (index, path) in paths.iter().enumerate() {
+        let mut scan = Scan::open(path)?;
+        heads.extend(scan.next()?.map(|first| Reverse((first, index))));
+        sources.push(scan);
+    }
+    Ok(Sorted::Merge {
+        heads,
+        sources,
+        paths,
+    })
 }
 
 /// Sorted records.
@@ -123,13 +165,13 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Sorts 50,000 records, many of them equal, with so much memory.
-    fn check(allowance: u64) {
+    /// Sorts so many records, many of them equal, with so much memory.
+    fn check(n: u32, allowance: u64) {
         let folder = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(&folder.path().join("sort"), allowance);
         let mut random = SplitMix::new(3);
         let mut expected: Vec<[u32; 2]> = Vec::new();
-        for i in 0..50_000 {
+        for i in 0..n {
             let record = [random.below(1000) as u32, i];
             expected.push(record);
             sorter.push(record).unwrap();
@@ -147,11 +189,18 @@ mod tests {
 
     #[test]
     fn in_memory() {
-        check(1 << 20);
+        check(50_000, 1 << 20);
     }
 
     #[test]
     fn in_many_runs() {
-        check(0);
+        check(50_000, 0);
+    }
+
+    /// 25 runs, of which 16 are merged at once, and 300, of which some are merged twice.
+    #[test]
+    fn in_several_passes() {
+        check(100_000, 0);
+        check(1_200_000, 0);
     }
 }

@@ -5,7 +5,7 @@
 //! that is not text (`caf\xE9.html`) and read back if there is no file of that very name.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -63,14 +63,42 @@ pub(crate) fn path_text(path: &Path) -> String {
     }
 }
 
-/// The path that a text in results stands for.
+/// The path that a text in results stands for, from the working directory on.
 #[must_use]
 pub fn path_of(text: &str) -> PathBuf {
-    let literal = PathBuf::from(text);
+    path_in(Path::new(""), text)
+}
+
+/// The path that a text in results stands for, from `directory` on.
+pub(crate) fn path_in(directory: &Path, text: &str) -> PathBuf {
+    let literal = directory.join(text);
     if !text.contains("\\x") || literal.symlink_metadata().is_ok() {
         return literal;
     }
-    unescaped(text)
+    directory.join(unescaped(text))
+}
+
+/// The working directory as seen from `out`, which must exist; none where there is no way.
+pub(crate) fn directory_from(out: &Path) -> Option<PathBuf> {
+    let (out, here) = (
+        out.canonicalize().ok()?,
+        Path::new(".").canonicalize().ok()?,
+    );
+    let n_shared = out.components().zip(here.components());
+    let n_shared = n_shared.take_while(|(a, b)| a == b).count();
+    // Without a common root, as on two drives, the way begins at the root.
+    if n_shared == 0 {
+        return Some(here);
+    }
+    let up = out
+        .components()
+        .skip(n_shared)
+        .map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(here.components().skip(n_shared)).collect();
+    Some(match way.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => way,
+    })
 }
 
 #[cfg(unix)]

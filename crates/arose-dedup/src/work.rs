@@ -2,18 +2,21 @@
 //!
 //! `OUT/.arose` holds the settings and a folder for each stage. A stage writes into a folder of
 //! another name, which gets its own only when all is there, with a note of what was found; so a
-//! stage that was killed has never been, and one that was not is never repeated. Work files are not
+//! stage that was killed has never been, and one that was not is never repeated. Only the first
+//! stage leaves checkpoints for itself (`stage/checkpoint.rs`). Work files are not
 //! forced to the disk: if the machine itself went down, stages are done again.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::disk::Lock;
 use crate::inputs::Inputs;
 use crate::source::Source;
+use crate::stage::checkpoint::CHECKPOINT;
 use crate::stage::kept::beside;
 use crate::{Error, Progress};
 
@@ -35,7 +38,7 @@ pub enum Start {
 pub(crate) struct Work {
     folder: PathBuf,
     /// Held until the end; the system lets go of it if the process dies.
-    _lock: File,
+    _lock: Lock,
 }
 
 /// What a stage leaves behind.
@@ -116,12 +119,15 @@ impl Work {
         }
         let path = self.path(stage);
         let partial = beside(&path);
-        for old in [&partial, &path] {
-            remove_folder(old)?;
+        remove_folder(&path)?;
+        // What a stage has left for itself to go on from counts if it says so.
+        if !partial.join(CHECKPOINT).is_file() {
+            remove_folder(&partial)?;
+            fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
         }
-        fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
         let (begin, cpu_begin) = (Instant::now(), cpu_seconds());
         let found = run(&partial)?;
+        progress.end();
         let note = Note {
             seconds: begin.elapsed().as_secs_f64(),
             cpu_seconds: cpu_seconds().zip(cpu_begin).map(|(end, begin)| end - begin),
@@ -143,16 +149,12 @@ impl Work {
 }
 
 /// Refuses to share the folder with another process.
-fn lock(out: &Path, folder: &Path) -> Result<File, Error> {
+fn lock(out: &Path, folder: &Path) -> Result<Lock, Error> {
     let path = folder.join("lock");
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Busy {
-            path: out.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-    }
+    let lock = Lock::take(&path).map_err(Error::io("lock", &path))?;
+    lock.ok_or_else(|| Error::Busy {
+        path: out.to_owned(),
+    })
 }
 
 /// An error that names the first setting that differs.
@@ -227,7 +229,7 @@ fn is_empty(folder: &Path) -> Result<bool, Error> {
 }
 
 /// A name for the time since the machine was started; the same where it cannot be had.
-fn boot() -> String {
+pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()
 }

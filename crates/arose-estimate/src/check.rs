@@ -19,7 +19,7 @@ use arose::estimate::Method;
 use arose::estimate::lexicon::{Lexicon, ROBUST_WORDS, STRONG_WORDS, StrongQuery};
 use arose::estimate::overlap::{Check, Containment};
 use arose::rule::{Policy, SiteRelation};
-use arose::shingle::DEFAULT_W;
+use arose::shingle::FEATURE_W;
 use arose::site::SiteKind;
 use serde::Deserialize;
 
@@ -127,7 +127,7 @@ impl Checker {
         Ok(Self {
             checking,
             lexicon: lexicon(words)?,
-            profiler: Profiler::new(DEFAULT_W),
+            profiler: Profiler::new(FEATURE_W),
             by_url: vec![Containment::default(); panel.n_engines()],
         })
     }
@@ -259,7 +259,7 @@ impl Checker {
             hosts[1].as_deref(),
             SiteKind::Registrable,
         );
-        comparison.rule(&Policy::default(), site).is_some()
+        comparison.rule(&Policy::SITE, site).is_some()
     }
 
     /// Counts what words say of a page that is held by URL.

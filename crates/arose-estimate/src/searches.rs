@@ -22,7 +22,7 @@ use arose::estimate::searches::{
 };
 use arose::estimate::{Estimate, Method};
 use arose::rule::{Policy, SiteRelation};
-use arose::shingle::DEFAULT_W;
+use arose::shingle::FEATURE_W;
 
 use super::{Figure, Findings, MAX_DOUBTFUL, Series, is_point};
 use crate::engine::{Panel, Question, Reply};
@@ -70,7 +70,7 @@ pub fn run(
     queries: &[Question],
     settings: &Settings,
 ) -> Result<Findings, Error> {
-    let profiler = Profiler::new(DEFAULT_W);
+    let profiler = Profiler::new(FEATURE_W);
     let mut fate = Fate::default();
     let mut results: Vec<Results> = Vec::new();
     let mut series = Series {
@@ -176,7 +176,7 @@ fn verified(
         let is_same = |other: &Profile| {
             let comparison = profiler.compare(&profile, other);
             comparison
-                .rule(&Policy::default(), SiteRelation::Unknown)
+                .rule(&Policy::SITE, SiteRelation::Unknown)
                 .is_some()
         };
         match kept.iter_mut().find(|(other, _)| is_same(other)) {

@@ -7,13 +7,12 @@ use arose::rule::{Policy, Rule, ShortPolicy, SiteRelation};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::error;
-use crate::options::{self, DEFAULT_THRESHOLD, PolicyName};
+use crate::options::{self, PolicyName};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    w: NonZeroUsize,
+    w: Option<NonZeroUsize>,
     policy: PolicyName,
     threshold: Option<f64>,
     site: Option<Site>,
@@ -81,20 +80,12 @@ impl Comparison {
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, a: &str, b: &str, options: &str) -> PyResult<Comparison> {
     let options: Options = options::parse(options)?;
-    let is_jaccard = options.policy == PolicyName::Jaccard;
-    if !is_jaccard && options.threshold.is_some() {
-        return Err(error::SettingError::new_err(
-            "threshold is for the policy jaccard only",
-        ));
-    }
-    if options.policy != PolicyName::Site && options.site.is_some() {
-        return Err(error::SettingError::new_err(
-            "site is for the policy site only",
-        ));
-    }
-    let threshold = options.threshold.unwrap_or(DEFAULT_THRESHOLD);
+    let by_site = options::is_by_site(options.policy);
+    options::check_used(options.policy, "site", options.site.is_none(), by_site)?;
+    let criterion = options::criterion(options.policy, options.threshold)?;
+    let w = options.w.unwrap_or(criterion.default_w());
     let policy = Policy {
-        criterion: options::criterion(options.policy, threshold).map_err(error::setting)?,
+        criterion,
         short: ShortPolicy::ExactOnly,
     };
     let site = match options.site {
@@ -103,7 +94,7 @@ pub(crate) fn compare(py: Python<'_>, a: &str, b: &str, options: &str) -> PyResu
         None => SiteRelation::Unknown,
     };
     Ok(py.detach(|| {
-        let profiler = Profiler::new(options.w);
+        let profiler = Profiler::new(w);
         let [a, b] = [a, b].map(|text| profiler.profile(text));
         comparison(&profiler, &a, &b, &policy, site)
     }))

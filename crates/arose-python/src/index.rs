@@ -1,55 +1,13 @@
 //! The online index: have I seen this before?
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arose::rule::Criterion;
-use arose::shingle::ShingleLength;
-use arose_dedup::index::{self, FeatureKeys, Kind, Seen, Settings, Sketcher};
+use arose_dedup::index::{self, Seen, Settings, Sketcher};
 use pyo3::prelude::*;
-use serde::Deserialize;
 
 use crate::error::{self, AroseError};
 use crate::options;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    policy: PolicyName,
-    w: NonZeroUsize,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PolicyName {
-    Exact,
-    B,
-    C,
-    Combined,
-    Site,
-}
-
-impl Options {
-    fn settings(&self) -> Settings {
-        let criterion = match self.policy {
-            PolicyName::Exact => None,
-            PolicyName::B => Some(Criterion::PUBLISHED_B),
-            PolicyName::C => Some(Criterion::PUBLISHED_C),
-            PolicyName::Combined => Some(Criterion::PUBLISHED_COMBINED),
-            PolicyName::Site => Some(Criterion::SITE),
-        };
-        let compact = |criterion| Kind::Compact {
-            criterion,
-            keys: FeatureKeys::Tables,
-        };
-        Settings {
-            kind: criterion.map_or(Kind::Exact, compact),
-            shingle: ShingleLength::uniform(self.w),
-            ..Settings::default()
-        }
-    }
-}
 
 /// A folder of sketches, open for writing and reading.
 #[pyclass(frozen, module = "arose")]
@@ -72,10 +30,10 @@ pub(crate) struct Match {
     rule: &'static str,
     /// How alike the sketches are.
     similarity: f64,
-    /// Super-shingles that agree, of 6.
-    b_sim: u32,
-    /// Simhash bits that agree, of 384.
-    c_sim: u32,
+    /// Super-shingles that agree, of 6; None if the index does not keep them.
+    b_sim: Option<u32>,
+    /// Simhash bits that agree, of 384; None if the index does not keep them.
+    c_sim: Option<u32>,
 }
 
 #[pymethods]
@@ -93,12 +51,14 @@ impl Match {
 
 impl From<index::Match> for Match {
     fn from(found: index::Match) -> Self {
+        let evidence = &found.evidence;
+        let has_features = evidence.jaccard.is_none();
         Self {
-            name: found.name,
             rule: found.rule.as_str(),
             similarity: found.similarity,
-            b_sim: found.evidence.b_sim,
-            c_sim: found.evidence.c_sim,
+            b_sim: has_features.then_some(evidence.b_sim),
+            c_sim: has_features.then_some(evidence.c_sim),
+            name: found.name,
         }
     }
 }
@@ -136,7 +96,8 @@ impl Index {
     /// Makes an empty index.
     #[staticmethod]
     fn create(py: Python<'_>, folder: PathBuf, options: &str) -> PyResult<Self> {
-        let settings = options::parse::<Options>(options)?.settings();
+        let config = options::parse::<options::Options>(options)?.config()?;
+        let settings = Settings::agreeing_with(&config);
         let index = py.detach(|| index::Index::create(&folder, settings));
         Ok(Self::new(index.map_err(failed)?))
     }

@@ -28,6 +28,7 @@ use pyo3::prelude::*;
 fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("MAX_REPAIRS", arose_dedup::shuffle::MAX_REPAIRS)?;
     module.add("AroseError", py.get_type::<error::AroseError>())?;
     module.add("SettingError", py.get_type::<error::SettingError>())?;
     module.add("InputError", py.get_type::<error::InputError>())?;
@@ -48,7 +49,6 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dedup::table_to_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::promise, module)?)?;
     module.add_function(wrap_pyfunction!(step::cut_input, module)?)?;
-    module.add_function(wrap_pyfunction!(step::listing_limit, module)?)?;
     module.add_function(wrap_pyfunction!(step::read_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(step::read_part, module)?)?;
     module.add_function(wrap_pyfunction!(step::settings, module)?)?;

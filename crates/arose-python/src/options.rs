@@ -7,12 +7,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use arose::Threshold;
-use arose::rule::{Criterion, Policy, ShortPolicy};
-use arose::shingle::{self, ShingleLength};
+use arose::rule::{Criterion, DEFAULT_THRESHOLD, Policy, ShortPolicy};
+use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Files, Statuses};
-use arose_dedup::{Against, Config, Empty, Exact, Keep, OnLoss, Update, Verify};
+use arose_dedup::{
+    Against, Config, Empty, Exact, Keep, ListedPairs, OnLoss, Output, Update, Verify,
+};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -56,10 +58,10 @@ impl Default for Reading {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
     policy: PolicyName,
-    threshold: f64,
+    threshold: Option<f64>,
     w: Option<NonZeroUsize>,
     cjk_w: Option<NonZeroUsize>,
-    recall: f64,
+    recall: Option<f64>,
     verify: VerifyName,
     keep: KeepName,
     priority_field: Option<String>,
@@ -67,8 +69,9 @@ pub(crate) struct Options {
     exact: ExactName,
     drop_empty: bool,
     short: ShortName,
-    site: SiteName,
+    site: Option<SiteName>,
     cap: NonZeroUsize,
+    pairs: PairsName,
     seed: u64,
     memory: Option<u64>,
     against: Option<PathBuf>,
@@ -81,10 +84,10 @@ impl Default for Options {
         let config = Config::default();
         Self {
             policy: PolicyName::Jaccard,
-            threshold: DEFAULT_THRESHOLD,
+            threshold: None,
             w: None,
             cjk_w: None,
-            recall: config.recall.get(),
+            recall: None,
             verify: VerifyName::Text,
             keep: KeepName::First,
             priority_field: None,
@@ -92,8 +95,9 @@ impl Default for Options {
             exact: ExactName::Text,
             drop_empty: false,
             short: ShortName::Exact,
-            site: SiteName::Registrable,
+            site: None,
             cap: config.cap,
+            pairs: PairsName::Verified,
             seed: config.seed,
             memory: None,
             against: None,
@@ -103,14 +107,12 @@ impl Default for Options {
     }
 }
 
-/// The least Jaccard coefficient of duplicates, if nothing else is said.
-pub(crate) const DEFAULT_THRESHOLD: f64 = 0.8;
 /// The largest document that is read, in bytes.
 const MAX_DOCUMENT: usize = 1 << 30;
 const MIN_MEMORY: u64 = 64 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum PolicyName {
     Exact,
     Jaccard,
@@ -118,6 +120,7 @@ pub(crate) enum PolicyName {
     C,
     Combined,
     Site,
+    SiteUnion,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -126,6 +129,13 @@ pub(crate) enum ModeName {
     Henzinger,
     Content,
     Plain,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PairsName {
+    Verified,
+    All,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -211,23 +221,44 @@ impl Reading {
 }
 
 /// What a policy asks of two documents.
-pub(crate) fn criterion(policy: PolicyName, threshold: f64) -> Result<Criterion, arose::Error> {
+pub(crate) fn criterion(policy: PolicyName, threshold: Option<f64>) -> PyResult<Criterion> {
+    check_used(policy, "threshold", threshold.is_none(), is_jaccard(policy))?;
+    let threshold = threshold.unwrap_or(DEFAULT_THRESHOLD);
     Ok(match policy {
         PolicyName::Exact => Criterion::Exact,
-        PolicyName::Jaccard => Criterion::Jaccard(Threshold::new(threshold)?),
+        PolicyName::Jaccard => {
+            Criterion::Jaccard(Threshold::new(threshold).map_err(error::setting)?)
+        }
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
         PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
         PolicyName::Site => Criterion::SITE,
+        PolicyName::SiteUnion => Criterion::SITE_UNION,
     })
 }
 
-/// Tokens per shingle, where a policy decides.
-pub(crate) fn default_w(policy: PolicyName) -> NonZeroUsize {
-    match policy {
-        PolicyName::Exact | PolicyName::Jaccard => Config::default().shingle.w,
-        _ => shingle::DEFAULT_W,
+fn is_jaccard(policy: PolicyName) -> bool {
+    policy == PolicyName::Jaccard
+}
+
+pub(crate) fn is_by_site(policy: PolicyName) -> bool {
+    matches!(policy, PolicyName::Site | PolicyName::SiteUnion)
+}
+
+/// An option that the policy does not look at is a mistake.
+pub(crate) fn check_used(
+    policy: PolicyName,
+    option: &str,
+    is_left_out: bool,
+    has_effect: bool,
+) -> PyResult<()> {
+    if is_left_out || has_effect {
+        return Ok(());
     }
+    let name = criterion(policy, None)?.name();
+    Err(error::SettingError::new_err(format!(
+        "{option} has no effect with the policy {name}; remove it or choose another policy"
+    )))
 }
 
 impl Options {
@@ -246,10 +277,14 @@ impl Options {
         corpus.limits.line_bytes = MAX_DOCUMENT;
         corpus.limits.record_bytes = MAX_DOCUMENT;
         corpus.limits.body_bytes = MAX_DOCUMENT;
-        let w = self.w.unwrap_or_else(|| default_w(self.policy));
+        let policy = self.policy;
+        check_used(policy, "recall", self.recall.is_none(), is_jaccard(policy))?;
+        check_used(policy, "site", self.site.is_none(), is_by_site(policy))?;
+        let criterion = criterion(policy, self.threshold)?;
+        let w = self.w.unwrap_or(criterion.default_w());
         Ok(Config {
             policy: Policy {
-                criterion: criterion(self.policy, self.threshold).map_err(error::setting)?,
+                criterion,
                 short: match self.short {
                     ShortName::Exact => ShortPolicy::ExactOnly,
                     ShortName::Any => ShortPolicy::LikeAny,
@@ -259,7 +294,10 @@ impl Options {
                 w,
                 unspaced_w: self.cjk_w.unwrap_or(w),
             },
-            recall: Threshold::new(self.recall).map_err(error::setting)?,
+            recall: match self.recall {
+                Some(recall) => Threshold::new(recall).map_err(error::setting)?,
+                None => Config::default().recall,
+            },
             verify: match self.verify {
                 VerifyName::Text => Verify::Text,
                 VerifyName::Sketch => Verify::Sketch,
@@ -281,9 +319,13 @@ impl Options {
                 false => Empty::Keep,
             },
             cap: self.cap,
+            pairs: match self.pairs {
+                PairsName::Verified => ListedPairs::Verified,
+                PairsName::All => ListedPairs::All,
+            },
             site: match self.site {
-                SiteName::Registrable => SiteKind::Registrable,
-                SiteName::Henzinger => SiteKind::Henzinger,
+                None | Some(SiteName::Registrable) => SiteKind::Registrable,
+                Some(SiteName::Henzinger) => SiteKind::Henzinger,
             },
             seed: self.seed,
             memory: self
@@ -297,6 +339,8 @@ impl Options {
                     false => Update::Leave,
                 },
             }),
+            output: Output::default(),
+            checkpoint: Config::default().checkpoint,
             on_loss: match self.reading.strict {
                 true => OnLoss::Refuse,
                 false => OnLoss::Report,

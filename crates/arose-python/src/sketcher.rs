@@ -64,9 +64,8 @@ impl Sketcher {
                 "samples is for the policy jaccard only: super-shingles are made of 84",
             ));
         }
-        let w = options
-            .w
-            .unwrap_or_else(|| options::default_w(options.policy));
+        let criterion = options::criterion(options.policy, None)?;
+        let w = options.w.unwrap_or(criterion.default_w());
         let shingle = ShingleLength {
             w,
             unspaced_w: options.cjk_w.unwrap_or(w),

@@ -331,12 +331,6 @@ fn chunk_batch(chunk: &Chunk) -> RecordBatch {
     RecordBatch::try_new(Arc::clone(&CHUNKS), columns).expect("columns are those of the schema")
 }
 
-/// The largest product of copies that is listed in full.
-#[pyfunction]
-pub(crate) fn listing_limit(products: Vec<u64>, n_docs: u64) -> u64 {
-    shuffle::limit(&products, n_docs)
-}
-
 /// The settings of a run by name, and the tables it will look for candidates in, as JSON.
 #[pyfunction]
 pub(crate) fn settings(options: &str) -> PyResult<String> {

@@ -98,17 +98,19 @@ def check_run(lines, local, spread, options):
     counts, cap = local.summary["counts"], local.summary["cap"]
     assert found["groups"]["candidates"] == counts["candidates"]
     assert found["candidates"]["tested"] == counts["tested"]
-    assert found["stars"]["clusters"] == counts["clusters"]
-    assert found["stars"]["max_cluster"] == counts["largest_cluster"]
-    assert found["pairs"]["not_listed"] == counts["pairs_not_listed"]
-    assert found["runs"]["long_runs"] == cap["runs"]
-    assert found["runs"]["untested"] == cap["pairs_not_compared"]
+    assert found["pairs"]["clusters"] == counts["clusters"]
+    assert found["pairs"]["members"] == counts["clustered_documents"]
+    assert found["pairs"]["max_cluster"] == counts["largest_cluster"]
+    assert found["candidates"]["capped"] == cap["runs"]
+    assert found["candidates"]["unled"] == cap["documents"]
+    assert found["candidates"]["max_capped"] == cap["longest"]
+    assert found["candidates"]["untested"] == cap["pairs_not_compared"]
     read = merge_notes(engine.notes("read"))
     assert read["docs"] == counts["read"] and read["damaged"] == 1
 
 
 @pytest.mark.parametrize("policy", ["jaccard", "b", "c", "combined", "site"])
-@pytest.mark.parametrize("cap", [10_000, 5])
+@pytest.mark.parametrize("cap", [4096, 2])
 def test_every_policy(lines, policy, cap):
     check(lines, policy=policy, cap=cap)
 
@@ -135,6 +137,11 @@ def test_sketches_are_sent_where_there_are_too_many_to_read(lines, tmp_path, mon
     monkeypatch.setattr(cluster, "MAX_READ", 0)
     monkeypatch.setattr(LocalEngine, "places", None)
     check_run(lines, local, (3, 1, 9_000, os.fspath(tmp_path)), {"cap": 5})
+
+
+def test_all_pairs_are_refused():
+    with pytest.raises(arose.SettingError, match="needs a single machine"):
+        _options({"pairs": "all"})
 
 
 def test_results_take_the_place_of_a_local_run(tmp_path):

@@ -252,8 +252,7 @@ class TestDedup:
         ]:
             settings = arose.dedup(pages, **options).summary["settings"]
             for name, value in options.items():
-                if name in settings:
-                    assert settings[name] == value, name
+                assert settings[name] == value, name
 
     def test_errors_have_the_same_words(self, pages, tmp_path):
         (tmp_path / "x").write_text("x")
@@ -289,9 +288,11 @@ class TestDedup:
         with open(path, "w") as out:
             for i in range(30_000):
                 out.write(json.dumps({"text": text(i, 300)}) + "\n")
+        # A stage after the first, so that there is something to resume.
         program = (
             "import arose, sys\n"
-            "def told(*_): print('told', flush=True)\n"
+            "def told(stage, *_):\n"
+            "    if stage != 'read': print(stage, flush=True)\n"
             "try: arose.dedup(sys.argv[1], sys.argv[2], threads=1, progress=told)\n"
             "except KeyboardInterrupt: sys.exit(42)\n"
         )
@@ -301,7 +302,15 @@ class TestDedup:
         run.stdout.readline()
         run.send_signal(signal.SIGINT)
         assert run.wait() == 42
-        assert arose.dedup(path, tmp_path / "out").summary["counts"]["read"] == 30_000
+        out = tmp_path / "out"
+        assert not (out / "summary.json").exists()
+        assert (out / ".arose" / "read" / "stage.json").exists()
+        calls = []
+        found = arose.dedup(path, out, progress=lambda *call: calls.append(call))
+        assert found.summary["counts"]["read"] == 30_000
+        # What was read before is not read again.
+        assert calls
+        assert [call for call in calls if call[0] == "read" and call[1] > 0] == []
 
 
 class TestIndex:
@@ -327,8 +336,19 @@ class TestIndex:
         index.close()
         with pytest.raises(arose.AroseError, match="the index is closed"):
             index.query("x")
-        with pytest.raises(arose.SettingError, match="unknown variant `jaccard`"):
-            arose.Index.create(tmp_path / "other", policy="jaccard")
+        with pytest.raises(arose.SettingError, match="unknown variant `z`"):
+            arose.Index.create(tmp_path / "other", policy="z")
+        with pytest.raises(arose.SettingError, match="threshold has no effect with the policy b"):
+            arose.Index.create(tmp_path / "other", policy="b", threshold=0.7)
+
+    def test_defaults_are_those_of_dedup(self, pages, tmp_path):
+        arose.Index.create(tmp_path / "seen").close()
+        for name in ["first", "second"]:
+            found = arose.dedup(
+                pages, tmp_path / name, against=tmp_path / "seen", update_index=True
+            )
+            assert found.summary["index"]["agrees"]
+        assert found.summary["counts"]["kept"] == found.summary["counts"]["empty"]
 
 
 def test_the_examples_in_the_documentation():

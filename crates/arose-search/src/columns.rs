@@ -1,40 +1,18 @@
 //! What is known of every document without reading it: columns, opened once and then shared.
 //!
-//! Where a document stands among its copies is asked for with every match, so it is held in memory:
-//! 4 bytes a document. Everything else is asked for documents that are shown, and stays on disk.
+//! Where a document stands among its duplicates is asked for with every match, so it is held in
+//! memory: 4 bytes a document. Everything else is asked for documents that are shown, and stays on
+//! disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tantivy::columnar::{Column, ColumnValues};
+use tantivy::columnar::{Column, ColumnValues, StrColumn};
 use tantivy::{DocAddress, DocId, Searcher, SegmentReader};
 
-use crate::schema::{CLUSTER, DOC, GROUP, TIME};
+use crate::schema::{CLUSTER, DOC, KEPT, MAIN_LANGUAGE, SITE, TIME};
 
-/// Where a document stands in its cluster, as one number in the index: 0 if it is alone, else the
-/// cluster and whether it was kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Group(u64);
-
-impl Group {
-    pub(crate) fn alone() -> Self {
-        Self(0)
-    }
-
-    pub(crate) fn kept(cluster: u64) -> Self {
-        Self(((cluster + 1) << 1) | 1)
-    }
-
-    pub(crate) fn dropped(cluster: u64) -> Self {
-        Self((cluster + 1) << 1)
-    }
-
-    pub(crate) fn as_u64(self) -> u64 {
-        self.0
-    }
-}
-
-/// The same as a number in memory, where clusters of several documents are counted from 0.
+/// Where a document stands in its cluster; clusters of several documents are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
@@ -47,9 +25,9 @@ impl Place {
         (self.0 as usize >> 1).checked_sub(1)
     }
 
-    /// Whether the run has kept it; documents without duplicates are.
+    /// Whether it stands for its cluster: the kept document, or one that is alone.
     #[inline]
-    pub(crate) fn is_kept(self) -> bool {
+    pub(crate) fn is_first(self) -> bool {
         self == Self::ALONE || self.0 & 1 == 1
     }
 }
@@ -59,6 +37,8 @@ pub(crate) struct Columns {
     pub(crate) segments: Vec<Segment>,
     /// Clusters of several documents.
     pub(crate) n_clusters: usize,
+    /// Whether the documents are of at least two sites.
+    pub(crate) has_sites: bool,
 }
 
 /// The columns of a segment.
@@ -68,17 +48,36 @@ pub(crate) struct Segment {
     /// The ordinals of its documents.
     pub(crate) docs: Arc<dyn ColumnValues<u64>>,
     pub(crate) clusters: Arc<dyn ColumnValues<u64>>,
+    pub(crate) kept: Arc<dyn ColumnValues<u64>>,
     pub(crate) times: Column<i64>,
+    pub(crate) sites: Option<StrColumn>,
+    pub(crate) languages: Option<StrColumn>,
 }
 
 impl Columns {
     pub(crate) fn open(searcher: &Searcher) -> tantivy::Result<Self> {
-        let mut numbers = HashMap::new();
-        let segments = searcher.segment_readers().iter();
-        let segments = segments.map(|reader| Segment::open(reader, &mut numbers));
+        let readers = searcher.segment_readers();
+        let segments = readers.iter().map(Segment::open);
+        let mut segments: Vec<Segment> = segments.collect::<tantivy::Result<_>>()?;
+        // A cluster has several documents if one of them goes by another ordinal than its own.
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        for (segment, reader) in segments.iter().zip(readers) {
+            for local in reader.doc_ids_alive() {
+                let cluster = segment.clusters.get_val(local);
+                if cluster != segment.docs.get_val(local) {
+                    let next = numbers.len() as u32 + 1;
+                    numbers.entry(cluster).or_insert(next);
+                }
+            }
+        }
+        for (segment, reader) in segments.iter_mut().zip(readers) {
+            let place = |local| segment.place(local, &numbers);
+            segment.places = (0..reader.max_doc()).map(place).collect();
+        }
         Ok(Self {
-            segments: segments.collect::<tantivy::Result<_>>()?,
             n_clusters: numbers.len(),
+            has_sites: has_sites(&segments)?,
+            segments,
         })
     }
 
@@ -87,26 +86,55 @@ impl Columns {
     }
 }
 
-impl Segment {
-    /// Opens the columns of a segment; clusters that have no number yet are given one.
-    fn open(reader: &SegmentReader, numbers: &mut HashMap<u64, u32>) -> tantivy::Result<Self> {
-        let columns = reader.fast_fields();
-        let groups = columns.column_first_or_default::<u64>(GROUP)?;
-        let mut place = |group: u64| match group {
-            0 => Place::ALONE,
-            group => {
-                let next = numbers.len() as u32 + 1;
-                let number = *numbers.entry(group >> 1).or_insert(next);
-                Place((number << 1) | (group & 1) as u32)
+/// Whether there are at least two sites.
+fn has_sites(segments: &[Segment]) -> tantivy::Result<bool> {
+    let mut first: Option<String> = None;
+    for column in segments.iter().filter_map(|segment| segment.sites.as_ref()) {
+        if column.num_terms() > 1 {
+            return Ok(true);
+        }
+        let mut name = String::new();
+        if column.num_terms() == 1 && column.ord_to_str(0, &mut name)? {
+            match &first {
+                Some(first) if *first != name => return Ok(true),
+                _ => first = Some(name),
             }
-        };
+        }
+    }
+    Ok(false)
+}
+
+impl Segment {
+    fn open(reader: &SegmentReader) -> tantivy::Result<Self> {
+        let columns = reader.fast_fields();
         Ok(Self {
-            places: (0..reader.max_doc())
-                .map(|doc| place(groups.get_val(doc)))
-                .collect(),
+            places: Vec::new(),
             docs: columns.column_first_or_default(DOC)?,
             clusters: columns.column_first_or_default(CLUSTER)?,
+            kept: columns.column_first_or_default(KEPT)?,
             times: columns.i64(TIME)?,
+            sites: columns.str(SITE)?,
+            languages: columns.str(MAIN_LANGUAGE)?,
         })
+    }
+
+    fn place(&self, local: DocId, numbers: &HashMap<u64, u32>) -> Place {
+        let cluster = self.clusters.get_val(local);
+        match numbers.get(&cluster) {
+            None => Place::ALONE,
+            Some(number) => Place((number << 1) | u32::from(cluster == self.docs.get_val(local))),
+        }
+    }
+
+    /// The site of a document.
+    pub(crate) fn site(&self, local: DocId) -> tantivy::Result<Option<String>> {
+        let Some(column) = &self.sites else {
+            return Ok(None);
+        };
+        let Some(ord) = column.term_ords(local).next() else {
+            return Ok(None);
+        };
+        let mut name = String::new();
+        Ok(column.ord_to_str(ord, &mut name)?.then_some(name))
     }
 }

@@ -4,10 +4,12 @@
 //! also in the title adds what it is worth there, so that a page about roses comes before one that
 //! mentions them.
 
+use std::ops::Bound;
+
 use tantivy::Term;
 use tantivy::query::{
-    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, Occur, PhraseQuery, Query as Clause,
-    TermQuery,
+    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
+    PhraseQuery, Query as Clause, RangeQuery, TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 
@@ -76,9 +78,9 @@ fn should(
     clauses.map(|clause| (Occur::Should, Box::new(clause) as Box<dyn Clause>))
 }
 
-/// The part of `query` that is in one cluster.
-pub(crate) fn within(query: Compiled, cluster: u64, fields: &Fields) -> Compiled {
-    let term = Term::from_field_u64(fields.cluster, cluster);
+/// The part of `query` with a number in a field.
+pub(crate) fn within(query: Compiled, field: Field, number: u64) -> Compiled {
+    let term = Term::from_field_u64(field, number);
     let members = TermQuery::new(term, IndexRecordOption::Basic);
     let scored = BooleanQuery::new(vec![
         (Occur::Must, query.scored),
@@ -94,7 +96,16 @@ pub(crate) fn within(query: Compiled, cluster: u64, fields: &Fields) -> Compiled
 pub(crate) fn matching(query: &Query, fields: &Fields) -> Box<dyn Clause> {
     match query {
         Query::Words(part, words) => in_field(field(*part, fields), words),
-        Query::Site(site) => exactly(fields.site, site),
+        Query::Prefix(part, prefix) => {
+            let (start, end) = prefix_range(field(*part, fields), prefix);
+            unscored(Box::new(InvertedIndexRangeQuery::new(start, end)))
+        }
+        Query::Year(year) => {
+            let at = |year| Term::from_field_i64(fields.time, start_of(year));
+            let (start, end) = (Bound::Included(at(*year)), Bound::Excluded(at(year + 1)));
+            unscored(Box::new(RangeQuery::new(start, end)))
+        }
+        Query::Site(site) => exactly(fields.domain, site),
         Query::Language(language) => exactly(fields.language, language),
         Query::All(parts) => all(parts, fields),
         Query::Any(parts) if parts.is_empty() => Box::new(EmptyQuery),
@@ -123,7 +134,43 @@ fn all(parts: &[Query], fields: &Fields) -> Box<dyn Clause> {
     Box::new(BooleanQuery::new(clauses))
 }
 
-fn field(part: Part, fields: &Fields) -> Field {
+/// The words of a field that start with `prefix`, as a range of terms.
+pub(crate) fn prefix_range(field: Field, prefix: &str) -> (Bound<Term>, Bound<Term>) {
+    let mut end = prefix.as_bytes().to_vec();
+    // No byte of UTF-8 is 255, so the last one can be raised.
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    let mut after = Term::from_field_text(field, "");
+    after.append_bytes(&end);
+    (
+        Bound::Included(Term::from_field_text(field, prefix)),
+        Bound::Excluded(after),
+    )
+}
+
+/// The first second of a year, since 1970, UTC.
+pub(crate) fn start_of(year: i32) -> i64 {
+    let before = i64::from(year) - 1;
+    let days =
+        365 * before + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
+    (days - 719_162) * 86_400
+}
+
+/// The year of a time in seconds since 1970, UTC.
+pub(crate) fn year_of(time: i64) -> i32 {
+    // A year has 365.2425 days in the mean; the guess is off by one at most.
+    let guess = (1970 + time.div_euclid(31_556_952)).clamp(-9999, 9999) as i32;
+    if start_of(guess) > time {
+        guess - 1
+    } else if start_of(guess + 1) <= time {
+        guess + 1
+    } else {
+        guess
+    }
+}
+
+pub(crate) fn field(part: Part, fields: &Fields) -> Field {
     match part {
         Part::Text => fields.body,
         Part::Title => fields.title_words,
@@ -154,4 +201,20 @@ fn exactly(field: Field, value: &str) -> Box<dyn Clause> {
 /// A condition that is worth nothing by itself.
 fn unscored(query: Box<dyn Clause>) -> Box<dyn Clause> {
     Box::new(ConstScoreQuery::new(query, 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn years_begin_and_end() {
+        assert_eq!(start_of(1970), 0);
+        assert_eq!(start_of(2000), 946_684_800);
+        assert_eq!(start_of(2025), 1_735_689_600);
+        for year in -50..4000 {
+            let start = start_of(year);
+            assert_eq!((year_of(start), year_of(start - 1)), (year, year - 1));
+        }
+    }
 }

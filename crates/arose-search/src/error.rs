@@ -1,29 +1,38 @@
-//! What can go wrong while an index is made or asked.
+//! What can go wrong while an index is built or searched.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no index, or no answer.
+/// Why there is no index, or no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The folder is none that can be searched.
+    /// There is nothing to search.
     #[error(
-        "`{}` is no folder with a run of `arose dedup` or web archives; name the one given to `-o`",
+        "`{}` contains neither a run of `arose dedup` nor web archives; pass the directory given to -o",
         path.display()
     )]
     OtherKind {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
     /// There is no index, or one that was never finished.
-    #[error("there is no finished index in `{}`; `arose search` makes one", path.display())]
+    #[error("no complete search index in `{}`; build one with `arose search`", path.display())]
     NoIndex {
-        /// The folder.
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The index is missing or out of date, and may not be written.
+    #[error(
+        "`{}` is read-only and its search index is missing or out of date; keep the index elsewhere with --index DIR",
+        path.display()
+    )]
+    ReadOnly {
+        /// The directory.
         path: PathBuf,
     },
     /// The index is not what was written.
-    #[error("the index `{}` is damaged ({detail}); --rebuild makes it anew", path.display())]
+    #[error("search index `{}` is damaged: {detail}; rebuild it with --rebuild", path.display())]
     Damaged {
         /// The index.
         path: PathBuf,
@@ -31,13 +40,13 @@ pub enum Error {
         detail: String,
     },
     /// Another process is writing the index.
-    #[error("another process is at work on the index `{}`; wait for it", path.display())]
+    #[error("another process is writing the search index `{}`; wait until it is done", path.display())]
     Busy {
         /// The index.
         path: PathBuf,
     },
-    /// Pages further than anyone turns.
-    #[error("results beyond the first {max} are not given; make the query narrower")]
+    /// Results too far down the list.
+    #[error("only the first {max} results are listed; narrow the query")]
     TooFar {
         /// How many are given.
         max: usize,
@@ -59,7 +68,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The caller asked to stop.
-    #[error("stopped; the same command goes on from here")]
+    #[error("interrupted; run the same command to resume")]
     Stopped,
 }
 

@@ -1,32 +1,37 @@
-//! What can be searched: the output of a run, or a folder of web archives.
+//! What can be searched: the output of a run, or a directory of web archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use arose_corpus::html::Mode;
-use arose_corpus::{Config, Statuses};
+use arose_corpus::{Config, Statuses, Stored, fetch_stored};
 use arose_dedup::results::{Summary, documents};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::index::Indexed;
 
 /// How deep archives are looked for.
 const MAX_DEPTH: usize = 8;
 
-/// Where in the folder the index is; another layout gets another name.
-const INDEX: &str = "search-1";
+/// Where in the directory the index is; another layout gets another name.
+const INDEX: &str = "search-2";
 
-/// A folder that can be searched.
+/// A directory that can be searched.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// The folder.
+    /// The directory.
     pub path: PathBuf,
     /// What it holds.
     pub kind: Kind,
+    /// The same directory by a name that does not depend on where the process runs.
+    pub(crate) base: PathBuf,
+    /// Where its index is, if not in the directory itself.
+    index: Option<PathBuf>,
 }
 
-/// What a folder holds.
+/// What a directory holds.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// The output of `arose dedup`.
@@ -36,7 +41,7 @@ pub enum Kind {
 }
 
 impl Folder {
-    /// Looks what a folder holds.
+    /// Looks what a directory holds.
     ///
     /// # Errors
     ///
@@ -47,10 +52,11 @@ impl Folder {
                 path: path.to_owned(),
             });
         }
-        fs::read_dir(path).map_err(Error::io("open the folder", path))?;
+        fs::read_dir(path).map_err(Error::io("open the directory", path))?;
+        let base = fs::canonicalize(path).map_err(Error::io("open the directory", path))?;
         let kind = match path.join("documents.parquet").exists() {
             true => Kind::Run(Box::new(Summary::open(&path.join("summary.json"))?)),
-            false => Kind::Archives(archives(path)?),
+            false => Kind::Archives(archives(&base)?),
         };
         match &kind {
             Kind::Archives(files) if files.is_empty() => Err(Error::OtherKind {
@@ -59,14 +65,37 @@ impl Folder {
             _ => Ok(Self {
                 path: path.to_owned(),
                 kind,
+                base,
+                index: None,
             }),
         }
     }
 
-    /// Where the index of this folder is.
+    /// The same directory with its index in `index`, for a directory that cannot be written to.
+    #[must_use]
+    pub fn with_index(mut self, index: PathBuf) -> Self {
+        self.index = Some(index);
+        self
+    }
+
+    /// Looks again what the directory holds by now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn reopen(&self) -> Result<Self, Error> {
+        let mut folder = Self::open(&self.path)?;
+        folder.index = self.index.clone();
+        Ok(folder)
+    }
+
+    /// Where the index of this directory is.
     #[must_use]
     pub fn index_path(&self) -> PathBuf {
-        self.path.join(INDEX)
+        let inside = || self.path.join(INDEX);
+        self.index
+            .as_ref()
+            .map_or_else(inside, |index| index.join(INDEX))
     }
 
     /// The table of documents of a run.
@@ -90,41 +119,93 @@ impl Folder {
     }
 
     /// The files that the index is made from, as they are now.
-    pub(crate) fn stamps(&self) -> Result<Vec<Stamp>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// If the table of documents cannot be read.
+    pub fn state(&self) -> Result<State, Error> {
         let files = match &self.kind {
             Kind::Archives(files) => files.clone(),
             Kind::Run(_) => {
-                let mut files = vec![self.path.join("summary.json"), self.documents()];
+                let tables = ["summary.json", "documents.parquet", "pairs.parquet"];
+                let mut files: Vec<PathBuf> = tables.map(|name| self.base.join(name)).to_vec();
                 files.extend(self.sources()?);
                 files
             }
         };
-        Ok(files.iter().map(|file| Stamp::of(file)).collect())
+        Ok(State(files.iter().map(|file| Stamp::of(file)).collect()))
+    }
+
+    /// Whether a document was read from an archive, which has its page.
+    #[must_use]
+    pub fn is_archived(&self, document: &Indexed) -> bool {
+        document.position.is_some() && is_archive(Path::new(&document.source))
+    }
+
+    /// The page of a document as the archive has it; none if it is not there any more.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file.
+    pub fn stored(&self, document: &Indexed) -> Result<Option<Stored>, Error> {
+        let file = match &self.kind {
+            Kind::Run(_) => self.source(&document.source),
+            Kind::Archives(_) => self.base.join(&document.source),
+        };
+        match document.position {
+            Some(position) => Ok(fetch_stored(&file, position, &self.reading())?),
+            None => Ok(None),
+        }
+    }
+
+    /// The file that the table of a run calls `source`.
+    pub(crate) fn source(&self, source: &str) -> PathBuf {
+        match &self.kind {
+            Kind::Run(summary) => summary.source(&self.path, source),
+            Kind::Archives(_) => PathBuf::from(source),
+        }
     }
 
     /// The files that documents were read from, in the order of the documents.
-    pub(crate) fn sources(&self) -> Result<Vec<PathBuf>, Error> {
-        let Kind::Run(_) = &self.kind else {
-            return Ok(Vec::new());
-        };
-        let mut sources: Vec<PathBuf> = Vec::new();
+    fn sources(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut sources: Vec<String> = Vec::new();
         documents::for_each_source(&self.documents(), |source| {
-            if sources.last().is_none_or(|last| last.as_os_str() != source) {
-                sources.push(PathBuf::from(source));
+            if sources.last().is_none_or(|last| last != source) {
+                sources.push(source.to_owned());
             }
         })?;
-        Ok(sources)
+        Ok(sources.iter().map(|source| self.source(source)).collect())
+    }
+}
+
+/// The files that an index is made from, as they were at some time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct State(pub(crate) Vec<Stamp>);
+
+impl State {
+    /// Whether the files of the directory are still as they were, as far as size, time and
+    /// permission tell.
+    #[must_use]
+    pub fn is_current(&self, folder: &Folder) -> bool {
+        let is_complete = match &folder.kind {
+            Kind::Run(_) => true,
+            Kind::Archives(_) => archives(&folder.base)
+                .is_ok_and(|files| files.iter().eq(self.0.iter().map(|stamp| &stamp.path))),
+        };
+        is_complete && self.0.iter().all(|stamp| *stamp == Stamp::of(&stamp.path))
     }
 }
 
 /// A file as it was at some time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     path: PathBuf,
     /// None if it is not there.
     n_bytes: Option<u64>,
     /// Nanoseconds since 1970.
     changed: Option<u64>,
+    /// Whether it can be opened, which changes without a trace in the time.
+    is_readable: bool,
 }
 
 impl Stamp {
@@ -134,10 +215,12 @@ impl Stamp {
             let since = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
             u64::try_from(since.as_nanos()).ok()
         });
+        let is_file = metadata.as_ref().is_some_and(fs::Metadata::is_file);
         Self {
             path: path.to_owned(),
             n_bytes: metadata.map(|metadata| metadata.len()),
             changed,
+            is_readable: is_file && fs::File::open(path).is_ok(),
         }
     }
 
@@ -146,15 +229,17 @@ impl Stamp {
     }
 }
 
-/// All web archives below a folder, in the order of their names.
+/// All web archives below a directory, in the order of their names.
 fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
-        let entries = fs::read_dir(&folder).map_err(Error::io("open the folder", &folder))?;
+        let entries = fs::read_dir(&folder).map_err(Error::io("open the directory", &folder))?;
         for entry in entries {
-            let path = entry.map_err(Error::io("read the folder", &folder))?.path();
-            // Links are not followed: what is searched is in the folder.
+            let path = entry
+                .map_err(Error::io("read the directory", &folder))?
+                .path();
+            // Links are not followed: what is searched is in the directory.
             let kind = fs::symlink_metadata(&path).map(|metadata| metadata.file_type());
             match kind {
                 Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => folders.push((path, depth + 1)),

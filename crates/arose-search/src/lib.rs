@@ -1,8 +1,10 @@
 //! Full-text search over documents, with near duplicates collapsed into one result.
 //!
-//! A [`Folder`] is the output of `arose dedup`, or a folder of web archives. [`update()`] makes or
-//! renews its index; [`Index::search`] answers a [`Query`]: exact counts, and the best [`Hit`]s,
-//! each of which stands for all documents of its cluster that match.
+//! A [`Folder`] is the output of `arose dedup`, or a directory of web archives. [`update()`] builds
+//! or updates its index; [`Index::search`] runs a [`Query`]: exact counts, and the best [`Hit`]s,
+//! each of which stands for all documents of its cluster that match. A cluster is a kept document
+//! and the documents dropped for it, or a page of a crawl and the pages that the crawler knows as
+//! its near duplicates.
 //!
 //! ```no_run
 //! use arose_search::{Config, Folder, Index, Progress, Query, Request, update};
@@ -22,17 +24,22 @@
 //!
 //! The index itself is tantivy's: an inverted index with positions in immutable segments, BM25, and
 //! columns for what is collected by. What is here is the rest: which documents, in which words
-//! (those of [`arose::token`]), asked how ([`Query`]), and what counts as one result
+//! (those of [`arose::token`]), the query language ([`Query`]), and what counts as one result
 //! ([`Collapse`]).
 #![forbid(unsafe_code)]
 
 mod collapse;
 mod columns;
 mod compile;
+mod cost;
+mod directory;
 mod error;
+mod facets;
 mod folder;
 mod index;
+mod per_site;
 mod query;
+mod rows;
 mod schema;
 mod snippet;
 mod texts;
@@ -41,8 +48,9 @@ pub mod words;
 
 pub use collapse::{Collapse, Order};
 pub use error::Error;
-pub use folder::{Folder, Kind};
-pub use index::{Hit, Index, MAX_RESULTS, Request, Results};
+pub use facets::Facets;
+pub use folder::{Folder, Kind, State};
+pub use index::{Hit, Index, Indexed, MAX_RESULTS, Request, Results, Scope};
 pub use query::{MAX_BYTES, MAX_DEPTH, MAX_WORDS, Part, Query, QueryError};
 pub use snippet::{Fragment, snippet};
 pub use update::{Config, Progress, Updated, remove, update};

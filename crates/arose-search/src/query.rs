@@ -6,21 +6,28 @@
 //! | `red OR rose` | with one of them |
 //! | `rose -thorn`, `rose NOT thorn` | with the one and without the other |
 //! | `"red rose"` | with the words one after the other |
-//! | `(red OR white) rose` | as with brackets anywhere |
-//! | `site:example.org` | of a host or a domain and all below it |
-//! | `lang:en` | in a language, as the document states it |
+//! | `(red OR white) rose` | as grouped by the parentheses |
+//! | `ros*` | with a word that starts like this; it does not affect the ranking |
+//! | `site:example.org` | of a host, or of a domain and all below it; a URL stands for its host |
+//! | `lang:en`, `lang:en-GB` | in a language, as the document states it |
+//! | `year:2024` | fetched in this year, UTC |
 //! | `title:rose`, `title:"red rose"` | with the words in the title |
-//! | `url:roses` | with the word in the address |
+//! | `url:roses` | with the word in the URL |
+//! | `*` | all |
 //!
 //! Words are those of [`arose::token`]: case and punctuation do not count, and a word like
 //! `foo-bar` is the phrase of its parts. `AND` may be written between words and binds more tightly
-//! than `OR`. A query has a [size](MAX_BYTES), and brackets a [depth](MAX_DEPTH), so that none is
-//! too much work.
+//! than `OR`. A field that does not exist is an error; in quotes, `"note:this"` is two words. A
+//! query has a [size](MAX_BYTES), and parentheses a [depth](MAX_DEPTH), so that none is too much
+//! work.
 
 use std::fmt;
 use std::iter::Peekable;
 use std::str::{CharIndices, FromStr};
 
+use arose_dedup::results::documents::host_of;
+
+use crate::rows::normalized_language;
 use crate::words::words;
 
 /// The longest query, in bytes.
@@ -29,7 +36,7 @@ pub const MAX_BYTES: usize = 4096;
 /// The most words in a query.
 pub const MAX_WORDS: usize = 256;
 
-/// How deep brackets and negations may be nested.
+/// How deep parentheses and negations may be nested.
 pub const MAX_DEPTH: usize = 32;
 
 /// What is looked for.
@@ -37,10 +44,14 @@ pub const MAX_DEPTH: usize = 32;
 pub enum Query {
     /// These words one after the other in a part of the document; a single one is a word.
     Words(Part, Vec<String>),
+    /// A word that starts like this in a part of the document.
+    Prefix(Part, String),
     /// Of this host, or of this domain.
     Site(String),
     /// In this language, `en` or `en-gb`.
     Language(String),
+    /// Fetched in this year, UTC.
+    Year(i32),
     /// What all of these find; everything if there are none.
     All(Vec<Query>),
     /// What one of these finds; nothing if there are none.
@@ -56,7 +67,7 @@ pub enum Part {
     Text,
     /// The title.
     Title,
-    /// The address.
+    /// The URL.
     Url,
 }
 
@@ -106,7 +117,25 @@ impl Query {
             Self::All(parts) | Self::Any(parts) => {
                 parts.iter().for_each(|part| part.add_marks(marks));
             }
-            Self::Words(Part::Url, _) | Self::Site(_) | Self::Language(_) | Self::Not(_) => {}
+            _ => {}
+        }
+    }
+
+    /// The beginnings of words in texts and titles that make a document match.
+    pub(crate) fn prefixes(&self) -> Vec<&str> {
+        match self {
+            Self::Prefix(Part::Text | Part::Title, prefix) => vec![prefix],
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::prefixes).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether all that is found is of one host or domain that the query names.
+    pub(crate) fn names_site(&self) -> bool {
+        match self {
+            Self::Site(_) => true,
+            Self::All(parts) => parts.iter().any(Self::names_site),
+            _ => false,
         }
     }
 }
@@ -152,7 +181,7 @@ impl FromStr for Query {
         let query = parser.either(0)?;
         match parser.tokens.next() {
             None => Ok(query),
-            Some((at, _)) => Err(fault(at, "a bracket is closed that was not opened")),
+            Some((at, _)) => Err(fault(at, "a parenthesis is closed that was not opened")),
         }
     }
 }
@@ -169,22 +198,29 @@ enum Token {
     Or,
     And,
     Not,
-    /// A word, or what stood in quotes, and the field before it.
+    /// A word and the field before it.
     Word(Option<Field>, String),
+    /// What stood in quotes, and the field before it.
+    Quoted(Option<Field>, String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Site,
     Language,
+    Year,
     Part(Part),
 }
+
+/// The fields that there are, for messages.
+const FIELDS: &str = "site, lang, year, title, url and text";
 
 impl Field {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "site" => Self::Site,
             "lang" | "language" => Self::Language,
+            "year" => Self::Year,
             "title" => Self::Part(Part::Title),
             "url" => Self::Part(Part::Url),
             "text" => Self::Part(Part::Text),
@@ -201,7 +237,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, QueryError> {
         let token = match c {
             '(' => chars.take(Token::Open),
             ')' => chars.take(Token::Close),
-            '"' => Token::Word(None, chars.quoted(at)?),
+            '"' => Token::Quoted(None, chars.quoted(at)?),
             '-' if chars.begins_word() => chars.take(Token::Not),
             c if c.is_whitespace() || c.is_control() => {
                 chars.next();
@@ -209,8 +245,8 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, QueryError> {
             }
             _ => chars.word(at)?,
         };
-        // Signs between words say nothing.
-        if matches!(&token, Token::Word(None, text) if c != '"' && words(text).is_empty()) {
+        // Signs between words say nothing, but `*` says everything.
+        if matches!(&token, Token::Word(None, text) if text != "*" && words(text).is_empty()) {
             continue;
         }
         tokens.push((at, token));
@@ -274,24 +310,36 @@ impl<'a> Characters<'a> {
             word.push(c);
             self.next();
         }
-        let named = word.split_once(':').and_then(|(name, value)| {
-            let field = Field::named(&name.to_ascii_lowercase())?;
-            Some((field, value.to_owned()))
-        });
-        Ok(match named {
-            Some((field, value)) if !value.is_empty() => Token::Word(Some(field), value),
-            Some((field, _)) => match self.peek() {
-                Some((at, '"')) => Token::Word(Some(field), self.quoted(at)?),
-                _ => return Err(fault(at, format!("nothing follows `{word}`"))),
-            },
-            None => match &word[..] {
+        let Some((name, value)) = word.split_once(':') else {
+            return Ok(match &word[..] {
                 "OR" => Token::Or,
                 "AND" => Token::And,
                 "NOT" => Token::Not,
                 _ => Token::Word(None, word),
+            });
+        };
+        match Field::named(&name.to_ascii_lowercase()) {
+            Some(field) if !value.is_empty() => Ok(Token::Word(Some(field), value.to_owned())),
+            Some(field) => match self.peek() {
+                Some((at, '"')) => Ok(Token::Quoted(Some(field), self.quoted(at)?)),
+                _ => Err(fault(at, format!("nothing follows `{word}`"))),
             },
-        })
+            None if is_like_field(name, value) => Err(fault(
+                at,
+                format!(
+                    "there is no field `{name}`; the fields are {FIELDS}; put the words in quotes \
+                     to search for them"
+                ),
+            )),
+            None => Ok(Token::Word(None, word)),
+        }
     }
+}
+
+/// Whether `name:value` looks like a field, and not like a URL, a time or a word with a colon.
+fn is_like_field(name: &str, value: &str) -> bool {
+    let is_name = name.len() > 1 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_name && !value.is_empty() && !value.starts_with('/')
 }
 
 struct Parser {
@@ -336,7 +384,7 @@ impl Parser {
         if depth > MAX_DEPTH {
             return Err(fault(
                 at,
-                format!("brackets are nested deeper than {MAX_DEPTH}"),
+                format!("parentheses are nested deeper than {MAX_DEPTH}"),
             ));
         }
         match token {
@@ -345,22 +393,17 @@ impl Parser {
                 let query = self.either(depth + 1)?;
                 match self.tokens.next() {
                     Some((_, Token::Close)) => Ok(query),
-                    _ => Err(fault(at, "a bracket is opened and not closed")),
+                    _ => Err(fault(at, "a parenthesis is opened and not closed")),
                 }
             }
-            Token::Close => Err(fault(at, "a bracket is closed where a word is missing")),
+            Token::Close => Err(fault(at, "a parenthesis is closed where a word is missing")),
             Token::Or | Token::And => Err(fault(at, "a word is missing before AND or OR")),
-            Token::Word(field, text) => self.leaf(at, field, &text),
+            Token::Word(field, text) => self.leaf(at, plain(at, field, &text)?),
+            Token::Quoted(field, text) => self.leaf(at, quoted(at, field, &text)?),
         }
     }
 
-    fn leaf(&mut self, at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
-        let query = match field {
-            Some(Field::Site) => Query::Site(text.trim().trim_matches('.').to_lowercase()),
-            Some(Field::Language) => Query::Language(text.trim().to_lowercase()),
-            Some(Field::Part(part)) => Query::in_part(part, text),
-            None => Query::in_part(Part::Text, text),
-        };
+    fn leaf(&mut self, at: usize, query: Query) -> Result<Query, QueryError> {
         self.n_words += match &query {
             Query::Words(_, words) => words.len(),
             Query::Any(_) => return Err(fault(at, "there is no letter or digit to look for")),
@@ -371,6 +414,70 @@ impl Parser {
             false => Ok(query),
         }
     }
+}
+
+/// What a word asks for, which may end with `*`.
+fn plain(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
+    let part = match field {
+        None => Part::Text,
+        Some(Field::Part(part)) => part,
+        Some(_) => return quoted(at, field, text),
+    };
+    let Some(stem) = text.strip_suffix('*') else {
+        return match text.contains('*') {
+            true => Err(fault(at, "`*` is allowed only at the end of a word")),
+            false => quoted(at, field, text),
+        };
+    };
+    if stem.is_empty() && field.is_none() {
+        return Ok(Query::All(Vec::new()));
+    }
+    match &words(stem)[..] {
+        [word] if !stem.contains('*') => Ok(Query::Prefix(part, word.clone())),
+        [_, _, ..] => Err(fault(
+            at,
+            format!("`*` must follow a single word, and `{stem}` is several"),
+        )),
+        _ => Err(fault(at, "`*` is allowed only at the end of a word")),
+    }
+}
+
+/// What a text asks for, word by word.
+fn quoted(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
+    Ok(match field {
+        Some(Field::Site) => match site(text) {
+            Some(site) => Query::Site(site),
+            None => return Err(fault(at, format!("`site:{text}` names no host"))),
+        },
+        Some(Field::Language) => Query::Language(normalized_language(text)),
+        Some(Field::Year) => match text.trim().parse() {
+            Ok(year @ 1..=9999) => Query::Year(year),
+            _ => {
+                let what = format!("`year:{text}` is not a year, such as `year:2024`");
+                return Err(fault(at, what));
+            }
+        },
+        Some(Field::Part(part)) => Query::in_part(part, text),
+        None => Query::in_part(Part::Text, text),
+    })
+}
+
+/// The host or domain that a text names: itself, or the host of a URL.
+fn site(text: &str) -> Option<String> {
+    let text = text.trim();
+    let host = match text.contains("//") {
+        true => host_of(text)?,
+        false => text.split(['/', '?', '#']).next()?,
+    };
+    let host = match host.starts_with('[') {
+        true => host,
+        false => host.split(':').next()?,
+    };
+    let host = host
+        .trim_start_matches("*.")
+        .trim_matches('.')
+        .to_lowercase();
+    (!host.is_empty()).then_some(host)
 }
 
 fn one_or(mut parts: Vec<Query>, many: impl FnOnce(Vec<Query>) -> Query) -> Query {
@@ -433,6 +540,47 @@ mod tests {
         check("site:.Example.ORG.", Query::Site("example.org".to_owned()));
         check("LANG:EN", Query::Language("en".to_owned()));
         check("http://x", phrase(Part::Text, &["http", "x"]));
+        check("12:30", phrase(Part::Text, &["12", "30"]));
+        check("note:", word("note"));
+    }
+
+    #[test]
+    fn issue_23_fields_and_prefixes() {
+        check("lang:en_GB", Query::Language("en-gb".to_owned()));
+        for text in [
+            "site:https://X.org/",
+            "site:x.org/a?b",
+            "site:*.x.org",
+            "site:x.org:80",
+        ] {
+            check(text, Query::Site("x.org".to_owned()));
+        }
+        check("select*", Query::Prefix(Part::Text, "select".to_owned()));
+        check("title:Sel*", Query::Prefix(Part::Title, "sel".to_owned()));
+        check("\"sel*\"", word("sel"));
+        check("*", Query::All(Vec::new()));
+        check("year:2024", Query::Year(2024));
+        check_fault(
+            "a author:smith",
+            "there is no field `author`; the fields are site, lang, year, title, url and text; put \
+             the words in quotes to search for them, at character 3 of the query",
+        );
+        check_fault(
+            "s*t",
+            "`*` is allowed only at the end of a word, at character 1 of the query",
+        );
+        check_fault(
+            "foo-bar*",
+            "`*` must follow a single word, and `foo-bar` is several, at character 1 of the query",
+        );
+        check_fault(
+            "site:///",
+            "`site:///` names no host, at character 1 of the query",
+        );
+        check_fault(
+            "year:x",
+            "`year:x` is not a year, such as `year:2024`, at character 1 of the query",
+        );
     }
 
     #[track_caller]
@@ -450,11 +598,11 @@ mod tests {
         );
         check_fault(
             "(a",
-            "a bracket is opened and not closed, at character 1 of the query",
+            "a parenthesis is opened and not closed, at character 1 of the query",
         );
         check_fault(
             "a)",
-            "a bracket is closed that was not opened, at character 2 of the query",
+            "a parenthesis is closed that was not opened, at character 2 of the query",
         );
         check_fault("a OR", "a word is missing, at character 5 of the query");
         check_fault(
@@ -463,7 +611,7 @@ mod tests {
         );
         check_fault(
             "()",
-            "a bracket is closed where a word is missing, at character 2 of the query",
+            "a parenthesis is closed where a word is missing, at character 2 of the query",
         );
         check_fault(
             "a site:",

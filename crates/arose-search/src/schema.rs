@@ -15,22 +15,28 @@ pub(crate) struct Fields {
     pub(crate) body: Field,
     /// Words of the title.
     pub(crate) title_words: Field,
-    /// Words of the address.
+    /// Words of the URL.
     pub(crate) url_words: Field,
     /// The host and each domain it is in.
-    pub(crate) site: Field,
+    pub(crate) domain: Field,
     /// The language and what it is a kind of.
     pub(crate) language: Field,
     /// The ordinal of the document.
     pub(crate) doc: Field,
-    /// The ordinal of its cluster.
+    /// The ordinal of the kept document of its cluster.
     pub(crate) cluster: Field,
-    /// Where it stands in its cluster; see [`crate::columns::Group`].
-    pub(crate) group: Field,
+    /// 1 if the document is kept, otherwise 0.
+    pub(crate) kept: Field,
     /// When it was fetched.
     pub(crate) time: Field,
-    /// What is known of it, in 64 bits: if these are the same, nothing has changed.
+    /// Its site, for counts.
+    pub(crate) site: Field,
+    /// Its language without the region, for counts.
+    pub(crate) main_language: Field,
+    /// All that is known of it, in 64 bits: if these are the same, nothing has changed.
     pub(crate) row: Field,
+    /// What tells it from others before it is read; see [`crate::rows`].
+    pub(crate) key: Field,
     /// For showing.
     pub(crate) id: Field,
     /// For showing.
@@ -41,14 +47,21 @@ pub(crate) struct Fields {
     pub(crate) text: Field,
     /// For showing.
     pub(crate) stated_language: Field,
+    /// The file it was read from.
+    pub(crate) source: Field,
+    /// Where in that file.
+    pub(crate) position: Field,
 }
 
 /// The names of the columns.
 pub(crate) const DOC: &str = "doc";
 pub(crate) const CLUSTER: &str = "cluster";
-pub(crate) const GROUP: &str = "group";
+pub(crate) const KEPT: &str = "kept";
 pub(crate) const TIME: &str = "time";
+pub(crate) const SITE: &str = "site";
+pub(crate) const MAIN_LANGUAGE: &str = "main_language";
 pub(crate) const ROW: &str = "row";
+pub(crate) const KEY: &str = "key";
 
 impl Fields {
     /// The layout of an index.
@@ -68,23 +81,29 @@ impl Fields {
             TextOptions::default().set_indexing_options(indexing)
         };
         let positions = || words(IndexRecordOption::WithFreqsAndPositions);
+        let column = || TextOptions::default() | FAST;
         let mut schema = Schema::builder();
         let fields = Self {
             body: schema.add_text_field("body", positions()),
             title_words: schema.add_text_field("title_words", positions()),
             url_words: schema.add_text_field("url_words", positions()),
-            site: schema.add_text_field("site", STRING),
+            domain: schema.add_text_field("domain", STRING),
             language: schema.add_text_field("language", STRING),
             doc: schema.add_u64_field(DOC, FAST | INDEXED),
             cluster: schema.add_u64_field(CLUSTER, FAST | INDEXED),
-            group: schema.add_u64_field(GROUP, FAST),
+            kept: schema.add_u64_field(KEPT, FAST | INDEXED),
             time: schema.add_i64_field(TIME, FAST),
+            site: schema.add_text_field(SITE, column()),
+            main_language: schema.add_text_field(MAIN_LANGUAGE, column()),
             row: schema.add_u64_field(ROW, FAST | INDEXED),
+            key: schema.add_u64_field(KEY, FAST),
             id: schema.add_text_field("id", STORED),
             url: schema.add_text_field("url", STORED),
             title: schema.add_text_field("title", STORED),
             text: schema.add_text_field("text", STORED),
             stated_language: schema.add_text_field("stated_language", STORED),
+            source: schema.add_text_field("source", STORED),
+            position: schema.add_text_field("position", STORED),
         };
         (schema.build(), fields)
     }

@@ -20,23 +20,33 @@ pub(crate) struct Runs(pub(crate) Vec<Run>);
 pub(crate) struct Run {
     source: String,
     last: Position,
-    /// Whether it has rows that are to be added.
+    /// The source itself.
+    pub(crate) file: PathBuf,
+    /// Whether it is to be read.
     pub(crate) is_wanted: bool,
 }
 
 impl Runs {
-    /// The number of the run that a row belongs to, which is the last one or a new one.
-    pub(crate) fn follow(&mut self, source: &str, position: Option<Position>) -> usize {
+    /// The number of the run that a row belongs to, which is the last one or a new one, and
+    /// whether it is new.
+    pub(crate) fn follow(&mut self, source: &str, position: Option<Position>) -> (usize, bool) {
         let position = position.unwrap_or_default();
-        match self.0.last_mut() {
-            Some(run) if run.source == source && run.last < position => run.last = position,
-            _ => self.0.push(Run {
-                source: source.to_owned(),
-                last: position,
-                is_wanted: false,
-            }),
-        }
-        self.0.len() - 1
+        let is_new = match self.0.last_mut() {
+            Some(run) if run.source == source && run.last < position => {
+                run.last = position;
+                false
+            }
+            _ => {
+                self.0.push(Run {
+                    source: source.to_owned(),
+                    last: position,
+                    file: PathBuf::new(),
+                    is_wanted: false,
+                });
+                true
+            }
+        };
+        (self.0.len() - 1, is_new)
     }
 }
 
@@ -56,7 +66,7 @@ impl Texts {
     pub(crate) fn start(folder: &Folder, runs: &Runs) -> Result<Self, Error> {
         let wanted = runs.0.iter().enumerate().filter(|(_, run)| run.is_wanted);
         let runs: Vec<(usize, PathBuf)> = wanted
-            .map(|(number, run)| (number, arose_dedup::path_of(&run.source)))
+            .map(|(number, run)| (number, run.file.clone()))
             .filter(|(_, file)| file.is_file())
             .collect();
         let files: Vec<PathBuf> = runs.iter().map(|(_, file)| file.clone()).collect();
@@ -70,6 +80,19 @@ impl Texts {
             at: None,
             next: None,
         })
+    }
+
+    /// The sources that could not be read completely, with the reason.
+    pub(crate) fn incomplete(&self) -> Vec<String> {
+        let files = self
+            .items
+            .as_ref()
+            .map(|items| items.counts().losses.files.iter());
+        files
+            .into_iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// The document at a position of a run, if it is still there. Both must ascend.

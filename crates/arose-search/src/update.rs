@@ -1,42 +1,48 @@
 //! Makes the index and keeps it up to date.
 //!
 //! *Question.* A run was repeated with more input, or a crawl has gone on. How to bring the index
-//! up to date without making it anew, and without anyone ever seeing half of it?
+//! up to date without rebuilding it, and without a reader ever seeing half of it?
 //!
-//! *Idea.* An index is a set of rows: a document with its place, content, cluster and fate. Give
-//! each a 64-bit name made of all that. Rows that should be there and are not are added, rows that
-//! are there and should not be are removed, and all others are left alone. Source files in which
-//! nothing is new are not even opened. One commit at the end replaces the old set of rows by the
-//! new one: readers see the one or the other. A first index, which nobody reads yet, is committed
-//! in parts, so that making it goes on where it was stopped.
+//! *Idea.* An index is a set of rows, and each has a 64-bit name made of all that is known of it
+//! ([`crate::rows`]). Rows that should be there and are not are added, rows that are there and
+//! should not be are removed, and all others are left alone. Source files that are as they were,
+//! and of which every document is in the index, are not opened. One commit at the end replaces the
+//! old set of rows by the new one: readers see the one or the other. A first index, which has no
+//! readers yet, is committed in parts, so that an interrupted one resumes.
 //!
-//! *Cost.* Reading the sources that have something new; indexing what is new; 8 bytes of memory per
+//! *Nothing is lost in silence.* A document whose text cannot be read has a row of another name,
+//! which says so. It is counted with every update, and replaced as soon as the text can be read.
+//!
+//! *Cost.* Reading the sources that have changed; indexing what is new; 24 bytes of memory per
 //! document, and [`Config::memory`] for the index itself. *Error.* Two rows share a name with
-//! probability 2^-64, and one of them is then missing.
+//! probability 2^-63, and one of them is then missing.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arose::token::fingerprint;
 use arose_corpus::{Document, Item, read};
 use arose_dedup::results::Detail;
-use arose_dedup::results::documents::{self, host_of};
+use arose_dedup::results::documents;
 use serde::{Deserialize, Serialize};
-use tantivy::{Index, IndexSettings, IndexWriter, TantivyDocument, Term};
+use tantivy::{Index, IndexSettings, IndexWriter, Term};
 
 use crate::Error;
-use crate::columns::Group;
-use crate::folder::{Folder, Kind, Stamp};
-use crate::schema::{Fields, ROW, register};
+use crate::directory::{is_read_only, open_read_only};
+use crate::folder::{Folder, Kind, Stamp, State};
+use crate::rows::{
+    Entry, has_text, is_of_first, key_in_archive, key_in_run, row_in_archive, row_in_run,
+};
+use crate::schema::{DOC, Fields, KEY, ROW, register};
 use crate::texts::{Runs, Texts};
 
 /// Text after which a first index is committed in between.
 const COMMIT_BYTES: u64 = 2 << 30;
 
-/// Bytes of texts that are packed together, at least. Whoever wants one document unpacks them all,
-/// so this is less than the size of most.
+/// Bytes of texts that are compressed together, at least. Reading one document decompresses them
+/// all, so this is less than the size of most.
 const STORE_BLOCK: usize = 4 << 10;
 
 /// How to make an index.
@@ -57,7 +63,7 @@ impl Default for Config {
     }
 }
 
-/// How far the work is; filled by [`update`], read by whoever watches it.
+/// Progress of an update; filled by [`update`].
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Documents looked at.
@@ -77,9 +83,12 @@ pub struct Updated {
     pub n_added: u64,
     /// Documents that were removed or have changed.
     pub n_removed: u64,
-    /// Documents of a run whose source has gone or changed: they are found by address only.
+    /// Documents of a run whose text could not be read: they are found by URL only, and are tried
+    /// again when a source has changed.
     pub n_without_text: u64,
-    /// Archives read now that could not be read completely, with the reason.
+    /// A source of such a document, for a message.
+    pub without_text: Option<PathBuf>,
+    /// Sources read now that could not be read completely, with the reason.
     pub incomplete: Vec<String>,
 }
 
@@ -87,8 +96,9 @@ pub struct Updated {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub(crate) is_complete: bool,
-    stamps: Vec<Stamp>,
+    state: State,
     n_without_text: u64,
+    without_text: Option<PathBuf>,
 }
 
 impl Payload {
@@ -97,26 +107,35 @@ impl Payload {
         let payload = index.load_metas().ok()?.payload?;
         serde_json::from_str(&payload).ok()
     }
+
+    /// Whether an index is complete and made from these files.
+    fn is_of(&self, state: &State) -> bool {
+        self.is_complete && self.state == *state
+    }
 }
 
-/// Brings the index of a folder up to date.
+/// Brings the index of a directory up to date.
 ///
 /// # Errors
 ///
-/// If the folder cannot be read, the index cannot be written, or [`Progress::stop`] was set. The
+/// If the directory cannot be read, the index cannot be written, or [`Progress::stop`] was set. The
 /// index that was there before is then there still.
 pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<Updated, Error> {
     let path = folder.index_path();
-    let index = open_or_create(&path)?;
-    let stamps = folder.stamps()?;
+    let state = folder.state()?;
+    let Some(index) = open_or_create(folder, &state)? else {
+        return Err(Error::ReadOnly {
+            path: folder.path.clone(),
+        });
+    };
     let before = Payload::of(&index);
     if let Some(payload) = &before
-        && payload.is_complete
-        && payload.stamps == stamps
+        && payload.is_of(&state)
     {
         return Ok(Updated {
             n_documents: n_documents(&index, &path)?,
             n_without_text: payload.n_without_text,
+            without_text: payload.without_text.clone(),
             ..Updated::default()
         });
     }
@@ -129,17 +148,19 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
         fields: Fields::new(),
         held: held_rows(&index, &path)?,
         is_first: before.as_ref().is_none_or(|payload| !payload.is_complete),
-        before,
+        before: before.map(|payload| payload.state).unwrap_or_default(),
+        state: &state,
         writer: writer.map_err(&in_index)?,
         uncommitted_bytes: 0,
         updated: Updated::default(),
         progress,
     };
-    match &folder.kind {
+    let wanted = match &folder.kind {
         Kind::Run(_) => update.take_run()?,
-        Kind::Archives(_) => update.take_archives(&stamps)?,
-    }
-    update.finish(stamps)?;
+        Kind::Archives(_) => update.take_archives()?,
+    };
+    update.remove_others(wanted);
+    update.commit(Part::All)?;
     let mut updated = update.updated;
     let merged = update.writer.wait_merging_threads();
     merged.map_err(&in_index)?;
@@ -147,7 +168,7 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
     Ok(updated)
 }
 
-/// Removes the index of a folder.
+/// Removes the index of a directory.
 ///
 /// # Errors
 ///
@@ -155,16 +176,22 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
 pub fn remove(folder: &Folder) -> Result<(), Error> {
     let path = folder.index_path();
     match fs::remove_dir_all(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("remove", &path)(error))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if is_read_only(error.kind()) => Err(Error::ReadOnly {
+            path: folder.path.clone(),
+        }),
+        Err(error) => Err(Error::io("remove", &path)(error)),
+        Ok(()) => Ok(()),
     }
 }
 
-/// Opens the index at `path`.
+/// Opens the index at `path`, which need not be in a directory that can be written to.
 pub(crate) fn open(path: &Path) -> Result<Index, Error> {
-    let index = Index::open_in_dir(path).map_err(Error::index(path))?;
+    let index = open_read_only(path).map_err(Error::index(path))?;
+    checked(index, path)
+}
+
+fn checked(index: Index, path: &Path) -> Result<Index, Error> {
     if index.schema() != Fields::schema() {
         return Err(Error::Damaged {
             path: path.to_owned(),
@@ -175,19 +202,49 @@ pub(crate) fn open(path: &Path) -> Result<Index, Error> {
     Ok(index)
 }
 
-fn open_or_create(path: &Path) -> Result<Index, Error> {
+/// The index of a directory, to be written if it is not of `state`; none if that is not allowed.
+fn open_or_create(folder: &Folder, state: &State) -> Result<Option<Index>, Error> {
+    let path = folder.index_path();
     if path.join("meta.json").exists() {
-        return open(path);
+        let index = open(&path)?;
+        if Payload::of(&index).is_some_and(|payload| payload.is_of(state)) {
+            return Ok(Some(index));
+        }
+        if !can_write(&path)? {
+            return Ok(None);
+        }
+        let index = Index::open_in_dir(&path).map_err(Error::index(&path))?;
+        return checked(index, &path).map(Some);
     }
-    fs::create_dir_all(path).map_err(Error::io("create", path))?;
+    match fs::create_dir_all(&path) {
+        Err(error) if is_read_only(error.kind()) => return Ok(None),
+        created => created.map_err(Error::io("create", &path))?,
+    }
+    if !can_write(&path)? {
+        return Ok(None);
+    }
     let settings = IndexSettings {
         docstore_blocksize: STORE_BLOCK,
         ..IndexSettings::default()
     };
     let builder = Index::builder().schema(Fields::schema()).settings(settings);
-    let index = builder.create_in_dir(path).map_err(Error::index(path))?;
+    let index = builder.create_in_dir(&path).map_err(Error::index(&path))?;
     register(&index);
-    Ok(index)
+    Ok(Some(index))
+}
+
+/// Whether files can be made in a directory.
+fn can_write(path: &Path) -> Result<bool, Error> {
+    let probe = path.join(".writable");
+    match fs::write(&probe, "") {
+        Ok(()) => {
+            // A probe that stays is harmless.
+            drop(fs::remove_file(&probe));
+            Ok(true)
+        }
+        Err(error) if is_read_only(error.kind()) => Ok(false),
+        Err(error) => Err(Error::io("write to", path)(error)),
+    }
 }
 
 fn n_documents(index: &Index, path: &Path) -> Result<u64, Error> {
@@ -195,18 +252,40 @@ fn n_documents(index: &Index, path: &Path) -> Result<u64, Error> {
     Ok(reader.searcher().num_docs())
 }
 
-/// The names of all rows in the index, in order.
-fn held_rows(index: &Index, path: &Path) -> Result<Vec<u64>, Error> {
+/// A row that is in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    key: u64,
+    row: u64,
+    doc: u64,
+}
+
+/// All rows in the index, in the order of their keys.
+fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
     let in_index = Error::index(path);
     let searcher = index.reader().map_err(&in_index)?.searcher();
-    let mut rows = Vec::new();
+    let mut held = Vec::new();
     for segment in searcher.segment_readers() {
-        let column = segment.fast_fields().column_first_or_default::<u64>(ROW);
-        let column = column.map_err(&in_index)?;
-        rows.extend(segment.doc_ids_alive().map(|doc| column.get_val(doc)));
+        let column = |name: &str| {
+            let column = segment.fast_fields().column_first_or_default::<u64>(name);
+            column.map_err(&in_index)
+        };
+        let (keys, rows, docs) = (column(KEY)?, column(ROW)?, column(DOC)?);
+        held.extend(segment.doc_ids_alive().map(|doc| Held {
+            key: keys.get_val(doc),
+            row: rows.get_val(doc),
+            doc: docs.get_val(doc),
+        }));
     }
-    rows.sort_unstable();
-    Ok(rows)
+    held.sort_unstable();
+    Ok(held)
+}
+
+/// How many of its rows an index has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Some,
+    All,
 }
 
 /// An update under way.
@@ -214,10 +293,13 @@ struct Update<'a> {
     folder: &'a Folder,
     path: &'a Path,
     fields: Fields,
-    /// Rows that were in the index, in order.
-    held: Vec<u64>,
-    before: Option<Payload>,
-    /// Whether nobody reads the index yet.
+    /// Rows that were in the index, in the order of their keys.
+    held: Vec<Held>,
+    /// The files that the index was made from.
+    before: State,
+    /// The files that it is made from now.
+    state: &'a State,
+    /// Whether the index has no readers yet.
     is_first: bool,
     writer: IndexWriter,
     uncommitted_bytes: u64,
@@ -225,103 +307,122 @@ struct Update<'a> {
     progress: &'a Progress,
 }
 
-/// What a run says about a document, besides its text.
-struct Row {
-    doc: u64,
-    detail: Detail,
-    group: Group,
-}
-
 impl Update<'_> {
-    fn is_held(&self, row: u64) -> bool {
-        self.held.binary_search(&row).is_ok()
+    /// The row that the index holds under a key.
+    fn held(&self, key: u64) -> Option<u64> {
+        let at = self.held.partition_point(|held| held.key < key);
+        let held = self.held.get(at).filter(|held| held.key == key)?;
+        Some(held.row)
     }
 
-    /// Adds what is new in a run and removes what is no longer in it.
-    fn take_run(&mut self) -> Result<(), Error> {
+    /// Adds what is new in a run and returns all rows that belong to it.
+    fn take_run(&mut self) -> Result<Vec<u64>, Error> {
         let path = self.folder.documents();
-        let is_alone = alone(&path)?;
-        let group_of = |detail: &Detail| match is_alone.get(detail.cluster as usize) {
-            Some(true) => Group::alone(),
-            _ if detail.kept => Group::kept(detail.cluster),
-            _ => Group::dropped(detail.cluster),
-        };
-        let (mut wanted, mut runs) = (Vec::new(), Runs::default());
+        let old: HashSet<&Stamp> = self.before.0.iter().collect();
+        let stamps = self.state.0.iter().filter(|stamp| old.contains(stamp));
+        let unchanged: HashSet<&Path> = stamps.map(Stamp::path).collect();
+        let mut runs = Runs::default();
         documents::for_each(&path, |doc, detail| {
-            let name = name(doc, &detail, group_of(&detail));
-            wanted.push(name);
-            let run = runs.follow(&detail.source, detail.position);
-            runs.0[run].is_wanted |= !self.is_held(name);
+            let (run, is_new) = runs.follow(&detail.source, detail.position);
+            if is_new {
+                let file = self.folder.source(&detail.source);
+                runs.0[run].is_wanted = !unchanged.contains(&*file);
+                runs.0[run].file = file;
+            }
+            let held = self.held(key_in_run(doc, &detail));
+            runs.0[run].is_wanted |= !held.is_some_and(has_text);
             Ok::<_, Error>(())
         })?;
-        self.remove_others(wanted);
         let mut texts = Texts::start(self.folder, &runs)?;
-        let mut at = Runs::default();
+        let (mut at, mut wanted) = (Runs::default(), Vec::new());
         documents::for_each(&path, |doc, detail| {
-            let run = at.follow(&detail.source, detail.position);
-            let position = detail.position.unwrap_or_default();
-            let document = texts.find(run, position);
-            let group = group_of(&detail);
-            self.take_row(Row { doc, detail, group }, document)
-        })
+            self.watch()?;
+            let (run, _) = at.follow(&detail.source, detail.position);
+            let key = key_in_run(doc, &detail);
+            let row = match runs.0[run].is_wanted {
+                // All rows of the run are held, as the first pass has seen.
+                false => self.held(key).unwrap_or_default(),
+                true => {
+                    let document = texts.find(run, detail.position.unwrap_or_default());
+                    if document.is_none() {
+                        self.updated.n_without_text += 1;
+                        let without = &mut self.updated.without_text;
+                        without.get_or_insert_with(|| runs.0[run].file.clone());
+                    }
+                    self.take_row(key, (doc, &detail), document.as_deref())?
+                }
+            };
+            wanted.push(row);
+            Ok::<_, Error>(())
+        })?;
+        self.updated.incomplete.extend(texts.incomplete());
+        Ok(wanted)
     }
 
-    fn take_row(&mut self, row: Row, document: Option<Box<Document>>) -> Result<(), Error> {
-        self.watch()?;
-        let name = name(row.doc, &row.detail, row.group);
-        if self.is_held(name) {
-            return Ok(());
+    /// Adds the row of a document of a run if it is not there, and returns its name.
+    fn take_row(
+        &mut self,
+        key: u64,
+        (doc, detail): (u64, &Detail),
+        document: Option<&Document>,
+    ) -> Result<u64, Error> {
+        let row = row_in_run(key, document);
+        if self.held(key) != Some(row) {
+            let entry = Entry {
+                row,
+                key,
+                doc,
+                cluster: detail.cluster,
+                is_kept: detail.kept,
+                id: &detail.id,
+                url: detail.url.as_deref(),
+                source: &detail.source,
+                position: detail.position,
+                document,
+            };
+            self.add(&entry)?;
         }
-        self.updated.n_without_text += u64::from(document.is_none());
-        let mut entry = TantivyDocument::default();
-        let fields = &self.fields;
-        entry.add_u64(fields.row, name);
-        entry.add_u64(fields.doc, row.doc);
-        entry.add_u64(fields.cluster, row.detail.cluster);
-        entry.add_u64(fields.group, row.group.as_u64());
-        entry.add_text(fields.id, &row.detail.id);
-        let url = row.detail.url.as_deref();
-        describe(&mut entry, fields, url, document.as_deref());
-        let n_bytes = document.map_or(0, |document| document.text.len());
-        self.add(entry, n_bytes)
+        Ok(row)
     }
 
-    /// Adds what is new in archives and removes what is no longer in them.
-    fn take_archives(&mut self, stamps: &[Stamp]) -> Result<(), Error> {
-        let old = self
-            .before
-            .as_ref()
-            .map_or(&[][..], |payload| &payload.stamps[..]);
-        let is_grown = old.len() <= stamps.len()
-            && old
-                .iter()
-                .zip(stamps)
-                .all(|(old, new)| old.path() == new.path());
-        // Files that are as they were when all of them were read need not be read again, as long
-        // as the documents in them keep their numbers.
-        let n_known = match !self.is_first && is_grown {
-            true => old
-                .iter()
-                .zip(stamps)
-                .take_while(|(old, new)| old == new)
-                .count(),
-            false => 0,
-        };
-        let (mut wanted, mut doc) = self.known_rows(n_known)?;
-        for (number, stamp) in stamps.iter().enumerate().skip(n_known) {
+    /// Adds what is new in archives and returns all rows that belong to them. Pages that the
+    /// crawler knows as duplicates are in the cluster of their original.
+    fn take_archives(&mut self) -> Result<Vec<u64>, Error> {
+        let n_known = self.n_known_archives();
+        let (known, mut originals): (Vec<u64>, HashMap<u64, u64>) = self
+            .held
+            .iter()
+            .filter(|held| is_of_first(held.row, n_known))
+            .map(|held| (held.row, (held.key, held.doc)))
+            .unzip();
+        let held_rows: HashSet<u64> = self.held.iter().map(|held| held.row).collect();
+        let (mut wanted, mut doc) = (known, 0);
+        doc += wanted.len() as u64;
+        let state = self.state;
+        for (number, stamp) in state.0.iter().enumerate().skip(n_known) {
             let mut items = read(&[stamp.path().to_owned()], self.folder.reading())?;
             for item in items.by_ref() {
                 self.watch()?;
                 let Item::Document(document) = item else {
                     continue;
                 };
-                let name = name_in_archive(number as u64, doc, &document);
-                wanted.push(name);
-                if !self.is_held(name) {
-                    let n_bytes = document.text.len();
-                    let entry = self.entry_of_archive(name, doc, &document);
-                    self.add(entry, n_bytes)?;
+                let key = key_in_archive(document.url.as_deref(), document.fetched);
+                let original = document.duplicate_of.as_ref().and_then(|original| {
+                    originals.get(&key_in_archive(Some(&original.url), original.fetched))
+                });
+                let cluster = original.copied().unwrap_or(doc);
+                originals.entry(key).or_insert(doc);
+                let row = row_in_archive(number as u64, (doc, cluster), &document);
+                let page = Page {
+                    key,
+                    doc,
+                    cluster,
+                    document: &document,
+                };
+                if !held_rows.contains(&row) {
+                    self.add_page(row, &page)?;
                 }
+                wanted.push(row);
                 doc += 1;
             }
             let lost = items.counts().losses.files.iter();
@@ -329,46 +430,56 @@ impl Update<'_> {
                 .incomplete
                 .extend(lost.map(ToString::to_string));
         }
-        self.remove_others(wanted);
-        Ok(())
+        Ok(wanted)
     }
 
-    /// The rows of the first `n_files` archives, and how many there are.
-    fn known_rows(&self, n_files: usize) -> Result<(Vec<u64>, u64), Error> {
-        let mask = (1 << FILE_BITS) - 1;
-        let rows = self.held.iter().copied();
-        let known: Vec<u64> = rows.filter(|row| row & mask < n_files as u64).collect();
-        let n_docs = known.len() as u64;
-        Ok((known, n_docs))
+    /// How many archives, from the first, are as they were when all of them were read, so that the
+    /// documents in them keep their numbers.
+    fn n_known_archives(&self) -> usize {
+        let (old, new) = (&self.before.0, &self.state.0);
+        let mut both = old.iter().zip(new);
+        let is_grown = old.len() <= new.len() && both.all(|(old, new)| old.path() == new.path());
+        match !self.is_first && is_grown {
+            true => {
+                let both = old.iter().zip(new);
+                both.take_while(|(old, new)| old == new).count()
+            }
+            false => 0,
+        }
     }
 
-    fn entry_of_archive(&self, name: u64, doc: u64, document: &Document) -> TantivyDocument {
-        let mut entry = TantivyDocument::default();
-        let fields = &self.fields;
-        entry.add_u64(fields.row, name);
-        entry.add_u64(fields.doc, doc);
-        entry.add_u64(fields.cluster, doc);
-        entry.add_u64(fields.group, Group::alone().as_u64());
-        entry.add_text(fields.id, document.name());
-        describe(&mut entry, fields, document.url.as_deref(), Some(document));
-        entry
+    fn add_page(&mut self, row: u64, page: &Page<'_>) -> Result<(), Error> {
+        let document = page.document;
+        let source = document.source.strip_prefix(&self.folder.base);
+        let source = source.unwrap_or(&document.source).to_string_lossy();
+        self.add(&Entry {
+            row,
+            key: page.key,
+            doc: page.doc,
+            cluster: page.cluster,
+            is_kept: page.doc == page.cluster,
+            id: &document.name(),
+            url: document.url.as_deref(),
+            source: &source,
+            position: Some(document.position),
+            document: Some(document),
+        })
     }
 
-    fn add(&mut self, entry: TantivyDocument, n_bytes: usize) -> Result<(), Error> {
-        let added = self.writer.add_document(entry);
+    fn add(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
+        let added = self.writer.add_document(entry.to_document(&self.fields));
         added.map_err(Error::index(self.path))?;
+        let n_bytes = entry
+            .document
+            .map_or(0, |document| document.text.len() as u64);
         self.updated.n_added += 1;
-        self.uncommitted_bytes += n_bytes as u64;
+        self.uncommitted_bytes += n_bytes;
         self.progress
             .text_bytes
-            .fetch_add(n_bytes as u64, Ordering::Relaxed);
+            .fetch_add(n_bytes, Ordering::Relaxed);
         if self.is_first && self.uncommitted_bytes > COMMIT_BYTES {
             self.uncommitted_bytes = 0;
-            return self.commit(&Payload {
-                is_complete: false,
-                stamps: Vec::new(),
-                n_without_text: 0,
-            });
+            return self.commit(Part::Some);
         }
         Ok(())
     }
@@ -384,27 +495,24 @@ impl Update<'_> {
     /// Removes the rows that are not among these.
     fn remove_others(&mut self, mut wanted: Vec<u64>) {
         wanted.sort_unstable();
-        for &row in &self.held {
-            if wanted.binary_search(&row).is_err() {
+        for held in &self.held {
+            if wanted.binary_search(&held.row).is_err() {
                 self.writer
-                    .delete_term(Term::from_field_u64(self.fields.row, row));
+                    .delete_term(Term::from_field_u64(self.fields.row, held.row));
                 self.updated.n_removed += 1;
             }
         }
     }
 
-    fn finish(&mut self, stamps: Vec<Stamp>) -> Result<(), Error> {
+    fn commit(&mut self, part: Part) -> Result<(), Error> {
         let payload = Payload {
-            is_complete: true,
-            stamps,
+            is_complete: part == Part::All,
+            state: self.state.clone(),
             n_without_text: self.updated.n_without_text,
+            without_text: self.updated.without_text.clone(),
         };
-        self.commit(&payload)
-    }
-
-    fn commit(&mut self, payload: &Payload) -> Result<(), Error> {
         let in_index = Error::index(self.path);
-        let payload = serde_json::to_string(payload).expect("a payload is plain data");
+        let payload = serde_json::to_string(&payload).expect("a payload is plain data");
         let mut prepared = self.writer.prepare_commit().map_err(&in_index)?;
         prepared.set_payload(&payload);
         prepared.commit().map_err(&in_index)?;
@@ -412,126 +520,10 @@ impl Update<'_> {
     }
 }
 
-/// For each cluster, by its smallest ordinal, whether it has one document only.
-fn alone(path: &Path) -> Result<Vec<bool>, Error> {
-    let mut is_alone = Vec::new();
-    documents::for_each_cluster(path, |doc, cluster| {
-        is_alone.push(true);
-        if cluster != doc
-            && let Some(flag) = is_alone.get_mut(cluster as usize)
-        {
-            *flag = false;
-        }
-    })?;
-    Ok(is_alone)
-}
-
-/// What a row of a run is called: another name if anything about it is other.
-fn name(doc: u64, detail: &Detail, group: Group) -> u64 {
-    let position = detail.position.unwrap_or_default();
-    let mut bytes = detail.source.as_bytes().to_vec();
-    for number in [
-        doc,
-        position.offset,
-        position.inner,
-        group.as_u64(),
-        detail.cluster,
-    ] {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
-    bytes.extend_from_slice(detail.digest.as_bytes());
-    fingerprint(&bytes)
-}
-
-/// Bits of a name that tell the archive; with more archives some share a number, and are then read
-/// again more often.
-const FILE_BITS: u32 = 20;
-
-/// What a row of an archive is called; its last bits are the number of the file.
-fn name_in_archive(file: u64, doc: u64, document: &Document) -> u64 {
-    let mut bytes = Vec::new();
-    for number in [file, doc, document.position.offset, document.position.inner] {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
-    bytes.extend_from_slice(document.digest.to_string().as_bytes());
-    let mask = (1 << FILE_BITS) - 1;
-    (fingerprint(&bytes) & !mask) | (file & mask)
-}
-
-/// The fields that depend on the document itself.
-fn describe(
-    entry: &mut TantivyDocument,
-    fields: &Fields,
-    url: Option<&str>,
-    document: Option<&Document>,
-) {
-    if let Some(url) = url {
-        entry.add_text(fields.url, url);
-        entry.add_text(fields.url_words, url);
-        domains(url).for_each(|domain| entry.add_text(fields.site, domain));
-    }
-    let Some(document) = document else {
-        return;
-    };
-    if let Some(title) = &document.title {
-        entry.add_text(fields.title, title);
-        entry.add_text(fields.title_words, title);
-        entry.add_text(fields.body, title);
-    }
-    entry.add_text(fields.body, &document.text);
-    entry.add_text(fields.text, &document.text);
-    if let Some(language) = &document.language {
-        entry.add_text(fields.stated_language, language);
-        languages(language).for_each(|language| entry.add_text(fields.language, language));
-    }
-    if let Some(time) = document.fetched {
-        entry.add_i64(fields.time, time);
-    }
-}
-
-/// The host of an address and every domain it is in.
-fn domains(url: &str) -> impl Iterator<Item = String> {
-    let host = host_of(url).unwrap_or_default();
-    let name = match host.starts_with('[') {
-        true => host,
-        false => host.split(':').next().unwrap_or_default(),
-    };
-    let name = name.trim_end_matches('.').to_lowercase();
-    let mut rest = (!name.is_empty()).then_some(name);
-    std::iter::from_fn(move || {
-        let this = rest.take()?;
-        rest = this.split_once('.').map(|(_, above)| above.to_owned());
-        Some(this)
-    })
-}
-
-/// A language as stated, and without its region.
-fn languages(stated: &str) -> impl Iterator<Item = String> {
-    let full = stated.trim().to_lowercase().replace('_', "-");
-    let main = full.split_once('-').map(|(main, _)| main.to_owned());
-    [Some(full), main].into_iter().flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(url: &str, expected: &[&str]) {
-        assert_eq!(domains(url).collect::<Vec<_>>(), expected, "{url}");
-    }
-
-    #[test]
-    fn a_host_is_in_its_domains() {
-        check("https://A.b.org:80/x", &["a.b.org", "b.org", "org"]);
-        check("http://localhost", &["localhost"]);
-        check("http://[::1]:80/", &["[::1]:80"]);
-        check("nothing", &[]);
-    }
-
-    #[test]
-    fn a_language_is_its_own_and_its_main_one() {
-        assert_eq!(languages("en_GB").collect::<Vec<_>>(), ["en-gb", "en"]);
-        assert_eq!(languages("de").collect::<Vec<_>>(), ["de"]);
-    }
+/// A page of an archive and its place in the index.
+struct Page<'a> {
+    key: u64,
+    doc: u64,
+    cluster: u64,
+    document: &'a Document,
 }

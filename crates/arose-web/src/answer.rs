@@ -1,4 +1,4 @@
-//! What a handler says where it has no page to show.
+//! Error pages.
 
 use axum::Json;
 use axum::http::{StatusCode, Uri};
@@ -6,6 +6,7 @@ use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
 use crate::html::{Notice, render};
+use crate::nav::Nav;
 
 /// A request that cannot be answered, in words for people.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ impl Refusal {
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self {
             status: StatusCode::NOT_FOUND,
-            title: "Not here",
+            title: "Page not found",
             detail: detail.into(),
         }
     }
@@ -27,12 +28,12 @@ impl Refusal {
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
-            title: "That cannot be asked",
+            title: "Invalid request",
             detail: detail.into(),
         }
     }
 
-    /// Something in the folder cannot be read: the cause and all causes of it.
+    /// Something in the directory cannot be read: the cause and all causes of it.
     pub(crate) fn failed(error: &dyn std::error::Error) -> Self {
         let mut detail = error.to_string();
         let mut source = error.source();
@@ -42,7 +43,7 @@ impl Refusal {
         }
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
-            title: "The folder cannot be read",
+            title: "The directory cannot be read",
             detail,
         }
     }
@@ -56,6 +57,7 @@ impl Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let page = render(&Notice {
+            nav: Nav::bare(),
             title: self.title,
             detail: &self.detail,
         });
@@ -85,7 +87,7 @@ impl From<arose_dedup::evaluate::Error> for Refusal {
 }
 
 pub(crate) async fn not_found(uri: Uri) -> Response {
-    let refusal = Refusal::not_found("There is no page at this address.");
+    let refusal = Refusal::not_found("There is no page at this URL.");
     match uri.path().starts_with("/api/") {
         true => refusal.into_json(),
         false => refusal.into_response(),

@@ -1,7 +1,7 @@
-//! The same answers as JSON. `assets/openapi.json` describes them.
+//! The same data as JSON. `assets/openapi.json` describes it.
 
 use arose_dedup::results::{Detail, details};
-use arose_search::{Hit, Query as Search, Request};
+use arose_search::{Hit, Query as Search, Request, Scope};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use crate::answer::Refusal;
 use crate::catalog::Sort;
+use crate::lanes::{Lane, Stop, work, work_for};
 use crate::pair::Two;
-use crate::site::{Shared, Site, work};
-use crate::{clusters as list, crawl as figures, pair as two, search as page};
+use crate::site::{Shared, View};
+use crate::{clusters as list, crawl as figures, document as found, pair as two, search as page};
 
 /// Results given at most.
 const MAX_LIMIT: usize = 1000;
@@ -29,14 +30,23 @@ pub(crate) struct Ask {
     offset: usize,
     limit: Option<usize>,
     cluster: Option<u64>,
+    /// `true` gives kept documents only.
+    kept: Option<bool>,
+    /// Results of one site, at most; any number if it is 0 or missing.
+    per_site: usize,
 }
 
 /// Answers in JSON, errors as well.
 async fn answer(
     site: &Shared,
-    ask: impl FnOnce(&Site) -> Result<Value, Refusal> + Send + 'static,
+    lane: Lane,
+    ask: impl FnOnce(&View) -> Result<Value, Refusal> + Send + 'static,
 ) -> Response {
-    match work(site, ask).await {
+    in_json(work(site, lane, move |view, _| ask(view)).await)
+}
+
+fn in_json(answered: Result<Value, Refusal>) -> Response {
+    match answered {
         Ok(value) => Json(value).into_response(),
         Err(refusal) => refusal.into_json(),
     }
@@ -50,36 +60,49 @@ pub(crate) async fn search(State(site): State<Shared>, ask: Asked<Ask>) -> Respo
         Ok(ask) => ask,
         Err(error) => return Refusal::bad_request(error.body_text()).into_json(),
     };
-    answer(&site, move |site| {
-        let query: Search = ask
-            .q
-            .parse()
-            .map_err(|error: arose_search::QueryError| Refusal::bad_request(error.to_string()))?;
-        let html = page::Ask {
-            sort: ask.sort,
-            all: if ask.collapse == Some(false) { "1" } else { "" }.to_owned(),
-            ..page::Ask::default()
-        };
-        let request = Request {
-            offset: ask.offset,
-            limit: ask.limit.unwrap_or(10).min(MAX_LIMIT),
-            order: html.order(),
-            collapse: html.collapse(),
-            cluster: ask.cluster,
-        };
-        let results = site.index.search(&query, &request)?;
+    let query: Search = match ask.q.parse() {
+        Ok(query) => query,
+        Err(error) => {
+            let error: arose_search::QueryError = error;
+            return Refusal::bad_request(error.to_string()).into_json();
+        }
+    };
+    let html = page::Ask {
+        sort: ask.sort.clone(),
+        all: if ask.collapse == Some(false) { "1" } else { "" }.to_owned(),
+        ..page::Ask::default()
+    };
+    let request = Request {
+        offset: ask.offset,
+        limit: ask.limit.unwrap_or(10).min(MAX_LIMIT),
+        order: html.order(),
+        collapse: html.collapse(),
+        cluster: ask.cluster,
+        scope: match ask.kept {
+            Some(true) => Scope::Kept,
+            _ => Scope::All,
+        },
+        per_site: ask.per_site,
+    };
+    let found = work_for(&site, Some(query.clone()), move |view, stop| {
+        let found = view
+            .index
+            .search_while(&query, &request, &|| stop.go_on())?;
+        let results = found.ok_or_else(Stop::refusal)?;
         Ok(json!({
             "documents": results.n_documents,
             "results": results.n_results,
+            "next": results.next,
             "hits": results.hits.iter().map(hit).collect::<Vec<_>>(),
         }))
-    })
-    .await
+    });
+    in_json(found.await)
 }
 
 fn hit(hit: &Hit) -> Value {
     let snippet = hit.snippet.iter();
     json!({
+        "rank": hit.rank,
         "doc": hit.doc,
         "cluster": hit.cluster,
         "alike": hit.n_alike,
@@ -90,6 +113,8 @@ fn hit(hit: &Hit) -> Value {
         "title": hit.title,
         "language": hit.language,
         "time": hit.time,
+        "site": hit.site,
+        "more_from_site": hit.more_from_site,
         "snippet": snippet
             .map(|fragment| json!({ "text": fragment.text, "marked": fragment.marked }))
             .collect::<Vec<_>>(),
@@ -97,8 +122,8 @@ fn hit(hit: &Hit) -> Value {
 }
 
 pub(crate) async fn clusters(State(site): State<Shared>, Query(ask): Query<list::Ask>) -> Response {
-    answer(&site, move |site| {
-        let run = site.run()?;
+    answer(&site, Lane::Light, move |view| {
+        let run = view.run()?;
         let offset = (ask.page() - 1) * list::PER_PAGE;
         let sort = Sort::parse(&ask.sort);
         let (n, shown) = run
@@ -108,7 +133,6 @@ pub(crate) async fn clusters(State(site): State<Shared>, Query(ask): Query<list:
             json!({
                 "cluster": cluster.id,
                 "documents": cluster.size(),
-                "kept": cluster.n_kept,
                 "lowest_similarity": cluster.lowest,
                 "site": run.catalog.site(cluster),
                 "several_sites": cluster.is_mixed,
@@ -120,8 +144,8 @@ pub(crate) async fn clusters(State(site): State<Shared>, Query(ask): Query<list:
 }
 
 pub(crate) async fn cluster(State(site): State<Shared>, Path(id): Path<String>) -> Response {
-    answer(&site, move |site| {
-        let run = site.run()?;
+    answer(&site, Lane::Light, move |view| {
+        let run = view.run()?;
         let cluster = list::find(run, &id)?;
         let members = run.catalog.members(cluster).iter().take(MAX_LIMIT);
         let members: Vec<u64> = members.map(|&doc| u64::from(doc)).collect();
@@ -150,12 +174,12 @@ fn row(doc: u64, detail: &Detail) -> Value {
 }
 
 pub(crate) async fn pair(State(site): State<Shared>, Query(ask): Query<two::Ask>) -> Response {
-    answer(&site, move |site| {
-        let run = site.run()?;
+    answer(&site, Lane::Heavy, move |view| {
+        let run = view.run()?;
         let two = Two::find(run, &ask.a, &ask.b)?;
         let now = two.compare(run).map(|now| {
             json!({
-                "resemblance": now.resemblance,
+                "similarity": now.resemblance,
                 "containment": now.containment,
                 "common_shingles": now.n_common,
                 "distinct_shingles": now.n_union,
@@ -179,31 +203,36 @@ pub(crate) async fn pair(State(site): State<Shared>, Query(ask): Query<two::Ask>
 }
 
 pub(crate) async fn document(State(site): State<Shared>, Path(doc): Path<String>) -> Response {
-    answer(&site, move |site| {
-        let doc = doc
-            .parse()
-            .map_err(|_| Refusal::bad_request("A document is named by a number."))?;
-        match site.index.text(doc)? {
-            Some(text) => Ok(json!({ "doc": doc, "text": text })),
-            None => Err(Refusal::not_found(
-                "There is no document of this number with a text.",
-            )),
-        }
+    answer(&site, Lane::Light, move |view| {
+        let (doc, document) = found::find(view, &doc)?;
+        Ok(json!({
+            "doc": doc,
+            "cluster": document.cluster,
+            "kept": document.kept,
+            "id": document.id,
+            "url": document.url,
+            "title": document.title,
+            "language": document.language,
+            "time": document.time,
+            "source": document.source,
+            "position": document.position.map(|position| position.to_string()),
+            "text": document.text,
+        }))
     })
     .await
 }
 
 pub(crate) async fn ratings(State(site): State<Shared>) -> Response {
-    answer(&site, |site| {
-        let run = site.run()?;
+    answer(&site, Lane::Light, |view| {
+        let run = view.run()?;
         Ok(run.ratings.tables(&run.sample.population).to_json())
     })
     .await
 }
 
 pub(crate) async fn crawl(State(site): State<Shared>) -> Response {
-    answer(&site, |site| {
-        let samples = figures::samples(&site.folder.path)?;
+    answer(&site, Lane::Light, |view| {
+        let samples = figures::samples(&view.folder.path)?;
         Ok(json!({ "samples": samples }))
     })
     .await

@@ -1,4 +1,4 @@
-//! All clusters of a run, in the orders in which people look at them.
+//! All clusters of a run, in the orders of the list.
 //!
 //! Clusters of one document are none. For the others the catalogue holds what a list shows: size,
 //! site, the lowest similarity of a member to the document it was dropped for, and the members.
@@ -13,9 +13,8 @@ use arose_dedup::results::{Detail, Error};
 /// One cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cluster {
-    /// The smallest ordinal in it.
+    /// The kept document.
     pub(crate) id: u64,
-    pub(crate) n_kept: u32,
     /// The lowest similarity of a dropped document to the one it was dropped for.
     pub(crate) lowest: Option<f64>,
     /// The site of the first document that has one.
@@ -110,7 +109,6 @@ impl Catalog {
         for (id, &size) in (0..).zip(sizes).filter(|(_, size)| **size > 1) {
             catalog.clusters.push(Cluster {
                 id,
-                n_kept: 0,
                 lowest: None,
                 site: None,
                 is_mixed: false,
@@ -135,7 +133,6 @@ impl Catalog {
             *member = doc as u32;
             cluster.end += 1;
         }
-        cluster.n_kept += u32::from(detail.kept);
         if let Some(similarity) = detail.similarity {
             let lowest = cluster.lowest.unwrap_or(f64::INFINITY);
             cluster.lowest = Some(lowest.min(similarity));

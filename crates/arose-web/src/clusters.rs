@@ -10,7 +10,9 @@ use serde::Deserialize;
 use crate::answer::Refusal;
 use crate::catalog::{Filter, Sort};
 use crate::html::{Markup, address, in_address, name, render};
-use crate::site::{Run, Shared, work};
+use crate::lanes::{Lane, work};
+use crate::nav::{Nav, Tab};
+use crate::site::{Run, Shared, View};
 
 /// Clusters on a page.
 pub(crate) const PER_PAGE: usize = 25;
@@ -18,7 +20,7 @@ pub(crate) const PER_PAGE: usize = 25;
 /// Members on a page.
 pub(crate) const MEMBERS_PER_PAGE: usize = 100;
 
-/// What a list of clusters is asked for with.
+/// The options of a list of clusters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {
@@ -77,7 +79,8 @@ impl Turn {
 #[derive(Template)]
 #[template(path = "clusters.html")]
 struct ListPage {
-    n_all: Count,
+    nav: Nav,
+    n_all: String,
     n_found: String,
     sort: &'static str,
     site: String,
@@ -90,7 +93,6 @@ struct ListPage {
 struct ListRow {
     id: u64,
     size: Count,
-    n_kept: u32,
     lowest: String,
     site: Markup,
     is_mixed: bool,
@@ -101,11 +103,12 @@ pub(crate) async fn list(
     State(site): State<Shared>,
     Query(ask): Query<Ask>,
 ) -> Result<Response, Refusal> {
-    let page = work(&site, move |site| list_page(site.run()?, &ask)).await?;
+    let page = work(&site, Lane::Light, move |view, _| list_page(view, &ask)).await?;
     Ok(Html(render(&page)).into_response())
 }
 
-fn list_page(run: &Run, ask: &Ask) -> Result<ListPage, Refusal> {
+fn list_page(view: &View, ask: &Ask) -> Result<ListPage, Refusal> {
+    let run = view.run()?;
     let (sort, filter, page) = (Sort::parse(&ask.sort), ask.filter(), ask.page());
     let offset = (page - 1) * PER_PAGE;
     let (n_found, clusters) = run.catalog.list(sort, &filter, offset, PER_PAGE);
@@ -117,7 +120,6 @@ fn list_page(run: &Run, ask: &Ask) -> Result<ListPage, Refusal> {
         ListRow {
             id: cluster.id,
             size: Count(cluster.size() as u64),
-            n_kept: cluster.n_kept,
             lowest: similarity(cluster.lowest),
             site: run.catalog.site(cluster).map(name).unwrap_or_default(),
             is_mixed: cluster.is_mixed,
@@ -136,7 +138,8 @@ fn list_page(run: &Run, ask: &Ask) -> Result<ListPage, Refusal> {
         )
     });
     Ok(ListPage {
-        n_all: Count(run.catalog.len() as u64),
+        nav: Nav::new(view, Tab::Clusters),
+        n_all: counted(run.catalog.len() as u64, "cluster", "clusters"),
         n_found: counted(n_found as u64, "cluster", "clusters"),
         sort: sort.as_str(),
         min,
@@ -147,7 +150,7 @@ fn list_page(run: &Run, ask: &Ask) -> Result<ListPage, Refusal> {
     })
 }
 
-/// The address of a document without its scheme, or its name.
+/// The URL of a document without its scheme, or its name.
 fn short_name(detail: &Detail) -> &str {
     let url = detail.url.as_deref();
     let url = url.map(|url| url.split_once("://").map_or(url, |(_, rest)| rest));
@@ -157,8 +160,8 @@ fn short_name(detail: &Detail) -> &str {
 #[derive(Template)]
 #[template(path = "cluster.html")]
 struct ClusterPage {
+    nav: Nav,
     size: String,
-    n_kept: String,
     site: Markup,
     is_mixed: bool,
     lowest: String,
@@ -189,8 +192,8 @@ pub(crate) async fn one(
     Path(cluster): Path<String>,
     Query(place): Query<Place>,
 ) -> Result<Response, Refusal> {
-    let page = work(&site, move |site| {
-        cluster_page(site.run()?, &cluster, page_number(&place.page))
+    let page = work(&site, Lane::Light, move |view, _| {
+        cluster_page(view, &cluster, page_number(&place.page))
     })
     .await?;
     Ok(Html(render(&page)).into_response())
@@ -200,11 +203,12 @@ pub(crate) async fn one(
 pub(crate) fn find<'a>(run: &'a Run, id: &str) -> Result<&'a crate::catalog::Cluster, Refusal> {
     let found = id.parse().ok().and_then(|id| run.catalog.get(id));
     found.ok_or_else(|| {
-        Refusal::not_found("There is no cluster of two documents or more with this number.")
+        Refusal::not_found("There is no cluster of at least two documents with this number. A cluster has the number of its kept document.")
     })
 }
 
-fn cluster_page(run: &Run, id: &str, page: usize) -> Result<ClusterPage, Refusal> {
+fn cluster_page(view: &View, id: &str, page: usize) -> Result<ClusterPage, Refusal> {
+    let run = view.run()?;
     let cluster = find(run, id)?;
     let members = run.catalog.members(cluster);
     let shown: Vec<u64> = members
@@ -245,12 +249,8 @@ fn cluster_page(run: &Run, id: &str, page: usize) -> Result<ClusterPage, Refusal
         format!("/cluster/{}?page={page}", cluster.id)
     });
     Ok(ClusterPage {
+        nav: Nav::new(view, Tab::Clusters),
         size: counted(members.len() as u64, "document", "documents"),
-        n_kept: counted(
-            cluster.n_kept.into(),
-            "document is kept",
-            "documents are kept",
-        ),
         site: run.catalog.site(cluster).map(name).unwrap_or_default(),
         is_mixed: cluster.is_mixed,
         lowest: similarity(cluster.lowest),
@@ -267,14 +267,14 @@ pub(crate) fn similarity(value: Option<f64>) -> String {
 /// What a rule says, for people.
 pub(crate) fn rule_in_words(rule: Option<&str>) -> &'static str {
     match rule {
-        Some("exact") => "equal content",
-        Some("jaccard") => "shingles in common",
-        Some("b") => "super-shingles agree (B)",
-        Some("c") => "simhash bits agree (C)",
-        Some("combined") => "B and C agree",
-        Some("site-same") => "B and C agree, one site",
-        Some("site-cross") => "C agrees, different sites",
-        Some("site-union") => "B and C agree, different sites",
+        Some("exact") => "exact duplicate",
+        Some("jaccard") => "Jaccard similarity",
+        Some("b") => "B-sim",
+        Some("c") => "C-sim",
+        Some("combined") => "B-sim and C-sim",
+        Some("site-same") => "B-sim and C-sim, same site",
+        Some("site-cross") => "C-sim, different sites",
+        Some("site-union") => "B-sim and C-sim, different sites",
         Some(_) => "another rule",
         None => "",
     }

@@ -19,8 +19,10 @@ use serde_json::Value;
 
 use crate::answer::Refusal;
 use crate::html::{Markup, name, render};
+use crate::lanes::{Lane, work};
 use crate::line_plot::{line_plot, number};
-use crate::site::{Shared, work};
+use crate::nav::{Nav, Tab};
+use crate::site::{Shared, View};
 
 /// The file that a crawl writes.
 pub(crate) const FILE: &str = "statistics.jsonl";
@@ -64,7 +66,7 @@ const MIN_SECONDS: f64 = 0.5;
 pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
     let file = File::open(folder.join(FILE)).map_err(|_| {
         Refusal::not_found(
-            "This folder holds no statistics of a crawl. `arose crawl SEED -o DIR` writes them \
+            "This directory contains no statistics of a crawl. `arose crawl SEED -o DIR` writes them \
              while it runs.",
         )
     })?;
@@ -94,7 +96,7 @@ pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
     }
     match samples.is_empty() {
         true => Err(Refusal::not_found(
-            "The crawl has written no statistics yet; look again soon.",
+            "The crawl has written no statistics yet. Reload this page in a moment.",
         )),
         false => Ok(samples),
     }
@@ -103,6 +105,7 @@ pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
 #[derive(Template)]
 #[template(path = "crawl.html")]
 struct Page {
+    nav: Nav,
     is_done: bool,
     since: String,
     figures: Vec<(&'static str, String)>,
@@ -113,14 +116,14 @@ struct Page {
 }
 
 pub(crate) async fn page(State(site): State<Shared>) -> Result<Response, Refusal> {
-    let page = work(&site, |site| {
-        Ok(render(&page_of(&samples(&site.folder.path)?)))
+    let page = work(&site, Lane::Light, |view, _| {
+        Ok(render(&page_of(view, &samples(&view.folder.path)?)))
     })
     .await?;
     Ok(Html(page).into_response())
 }
 
-fn page_of(samples: &[Sample]) -> Page {
+fn page_of(view: &View, samples: &[Sample]) -> Page {
     let last = samples.last().cloned().unwrap_or_default();
     let count = |name: &str| last.counter(name).map(|n| Count(n as u64).to_string());
     let dropped = last.counter("exact_duplicates").unwrap_or(0.0)
@@ -128,8 +131,8 @@ fn page_of(samples: &[Sample]) -> Page {
     let rate = last.counter("pages").unwrap_or(0.0) / last.seconds.max(1e-3);
     let figures = [
         ("pages", count("pages")),
-        ("pages a second", Some(number(rate))),
-        ("in the queue", count("queue")),
+        ("pages per second", Some(number(rate))),
+        ("URLs in the queue", count("queue")),
         ("hosts", count("hosts")),
         (
             "duplicates dropped",
@@ -147,7 +150,7 @@ fn page_of(samples: &[Sample]) -> Page {
         values.collect()
     };
     let plots = [
-        ("Pages a second", rates(&curve("pages"))),
+        ("Pages per second", rates(&curve("pages"))),
         ("URLs in the queue", curve("queue")),
         ("Hosts", curve("hosts")),
         (
@@ -163,6 +166,7 @@ fn page_of(samples: &[Sample]) -> Page {
     let mut slowest = last.slowest.clone();
     slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
     Page {
+        nav: Nav::new(view, Tab::Crawl),
         is_done: last.is_done,
         since: seconds(last.seconds),
         figures: figures.collect(),

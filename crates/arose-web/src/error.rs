@@ -1,4 +1,4 @@
-//! What keeps the server from serving.
+//! Why the server cannot start.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,9 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 #[non_exhaustive]
 pub enum Error {
     /// Others could reach the server.
-    #[error(
-        "{address} can be reached by others: choose a token with --token, or listen on 127.0.0.1"
-    )]
+    #[error("other machines can reach {address}; set --token or listen on 127.0.0.1")]
     NeedsToken {
         /// The address asked for.
         address: IpAddr,

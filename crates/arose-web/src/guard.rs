@@ -1,4 +1,4 @@
-//! Who may ask, and what every answer says to the browser.
+//! Access control, and what every response tells the browser.
 //!
 //! A browser that visits a foreign site can be made to send requests to loopback. Three things keep
 //! such requests out: the `Host` must be an address of this machine or the one listened on (against
@@ -24,12 +24,18 @@ use crate::site::Shared;
 /// How long an answer may take.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
+/// The largest body of a request, in bytes.
+const MAX_BODY: usize = 64 << 10;
+
 /// The longest address of a request, in bytes.
 const MAX_ADDRESS: usize = 16 << 10;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
-                      connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                      connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
+
+/// How long a client may take for the body of a request.
+const BODY_TIME: Duration = Duration::from_secs(5);
 
 const COOKIE_NAME: &str = "arose_token";
 
@@ -53,7 +59,10 @@ pub(crate) async fn guard(State(site): State<Shared>, request: Request, next: Ne
         ),
     ];
     for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
+        // A stored page comes with stricter ones.
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
     headers.insert(
         "cross-origin-resource-policy",
@@ -63,14 +72,43 @@ pub(crate) async fn guard(State(site): State<Shared>, request: Request, next: Ne
 }
 
 async fn answer(request: Request, next: Next) -> Response {
+    let request = match with_body(request).await {
+        Ok(request) => request,
+        Err(refusal) => return refusal.into_response(),
+    };
     match tokio::time::timeout(MAX_TIME, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Refusal {
             status: StatusCode::GATEWAY_TIMEOUT,
-            title: "This takes too long",
-            detail: "The answer was not ready after 30 seconds.".to_owned(),
+            title: "Timed out",
+            detail: "The response was not ready after 30 seconds.".to_owned(),
         }
         .into_response(),
+    }
+}
+
+/// The request with its body read, which has a size and a time.
+async fn with_body(request: Request) -> Result<Request, Refusal> {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let read = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await;
+    let refusal = |status, detail: &str| Refusal {
+        status,
+        title: "Invalid request",
+        detail: detail.to_owned(),
+    };
+    match read {
+        Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
+        Ok(Err(_)) => Err(refusal(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "The body of the request is too large.",
+        )),
+        Err(_) => Err(refusal(
+            StatusCode::REQUEST_TIMEOUT,
+            "The body of the request took longer than 5 seconds.",
+        )),
     }
 }
 
@@ -79,7 +117,7 @@ fn check(site: &Shared, request: &Request) -> Result<(), Box<Response>> {
         Err(Box::new(
             Refusal {
                 status,
-                title: "Not for you",
+                title: "Access denied",
                 detail: detail.to_owned(),
             }
             .into_response(),
@@ -92,23 +130,23 @@ fn check(site: &Shared, request: &Request) -> Result<(), Box<Response>> {
     {
         return refuse(
             StatusCode::URI_TOO_LONG,
-            "The address is too long; ask for less.",
+            "The URL is too long. Shorten the query.",
         );
     }
-    if !is_own_host(headers, site.token.as_deref()) {
+    if !is_own_host(headers, site.token()) {
         return refuse(
             StatusCode::MISDIRECTED_REQUEST,
-            "This server answers to its own address only; use the one it printed when it started.",
+            "This server responds only to its own address. Use the one printed when it started.",
         );
     }
     if request.method() != Method::GET && request.method() != Method::HEAD && !is_own_page(headers)
     {
         return refuse(
             StatusCode::FORBIDDEN,
-            "Ratings are taken from this server's pages only.",
+            "Ratings are accepted only from pages of this server.",
         );
     }
-    let Some(token) = &site.token else {
+    let Some(token) = site.token() else {
         return Ok(());
     };
     if is_known(headers, token) {
@@ -118,7 +156,7 @@ fn check(site: &Shared, request: &Request) -> Result<(), Box<Response>> {
         Some(given) if is_equal(given, token) => Err(Box::new(welcome(uri, token))),
         _ => refuse(
             StatusCode::UNAUTHORIZED,
-            "Open the address with ?token= and the token that the server was started with.",
+            "Open the URL with ?token= and the access token that the server was started with.",
         ),
     }
 }

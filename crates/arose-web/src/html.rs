@@ -7,6 +7,8 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
+use crate::nav::Nav;
+
 /// Characters shown of a name or an address.
 const MAX_NAME: usize = 160;
 
@@ -84,6 +86,7 @@ pub(crate) fn date(seconds: i64) -> String {
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(crate) struct Notice<'a> {
+    pub(crate) nav: Nav,
     pub(crate) title: &'a str,
     pub(crate) detail: &'a str,
 }

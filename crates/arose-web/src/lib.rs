@@ -1,26 +1,35 @@
-//! The pages that `arose serve` shows: search, clusters, pairs, rating, crawls.
+//! The pages of `arose serve`: search, documents, clusters, pairs, ratings, crawls and estimates.
 //!
 //! Everything is rendered here, on the server, and works without scripts; the one small script adds
-//! keys for rating and renews live figures. Nothing is loaded from anywhere else, so the pages work
-//! offline. The same answers are given as JSON under `/api/`, described by `/api/openapi.json`.
+//! keys for rating and for differences, and renews live figures. Nothing is loaded from anywhere
+//! else, so the pages work offline. The same data is available as JSON under `/api/`, described by
+//! `/api/openapi.json`.
 //!
 //! *Safety.* Pages hold foreign text. It is escaped without exception, and a content security
 //! policy forbids the browser to run, load or send anything but our own files. The server listens
 //! on loopback unless a token is asked for ([`Config::token`]); requests whose `Host` is not the
 //! server's own are refused, so that no web site can reach it through a name of its own, and
-//! ratings are taken from our own pages only. Requests have a size and a time. No request names a
-//! file: documents are named by number, and what is read for them is what the run's tables name.
+//! ratings are taken from our own pages only. Connections, requests and the work for them are
+//! bounded in number, size and time, also when their client is gone (`connections`, `lanes`). No
+//! request names a file: documents are named by number, and what is read for them is what the run's
+//! tables name. Stored pages of a crawl are shown in a sandbox without scripts and without network.
 #![forbid(unsafe_code)]
 
 mod answer;
 mod api;
 mod catalog;
 mod clusters;
+mod connections;
 mod crawl;
+mod document;
 mod error;
+mod estimates;
+mod export;
 mod guard;
 mod html;
+mod lanes;
 mod line_plot;
+mod nav;
 mod pair;
 mod rate;
 mod sample;
@@ -28,38 +37,36 @@ mod search;
 mod site;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use arose_search::{Folder, Index};
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 
 pub use error::Error;
 use site::{Shared, Site};
-
-/// The largest body of a request, in bytes.
-const MAX_BODY: usize = 64 << 10;
 
 /// How to serve.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where to listen.
     pub address: SocketAddr,
-    /// What a visitor must know; needed on any address but loopback.
+    /// Access token; required on any address but loopback.
     pub token: Option<String>,
-    /// What the pairs to be rated are drawn with.
+    /// Seed of the sample of pairs to rate.
     pub seed: u64,
-    /// Pairs to be rated of each level of similarity.
+    /// Pairs to rate per similarity range.
     pub n_per_stratum: usize,
+    /// The least pause between two looks at whether the directory has changed.
+    pub watch: Duration,
 }
 
-/// Serves a folder until the process is told to stop; `ready` is called with the address.
+/// Serves a directory until the process is told to stop; `ready` is called with the address.
 ///
 /// # Errors
 ///
-/// If the folder's results cannot be read, the address cannot be used, or another address than
+/// If the directory's results cannot be read, the address cannot be used, or another address than
 /// loopback is asked for without a token.
 pub fn serve(
     folder: Folder,
@@ -85,11 +92,8 @@ pub fn serve(
         let listener = TcpListener::bind(config.address).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         ready(address);
-        // Answers are written whole, so nothing is gained by waiting for more. A connection that
-        // does not take the setting is slower, not wrong.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        let served = axum::serve(listener, router(site)).with_graceful_shutdown(stop_signal());
-        served.await.map_err(Error::Runtime)
+        connections::serve(listener, router(site), stop_signal()).await;
+        Ok(())
     })
 }
 
@@ -103,6 +107,9 @@ async fn stop_signal() {
 fn router(site: Shared) -> Router {
     let pages = Router::new()
         .route("/", get(search::page))
+        .route("/export", get(export::export))
+        .route("/document/{doc}", get(document::page))
+        .route("/document/{doc}/page", get(document::stored))
         .route("/clusters", get(clusters::list))
         .route("/cluster/{cluster}", get(clusters::one))
         .route("/pair", get(pair::page))
@@ -110,6 +117,7 @@ fn router(site: Shared) -> Router {
         .route("/rate/undo", post(rate::undo))
         .route("/ratings", get(rate::tables))
         .route("/crawl", get(crawl::page))
+        .route("/estimates", get(estimates::page))
         .route("/api/search", get(api::search))
         .route("/api/clusters", get(api::clusters))
         .route("/api/cluster/{cluster}", get(api::cluster))
@@ -121,7 +129,6 @@ fn router(site: Shared) -> Router {
         .route("/assets/{name}", get(html::asset))
         .fallback(answer::not_found);
     pages
-        .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(axum::middleware::from_fn_with_state(
             site.clone(),
             guard::guard,

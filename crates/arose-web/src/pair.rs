@@ -6,7 +6,7 @@ use arose::compare::{Comparison, Profiler};
 use arose::token::Tokenizer;
 use arose_dedup::report::diff::Bounds;
 use arose_dedup::report::html::{Count, bytes};
-use arose_dedup::report::side_by_side::rows;
+use arose_dedup::report::side_by_side::numbered_rows;
 use arose_dedup::results::documents::site_of;
 use arose_dedup::results::{Detail, Pair, Text, details, pairs, texts};
 use askama::Template;
@@ -17,7 +17,9 @@ use serde::Deserialize;
 use crate::answer::Refusal;
 use crate::clusters::{rule_in_words, similarity};
 use crate::html::{Markup, address, name, render, shown};
-use crate::site::{Run, Shared, work};
+use crate::lanes::{Lane, work};
+use crate::nav::{Nav, Tab};
+use crate::site::{Run, Shared, View};
 
 /// Bytes shown of a whole text.
 const MAX_SHOWN: usize = 256 << 10;
@@ -45,7 +47,7 @@ impl Two {
         let number = |text: &str| {
             text.trim().parse::<u64>().map_err(|_| {
                 Refusal::bad_request(
-                    "A pair is named by the numbers of two documents: /pair?a=1&b=2.",
+                    "A pair is named by the numbers of its documents: /pair?a=1&b=2.",
                 )
             })
         };
@@ -63,10 +65,10 @@ impl Two {
                 Count(run.summary.counts.read)
             )));
         };
-        let read = texts(&found, &run.summary.reading());
+        let read = texts(&found, &run.directory, &run.summary.reading());
         let texts = docs.map(|doc| {
             let text = read.get(&doc).cloned();
-            text.unwrap_or(Err("Its place in the source is not known."))
+            text.unwrap_or(Err("Its position in the source is not known."))
         });
         let pair = match docs[0] == docs[1] {
             true => None,
@@ -80,7 +82,7 @@ impl Two {
         })
     }
 
-    /// All measures, computed anew from the texts.
+    /// All scores, computed from the texts.
     pub(crate) fn compare(&self, run: &Run) -> Option<Comparison> {
         let [Ok(a), Ok(b)] = &self.texts else {
             return None;
@@ -89,20 +91,20 @@ impl Two {
         Some(profiler.compare(&profiler.profile(a), &profiler.profile(b)))
     }
 
-    /// The rows of a table with the differences.
-    pub(crate) fn differences(&self, run: &Run) -> Markup {
-        let mut table = String::new();
+    /// The rows of a table with the differences, and how many there are, each with its number.
+    pub(crate) fn differences(&self, run: &Run) -> (Markup, usize) {
+        let (mut table, mut n_differences) = (String::new(), 0);
         match &self.texts {
             [Ok(a), Ok(b)] => {
                 let case = run.summary.case();
-                rows(&mut table, a, b, Tokenizer { case }, Bounds::PAGE)
+                n_differences = numbered_rows(&mut table, a, b, Tokenizer { case }, Bounds::PAGE)
                     .expect("memory can be written to");
             }
             both => {
                 table.push_str("<tr>");
                 for text in both {
                     let what = match text {
-                        Ok(_) => "This text could be read again, the other could not.",
+                        Ok(_) => "This text can be read, the other cannot.",
                         Err(why) => why,
                     };
                     write!(table, "<td class=\"gap\">{what}</td>")
@@ -111,7 +113,7 @@ impl Two {
                 table.push_str("</tr>");
             }
         }
-        Markup(table)
+        (Markup(table), n_differences)
     }
 
     /// How the sites of the two relate.
@@ -158,7 +160,7 @@ impl Side {
     }
 }
 
-/// A measure, as the run recorded it and as it is now.
+/// A score, as the run recorded it and as it is now.
 struct Score {
     name: &'static str,
     recorded: String,
@@ -169,39 +171,89 @@ struct Score {
 #[derive(Template)]
 #[template(path = "pair.html")]
 struct Page {
+    nav: Nav,
     sides: [Side; 2],
-    cluster: u64,
-    verdict: &'static str,
+    cluster: Option<u64>,
+    rule: &'static str,
     sites: &'static str,
     scores: Vec<Score>,
     differences: Markup,
+    n_differences: usize,
+    turn: Option<Turn>,
+}
+
+/// The way to the pairs of the same cluster.
+struct Turn {
+    number: usize,
+    n_pairs: usize,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Turn {
+    /// None unless the pair is the kept document of a cluster and one dropped for it.
+    fn of(run: &Run, docs: [u64; 2], cluster: u64) -> Option<Self> {
+        let cluster = run.catalog.get(cluster)?;
+        let other = match docs {
+            [a, b] if a == cluster.id => b,
+            [a, b] if b == cluster.id => a,
+            _ => return None,
+        };
+        let members = run
+            .catalog
+            .members(cluster)
+            .iter()
+            .map(|&doc| u64::from(doc));
+        let dropped: Vec<u64> = members.filter(|&doc| doc != cluster.id).collect();
+        let at = dropped.iter().position(|&doc| doc == other)?;
+        let address = |doc: &u64| format!("/pair?a={}&b={doc}", cluster.id);
+        Some(Self {
+            number: at + 1,
+            n_pairs: dropped.len(),
+            before: at
+                .checked_sub(1)
+                .and_then(|at| dropped.get(at))
+                .map(address),
+            after: dropped.get(at + 1).map(address),
+        })
+    }
 }
 
 pub(crate) async fn page(
     State(site): State<Shared>,
     Query(ask): Query<Ask>,
 ) -> Result<Response, Refusal> {
-    let page = work(&site, move |site| {
-        let run = site.run()?;
+    let page = work(&site, Lane::Heavy, move |view, _| {
+        let run = view.run()?;
         let two = Two::find(run, &ask.a, &ask.b)?;
-        Ok(render(&page_of(run, &two)))
+        Ok(render(&page_of(view, run, &two)))
     })
     .await?;
     Ok(Html(page).into_response())
 }
 
-fn page_of(run: &Run, two: &Two) -> Page {
+fn page_of(view: &View, run: &Run, two: &Two) -> Page {
+    let (differences, n_differences) = two.differences(run);
+    let cluster = two.details[1].cluster;
+    let shares = two.details[0].cluster == cluster;
     Page {
+        nav: Nav::new(view, Tab::Clusters),
         sides: [Side::new(two, 0), Side::new(two, 1)],
-        cluster: two.details[0].cluster,
-        verdict: match &two.pair {
+        cluster: run
+            .catalog
+            .get(cluster)
+            .filter(|_| shares)
+            .map(|cluster| cluster.id),
+        rule: match &two.pair {
             Some(pair) => rule_in_words(Some(&pair.rule)),
-            None if two.details[0].digest == two.details[1].digest => "equal content",
+            None if two.details[0].digest == two.details[1].digest => "exact duplicate",
             None => "the run does not list this pair",
         },
         sites: two.sites(),
         scores: scores(two, two.compare(run).as_ref(), run),
-        differences: two.differences(run),
+        differences,
+        n_differences,
+        turn: Turn::of(run, two.docs, cluster).filter(|_| shares),
     }
 }
 
@@ -211,23 +263,23 @@ fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
     let w = run.summary.shingle_length();
     let shingles = now.map_or(String::new(), |now| {
         let (common, union) = (Count(now.n_common as u64), Count(now.n_union as u64));
-        format!("{common} of {union} distinct shingles of {w} tokens in both")
+        format!("{common} of {union} distinct shingles of {w} tokens shared")
     });
     vec![
         Score {
-            name: "Resemblance",
+            name: "Jaccard similarity",
             recorded: similarity(pair.and_then(|pair| pair.jaccard)),
             recomputed: similarity(now.and_then(|now| now.resemblance)),
             note: shingles,
         },
         Score {
-            name: "First contained in second",
+            name: "Containment of the first in the second",
             recorded: "–".to_owned(),
             recomputed: similarity(now.and_then(|now| now.containment[0])),
             note: String::new(),
         },
         Score {
-            name: "Second contained in first",
+            name: "Containment of the second in the first",
             recorded: "–".to_owned(),
             recomputed: similarity(now.and_then(|now| now.containment[1])),
             note: String::new(),
@@ -236,7 +288,7 @@ fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
             name: "B-sim",
             recorded: whole(pair.and_then(|pair| pair.b_sim), 6),
             recomputed: whole(now.map(|now| now.b_sim), 6),
-            note: "super-shingles that agree".to_owned(),
+            note: "matching super-shingles".to_owned(),
         },
         Score {
             name: "C-sim",
@@ -245,7 +297,7 @@ fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
             note: now
                 .and_then(|now| now.cosine_estimate)
                 .map_or(String::new(), |cosine| {
-                    format!("simhash bits that agree; a cosine of about {cosine:.3}")
+                    format!("matching simhash bits; cosine about {cosine:.3}")
                 }),
         },
     ]

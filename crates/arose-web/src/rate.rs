@@ -1,13 +1,13 @@
-//! The pages of rating: one pair after the other, and the tables that come of it.
+//! The pages for rating pairs, and the tables of ratings.
 //!
-//! A rater sees two documents and their differences, and no score. What is said goes to the file
-//! before the next pair is shown.
+//! A rater sees two documents and their differences, and no score. A rating is on the disk before
+//! the next pair is shown.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arose::judgement::{Tally, Verdict};
-use arose_dedup::evaluate::ratings::{self, MAX_RATER, Rating, Row, Tables};
+use arose::judgement::Verdict;
+use arose_dedup::evaluate::ratings::{self, By, Level, MAX_RATER, Rating, Row, Share, Tables};
 use arose_dedup::report::html::{Count, counted};
 use askama::Template;
 use axum::Form;
@@ -17,9 +17,11 @@ use serde::Deserialize;
 
 use crate::answer::Refusal;
 use crate::html::{Markup, in_address, name, render};
+use crate::lanes::{Lane, work};
+use crate::nav::{Nav, Tab};
 use crate::pair::{Side, Two};
-use crate::sample::{By, Chosen};
-use crate::site::{Run, Shared, work};
+use crate::sample::Chosen;
+use crate::site::{Run, Shared, View};
 
 /// Who rates, and what.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -35,6 +37,7 @@ pub(crate) struct Ask {
 #[derive(Template)]
 #[template(path = "rate.html")]
 struct Page {
+    nav: Nav,
     rater: String,
     by: &'static str,
     n_pairs: usize,
@@ -47,22 +50,27 @@ struct Page {
 struct PairToRate {
     sides: [Side; 2],
     differences: Markup,
+    n_differences: usize,
 }
 
 pub(crate) async fn page(
     State(site): State<Shared>,
     Query(ask): Query<Ask>,
 ) -> Result<Response, Refusal> {
-    let page = work(&site, move |site| Ok(render(&page_of(site.run()?, &ask)?))).await?;
+    let page = work(&site, Lane::Heavy, move |view, _| {
+        Ok(render(&page_of(view, &ask)?))
+    })
+    .await?;
     Ok(Html(page).into_response())
 }
 
-fn page_of(run: &Run, ask: &Ask) -> Result<Page, Refusal> {
+fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
+    let run = view.run()?;
     let by = By::parse(&ask.by);
     let chosen = run.sample.pairs(by);
     let lines = run.ratings.lines();
     let rater = rater(&ask.rater);
-    let rated = rated_by(&lines, &rater);
+    let rated = rated_by(&lines, &rater, by);
     let is_rated = |chosen: &&Chosen| rated.contains(&(chosen.pair.a, chosen.pair.b));
     let asked = (ask.a.parse().ok()).zip(ask.b.parse().ok());
     let next = match asked {
@@ -74,20 +82,23 @@ fn page_of(run: &Run, ask: &Ask) -> Result<Page, Refusal> {
     let pair = match next.filter(|_| !rater.is_empty()) {
         Some(chosen) => {
             let two = Two::of(run, chosen.pair.a, chosen.pair.b)?;
+            let (differences, n_differences) = two.differences(run);
             Some(PairToRate {
                 sides: [Side::new(&two, 0), Side::new(&two, 1)],
-                differences: two.differences(run),
+                differences,
+                n_differences,
             })
         }
         None => None,
     };
     let raters: BTreeSet<&str> = lines.iter().map(|line| &*line.rater).collect();
     Ok(Page {
+        nav: Nav::new(view, Tab::Rate),
         by: by.as_str(),
         n_pairs: chosen.len(),
         n_rated: chosen.iter().filter(is_rated).count(),
         pair,
-        can_undo: last_of(&lines, &rater).is_some(),
+        can_undo: last_of(&lines, &rater, by).is_some(),
         raters: raters.into_iter().map(name).collect(),
         rater,
     })
@@ -99,21 +110,24 @@ fn rater(text: &str) -> String {
     text.take(MAX_RATER).collect()
 }
 
-fn rated_by(lines: &[Rating], rater: &str) -> BTreeSet<(u64, u64)> {
-    let pairs = ratings::current(lines).into_iter();
+/// The pairs that a rater has rated as drawn in a sample. A pair of both samples is rated in both:
+/// a rating stands for the sample it was drawn in.
+fn rated_by(lines: &[Rating], rater: &str, by: By) -> BTreeSet<(u64, u64)> {
+    let drawn = lines.iter().filter(|line| line.drawn_by == Some(by));
+    let pairs = ratings::current(drawn).into_iter();
     pairs
         .filter(|(_, raters)| raters.contains_key(rater))
         .map(|(pair, _)| pair)
         .collect()
 }
 
-/// What a rater said last and has not taken back.
-fn last_of<'a>(lines: &'a [Rating], rater: &str) -> Option<&'a Rating> {
-    let rated = rated_by(lines, rater);
+/// What a rater said last of a sample and has not taken back.
+fn last_of<'a>(lines: &'a [Rating], rater: &str, by: By) -> Option<&'a Rating> {
+    let rated = rated_by(lines, rater, by);
     let mut said = lines
         .iter()
         .rev()
-        .filter(|line| line.rater == rater && line.verdict.is_some());
+        .filter(|line| line.rater == rater && line.verdict.is_some() && line.drawn_by == Some(by));
     said.find(|line| rated.contains(&(line.a, line.b)))
 }
 
@@ -131,23 +145,25 @@ pub(crate) async fn take(
     State(site): State<Shared>,
     Form(said): Form<Said>,
 ) -> Result<Response, Refusal> {
-    let next = work(&site, move |site| {
-        let run = site.run()?;
+    let next = work(&site, Lane::Light, move |view, _| {
+        let run = view.run()?;
         let verdict: Verdict = said
             .verdict
             .parse()
             .map_err(|error: arose::Error| Refusal::bad_request(error.to_string()))?;
         let rater = rater(&said.rater);
-        let mut all = run.sample.by_b.iter().chain(&run.sample.by_c);
+        let by = By::parse(&said.by);
+        let mut all = run.sample.pairs(by).iter();
         let chosen = all.find(|chosen| (chosen.pair.a, chosen.pair.b) == (said.a, said.b));
         let Some(chosen) = chosen.filter(|_| !rater.is_empty()) else {
             return Err(Refusal::bad_request(
-                "This pair is not among those to be rated, or nobody rates it.",
+                "This pair is not in the sample to rate, or the rater has no name. If the run was \
+                 repeated, reload the page.",
             ));
         };
         run.ratings
-            .append(line(run, chosen, &rater, Some(verdict))?)?;
-        Ok(address(&rater, By::parse(&said.by)))
+            .append(line(run, chosen, &rater, (by, verdict))?)?;
+        Ok(address(&rater, by))
     })
     .await?;
     Ok(Redirect::to(&next).into_response())
@@ -157,7 +173,7 @@ fn line(
     run: &Run,
     chosen: &Chosen,
     rater: &str,
-    verdict: Option<Verdict>,
+    (by, verdict): (By, Verdict),
 ) -> Result<Rating, Refusal> {
     let Chosen { pair, sites } = chosen;
     let mut docs = arose_dedup::results::details(&run.documents, &[pair.a, pair.b])?;
@@ -179,7 +195,9 @@ fn line(
         b_sim: pair.b_sim,
         c_sim: pair.c_sim,
         sites: *sites,
-        verdict,
+        drawn_by: Some(by),
+        range: Some(Level::of(by, pair.b_sim, pair.c_sim).name()),
+        verdict: Some(verdict),
     })
 }
 
@@ -203,12 +221,12 @@ pub(crate) async fn undo(
     State(site): State<Shared>,
     Form(undo): Form<Undo>,
 ) -> Result<Response, Refusal> {
-    let next = work(&site, move |site| {
-        let run = site.run()?;
-        let rater = rater(&undo.rater);
-        let address = address(&rater, By::parse(&undo.by));
+    let next = work(&site, Lane::Light, move |view, _| {
+        let run = view.run()?;
+        let (rater, by) = (rater(&undo.rater), By::parse(&undo.by));
+        let address = address(&rater, by);
         let lines = run.ratings.lines();
-        let Some(last) = last_of(&lines, &rater) else {
+        let Some(last) = last_of(&lines, &rater, by) else {
             return Ok(address);
         };
         run.ratings.append(Rating {
@@ -225,9 +243,11 @@ pub(crate) async fn undo(
 #[derive(Template)]
 #[template(path = "ratings.html")]
 struct TablesPage {
+    nav: Nav,
     n_rated: String,
     elsewhere: Option<String>,
-    precision: Option<String>,
+    undrawn: Option<String>,
+    precision: Option<(String, String)>,
     decided: Option<String>,
     tables: Vec<Table>,
     raters: Vec<(Markup, RowShown)>,
@@ -261,60 +281,61 @@ struct AgreementShown {
 }
 
 pub(crate) async fn tables(State(site): State<Shared>) -> Result<Response, Refusal> {
-    let page = work(&site, |site| {
-        let run = site.run()?;
+    let page = work(&site, Lane::Light, |view, _| {
+        let run = view.run()?;
         let tables = run.ratings.tables(&run.sample.population);
-        Ok(render(&tables_page(&tables)))
+        Ok(render(&tables_page(view, &tables)))
     })
     .await?;
     Ok(Html(page).into_response())
 }
 
-fn tables_page(tables: &Tables) -> TablesPage {
-    let all = Row {
-        name: "all".to_owned(),
-        n_found: tables.by_b.iter().map(|row| row.n_found).sum(),
-        tally: tables.all,
-    };
-    let with_all = |rows: &[Row]| {
-        let mut shown = vec![row_shown(&all)];
-        shown[0].is_sum = true;
-        shown.extend(rows.iter().map(row_shown));
+fn tables_page(view: &View, tables: &Tables) -> TablesPage {
+    let shown = |rows: &[Row]| -> Vec<RowShown> {
+        let mut shown: Vec<RowShown> = rows.iter().map(row_shown).collect();
+        if let Some(all) = shown.first_mut() {
+            all.is_sum = true;
+        }
         shown
     };
     let share = |value: Option<f64>| value.map(|value| format!("{value:.3}"));
     TablesPage {
+        nav: Nav::new(view, Tab::Ratings),
         n_rated: counted(tables.all.total(), "pair", "pairs"),
         elsewhere: (tables.n_elsewhere > 0)
             .then(|| counted(tables.n_elsewhere, "rating is", "ratings are")),
-        precision: share(tables.precision()),
+        undrawn: (tables.n_undrawn > 0)
+            .then(|| counted(tables.n_undrawn, "rated pair does", "rated pairs do")),
+        precision: tables.precision().map(|share| {
+            let Share { value, interval } = share;
+            (
+                format!("{value:.3}"),
+                format!("{:.3} to {:.3}", interval.low, interval.high),
+            )
+        }),
         decided: share(tables.all.precision_of_decided()),
         tables: vec![
             Table {
                 title: "By B-sim",
                 head: "B-sim",
-                rows: with_all(&tables.by_b),
+                rows: shown(&tables.by_b),
             },
             Table {
                 title: "By C-sim",
                 head: "C-sim",
-                rows: with_all(&tables.by_c),
+                rows: shown(&tables.by_c),
             },
             Table {
                 title: "By site",
                 head: "Sites",
-                rows: with_all(&tables.by_sites),
+                rows: shown(&tables.by_sites),
             },
         ],
         raters: tables
             .raters
             .iter()
             .map(|(rater, tally)| {
-                let row = Row {
-                    name: String::new(),
-                    n_found: None,
-                    tally: *tally,
-                };
+                let row = Row::plain(String::new(), None, *tally);
                 (name(rater), row_shown(&row))
             })
             .collect(),
@@ -338,20 +359,16 @@ fn row_shown(row: &Row) -> RowShown {
             .n_found
             .map_or_else(|| "–".to_owned(), |n| Count(n).to_string()),
         n_rated: Count(row.tally.total()),
-        shares: Verdict::ALL.map(|verdict| share_shown(&row.tally, verdict)),
+        shares: row.shares.map(share_shown),
         is_sum: false,
     }
 }
 
-fn share_shown(tally: &Tally, verdict: Verdict) -> ShareShown {
-    let interval = tally.interval(verdict);
+fn share_shown(share: Option<Share>) -> ShareShown {
     ShareShown {
-        share: tally
-            .share(verdict)
-            .map_or_else(|| "–".to_owned(), |share| format!("{share:.2}")),
-        interval: match tally.total() {
-            0 => String::new(),
-            _ => format!("{:.2}–{:.2}", interval.low, interval.high),
-        },
+        share: share.map_or_else(|| "–".to_owned(), |share| format!("{:.2}", share.value)),
+        interval: share.map_or_else(String::new, |share| {
+            format!("{:.2}–{:.2}", share.interval.low, share.interval.high)
+        }),
     }
 }

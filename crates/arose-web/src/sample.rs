@@ -1,53 +1,28 @@
-//! The pairs that are put before raters: drawn with a seed, level by level.
+//! The pairs to rate: a random sample from every similarity range.
 //!
-//! *Question.* Which of millions of pairs should people look at, so that every level of similarity
-//! is judged and nobody's choice matters?
+//! *Question.* Which of millions of pairs should people look at, so that every similarity range is
+//! rated and nobody's choice matters?
 //!
-//! *Idea.* Every pair draws a number made of the seed and its two documents; of each level the
+//! *Idea.* Every pair draws a number made of the seed and its two documents; of each range the
 //! pairs with the smallest numbers are taken, by B-sim and by C-sim apart. Raters see them in the
-//! order of another such number, so that levels come mixed. The same seed and run give the same
+//! order of another such number, so that ranges come mixed. The same seed and run give the same
 //! sample in the same order to every rater. *Cost.* One pass over the pairs; memory for the sample.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use arose::mix::mix;
-use arose_dedup::evaluate::ratings::{Level, Population, Sites};
-use arose_dedup::results::documents::site_of;
-use arose_dedup::results::{Error, Pair, details, pairs};
+use arose_dedup::evaluate::ratings::{By, Level, Population, Sites, SitesOf};
+use arose_dedup::results::{Error, Pair, pairs};
 
-/// By which score pairs are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum By {
-    #[default]
-    B,
-    C,
-}
-
-impl By {
-    pub(crate) fn parse(name: &str) -> Self {
-        match name {
-            "c" => Self::C,
-            _ => Self::B,
-        }
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::B => "b",
-            Self::C => "c",
-        }
-    }
-}
-
-/// A pair to be rated.
+/// A pair to rate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chosen {
     pub(crate) pair: Pair,
     pub(crate) sites: Sites,
 }
 
-/// The pairs to be rated, and how many there are to draw from.
+/// The pairs to rate, and how many there are to draw from.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) by_b: Vec<Chosen>,
@@ -56,22 +31,27 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Draws `n` pairs of each level.
+    /// Draws `n` pairs of each similarity range.
     pub(crate) fn draw(pairs: &Path, documents: &Path, seed: u64, n: usize) -> Result<Self, Error> {
         let mut population = Population::default();
         let (mut by_b, mut by_c) = (Strata::new(n), Strata::new(n));
+        let sites = SitesOf::read(documents)?;
         pairs::for_each(pairs, |pair| {
-            population.add(pair.b_sim, pair.c_sim);
+            population.add(pair.b_sim, pair.c_sim, sites.of(pair.a, pair.b));
             let number = mix(mix(seed) ^ mix(pair.a).wrapping_add(pair.b));
             by_b.offer(Level::of_b(pair.b_sim), number, &pair);
             by_c.offer(Level::of_c(pair.c_sim), number, &pair);
             Ok(())
         })?;
         Ok(Self {
-            by_b: by_b.finish(documents)?,
-            by_c: by_c.finish(documents)?,
+            by_b: by_b.finish(&sites),
+            by_c: by_c.finish(&sites),
             population,
         })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_b.is_empty() && self.by_c.is_empty()
     }
 
     pub(crate) fn pairs(&self, by: By) -> &[Chosen] {
@@ -82,7 +62,7 @@ impl Sample {
     }
 }
 
-/// The pairs with the smallest numbers of each level.
+/// The pairs with the smallest numbers of each range.
 struct Strata {
     size: usize,
     levels: BTreeMap<Level, Vec<(u64, Pair)>>,
@@ -104,25 +84,13 @@ impl Strata {
     }
 
     /// All of them in the order in which they are shown.
-    fn finish(self, documents: &Path) -> Result<Vec<Chosen>, Error> {
+    fn finish(self, sites: &SitesOf) -> Vec<Chosen> {
         let mut chosen: Vec<(u64, Pair)> = self.levels.into_values().flatten().collect();
         chosen.sort_by_key(|(number, _)| mix(*number));
-        let mut docs: Vec<u64> = chosen
-            .iter()
-            .flat_map(|(_, pair)| [pair.a, pair.b])
-            .collect();
-        docs.sort_unstable();
-        docs.dedup();
-        let details = details(documents, &docs)?;
-        let site = |doc: u64| {
-            details
-                .get(&doc)
-                .and_then(|detail| site_of(detail.url.as_deref()?))
-        };
         let chosen = chosen.into_iter().map(|(_, pair)| Chosen {
-            sites: Sites::of(site(pair.a).as_deref(), site(pair.b).as_deref()),
+            sites: sites.of(pair.a, pair.b),
             pair,
         });
-        Ok(chosen.collect())
+        chosen.collect()
     }
 }

@@ -1,7 +1,9 @@
 //! The page of search.
 
 use arose_dedup::report::html::{Count, counted};
-use arose_search::{Collapse, Fragment, Hit, Order, Query as Search, Request};
+use arose_search::{
+    Collapse, Facets, Fragment, Hit, Order, Query as Search, Request, Results, Scope,
+};
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -9,12 +11,17 @@ use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 
 use crate::answer::Refusal;
-use crate::clusters::{Turn, page_number};
+use crate::export;
 use crate::html::{Markup, address, date, in_address, name, render, shown};
-use crate::site::{Shared, Site, work};
+use crate::lanes::{Stop, work_for};
+use crate::nav::{Nav, Tab};
+use crate::site::{Shared, View};
 
 /// Results on a page.
 const PER_PAGE: usize = 10;
+
+/// Results of one site on a page.
+const PER_SITE: usize = 2;
 
 /// Near duplicates shown when a result is expanded.
 const MAX_EXPANDED: usize = 50;
@@ -26,7 +33,10 @@ pub(crate) struct Ask {
     pub(crate) q: String,
     pub(crate) sort: String,
     pub(crate) all: String,
-    pub(crate) page: String,
+    /// Only kept documents.
+    pub(crate) kept: String,
+    /// Results before the first one shown.
+    pub(crate) from: String,
     /// The cluster whose members are to be shown.
     pub(crate) expand: String,
 }
@@ -46,29 +56,69 @@ impl Ask {
         }
     }
 
-    /// The address of this search, but for page and expansion.
+    fn scope(&self) -> Scope {
+        match &self.kept[..] {
+            "" => Scope::All,
+            _ => Scope::Kept,
+        }
+    }
+
+    /// The first page of results. Whoever wants every document wants those of one site as well.
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            offset: 0,
+            limit: PER_PAGE,
+            order: self.order(),
+            collapse: self.collapse(),
+            cluster: None,
+            scope: self.scope(),
+            per_site: match self.collapse() {
+                Collapse::ByCluster => PER_SITE,
+                Collapse::Nothing => 0,
+            },
+        }
+    }
+
+    /// The options of this search in a URL, for another query.
+    fn options(&self, q: &str) -> String {
+        let mut address = format!("q={}", in_address(q));
+        if self.order() == Order::Newest {
+            address.push_str("&sort=newest");
+        }
+        if self.collapse() == Collapse::Nothing {
+            address.push_str("&all=1");
+        }
+        if self.scope() == Scope::Kept {
+            address.push_str("&kept=1");
+        }
+        address
+    }
+
+    /// The URL of this search, except for place and expansion.
     fn address(&self) -> String {
-        let sort = if self.order() == Order::Newest {
-            "&sort=newest"
-        } else {
-            ""
+        format!("/?{}", self.options(&self.q))
+    }
+
+    /// The URL of this search with one more condition.
+    fn narrowed(&self, condition: &str) -> String {
+        // What was asked for is one condition, whatever it is made of.
+        let q = match self.q.contains(" OR ") {
+            true => format!("({}) {condition}", self.q.trim()),
+            false => format!("{} {condition}", self.q.trim()),
         };
-        let all = if self.collapse() == Collapse::Nothing {
-            "&all=1"
-        } else {
-            ""
-        };
-        format!("/?q={}{sort}{all}", in_address(&self.q))
+        format!("/?{}", self.options(&q))
     }
 }
 
 #[derive(Template)]
 #[template(path = "search.html")]
 struct Page {
+    nav: Nav,
     q: String,
     is_newest: bool,
     is_all: bool,
-    n_documents: Count,
+    is_kept: bool,
+    n_documents: String,
     has_run: bool,
     fault: Option<String>,
     found: Option<Found>,
@@ -77,7 +127,18 @@ struct Page {
 struct Found {
     in_words: String,
     results: Vec<Entry>,
-    turn: Turn,
+    facets: Vec<Facet>,
+    first: Option<String>,
+    next: Option<String>,
+    csv: String,
+    lines: String,
+    max_export: Count,
+}
+
+/// Documents by site, language or year.
+struct Facet {
+    title: &'static str,
+    values: Vec<(Markup, Count, String)>,
 }
 
 struct Entry {
@@ -94,6 +155,9 @@ struct Entry {
     expand: String,
     members: Vec<Member>,
     n_hidden: u64,
+    is_dropped: bool,
+    /// The name of its site and the way to its other results.
+    more: Option<(Markup, String)>,
 }
 
 struct Member {
@@ -108,8 +172,13 @@ pub(crate) async fn page(
     State(site): State<Shared>,
     Query(ask): Query<Ask>,
 ) -> Result<Response, Refusal> {
-    let (status, page) = work(&site, move |site| {
-        let page = answer(site, &ask)?;
+    let query = match ask.q.trim().is_empty() {
+        true => Ok(None),
+        false => ask.q.parse::<Search>().map(Some),
+    };
+    let known = query.clone().unwrap_or_default();
+    let (status, page) = work_for(&site, known, move |view, stop| {
+        let page = answer(view, &ask, query, stop)?;
         let status = match page.fault {
             Some(_) => StatusCode::BAD_REQUEST,
             None => StatusCode::OK,
@@ -120,74 +189,117 @@ pub(crate) async fn page(
     Ok((status, Html(page)).into_response())
 }
 
-fn answer(site: &Site, ask: &Ask) -> Result<Page, Refusal> {
-    let (mut fault, mut found) = (None, None);
-    if !ask.q.trim().is_empty() {
-        match ask.q.parse() {
-            Ok(query) => found = Some(find(site, ask, &query)?),
-            Err(error) => fault = Some(error.to_string()),
-        }
-    }
+fn answer(
+    view: &View,
+    ask: &Ask,
+    query: Result<Option<Search>, arose_search::QueryError>,
+    stop: &Stop,
+) -> Result<Page, Refusal> {
+    let (fault, found) = match query {
+        Ok(None) => (None, None),
+        Ok(Some(query)) => (None, Some(find(view, ask, &query, stop)?)),
+        Err(error) => (Some(error.to_string()), None),
+    };
     Ok(Page {
+        nav: Nav::new(view, Tab::Search),
         q: ask.q.clone(),
         is_newest: ask.order() == Order::Newest,
         is_all: ask.collapse() == Collapse::Nothing,
-        n_documents: Count(site.index.n_documents()),
-        has_run: site.run.is_some(),
+        is_kept: ask.scope() == Scope::Kept,
+        n_documents: counted(view.index.n_documents(), "document", "documents"),
+        has_run: view.run.is_some(),
         fault,
         found,
     })
 }
 
-fn find(site: &Site, ask: &Ask, query: &Search) -> Result<Found, Refusal> {
-    let page = page_number(&ask.page);
-    let offset = (page - 1) * PER_PAGE;
+fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Found, Refusal> {
+    let from: usize = ask.from.trim().parse().unwrap_or(0);
     let request = Request {
-        offset,
-        limit: PER_PAGE,
-        order: ask.order(),
-        collapse: ask.collapse(),
-        cluster: None,
+        offset: from,
+        ..ask.request()
     };
-    let results = site.index.search(query, &request)?;
+    let go_on = || stop.go_on();
+    let results = view.index.search_while(query, &request, &go_on)?;
+    let results = results.ok_or_else(Stop::refusal)?;
+    let facets = view.index.facets_while(query, ask.scope(), &go_on)?;
+    let facets = facets.ok_or_else(Stop::refusal)?;
     let expanded: Option<u64> = ask.expand.parse().ok();
-    let base = ask.address();
-    let mut shown = Vec::new();
-    for (number, hit) in (offset + 1..).zip(&results.hits) {
+    let mut entries = Vec::new();
+    for hit in &results.hits {
         let members = match expanded == Some(hit.cluster) {
-            true => members(site, query, hit)?,
+            true => members(view, ask, query, hit, stop)?,
             false => Vec::new(),
         };
-        let expand = format!("{base}&page={page}&expand={}#r{number}", hit.cluster);
-        shown.push(result(number, hit, expand, members));
+        entries.push(entry(ask, from, hit, members));
     }
-    let n_pages = usize::try_from(results.n_results).unwrap_or(usize::MAX);
-    let n_pages = n_pages.min(arose_search::MAX_RESULTS);
-    let documents = counted(results.n_documents, "document", "documents");
+    let export = format!("/export?{}", ask.options(&ask.q));
     Ok(Found {
-        in_words: match results.n_documents == results.n_results {
-            true => documents,
-            false => format!(
-                "{documents} in {}",
-                counted(results.n_results, "result", "results")
-            ),
-        },
-        results: shown,
-        turn: Turn::new(page, n_pages, PER_PAGE, |page| {
-            format!("{base}&page={page}")
-        }),
+        in_words: in_words(&results, from),
+        results: entries,
+        facets: shown_facets(ask, &facets),
+        first: (from > 0).then(|| ask.address()),
+        next: results
+            .next
+            .map(|next| format!("{}&from={next}", ask.address())),
+        csv: format!("{export}&format=csv"),
+        lines: format!("{export}&format=jsonl"),
+        max_export: Count(results.n_results.min(export::MAX_RESULTS as u64)),
     })
 }
 
+fn in_words(results: &Results, from: usize) -> String {
+    let documents = counted(results.n_documents, "document", "documents");
+    let mut words = match results.n_documents == results.n_results {
+        true => documents,
+        false => format!(
+            "{documents} in {}",
+            counted(results.n_results, "result", "results")
+        ),
+    };
+    if from > 0 {
+        words.push_str(&format!(", after the first {}", Count(from as u64)));
+    }
+    words
+}
+
+/// The counts that say something: of at least two values, or of one that not all documents have.
+fn shown_facets(ask: &Ask, facets: &Facets) -> Vec<Facet> {
+    let named = |field: &str, values: &[(String, u64)]| -> Vec<(Markup, Count, String)> {
+        let values = values.iter().map(|(value, n)| {
+            let narrowed = ask.narrowed(&format!("{field}:{value}"));
+            (name(value), Count(*n), narrowed)
+        });
+        values.collect()
+    };
+    let years = facets.years.iter().map(|(year, n)| (year.to_string(), *n));
+    let years: Vec<(String, u64)> = years.collect();
+    let all = [
+        ("Sites", named("site", &facets.sites)),
+        ("Languages", named("lang", &facets.languages)),
+        ("Years", named("year", &years)),
+    ];
+    let all = all.into_iter().filter(|(_, values)| values.len() > 1);
+    all.map(|(title, values)| Facet { title, values }).collect()
+}
+
 /// The other documents of a result's cluster that match.
-fn members(site: &Site, query: &Search, hit: &Hit) -> Result<Vec<Member>, Refusal> {
+fn members(
+    view: &View,
+    ask: &Ask,
+    query: &Search,
+    hit: &Hit,
+    stop: &Stop,
+) -> Result<Vec<Member>, Refusal> {
     let request = Request {
         limit: MAX_EXPANDED + 1,
         collapse: Collapse::Nothing,
         cluster: Some(hit.cluster),
+        scope: ask.scope(),
         ..Request::default()
     };
-    let found = site.index.search(query, &request)?.hits;
+    let found = view.index.search_while(query, &request, &|| stop.go_on())?;
+    let found = found.ok_or_else(Stop::refusal)?.hits;
     let others = found.into_iter().filter(|member| member.doc != hit.doc);
     let members = others.take(MAX_EXPANDED).map(|member| Member {
         doc: member.doc,
@@ -199,7 +311,9 @@ fn members(site: &Site, query: &Search, hit: &Hit) -> Result<Vec<Member>, Refusa
     Ok(members.collect())
 }
 
-fn result(number: usize, hit: &Hit, expand: String, members: Vec<Member>) -> Entry {
+fn entry(ask: &Ask, from: usize, hit: &Hit, members: Vec<Member>) -> Entry {
+    let number = hit.rank + 1;
+    let more = hit.site.as_deref().filter(|_| hit.more_from_site);
     Entry {
         number,
         doc: hit.doc,
@@ -211,9 +325,15 @@ fn result(number: usize, hit: &Hit, expand: String, members: Vec<Member>) -> Ent
         snippet: marked(&hit.snippet),
         n_alike: hit.n_alike,
         alike: counted(hit.n_alike, "near duplicate", "near duplicates"),
-        expand,
+        expand: format!(
+            "{}&from={from}&expand={}#r{number}",
+            ask.address(),
+            hit.cluster
+        ),
         n_hidden: hit.n_alike.saturating_sub(members.len() as u64),
         members,
+        is_dropped: !hit.kept,
+        more: more.map(|site| (name(site), ask.narrowed(&format!("site:{site}")))),
     }
 }
 

@@ -1,44 +1,54 @@
-//! What the server knows: the folder, its index, and the run in it.
+//! What the server knows: the directory, its index, and the run in it, as they are now.
+//!
+//! All of it is one [`View`], which is never changed. A thread looks at the files every few
+//! seconds; when they have changed it brings the index up to date, reads what is needed, and puts a
+//! new view in place of the old one. Requests keep the view they began with. If the directory
+//! cannot be read at the time, as while a run is being repeated, the old view stays and pages say
+//! so.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
 
 use arose_dedup::evaluate::ratings::Ratings;
 use arose_dedup::results::Summary;
-use arose_search::{Folder, Index, Kind};
-use axum::http::StatusCode;
-use tokio::sync::Semaphore;
+use arose_search::{Config as Indexing, Folder, Index, Kind, Progress, State};
 
 use crate::answer::Refusal;
 use crate::catalog::Catalog;
+use crate::lanes::Lanes;
 use crate::sample::Sample;
 use crate::{Config, Error};
 
-/// Answers that are worked on at a time for each core; further requests wait. One of the two may
-/// wait for the disk.
-const MAX_AT_WORK_PER_CORE: usize = 2;
-
-/// Requests that may wait for their turn, beyond which they are turned away.
-const MAX_WAITING: usize = 512;
+/// The pause between two looks is at least so many times what a look takes.
+const PAUSE_FACTOR: u32 = 10;
 
 /// What every handler gets.
 pub(crate) type Shared = Arc<Site>;
 
 /// Everything that is served.
 pub(crate) struct Site {
+    config: Config,
+    /// Replaced as a whole.
+    view: RwLock<Arc<View>>,
+    pub(crate) lanes: Lanes,
+}
+
+/// The directory at some time.
+pub(crate) struct View {
     pub(crate) folder: Folder,
-    pub(crate) index: Index,
-    pub(crate) token: Option<String>,
-    /// What `arose dedup` has found; none in a folder of archives.
-    pub(crate) run: Option<Run>,
-    turns: Semaphore,
-    places: Semaphore,
+    pub(crate) index: Arc<Index>,
+    /// What `arose dedup` has found; none in a directory of archives.
+    pub(crate) run: Option<Arc<Run>>,
+    /// Why later changes of the directory are not shown.
+    pub(crate) trouble: Option<String>,
+    files: State,
 }
 
 /// The output of `arose dedup`.
 pub(crate) struct Run {
     pub(crate) summary: Summary,
+    pub(crate) directory: PathBuf,
     pub(crate) documents: PathBuf,
     pub(crate) pairs: PathBuf,
     pub(crate) catalog: Catalog,
@@ -47,29 +57,106 @@ pub(crate) struct Run {
 }
 
 impl Site {
-    /// Reads what is needed from the folder.
+    /// Reads what is needed from the directory, and keeps up with it.
     pub(crate) fn open(folder: Folder, index: Index, config: &Config) -> Result<Shared, Error> {
+        let view = View::open(folder, index, config)?;
+        let site = Arc::new(Self {
+            config: config.clone(),
+            view: RwLock::new(Arc::new(view)),
+            lanes: Lanes::new(),
+        });
+        let watched = Arc::downgrade(&site);
+        let thread = std::thread::Builder::new().name("watch".to_owned());
+        let spawned = thread.spawn(move || watch(&watched));
+        spawned.map_err(Error::Runtime)?;
+        Ok(site)
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.config.token.as_deref()
+    }
+
+    /// The directory as it is now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&view)
+    }
+
+    fn set_view(&self, view: View) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+    }
+
+    /// Takes a new view if the files have changed.
+    fn look(&self) {
+        let view = self.view();
+        if view.files.is_current(&view.folder) && view.trouble.is_none() {
+            return;
+        }
+        match View::renew(&view.folder, &self.config) {
+            Ok(fresh) => self.set_view(fresh),
+            Err(error) => {
+                let trouble = Refusal::failed(&error).detail;
+                if view.trouble.as_ref() != Some(&trouble) {
+                    self.set_view(view.with_trouble(trouble));
+                }
+            }
+        }
+    }
+}
+
+/// Looks at the directory as long as it is served.
+fn watch(site: &Weak<Site>) {
+    let mut pause = Duration::ZERO;
+    while let Some(site) = site.upgrade() {
+        let least = site.config.watch;
+        let begin = Instant::now();
+        site.look();
+        // A look at many files is not taken all the time.
+        pause = least.max(begin.elapsed() * PAUSE_FACTOR).max(pause / 2);
+        drop(site);
+        std::thread::sleep(pause);
+    }
+}
+
+impl View {
+    fn open(folder: Folder, index: Index, config: &Config) -> Result<Self, Error> {
+        let files = folder.state()?;
         let run = match &folder.kind {
-            Kind::Run(summary) => Some(Run::open(&folder, summary, config)?),
+            Kind::Run(summary) => Some(Arc::new(Run::open(&folder, summary, config)?)),
             Kind::Archives(_) => None,
         };
-        let n_cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let max_at_work = MAX_AT_WORK_PER_CORE * n_cores.max(2);
-        Ok(Arc::new(Self {
+        Ok(Self {
             folder,
-            index,
-            token: config.token.clone(),
+            index: Arc::new(index),
             run,
-            turns: Semaphore::new(max_at_work),
-            places: Semaphore::new(max_at_work + MAX_WAITING),
-        }))
+            trouble: None,
+            files,
+        })
+    }
+
+    /// The same directory as it is now, its index brought up to date.
+    fn renew(folder: &Folder, config: &Config) -> Result<Self, Error> {
+        let folder = folder.reopen()?;
+        arose_search::update(&folder, &Indexing::default(), &Progress::default())?;
+        let index = Index::open(&folder)?;
+        Self::open(folder, index, config)
+    }
+
+    fn with_trouble(&self, trouble: String) -> Self {
+        Self {
+            folder: self.folder.clone(),
+            index: Arc::clone(&self.index),
+            run: self.run.clone(),
+            trouble: Some(trouble),
+            files: self.files.clone(),
+        }
     }
 
     /// The run, or a page that says there is none.
     pub(crate) fn run(&self) -> Result<&Run, Refusal> {
-        self.run.as_ref().ok_or_else(|| {
+        self.run.as_deref().ok_or_else(|| {
             Refusal::not_found(
-                "This folder holds web archives and no run of `arose dedup`, so there are no \
+                "This directory contains web archives and no run of `arose dedup`, so there are no \
                  clusters, pairs or ratings. Search works.",
             )
         })
@@ -82,6 +169,7 @@ impl Run {
         let pairs = folder.path.join("pairs.parquet");
         Ok(Self {
             summary: summary.clone(),
+            directory: summary.directory(&folder.path),
             catalog: Catalog::open(&documents)?,
             sample: Sample::draw(&pairs, &documents, config.seed, config.n_per_stratum)?,
             ratings: Ratings::of_run(&folder.path)?,
@@ -89,27 +177,4 @@ impl Run {
             pairs,
         })
     }
-}
-
-/// Does work that reads files, off the threads that talk to browsers, when its turn comes.
-pub(crate) async fn work<T: Send + 'static>(
-    site: &Shared,
-    work: impl FnOnce(&Site) -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    let busy = || Refusal {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        title: "Too many requests",
-        detail: "The server has more to do than it can; try again in a moment.".to_owned(),
-    };
-    let _place = site.places.try_acquire().map_err(|_| busy())?;
-    let _turn = site.turns.acquire().await.map_err(|_| busy())?;
-    let site = Arc::clone(site);
-    let result = tokio::task::spawn_blocking(move || work(&site)).await;
-    result.unwrap_or_else(|_| {
-        Err(Refusal {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            title: "That went wrong",
-            detail: "The program made a mistake over this request.".to_owned(),
-        })
-    })
 }

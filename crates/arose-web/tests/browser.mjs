@@ -1,12 +1,13 @@
 // Visits every page with a real browser, as a person would: with mouse, keyboard and reload.
 //
-// node browser.mjs ADDRESS FOLDER [SCREENSHOTS]
+// node browser.mjs ADDRESS DIRECTORY CRAWL [SCREENSHOTS]
+// ADDRESS serves a run in DIRECTORY, CRAWL serves a directory of archives.
 // AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser.
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import assert from "node:assert/strict";
 
-const [address, folder, screenshots] = process.argv.slice(2);
+const [address, folder, crawl, screenshots] = process.argv.slice(2);
 const { chromium } = createRequire(import.meta.url)(process.env.AROSE_PLAYWRIGHT);
 const browser = await chromium.launch({
   executablePath: process.env.AROSE_CHROMIUM || "/usr/bin/chromium",
@@ -21,10 +22,12 @@ function listen(page) {
   page.on("console", (message) => complaints.push(`console: ${message.text()} at ${page.url()}`));
   page.on("pageerror", (error) => complaints.push(`error: ${error} at ${page.url()}`));
   page.on("request", (request) => {
-    if (!request.url().startsWith(address)) complaints.push(`request to ${request.url()}`);
+    const known = [address, crawl].some((own) => request.url().startsWith(own));
+    if (!known) complaints.push(`request to ${request.url()}`);
   });
 }
 
+const long = "/pair?a=17&b=18";
 const statistics = `${folder}/statistics.jsonl`;
 const sample = (i, more = {}) => JSON.stringify({
   seconds: i, pages: 900 * i, queue: 40000 - 300 * i, hosts: 20 * i, bytes: 9e6 * i,
@@ -43,6 +46,9 @@ try {
   await page.keyboard.press("Enter");
   await page.waitForSelector(".results");
   assert.match(await page.textContent(".count"), /17 documents in 4 results/);
+  // A site has two results on a page, and a way to the others.
+  await page.click("text=more from example.org");
+  await page.waitForURL(/site/);
   await page.click("text=and 11 near duplicates");
   await page.waitForSelector(".members");
   assert.ok(page.url().includes("expand="));
@@ -51,6 +57,37 @@ try {
   assert.match(await page.textContent("h1"), /Two documents/);
   await page.click("summary");
   await page.waitForSelector(".text >> visible=true");
+
+  // From pair to pair, and from difference to difference.
+  await page.goto(address + "/pair?a=0&b=5");
+  await page.click("text=Next pair");
+  await page.waitForURL(/b=6/);
+  if (long) {
+    await page.goto(address + long);
+    await page.waitForLoadState("load");
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    assert.match(await page.textContent("[data-hop-at]"), /difference 2 of /);
+    assert.ok(await page.evaluate(() => document.querySelector("tr.here").id === "d2"));
+    await page.keyboard.press("k");
+    await page.keyboard.press("k");
+    assert.match(await page.textContent("[data-hop-at]"), /difference (\d+) of \1$/);
+  }
+
+  // A result leads to its document, counts narrow a search, and only kept documents are shown.
+  await page.goto(address + "/?q=stranger");
+  await page.click(".results h2 a");
+  await page.waitForURL(/\/document\/15/);
+  assert.match(await page.textContent(".text"), /only one rose of its kind/);
+  await page.goto(address + "/?q=rose");
+  await page.click(".facets a:has-text('example.net')");
+  await page.waitForURL(/site/);
+  assert.match(await page.textContent(".count"), /1 document/);
+  await page.goto(address + "/?q=rose&all=1");
+  await page.check("input[name=kept]");
+  await page.click("button:has-text('Search')");
+  await page.waitForURL(/kept=1/);
+  assert.match(await page.textContent(".count"), /4 documents/);
 
   // Clusters, by similarity, and one of them.
   await page.goto(address + "/clusters");
@@ -67,7 +104,7 @@ try {
   await page.waitForSelector("#verdict");
   await page.waitForLoadState("load");
   const before = await rated();
-  for (const [i, key] of [..."cciucciccu"].entries()) await press(key, i + 1);
+  for (const [i, key] of [..."yynuyynyyu"].entries()) await press(key, i + 1);
   await press("z", 9);
   await press("u", 10);
   await page.reload();
@@ -80,7 +117,7 @@ try {
   const other = await browser.newPage();
   listen(other);
   await other.goto(address + "/rate?rater=Bob", { waitUntil: "load" });
-  await other.keyboard.press("c");
+  await other.keyboard.press("y");
   await other.waitForFunction(() => document.querySelector("progress")?.value === 1);
   await other.close();
   await page.waitForSelector("text=Agreement");
@@ -92,7 +129,25 @@ try {
   appendFileSync(statistics, sample(4));
   await page.waitForFunction(() => document.querySelector(".figures").textContent.includes("3,600"));
   appendFileSync(statistics, sample(60, { is_done: true }));
-  await page.waitForSelector("text=A crawl of 60 s");
+  await page.waitForSelector("text=finished after 60 s");
+
+  // The stored page of a crawl is shown, and can neither run scripts nor reach anyone. The browser
+  // says in the console what it has blocked.
+  const visitor = await browser.newPage({ viewport: { width: 1200, height: 800 } });
+  const requests = [];
+  visitor.on("requestfinished", (request) => requests.push(request.url()));
+  visitor.on("requestfailed", (request) => {
+    if (request.failure().errorText !== "csp") requests.push(request.url());
+  });
+  visitor.on("dialog", (dialog) => complaints.push(`dialog: ${dialog.message()}`));
+  await visitor.goto(crawl + "/document/0");
+  await visitor.locator("iframe.stored").scrollIntoViewIfNeeded();
+  const stored = visitor.frameLocator("iframe.stored");
+  await stored.locator("p").waitFor();
+  assert.match(await stored.locator("p").textContent(), /A page about rose/);
+  assert.deepEqual(requests.filter((url) => !url.startsWith(crawl)), []);
+  assert.equal(await visitor.locator("header nav a").count(), 1);
+  await visitor.close();
 
   // Without scripts the same pages work, rating included.
   const plain = await browser.newContext({ javaScriptEnabled: false });
@@ -124,16 +179,18 @@ async function rated() {
 async function photograph() {
   mkdirSync(screenshots, { recursive: true });
   const pages = { start: "/", search: "/?q=rose&expand=0", fault: "/?q=%22rose", clusters: "/clusters", cluster: "/cluster/0",
-    pair: "/pair?a=0&b=1", begin: "/rate", rate: "/rate?rater=Anna", ratings: "/ratings", crawl: "/crawl", missing: "/nothing" };
-  const looks = { wide: { width: 1200, height: 800 }, narrow: { width: 375, height: 700 } };
+    pair: "/pair?a=0&b=1", long, document: "/document/1", facets: "/?q=rose", estimates: "/estimates", begin: "/rate", rate: "/rate?rater=Anna", ratings: "/ratings", crawl: "/crawl", missing: "/nothing" };
+  const looks = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 700 } };
   for (const [look, viewport] of Object.entries(looks)) {
     for (const colorScheme of ["light", "dark"]) {
       const context = await browser.newContext({ viewport, colorScheme });
       const photographer = await context.newPage();
-      for (const [name, path] of Object.entries(pages)) {
-        await photographer.goto(address + path);
+      const all = { ...pages, stored: crawl + "/document/0", archives: crawl + "/?q=page" };
+      for (const [name, path] of Object.entries(all)) {
+        await photographer.goto(path.startsWith("http") ? path : address + path);
         const width = await photographer.evaluate(() => document.documentElement.scrollWidth);
         if (width > viewport.width) complaints.push(`${path} is ${width} wide at ${viewport.width}`);
+        await photographer.locator("iframe").scrollIntoViewIfNeeded({ timeout: 1 }).catch(() => {});
         await photographer.screenshot({ path: `${screenshots}/${name}-${look}-${colorScheme}.png`, fullPage: true });
       }
       await context.close();

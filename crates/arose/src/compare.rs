@@ -275,7 +275,7 @@ mod tests {
         /// Equal content digests imply equal features and equal bits.
         #[test]
         fn equal_content_means_equal_vectors(words in prop::collection::vec("[a-z]{1,8}", 0..60)) {
-            let profiler = Profiler::new(shingle::DEFAULT_W);
+            let profiler = Profiler::new(shingle::FEATURE_W);
             let a = profiler.profile(&words.join(" "));
             let b = profiler.profile(&words.join("\n\n"));
             prop_assert_eq!(a.digest, b.digest);

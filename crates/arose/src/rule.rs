@@ -8,7 +8,7 @@
 //! come from the template: .38 of its pairs are right, .34 on one site. C errs where small
 //! scattered values matter: .50. Asking both, B and then C with a lower bar, is right for .79.
 //! Between sites there is no common template, and C alone is right for .90 and finds far more. So
-//! the site decides which rule applies, which is Henzinger's outlook and the default here:
+//! the site decides which rule applies ([`Criterion::SITE`]), which is Henzinger's outlook:
 //!
 //! | pair | duplicate if |
 //! |---|---|
@@ -31,8 +31,10 @@
 //! ([`Digest::same_content`](crate::digest::Digest::same_content)).
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
+use crate::shingle;
 use crate::site::{SiteKind, same_site};
 use crate::{Error, Threshold};
 
@@ -43,10 +45,13 @@ pub const MIN_BITS_ALONE: u32 = 372;
 /// Projection bits that must agree if C filters what B has found.
 pub const MIN_BITS_FILTER: u32 = 355;
 
+/// Minimum Jaccard similarity of duplicates, unless another one is chosen.
+pub const DEFAULT_THRESHOLD: f64 = 0.8;
+
 /// How to tell duplicates from distinct documents.
 ///
-/// The default is the site policy with the published thresholds and exact equality for short
-/// documents.
+/// The default is the one of every command: a Jaccard similarity of at least
+/// [`DEFAULT_THRESHOLD`], and exact equality for short documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
     /// Which scores decide.
@@ -178,9 +183,9 @@ pub enum Rule {
 ///     same_content: false,
 ///     either_short: false,
 /// };
-/// assert_eq!(decide(&Policy::default(), &evidence), Some(Rule::SiteSame));
+/// assert_eq!(decide(&Policy::SITE, &evidence), Some(Rule::SiteSame));
 /// evidence.site = SiteRelation::Different;
-/// assert_eq!(decide(&Policy::default(), &evidence), None);
+/// assert_eq!(decide(&Policy::SITE, &evidence), None);
 /// ```
 #[must_use]
 pub fn decide(policy: &Policy, evidence: &Evidence) -> Option<Rule> {
@@ -193,12 +198,26 @@ pub fn decide(policy: &Policy, evidence: &Evidence) -> Option<Rule> {
     }
 }
 
+impl Policy {
+    /// The site policy with the published thresholds, and exact equality for short documents.
+    pub const SITE: Self = Self {
+        criterion: Criterion::SITE,
+        short: ShortPolicy::ExactOnly,
+    };
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            criterion: Criterion::SITE,
+            criterion: Criterion::default(),
             short: ShortPolicy::ExactOnly,
         }
+    }
+}
+
+impl Default for Criterion {
+    fn default() -> Self {
+        Self::Jaccard(Threshold::new(DEFAULT_THRESHOLD).expect("0.8 is a similarity"))
     }
 }
 
@@ -234,6 +253,32 @@ impl Criterion {
     pub const SITE: Self = Self::site(CrossSite::COnly);
     /// The site policy that also accepts between sites what it accepts inside one.
     pub const SITE_UNION: Self = Self::site(CrossSite::Union);
+
+    /// The name of the policy on command lines and in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Jaccard(_) => "jaccard",
+            Self::B { .. } => "b",
+            Self::C { .. } => "c",
+            Self::Combined(_) => "combined",
+            Self::Site { cross, .. } => match cross {
+                CrossSite::COnly => "site",
+                CrossSite::Union => "site-union",
+            },
+        }
+    }
+
+    /// Tokens per shingle, unless another number is chosen: that of the literature where features
+    /// decide, fewer where the sets themselves are compared.
+    #[must_use]
+    pub const fn default_w(self) -> NonZeroUsize {
+        match self {
+            Self::Exact | Self::Jaccard(_) => shingle::DEFAULT_W,
+            _ => shingle::FEATURE_W,
+        }
+    }
 
     const fn site(cross: CrossSite) -> Self {
         Self::Site {
@@ -486,7 +531,7 @@ mod tests {
         short.either_short = true;
         let [exact_only, like_any] = SHORT_POLICIES.map(|short| Policy {
             short,
-            ..Policy::default()
+            ..Policy::SITE
         });
         assert_eq!(decide(&exact_only, &short), None);
         assert_eq!(decide(&like_any, &short), Some(Rule::SiteSame));
@@ -495,9 +540,12 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_site_policy() {
+    fn the_default_is_the_one_of_the_commands() {
         let policy = Policy::default();
-        assert_eq!(policy.criterion, Criterion::SITE);
+        let threshold = Threshold::new(0.8).unwrap();
+        assert_eq!(policy.criterion, Criterion::Jaccard(threshold));
+        assert_eq!(policy.criterion.default_w().get(), 5);
+        assert_eq!(Criterion::SITE.default_w().get(), 8);
         assert_eq!(policy.short, ShortPolicy::ExactOnly);
     }
 

@@ -26,8 +26,10 @@ use crate::rabin::Rabin;
 use crate::simd::shingle::Slide;
 use crate::token::Tokens;
 
-/// Tokens per shingle unless told otherwise (Henzinger 2006, Broder).
-pub const DEFAULT_W: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not zero");
+/// Tokens per shingle where the shingle sets themselves are compared, unless told otherwise.
+pub const DEFAULT_W: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
+/// Tokens per shingle where features are compared, unless told otherwise (Henzinger 2006, Broder).
+pub const FEATURE_W: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not zero");
 
 /// Makes the shingles of token sequences.
 ///
@@ -137,12 +139,6 @@ impl Shingler {
         let is_kept = !tokens.is_empty() && self.short == ShortText::Single;
         let length = (tokens.len() as u64).to_be_bytes();
         is_kept.then(|| self.rabin.update(self.window(tokens), &length))
-    }
-}
-
-impl Default for Shingler {
-    fn default() -> Self {
-        Self::new(DEFAULT_W)
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Options {
         long,
         value_name = "J",
         value_delimiter = ',',
-        value_parser = crate::compare::threshold,
+        value_parser = crate::policy::threshold,
         default_value = "0.5,0.6,0.7,0.8,0.9,0.95"
     )]
     threshold: Vec<Threshold>,
@@ -73,7 +73,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     undecided: Vec<String>,
     /// Pairs without a label are duplicates from this listed coefficient on.
-    #[arg(long, value_name = "J", default_value = "0.8", value_parser = crate::compare::threshold)]
+    #[arg(long, value_name = "J", default_value = "0.8", value_parser = crate::policy::threshold)]
     from: Threshold,
     /// Makes pairs of all documents; those with this field equal are duplicates.
     #[arg(long, value_name = "FIELD", conflicts_with = "documents")]

@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use arose::judgement::{Correlation, Tally, Verdict};
-use arose_dedup::evaluate::ratings::{Population, Ratings, Tables};
+use arose::judgement::Correlation;
+use arose_dedup::evaluate::ratings::{Population, Ratings, Row, Share, Tables};
 use arose_dedup::report::{self, html::counted};
 use arose_dedup::results::{self, Summary};
 
@@ -86,7 +86,16 @@ fn correlation_of_run(folder: &Path) -> anyhow::Result<Correlation> {
 
 fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {
     writeln!(out, "{} pairs rated", tables.all.total())?;
-    writeln!(out, "precision of the run  {}", share(tables.precision()))?;
+    match tables.precision() {
+        Some(Share { value, interval }) => writeln!(
+            out,
+            "precision of the run  {}  95% interval {:.2}-{:.2}",
+            share(Some(value)),
+            interval.low,
+            interval.high
+        )?,
+        None => writeln!(out, "precision of the run  -")?,
+    }
     writeln!(
         out,
         "of the decided pairs  {}",
@@ -99,12 +108,10 @@ fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {
     ] {
         writeln!(
             out,
-            "\n  {head:<15}    found  rated  correct     95 %      incorrect     95 %      undecided     95 %"
+            "\n  {head:<15}    found  rated  correct     95%       incorrect     95%       undecided     95%"
         )?;
-        let n_found = tables.by_b.iter().map(|row| row.n_found).sum();
-        write_row(out, "all", n_found, &tables.all)?;
         for row in rows {
-            write_row(out, &row.name, row.n_found, &row.tally)?;
+            write_row(out, row)?;
         }
     }
     if !tables.agreements.is_empty() {
@@ -126,22 +133,21 @@ fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {
     Ok(())
 }
 
-fn write_row(
-    out: &mut impl Write,
-    name: &str,
-    n_found: Option<u64>,
-    tally: &Tally,
-) -> io::Result<()> {
-    let n_found = n_found.map_or("-".to_owned(), |n| n.to_string());
-    write!(out, "  {name:<15} {n_found:>8}  {:>5}", tally.total())?;
-    for (verdict, width) in Verdict::ALL.into_iter().zip([7, 9, 9]) {
-        let interval = tally.interval(verdict);
-        let value = share(tally.share(verdict));
-        write!(
-            out,
-            "  {value:>width$}  {:.2}-{:.2}",
-            interval.low, interval.high
-        )?;
+fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
+    let n_found = row.n_found.map_or("-".to_owned(), |n| n.to_string());
+    let (name, n_rated) = (&row.name, row.tally.total());
+    write!(out, "  {name:<15} {n_found:>8}  {n_rated:>5}")?;
+    for (each, width) in row.shares.into_iter().zip([7, 9, 9]) {
+        match each {
+            Some(Share { value, interval }) => write!(
+                out,
+                "  {:>width$}  {:.2}-{:.2}",
+                share(Some(value)),
+                interval.low,
+                interval.high
+            )?,
+            None => write!(out, "  {:>width$}  {:>9}", "-", "-")?,
+        }
     }
     writeln!(out)
 }

@@ -37,7 +37,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     truth: PathBuf,
     /// From where on pairs are similar; the run's own threshold if not given, else 0.8.
-    #[arg(long, value_name = "J", value_parser = crate::compare::threshold)]
+    #[arg(long, value_name = "J", value_parser = crate::policy::threshold)]
     threshold: Option<Threshold>,
     /// Prints one JSON object.
     #[arg(long)]
@@ -116,6 +116,7 @@ fn write_text(out: &mut impl Write, score: &RunScore) -> io::Result<()> {
         "             recall     {}",
         counted(score.closure_recall)
     )?;
+    writeln!(out, "  both kept             {}", counted(score.both_kept))?;
     let (n_compared, difference) = score.coefficients;
     writeln!(
         out,
@@ -229,6 +230,7 @@ fn as_json(score: &RunScore) -> Value {
         "pairs": precision_and_recall(score.pair_precision, score.pair_recall),
         "with_partner": precision_and_recall(score.document_precision, score.document_recall),
         "closure": precision_and_recall(score.closure_precision, score.closure_recall),
+        "both_kept": share_as_json(score.both_kept),
         "bins": bins.collect::<Vec<_>>(),
         "kinds": kinds,
         "rules": rules.collect::<Vec<_>>(),

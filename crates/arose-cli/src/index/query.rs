@@ -120,8 +120,9 @@ fn as_json(name: &str, found: &[Match]) -> Value {
             "name": found.name,
             "rule": found.rule.as_str(),
             "similarity": found.similarity,
-            "b_sim": evidence.b_sim,
-            "c_sim": evidence.c_sim,
+            // Sketches of samples have no features and no simhash.
+            "b_sim": evidence.jaccard.is_none().then_some(evidence.b_sim),
+            "c_sim": evidence.jaccard.is_none().then_some(evidence.c_sim),
             "jaccard_estimate": evidence.jaccard,
             "same_content": evidence.same_content,
             "same_site": match evidence.site {

@@ -1,5 +1,6 @@
 //! A crawl as the page of `arose serve` shows it, while it runs and afterwards.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -144,6 +145,143 @@ fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     assert_eq!(sample["hosts"], summary["hosts"]);
     serving.kill().unwrap();
     serving.wait().unwrap();
+    server.stop().unwrap();
+}
+
+/// Runs `arose crawl` with these arguments: exit code, standard output, standard error.
+fn typed(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = arose().arg("crawl").args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// Pages that a server sent, each with how often.
+fn sent(server: &Server) -> BTreeMap<String, u32> {
+    let mut pages = BTreeMap::new();
+    for record in &server.log().records {
+        if record.status == 200 && *record.target != *"/robots.txt" {
+            let url = format!("{}{}", record.host, record.target);
+            *pages.entry(url).or_default() += 1;
+        }
+    }
+    pages
+}
+
+/// A flipped byte in the journal: every command names it and the remedy, `repair` rebuilds and says
+/// what it did, and the crawl ends with each page fetched once.
+#[test]
+fn a_damaged_crawl_is_repaired_by_command() {
+    let config = Config {
+        pages: PageCount::Fixed(12),
+        ..Config::plain(6)
+    };
+    let server = Server::start(config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("crawl").display().to_string();
+    let seeds: Vec<String> = (0..6)
+        .map(|host| server.web.url(PageId { host, page: 0 }))
+        .collect();
+    let dns = server.dns.to_string();
+    let mut arguments = vec!["--allow-private", "--delay", "0", "--name-server", &dns];
+    arguments.extend(["--pages", "30", "-o", &dir]);
+    arguments.extend(seeds.iter().map(String::as_str));
+    let (code, text, _) = typed(&arguments);
+    assert_eq!(code, Some(0), "{text}");
+    let journal = format!("{dir}/journal");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&journal, &bytes).unwrap();
+    for arguments in [
+        &["-o", dir.as_str()][..],
+        &["status", &dir],
+        &["retry", &dir],
+    ] {
+        let (code, text, error) = typed(arguments);
+        assert_eq!((code, text.as_str()), (Some(2), ""), "{arguments:?}");
+        let place = format!("`{journal}` is damaged at byte ");
+        assert!(error.contains(&place), "{error}");
+        assert!(
+            error.contains("rebuild it with `arose crawl repair`"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(&journal).unwrap(), bytes);
+    }
+    let (code, text, error) = typed(&["repair", &dir]);
+    assert_eq!(code, Some(0), "{error}");
+    let row = |label: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(label));
+        line.unwrap_or_default().trim().parse().unwrap()
+    };
+    assert!(row("records in the archive") >= 30, "{text}");
+    assert!(row("queued") > 0 && row("unreadable journal bytes") > 0);
+    assert!(text.contains(&format!("kept aside: {journal}.damaged-1\n")));
+    let remedy = format!("rebuilt; resume with `arose crawl -o {dir}`\n");
+    assert!(text.ends_with(&remedy), "{text}");
+    assert_eq!(
+        std::fs::read(format!("{journal}.damaged-1")).unwrap(),
+        bytes
+    );
+    let (code, text, _) = typed(&["repair", &dir]);
+    assert_eq!(code, Some(0));
+    assert_eq!(text, "no damage found; nothing was changed\n");
+    let (_, text, _) = typed(&["repair", &dir, "--json"]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["is_sound"], true);
+    let (code, text, error) = typed(&["-o", &dir, "--pages", "0"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(text.contains("still queued                    0"), "{text}");
+    let sent = sent(&server);
+    assert!(sent.len() >= 72, "{}", sent.len());
+    assert!(sent.values().all(|&n| n == 1), "{sent:?}");
+    server.stop().unwrap();
+}
+
+/// A host that cannot be reached for a while: its URLs are lost for now, and `retry` fetches them
+/// and nothing else once it can.
+#[test]
+fn a_retry_fetches_what_was_lost() {
+    let config = Config {
+        pages: PageCount::Fixed(3),
+        ..Config::plain(2)
+    };
+    let server = Server::start(config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("settings.toml");
+    std::fs::write(
+        &settings,
+        "[fetch]\nretry_delay = 0.01\n[scope]\nsitemaps = false\n",
+    )
+    .unwrap();
+    let (settings, dns) = (settings.display().to_string(), server.dns.to_string());
+    let dir = folder.path().join("crawl").display().to_string();
+    let seeds = [0, 1].map(|host| server.web.url(PageId { host, page: 0 }));
+    let address = server.web.hosts()[1].address;
+    server
+        .control
+        .move_host(1, std::net::Ipv4Addr::new(127, 250, 250, 250));
+    let mut arguments = vec!["--allow-private", "--delay", "0", "--name-server", &dns];
+    arguments.extend(["--settings", &settings, "--depth", "0", "-o", &dir]);
+    arguments.extend(seeds.iter().map(String::as_str));
+    let (code, text, error) = typed(&arguments);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(text.contains("URLs lost for now: 1;"), "{text}");
+    assert_eq!(sent(&server).len(), 1);
+    server.control.move_host(1, address);
+    let (code, text, error) = typed(&["retry", &dir]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(!text.contains("lost for now"), "{text}");
+    assert!(text.contains("still queued                    0"), "{text}");
+    let sent = sent(&server);
+    assert_eq!(sent.values().collect::<Vec<_>>(), [&1, &1], "{sent:?}");
+    // Nothing is lost any more, so there is nothing to do.
+    let n_requests = server.n_requests();
+    assert_eq!(typed(&["retry", &dir]).0, Some(0));
+    assert_eq!(server.n_requests(), n_requests);
     server.stop().unwrap();
 }
 

@@ -138,10 +138,7 @@ fn longest_shingle() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("input"), "a rose is a rose").unwrap();
     let w = usize::MAX.to_string();
-    let output = arose(
-        &["sketch", "--json", "--shingle", &w, "input"],
-        folder.path(),
-    );
+    let output = arose(&["sketch", "--json", "-w", &w, "input"], folder.path());
     assert!(output.status.success(), "{output:?}");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(

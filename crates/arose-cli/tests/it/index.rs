@@ -147,7 +147,7 @@ fn a_flipped_bit_is_named() {
         n_files += u32::from(!bytes.is_empty());
         fs::write(&path, &bytes).unwrap();
     }
-    assert_eq!(n_files, 4, "manifest, log, records, run");
+    assert_eq!(n_files, 5, "manifest, log, records, run, committed");
     let sound = (0, "", "4 files, 2 records and 40 entries are sound\n");
     check(folder.path(), &["index", "verify", "seen"], "", sound);
 }
@@ -203,7 +203,8 @@ fn what_is_no_index_is_refused() {
         "",
         (2, "", foreign),
     );
-    let samples = ["index", "create", "--samples", "10", "x"];
-    let refused = "arose: --samples and --agree are for the policy full only\n";
+    let samples = ["index", "create", "--policy", "b", "--samples", "10", "x"];
+    let refused =
+        "arose: --samples has no effect with --policy b; remove it or choose another policy\n";
     check(folder.path(), &samples, "", (2, "", refused));
 }

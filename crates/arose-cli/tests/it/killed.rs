@@ -1,6 +1,7 @@
 //! `arose dedup` is killed at random moments, or finds no room to write, and is started again.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -113,6 +114,113 @@ fn a_killed_run_resumes_to_the_same_bytes() {
         }
     }
     assert_eq!(n_kills, N_KILLS, "runs end before they can be killed");
+}
+
+/// Files of several formats, so that reading is interrupted in each of them.
+fn write_mixed_inputs(folder: &Path) {
+    let mut lines = String::new();
+    let mut rows = "id,text\n".to_owned();
+    for i in 0_u32..6_000 {
+        let words = (0..150).map(|k| format!("w{} ", (i / 3).wrapping_mul(7919) % 9973 * 131 + k));
+        let text = words.collect::<String>();
+        lines.push_str(&format!("{{\"id\": {i}, \"text\": \"{text}end{i}\"}}\n"));
+        if i % 100 == 7 {
+            lines.push_str("not an object\n{\"text\": null}\n");
+        }
+        if i % 4 == 0 {
+            rows.push_str(&format!("{i},\"{text}row {i}\"\n"));
+        }
+    }
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("a.jsonl"), &lines).unwrap();
+    fs::write(folder.join("b.csv"), &rows).unwrap();
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(lines.as_bytes()).unwrap();
+    fs::write(folder.join("c.jsonl.gz"), packer.finish().unwrap()).unwrap();
+    for i in 0..50 {
+        fs::write(folder.join(format!("d{i}.txt")), format!("page {i}")).unwrap();
+    }
+}
+
+/// All files of a result by name, but for times.
+fn all_results(out: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![out.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path
+                .strip_prefix(out)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
+            match path.is_dir() {
+                true if name != ".arose" => folders.push(path),
+                false if !["summary.json", "report.html"].contains(&&*name) => {
+                    found.push((name, fs::read(&path).unwrap()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Records that the last checkpoint of a run has.
+fn n_checkpointed(out: &Path) -> u64 {
+    let bytes = fs::read(out.join(".arose/read.part/checkpoint.json")).unwrap_or_default();
+    let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    value["n_rows"].as_u64().unwrap_or(0)
+}
+
+/// Killed again and again while it reads, a run goes on from its last checkpoint each time and
+/// gives the bytes of an undisturbed one, whatever the number of threads.
+#[test]
+fn issue_20_reading_goes_on_after_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input");
+    write_mixed_inputs(&input);
+    let calm = folder.path().join("calm");
+    assert!(dedup(&input, &calm).status().unwrap().success());
+    let expected = all_results(&calm);
+    assert!(expected.len() > 4, "{}", expected.len());
+    let counts = |out: &Path| {
+        let bytes = fs::read(out.join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        (summary["counts"].clone(), summary["warnings"].clone())
+    };
+    for threads in ["1", "3"] {
+        let out = folder.path().join(threads);
+        let mut command = dedup(&input, &out);
+        command.args(["--threads", threads, "--checkpoint-millis", "1"]);
+        let mut n_kills = 0;
+        let mut n_before = 0;
+        // Each run is killed as soon as it has come further than the one before.
+        loop {
+            let mut run = command.spawn().unwrap();
+            let mut n_after = n_before;
+            while n_after <= n_before && run.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_micros(200));
+                n_after = n_checkpointed(&out).max(n_before);
+            }
+            if run.try_wait().unwrap().is_some() {
+                break;
+            }
+            run.kill().unwrap();
+            run.wait().unwrap();
+            let n_there = n_checkpointed(&out);
+            if out.join(".arose/read").exists() || n_there == 0 {
+                break;
+            }
+            assert!(n_there >= n_before, "{n_there} after {n_before}");
+            (n_before, n_kills) = (n_there, n_kills + 1);
+        }
+        assert!(n_kills >= 5, "{n_kills} kills while reading");
+        assert!(command.status().unwrap().success());
+        assert_eq!(all_results(&out), expected, "{threads} threads");
+        assert_eq!(counts(&out), counts(&calm), "{threads} threads");
+    }
 }
 
 /// A run that adds to an index is killed at any moment and started again: every document kept is in

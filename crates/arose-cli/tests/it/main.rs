@@ -10,6 +10,8 @@ mod golden;
 mod index;
 mod killed;
 mod losses;
+mod memory;
 mod questions;
+mod replay;
 mod serve;
 mod tidy;

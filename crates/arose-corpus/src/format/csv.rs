@@ -25,6 +25,7 @@ use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::row::{Place, Row, no_text};
 use crate::losses::Loss;
+use crate::pipeline::bookmark::State;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
@@ -242,6 +243,26 @@ impl RowCutter {
     /// The header row as it stands in the file.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header
+    }
+
+    /// What is remembered of what came before; none while there is something to be said first.
+    pub(crate) fn state(&self) -> Option<State> {
+        let is_settled = self.pending.is_none() && self.note.is_none() && self.n_columns > 0;
+        is_settled.then_some(State::Rows {
+            given_up: self.given_up,
+            given_up_to: self.given_up_to,
+        })
+    }
+
+    pub(crate) fn set_state(&mut self, state: &State) {
+        if let State::Rows {
+            given_up,
+            given_up_to,
+        } = *state
+        {
+            (self.given_up, self.given_up_to) = (given_up, given_up_to);
+            self.note = None;
+        }
     }
 
     /// The file and what is left of it.

@@ -75,6 +75,7 @@ impl Place {
             fetched: None,
             priority: None,
             status: None,
+            duplicate_of: None,
             warnings: Vec::new(),
         }
     }

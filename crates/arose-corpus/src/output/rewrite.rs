@@ -102,7 +102,7 @@ pub fn rewrite(
         }
         Some(Format::Json) => {
             let frame = match starts_array(&stream) {
-                true => Frame::ARRAY,
+                true => Frame::array(),
                 false => Frame::SEQUENCE,
             };
             let cutter = ValueCutter::new(&path, stream, config);
@@ -145,7 +145,7 @@ fn rewrite_lines(
             }
         }
     }
-    out.finish()
+    out.finish().map(drop)
 }
 
 fn rewrite_objects(
@@ -156,7 +156,7 @@ fn rewrite_objects(
     decide: Decide<'_>,
 ) -> io::Result<()> {
     let wanted = Wanted::new(&config.fields);
-    let mut next = frame.before;
+    let mut next = &frame.before[..];
     let mut has_any = false;
     while let Some(cut) = cutter.next() {
         let Cut::Block(block) = cut else {
@@ -174,12 +174,12 @@ fn rewrite_objects(
         }
     }
     if !has_any {
-        out.write_all(frame.before)?;
+        out.write_all(&frame.before)?;
     }
     if has_any || !frame.before.is_empty() {
         out.write_all(frame.after)?;
     }
-    out.finish()
+    out.finish().map(drop)
 }
 
 fn rewrite_cells(
@@ -204,7 +204,7 @@ fn rewrite_cells(
             }
         }
     }
-    out.finish()
+    out.finish().map(drop)
 }
 
 /// A file that is one document.
@@ -225,7 +225,7 @@ fn rewrite_whole(
             stream.consume(n);
         },
     }
-    out.finish()
+    out.finish().map(drop)
 }
 
 fn rewrite_rows(
@@ -246,7 +246,7 @@ fn rewrite_rows(
             _ => None,
         };
         let column = column.filter(|&column| is_text(schema.field(column).data_type()));
-        let n_rows_at_once = rows_per_batch(metadata.metadata());
+        let n_rows_at_once = rows_per_batch(metadata.metadata(), None);
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
         let mut row = 0;
         for batch in builder.with_batch_size(n_rows_at_once).build()? {

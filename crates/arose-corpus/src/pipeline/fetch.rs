@@ -61,6 +61,37 @@ pub fn fetch(
     .collect())
 }
 
+/// The body of an archived record, content codings removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The bytes, in their own character set.
+    pub body: Vec<u8>,
+    /// The media type as the server stated it.
+    pub content_type: Option<String>,
+}
+
+/// The body of the record at `position` of the archive `source`; none if the file is no archive, no
+/// record starts there, or it holds no body.
+///
+/// # Errors
+///
+/// If there is no such file.
+pub fn fetch_stored(
+    source: &Path,
+    position: Position,
+    config: &Config,
+) -> Result<Option<Stored>, Error> {
+    if !source.is_file() {
+        let path = source.to_owned();
+        return Err(Error::NotFound { path });
+    }
+    let input = Input::File(source.into(), Origin::Named);
+    Ok(match Open::new(input, config) {
+        Open::Records(mut cutter) => cutter.stored_at(position, config),
+        _ => None,
+    })
+}
+
 impl Open {
     /// What is at a position of an input that is no table; none if no record starts there.
     fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {

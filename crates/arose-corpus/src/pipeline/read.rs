@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::document::{Counts, Item};
 use crate::error::Error;
 use crate::format::sniff::is_document_name;
+use crate::pipeline::bookmark::{Bookmark, Start};
 use crate::pipeline::open::{Open, Task};
 use crate::source::ahead::Board;
 use crate::source::input::{Input, Inputs};
@@ -53,11 +54,35 @@ pub fn read_map<T: Send + 'static>(
     config: Config,
     work: impl Fn(Item) -> T + Send + Sync + 'static,
 ) -> Result<Documents<T>, Error> {
-    Ok(Documents::start(
-        Inputs::new(inputs, &config.files)?,
-        config,
-        work,
-    ))
+    read_from_bookmark(inputs, config, &Bookmark::default(), work)
+}
+
+/// Like [`read_map`], from a [bookmark](Documents::bookmark) on that an earlier reader of the same
+/// inputs gave.
+///
+/// # Errors
+///
+/// If an input that was named does not exist, or the place is not there.
+pub fn read_from_bookmark<T: Send + 'static>(
+    inputs: &[PathBuf],
+    config: Config,
+    bookmark: &Bookmark,
+    work: impl Fn(Item) -> T + Send + Sync + 'static,
+) -> Result<Documents<T>, Error> {
+    let mut inputs = Inputs::new(inputs, &config.files)?;
+    let Start { n_inputs, within } = &bookmark.start;
+    let mut n_taken = inputs.by_ref().take(*n_inputs as usize).count() as u64;
+    let mut open = None;
+    if let Some(within) = within {
+        let input = inputs.next().ok_or(Error::Bookmark)?;
+        n_taken += 1;
+        if !open.insert(Open::new(input, &config)).go_on(within) {
+            return Err(Error::Bookmark);
+        }
+    }
+    let mut documents = Documents::start_at(inputs, open, n_taken, config, work);
+    documents.counts = bookmark.counts.clone();
+    Ok(documents)
 }
 
 /// Reads bytes from anywhere; `name` stands for the file in positions and may tell the format.
@@ -75,12 +100,17 @@ pub fn read_from(
 /// Dropping it stops the workers.
 pub struct Documents<T> {
     /// Filled by workers in task order, emptied by [`next`](Iterator::next).
-    tasks: Option<Receiver<Receiver<Message<T>>>>,
+    tasks: Option<Receiver<Announced<T>>>,
     task: Option<Receiver<Message<T>>>,
+    /// Where the task starts, if nothing of it has been delivered and this can be told.
+    start: Option<Start>,
     batch: std::vec::IntoIter<T>,
     counts: Counts,
     workers: Vec<JoinHandle<()>>,
 }
+
+/// Where the results of a task come from, and where it starts.
+type Announced<T> = (Receiver<Message<T>>, Option<Start>);
 
 /// What a worker says about its task.
 enum Message<T> {
@@ -94,16 +124,30 @@ impl<T: Send + 'static> Documents<T> {
         config: Config,
         work: impl Fn(Item) -> T + Send + Sync + 'static,
     ) -> Self {
+        Self::start_at(inputs, None, 0, config, work)
+    }
+
+    /// Starts with an input that is open, if there is one; `n_taken` have been taken out of
+    /// `inputs`.
+    fn start_at(
+        inputs: Inputs,
+        open: Option<Open>,
+        n_taken: u64,
+        config: Config,
+        work: impl Fn(Item) -> T + Send + Sync + 'static,
+    ) -> Self {
         let n_threads = config.threads.get();
         let (queue, tasks) = sync_channel(2 * n_threads);
         let board = Arc::new(Board::default());
-        let plan = Plan {
+        let mut plan = Plan {
             inputs,
+            n_taken,
             small_files: Vec::new(),
-            open: None,
+            open,
             board: Arc::clone(&board),
             queue,
         };
+        plan.post(&config);
         let shared = Arc::new(Shared {
             plan: Mutex::new(plan),
             board,
@@ -119,6 +163,7 @@ impl<T: Send + 'static> Documents<T> {
         Self {
             tasks: Some(tasks),
             task: None,
+            start: None,
             batch: Vec::new().into_iter(),
             counts: Counts::default(),
             workers,
@@ -133,21 +178,57 @@ impl<T> Documents<T> {
         &self.counts
     }
 
-    /// The next batch in order.
-    fn next_batch(&mut self) -> Option<Vec<T>> {
-        loop {
-            if self.task.is_none() {
-                self.task = self.tasks.as_ref()?.recv().ok();
-            }
+    /// A place to go on from: all items before it have been delivered, and no others. There is
+    /// none in the middle of a portion of a file.
+    pub fn bookmark(&mut self) -> Option<Bookmark> {
+        while self.batch.len() == 0 {
             let Some(task) = &self.task else {
+                self.next_task()?;
+                continue;
+            };
+            if let Some(start) = &self.start {
+                return Some(Bookmark {
+                    start: start.clone(),
+                    counts: self.counts.clone(),
+                });
+            }
+            match task.recv() {
+                Ok(Message::Batch(batch, counts)) => self.take(batch, &counts),
+                Ok(Message::End) => self.task = None,
+                // The next item is a panic of the worker.
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// Turns to the next task; none if there is none.
+    fn next_task(&mut self) -> Option<()> {
+        let (task, start) = self.tasks.as_ref()?.recv().ok()?;
+        (self.task, self.start) = (Some(task), start);
+        Some(())
+    }
+
+    fn take(&mut self, batch: Vec<T>, counts: &Counts) {
+        self.counts.merge(counts);
+        self.start = None;
+        self.batch = batch.into_iter();
+    }
+
+    /// Turns to the next batch in order; none if there is none.
+    fn next_batch(&mut self) -> Option<()> {
+        loop {
+            if self.task.is_none() && self.next_task().is_none() {
+                // Nothing was started, or all is done.
+                self.tasks.as_ref()?;
                 self.counts.losses.finish();
                 self.join();
                 return None;
-            };
-            match task.recv() {
+            }
+            match self.task.as_ref()?.recv() {
                 Ok(Message::Batch(batch, counts)) => {
-                    self.counts.merge(&counts);
-                    return Some(batch);
+                    self.take(batch, &counts);
+                    return Some(());
                 }
                 Ok(Message::End) => self.task = None,
                 // The worker died in the middle of its task.
@@ -180,7 +261,7 @@ impl<T> Iterator for Documents<T> {
             if let Some(item) = self.batch.next() {
                 return Some(item);
             }
-            self.batch = self.next_batch()?.into_iter();
+            self.next_batch()?;
         }
     }
 }
@@ -194,45 +275,62 @@ impl<T> Drop for Documents<T> {
 /// Cuts the inputs into tasks, in order.
 struct Plan<T> {
     inputs: Inputs,
-    /// Files to be handed out together.
+    /// Inputs taken out of `inputs`.
+    n_taken: u64,
+    /// Files to be handed out together, which were the last ones taken.
     small_files: Vec<Input>,
     open: Option<Open>,
     board: Arc<Board>,
     /// Where results are announced.
-    queue: SyncSender<Receiver<Message<T>>>,
+    queue: SyncSender<Announced<T>>,
 }
 
 impl<T> Plan<T> {
-    fn next(&mut self, config: &Config) -> Option<Task> {
+    /// The next task, and where it starts, if that can be told.
+    fn next(&mut self, config: &Config) -> Option<(Task, Option<Start>)> {
         loop {
             if let Some(open) = &mut self.open {
-                match open.next() {
-                    Some(task) => return Some(task),
-                    None => self.open = None,
+                let start = open.start(self.n_taken - 1);
+                if let Some(task) = open.next() {
+                    return Some((task, start));
                 }
+                self.open = None;
             }
             match self.inputs.next() {
                 Some(Input::File(path, origin)) if is_document_name(&path) => {
+                    self.n_taken += 1;
                     self.small_files.push(Input::File(path, origin));
                     if self.small_files.len() == FILES_PER_TASK {
-                        return self.take_files();
+                        return self.take_files(0);
                     }
                 }
                 Some(input) => {
-                    let open = self.open.insert(Open::new(input, config));
-                    self.board.post(open.read_ahead(config).as_ref());
+                    self.n_taken += 1;
+                    self.open = Some(Open::new(input, config));
+                    self.post(config);
                     if !self.small_files.is_empty() {
-                        return self.take_files();
+                        return self.take_files(1);
                     }
                 }
-                None => return self.take_files(),
+                None => return self.take_files(0),
             }
         }
     }
 
-    fn take_files(&mut self) -> Option<Task> {
+    /// Lets others decode ahead of whoever cuts the open input.
+    fn post(&mut self, config: &Config) {
+        let ahead = self.open.as_mut().and_then(|open| open.read_ahead(config));
+        self.board.post(ahead.as_ref());
+    }
+
+    /// The small files, after which so many inputs were taken.
+    fn take_files(&mut self, n_after: u64) -> Option<(Task, Option<Start>)> {
         let files = std::mem::take(&mut self.small_files);
-        (!files.is_empty()).then_some(Task::Files(files))
+        let start = Start {
+            n_inputs: self.n_taken - n_after - files.len() as u64,
+            within: None,
+        };
+        (!files.is_empty()).then_some((Task::Files(files), Some(start)))
     }
 }
 
@@ -257,9 +355,9 @@ impl<T, F: Fn(Item) -> T> Shared<T, F> {
 
     fn take_task(&self) -> Option<(Task, SyncSender<Message<T>>)> {
         let mut plan = self.lock_plan()?;
-        let task = plan.next(&self.config)?;
+        let (task, start) = plan.next(&self.config)?;
         let (sender, receiver) = sync_channel(1);
-        plan.queue.send(receiver).ok()?;
+        plan.queue.send((receiver, start)).ok()?;
         Some((task, sender))
     }
 

@@ -321,8 +321,23 @@ impl Stream {
         self.place() == Some(position)
     }
 
+    /// Goes to a position of which `index` bytes of output lie before it, whatever precedes it;
+    /// whether it got there.
+    pub(crate) fn go_on(&mut self, position: Position, index: u64) -> bool {
+        if !self.seek(position) {
+            return false;
+        }
+        // Indices count from the start of the file, as if all of it had been read.
+        let shift = index.wrapping_sub(self.index);
+        self.index = index;
+        for segment in &mut self.places.segments {
+            segment.start = segment.start.wrapping_add(shift);
+        }
+        self.place() == Some(position)
+    }
+
     /// The position of the next byte; none if there is none.
-    fn place(&mut self) -> Option<Position> {
+    pub(crate) fn place(&mut self) -> Option<Position> {
         // A member is noted when its first byte is unpacked.
         let is_byte = !self.fill(1).is_empty();
         is_byte.then(|| self.position(0))

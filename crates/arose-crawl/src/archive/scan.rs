@@ -5,12 +5,13 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arose_dedup::disk;
 use flate2::bufread::GzDecoder;
 
-use super::{Extent, Record, cdxj_path, place_of, warc_path};
+use super::record::{Record, bare_media_type, record_id};
+use super::{Extent, cdxj_path, place_of, warc_path};
 use crate::error::{Context, Error};
 use crate::fetch::Head;
 use crate::settings::DuplicateBody;
@@ -137,7 +138,7 @@ impl BufRead for Counting {
 /// Whether a file and its index really hold what lies between two extents: whole records, and a
 /// line for each that has one.
 pub(crate) fn bears_out(folder: &Path, from: Extent, to: Extent) -> Result<bool, Error> {
-    let (path, index_path) = (warc_path(folder, to.file), cdxj_path(folder, to.file));
+    let (path, index_path) = (warc_path(folder, to.file)?, cdxj_path(folder, to.file)?);
     let has = |path: &Path, n: u64| path.metadata().is_ok_and(|file| file.len() >= n);
     if !has(&path, to.bytes) || !has(&index_path, to.index_bytes) {
         return Ok(false);
@@ -182,11 +183,22 @@ fn place_in_line(line: &str) -> Option<(u64, u64)> {
 }
 
 /// URL and 14 digits of the date of a line of the index.
-pub(crate) fn name_in_line(line: &str) -> Option<(&str, &str)> {
+pub(crate) fn name_in_line(line: &str) -> Option<(String, &str)> {
     let (_, rest) = line.split_once(' ')?;
-    let (digits, rest) = rest.split_once(' ')?;
-    let (url, _) = rest.strip_prefix("{\"url\": \"")?.split_once('"')?;
-    Some((url, digits))
+    let (digits, json) = rest.split_once(' ')?;
+    let json: serde_json::Value = serde_json::from_str(json).ok()?;
+    Some((json["url"].as_str()?.to_owned(), digits))
+}
+
+/// The ID of the `warcinfo` record that a file begins with; one of its own if that is damaged.
+pub(super) fn first_id(path: &Path) -> Result<String, Error> {
+    let first = Scanner::open(path, 0, u64::MAX)?.next();
+    let id = first
+        .as_ref()
+        .and_then(|record| record.field("WARC-Record-ID"));
+    let id = id.and_then(|id| id.strip_prefix('<')?.strip_suffix('>'));
+    let name = path.as_os_str().as_encoded_bytes();
+    Ok(id.map_or_else(|| record_id(name, 0), str::to_owned))
 }
 
 /// What a file of an archive holds.
@@ -270,21 +282,20 @@ fn next_member(path: &Path, start: u64) -> Result<Option<u64>, Error> {
 }
 
 impl Stored {
-    /// The line of the index for this record in a file; none if it has none.
-    pub(crate) fn line(&self, file: u64) -> Option<String> {
+    /// The line of the index for this record in a file with this stem; none if it has none.
+    pub(crate) fn line(&self, stem: &str) -> Option<String> {
         if !self.is_indexed() {
             return None;
         }
         let is_revisit = self.field("WARC-Type") == Some("revisit");
         let head = Head::parse(&self.block);
         let media_type = head.and_then(|head| head.get("content-type"));
-        let media_type = media_type.unwrap_or_default().split(';').next();
         let record = Record {
             url: self.field("WARC-Target-URI")?,
             date: 0,
             address: std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
             status: head.map_or(0, |head| head.status),
-            media_type: media_type.unwrap_or_default().trim(),
+            media_type: media_type.map_or("", bare_media_type),
             head: &[],
             body: &[],
             payload: self.field("WARC-Payload-Digest").unwrap_or_default(),
@@ -294,25 +305,8 @@ impl Stored {
             request: None,
         };
         let line = record.line(self.field("WARC-Date")?, is_revisit);
-        Some(line + &place_of(self.length, self.offset, file))
+        Some(line + &place_of(self.length, self.offset, stem))
     }
-}
-
-/// The files of an archive with their numbers, in order.
-pub(crate) fn files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
-    let mut files = Vec::new();
-    if folder.is_dir() {
-        for entry in std::fs::read_dir(folder).context("reading", folder)? {
-            let path = entry.context("reading", folder)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let number = name.strip_suffix(".warc.gz").map(str::parse);
-            if let Some(Ok(number)) = number {
-                files.push((number, path));
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// Writes an index anew unless it is about these records already; whether it did.

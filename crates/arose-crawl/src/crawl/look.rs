@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::restore::Restored;
 use super::store::{ARCHIVE, JOURNAL};
+use crate::archive;
 use crate::counters::Counters;
 use crate::error::{Context, Error};
 use crate::journal::{Event, Queued, replay};
@@ -43,20 +44,8 @@ pub fn is_crawl(folder: &Path) -> bool {
 ///
 /// If the folder cannot be read.
 pub fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    files(folder, ".warc.gz")
-}
-
-fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>, Error> {
-    let folder = folder.join(ARCHIVE);
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(&folder).context("reading", &folder)? {
-        let path = entry.context("reading", &folder)?.path();
-        if path.to_string_lossy().ends_with(end) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+    let files = archive::files(&folder.join(ARCHIVE))?;
+    Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
 /// How a crawl stands. Reads the whole journal.
@@ -122,7 +111,7 @@ fn is_locked(folder: &Path) -> Result<bool, Error> {
 pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
     let extent = restore(folder)?.extent;
     let mut lines = Vec::new();
-    for (number, path) in (0..).zip(files(folder, ".cdxj")?) {
+    for (number, path) in archive::index_files(&folder.join(ARCHIVE))? {
         let mut text = std::fs::read_to_string(&path).context("reading", &path)?;
         if number == extent.file {
             text.truncate(extent.index_bytes as usize);

@@ -334,7 +334,7 @@ pub struct Crawl {
     arrived: mpsc::Receiver<Arrived>,
     /// Scratch for URLs read back from the journal.
     buffer: Vec<u8>,
-    _lock: std::fs::File,
+    _lock: arose_dedup::disk::Lock,
 }
 
 impl std::fmt::Debug for Crawl {

@@ -204,15 +204,17 @@ impl Repair<'_> {
         for (number, path) in archive::files(folder)? {
             next = number + 1;
             let mut lines = Vec::new();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let stem = name.trim_end_matches(".warc.gz").to_owned();
             let scan = FileScan::read(&path, |record| {
-                lines.extend(record.line(number));
+                lines.extend(record.line(&stem));
                 if let Some(reader) = &mut reader {
                     self.take_record(record, reader);
                 }
             })?;
             self.done.n_damaged_bytes += scan.n_damaged;
             self.done.n_cut_bytes += scan.cut(&path)?;
-            let index_path = archive::cdxj_path(folder, number);
+            let index_path = folder.join(format!("{stem}.cdxj"));
             self.done.n_index_files += u64::from(archive::mend_index(&index_path, &lines)?);
         }
         Ok(Extent {

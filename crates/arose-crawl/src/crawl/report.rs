@@ -14,10 +14,11 @@ impl Crawl {
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
+        let date = (self.seams.clock)().as_secs() as i64;
         let Some(ticket) = report.ticket else {
-            return self.robots_archive.append(&report.record);
+            return self.robots_archive.append(&report.record, date);
         };
-        self.archive.append(&report.record)?;
+        self.archive.append(&report.record, date)?;
         if let (Some(contents), Some(claim)) = (&self.shared.contents, report.claim) {
             contents.give_back(claim);
         }

@@ -78,12 +78,11 @@ pub(super) fn restore(
         ..Restored::new(settings)
     };
     if !path.exists() {
-        let archive = archive::warc_path(&folder.join(ARCHIVE), 0);
-        return match archive.exists() {
-            true => Err(Error::NoJournal {
+        return match archive::files(&folder.join(ARCHIVE))?.is_empty() {
+            false => Err(Error::NoJournal {
                 path: folder.to_owned(),
             }),
-            false => Ok((Journal::create(&path)?, restored)),
+            true => Ok((Journal::create(&path)?, restored)),
         };
     }
     restored.seen_mark = Seen::last_mark(&folder.join(SEEN), seen_config(settings))?;
@@ -135,7 +134,7 @@ pub(super) fn open_contents(folder: &Path, restored: &Restored) -> Result<Conten
 fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Error> {
     let mut names = HashSet::new();
     for file in extent.file.saturating_sub(1)..=extent.file {
-        let path = archive::cdxj_path(&folder.join(ARCHIVE), file);
+        let path = archive::cdxj_path(&folder.join(ARCHIVE), file)?;
         let mut text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             text => text.context("reading", &path)?,

@@ -1,13 +1,13 @@
 //! Opening, committing and closing the folder of a crawl.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::SocketAddr;
 
 use arose_dedup::disk;
 
 use super::restore::{open_contents, restore, restore_seen, seen_config};
 use super::*;
+use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
 use crate::frontier::Rules;
@@ -70,10 +70,12 @@ impl Crawl {
         let seen_config = seen_config(&settings);
         let (mut journal, restored) = restore(folder, &settings, Some(page::guard(&settings)?))?;
         journal.cut()?;
-        let max_file = settings.archive.max_file;
-        let archive = Archive::open(&folder.join(ARCHIVE), restored.extent, max_file)?;
+        let config = archive::Config::new(&settings)?;
+        let date = (seams.clock)().as_secs() as i64;
+        let pages = folder.join(ARCHIVE);
+        let archive = Archive::open(&pages, restored.extent, config.clone(), date)?;
         let robots = folder.join(ROBOTS);
-        let robots_archive = Archive::open(&robots, restored.robots_extent, max_file)?;
+        let robots_archive = Archive::open(&robots, restored.robots_extent, config, date)?;
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
@@ -264,16 +266,12 @@ pub(crate) const CONTENTS: &str = "contents";
 pub(crate) const ARCHIVE: &str = "archive";
 pub(crate) const ROBOTS: &str = "robots";
 
-pub(super) fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<disk::Lock, Error> {
     let path = folder.join("lock");
-    let file = File::create(&path).context("creating", &path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::Locked {
-            path: folder.to_owned(),
-        }),
-        Err(std::fs::TryLockError::Error(error)) => Err(error).context("locking", &path),
-    }
+    let lock = disk::Lock::take(&path).context("locking", &path)?;
+    lock.ok_or_else(|| Error::Locked {
+        path: folder.to_owned(),
+    })
 }
 
 /// The address of a host with its port.

@@ -5,7 +5,7 @@ use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
 use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
-use crate::journal::Event;
+use crate::journal::{Event, Kind};
 use crate::names::Known;
 use crate::pace::{DEFERRED, opens_in};
 use crate::robots::Robots;
@@ -279,11 +279,11 @@ impl Crawl {
 
     fn ask(&mut self, id: HostId, address: IpAddr, asked: Asked, now: Duration) {
         let host = &self.frontier.hosts[id as usize];
-        let rest = match &asked {
-            Asked::Robots(job) => &*job.rest,
-            Asked::Page(page) => page.url.rest(),
+        let (rest, kind) = match &asked {
+            Asked::Robots(job) => (&*job.rest, Kind::Page),
+            Asked::Page(page) => (page.url.rest(), page.kind),
         };
-        let request = request(host, address, rest);
+        let request = request(host, address, rest, kind);
         let kept = self.idle.take(id, now);
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
@@ -306,12 +306,13 @@ impl Crawl {
     }
 }
 
-fn request(host: &Host, address: IpAddr, rest: &str) -> Request {
+fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {
     Request {
         address: super::store::socket(host, address),
         name: host.name().into(),
         authority: host.authority().into(),
         is_tls: host.is_tls(),
         rest: rest.into(),
+        kind,
     }
 }

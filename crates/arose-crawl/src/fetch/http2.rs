@@ -50,7 +50,7 @@ impl Sender {
         fetcher: &Fetcher,
         deadline: Instant,
     ) -> Result<Message, Failure> {
-        let limits = &fetcher.limits;
+        let limits = fetcher.limits_of(request);
         let first_byte = (Instant::now() + limits.first_byte).min(deadline);
         let sent = hyper::Request::get(format!("https://{}{}", request.authority, request.rest))
             .header("user-agent", &fetcher.user_agent)

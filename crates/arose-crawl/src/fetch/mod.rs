@@ -27,7 +27,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::connect::{Connect, Stream};
 use crate::error::Error;
+use crate::journal::Kind;
 use crate::settings::{self, Settings, seconds};
+use crate::sitemap;
 use http1::Reuse;
 
 #[cfg(test)]
@@ -60,6 +62,8 @@ pub(crate) struct Request {
     pub(crate) is_tls: bool,
     /// Path and query.
     pub(crate) rest: Box<str>,
+    /// What it leads to, which decides how large the body may be.
+    pub(crate) kind: Kind,
 }
 
 /// An answer.
@@ -125,6 +129,18 @@ impl Fetcher {
         })
     }
 
+    /// The limits for a request. A sitemap may be as large as the protocol allows.
+    fn limits_of(&self, request: &Request) -> Limits {
+        let max_body = match request.kind {
+            Kind::Page => self.limits.max_body,
+            Kind::Sitemap => self.limits.max_body.max(sitemap::MAX_BYTES as usize),
+        };
+        Limits {
+            max_body,
+            ..self.limits
+        }
+    }
+
     /// Sends a request, over `kept` if there is such a connection; returns what came of it and the
     /// connection if it can be used again.
     ///
@@ -187,8 +203,9 @@ impl Fetcher {
         match connection {
             Connection::Http1(mut stream) => {
                 let bytes = http1::request(&request.authority, &request.rest, &self.user_agent);
+                let limits = self.limits_of(request);
                 let (message, reuse) =
-                    http1::exchange(&mut *stream, &bytes, &self.limits, deadline).await?;
+                    http1::exchange(&mut *stream, &bytes, &limits, deadline).await?;
                 let kept = (reuse == Reuse::Yes).then_some(Connection::Http1(stream));
                 Ok((message, kept))
             }

@@ -60,7 +60,6 @@ mod strings;
 mod tests;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
@@ -137,7 +136,7 @@ pub struct Entry<'u> {
 pub struct Seen {
     folder: PathBuf,
     /// Held as long as the folder is in use.
-    _lock: File,
+    _lock: disk::Lock,
     config: Config,
     width: Width,
     manifest: Manifest,
@@ -514,16 +513,12 @@ fn found(folder: &Path, width: Width) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-fn lock(folder: &Path) -> Result<File, Error> {
+fn lock(folder: &Path) -> Result<disk::Lock, Error> {
     let path = folder.join("lock");
-    let file = File::create(&path).context("creating", &path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::Locked {
-            path: folder.to_owned(),
-        }),
-        Err(fs::TryLockError::Error(error)) => Err(error).context("locking", &path),
-    }
+    let lock = disk::Lock::take(&path).context("locking", &path)?;
+    lock.ok_or_else(|| Error::Locked {
+        path: folder.to_owned(),
+    })
 }
 
 /// The key of a URL whose first `n_tries` keys are taken: on the same host, elsewhere.

@@ -1,6 +1,7 @@
 //! The set against a set in memory, with collisions, restarts and crashes.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use proptest::prelude::*;
 

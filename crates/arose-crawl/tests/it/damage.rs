@@ -7,6 +7,7 @@ use arose_crawl::counters::Counter;
 use arose_crawl::{Control, End, Seeds, Settings, crawl, index_lines, repair, status};
 use testweb::{Config, PageCount, Server};
 
+use crate::restart::first_file;
 use crate::web::{fetched, homes, reachable, run, settings};
 
 fn web() -> Server {
@@ -180,7 +181,8 @@ fn companions_are_mended_too() {
     std::fs::write(folder.path().join("seen/manifest"), b"nonsense").unwrap();
     let error = resume(folder.path(), &settings).unwrap_err().to_string();
     assert!(error.contains("seen/manifest"), "{error}");
-    std::fs::write(folder.path().join("archive/00000.cdxj"), b"").unwrap();
+    let index = first_file(&folder.path().join("archive"), ".cdxj");
+    std::fs::write(index, b"").unwrap();
     let last = arose_crawl::archives(folder.path()).unwrap().pop().unwrap();
     let mut bytes = std::fs::read(&last).unwrap();
     let n_whole = bytes.len();

@@ -47,11 +47,14 @@ fn coded(coding: &str, body: &[u8]) -> Reply {
 #[test]
 fn issue_21_coded_robots_files_are_read() {
     let twice = gzip(&zlib(RULES));
+    // A stream of Brotli with one block that is not compressed.
+    let brotli = [&[139, 16, 128], RULES, &[3]].concat();
     let large = [RULES, &b"# filler\n".repeat(100_000)].concat();
     for (coding, body) in [
         ("gzip", gzip(RULES)),
         ("X-GZIP", gzip(RULES)),
         ("deflate", zlib(RULES)),
+        ("br", brotli),
         ("zstd", zstd::encode_all(RULES, 3).unwrap()),
         ("deflate, gzip", twice),
         ("identity", RULES.to_vec()),
@@ -313,6 +316,26 @@ fn issue_21_robots_files_fail_over() {
     assert_eq!(summary.counters.failed(Failure::Unreachable), 1);
 }
 
+/// The same for pages: the first address answers for robots.txt alone.
+#[test]
+fn issue_21_pages_fail_over() {
+    let names: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1", "10.0.0.2"])];
+    let web = Web::new(names, |request| match request.target.as_str() {
+        "/robots.txt" => response(200, "", RULES),
+        _ if request.address.to_string() == "10.0.0.1" => Reply::Close(Vec::new()),
+        "/" => page(request, &["/private/x", "/open"]),
+        _ => page(request, &[]),
+    });
+    let summary = crawl(&web);
+    assert_eq!((summary.end, summary.n_lost), (End::Done, 0));
+    assert_eq!(summary.counters.get(Counter::Pages), 2);
+    let log = web.log();
+    let n_first = log
+        .iter()
+        .filter(|request| request.address == log[0].address);
+    assert_eq!((n_first.count(), log.len()), (2, 4));
+}
+
 /// Rules that are new to a crawl hold for what it has queued already: nothing that they exclude is
 /// asked for, not even the robots.txt of a host.
 #[test]
@@ -363,17 +386,31 @@ fn issue_21_new_rules_reach_the_queue() {
     }
 }
 
-/// A sitemap in a coding other than gzip is read too.
+/// Sitemaps are read in whatever coding they come, up to the 50 MiB that the protocol allows: far
+/// more than a page may have, and far better compressed.
 #[test]
-fn coded_sitemaps_are_read() {
-    let web = Web::new(ONE, |request| match request.target.as_str() {
-        "/robots.txt" => response(200, "", b"Sitemap: /map.xml\n"),
-        "/map.xml" => {
-            let map = b"<urlset><url><loc>http://a.test/listed</loc></url></urlset>";
-            coded("deflate", &zlib(map))
-        }
-        _ => page(request, &[]),
-    });
-    crawl(&web);
-    assert_eq!(web.targets("a.test"), ["/", "/map.xml", "/listed"]);
+fn issue_22_coded_and_large_sitemaps_are_read() {
+    let map = b"<urlset><url><loc>http://a.test/listed</loc></url></urlset>";
+    // As above.
+    let brotli = [&[11, 29, 128], map.as_slice(), &[3]].concat();
+    let padding = b" ".repeat(49 << 20);
+    let large = [b"<urlset>", padding.as_slice(), &map[8..]].concat();
+    for (coding, body) in [
+        ("deflate", zlib(map)),
+        ("br", brotli),
+        ("zstd", zstd::encode_all(map.as_slice(), 3).unwrap()),
+        ("gzip", gzip(&large)),
+        ("identity", large),
+    ] {
+        let n_bytes = body.len();
+        let web = Web::new(ONE, move |request| match request.target.as_str() {
+            "/robots.txt" => response(200, "", b"Sitemap: /map.xml\n"),
+            "/map.xml" => coded(coding, &body),
+            _ => page(request, &[]),
+        });
+        let summary = crawl(&web);
+        let targets = web.targets("a.test");
+        assert_eq!(targets, ["/", "/map.xml", "/listed"], "{coding} {n_bytes}");
+        assert_eq!(summary.counters.get(Counter::Truncated), 0, "{coding}");
+    }
 }

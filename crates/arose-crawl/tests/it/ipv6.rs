@@ -12,7 +12,7 @@ use arose_crawl::resolve::{Addresses, NoAddress, Resolve};
 use arose_crawl::{End, Seams, Settings};
 
 use crate::faults::{run_with, seams};
-use crate::restart::unpacked;
+use crate::restart::{first_file, unpacked};
 
 /// The header `Host` of every request.
 type Hosts = Arc<Mutex<Vec<String>>>;
@@ -88,7 +88,7 @@ fn by_number_and_by_name() {
         let hosts = hosts.lock().unwrap();
         assert_eq!(hosts.len(), 3);
         assert!(hosts.iter().all(|host| *host == authority), "{hosts:?}");
-        let archive = unpacked(&folder.path().join("archive/00000.warc.gz"));
+        let archive = unpacked(&first_file(&folder.path().join("archive"), ".warc.gz"));
         assert_eq!(archive.matches("\r\nWARC-IP-Address: ::1\r\n").count(), 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arose_corpus::Item;
@@ -172,6 +172,14 @@ fn an_unreachable_file_counts_for_thirty_days() {
     server.stop().unwrap();
 }
 
+/// The first file of an archive with this ending.
+pub(crate) fn first_file(folder: &Path, ending: &str) -> PathBuf {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let with_ending = paths.filter(|path| path.to_string_lossy().ends_with(ending));
+    with_ending.min().unwrap()
+}
+
 pub(crate) fn unpacked(path: &Path) -> String {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).unwrap();
@@ -190,8 +198,8 @@ fn robots_files_and_requests_are_archived() {
     let mut settings = settings(&server);
     settings.archive.requests = true;
     run(folder.path(), settings, &homes(&server));
-    let pages = folder.path().join("archive/00000.warc.gz");
-    let robots = folder.path().join("robots/00000.warc.gz");
+    let pages = first_file(&folder.path().join("archive"), ".warc.gz");
+    let robots = first_file(&folder.path().join("robots"), ".warc.gz");
     let text = unpacked(&pages);
     let n_records = index_lines(folder.path()).unwrap().len();
     assert_eq!(

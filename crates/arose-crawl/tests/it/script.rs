@@ -33,6 +33,8 @@ pub(crate) enum Reply {
     Send(Vec<u8>),
     /// Sends these bytes and closes the connection.
     Close(Vec<u8>),
+    /// Sends these bytes, one per second.
+    Trickle(Vec<u8>),
     /// Makes the connection one on which reading panics.
     Panic,
 }
@@ -123,18 +125,14 @@ impl Web {
         tokio::task::LocalSet::new().block_on(&runtime, async {
             let (start, date) = (Instant::now(), Duration::from_secs(self.date.get()));
             self.start.replace(Some(start));
-            let priority: Rc<Priority> = priority.into();
-            let seams = || {
-                let priority = Rc::clone(&priority);
-                Seams {
-                    connector: Rc::new(self.clone()),
-                    resolver: Rc::new(self.clone()),
-                    clock: Box::new(move || date + start.elapsed()),
-                    priority: Box::new(move |url, depth| priority(url, depth)),
-                    is_ours: Box::new(|_| true),
-                }
+            let seams = Seams {
+                connector: Rc::new(self.clone()),
+                resolver: Rc::new(self.clone()),
+                clock: Box::new(move || date + start.elapsed()),
+                priority,
+                is_ours: Box::new(|_| true),
             };
-            let mut crawl = open(folder, &settings, seams);
+            let mut crawl = Crawl::open(folder, settings, seams).unwrap();
             crawl.add_seeds(seeds.into_iter()).unwrap();
             let summary = crawl.run(&Control::default()).await.unwrap();
             self.advance(start.elapsed().as_secs());
@@ -145,6 +143,15 @@ impl Web {
     async fn serve(self, address: IpAddr, mut stream: DuplexStream, is_broken: Rc<RefCell<bool>>) {
         while let Some(request) = self.receive(address, &mut stream).await {
             let (bytes, is_open) = match (self.answer)(&request) {
+                Reply::Trickle(bytes) => {
+                    for byte in bytes {
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        if stream.write_u8(byte).await.is_err() {
+                            return;
+                        }
+                    }
+                    continue;
+                }
                 Reply::Send(bytes) => (bytes, true),
                 Reply::Close(bytes) => (bytes, false),
                 Reply::Panic => {
@@ -210,20 +217,6 @@ impl Resolve for Web {
             Ok(Addresses { addresses, ttl })
         })
     }
-}
-
-/// Opens a crawl. A child that another test starts holds the locks of this process for a moment, so
-/// a locked folder is tried again.
-fn open(folder: &Path, settings: &Settings, seams: impl Fn() -> Seams) -> Crawl {
-    for _ in 0..1000 {
-        match Crawl::open(folder, settings.clone(), seams()) {
-            Err(error) if format!("{error:?}").contains("Locked") => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            opened => return opened.unwrap(),
-        }
-    }
-    panic!("`{}` stays locked", folder.display());
 }
 
 /// A connection on which reading may panic, as a parser might.

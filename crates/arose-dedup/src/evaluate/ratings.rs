@@ -14,13 +14,18 @@
 //! *Runs come and go.* A line notes what identifies the two documents, so that it finds its pair
 //! again when the folder was made anew; see [`Ratings::of_run`].
 //!
-//! *Error.* Samples are drawn level by level, so that shares within a level estimate that level;
-//! [`Tables::precision`] weighs levels by how many pairs the run has found in each.
+//! *Error.* Samples are drawn range by range, once by B-sim and once by C-sim, so a rated pair
+//! stands only for the range it was drawn from, which its line notes. Shares of all pairs, and of
+//! those on one site or between sites, are weighted by how many pairs the run has found in each
+//! range ([`weighted()`]); they come from the sample with more ratings, and the samples are never
+//! mixed. Lines that do not say from which sample they are count as ratings and estimate nothing.
 //!
 //! *Damage.* A last line that was torn by a crash is passed over, and the next one starts a line of
 //! its own. Any other line that makes no sense is an error that names it.
 
 mod matching;
+mod population;
+mod weighted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -28,11 +33,14 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use arose::judgement::{C_SIM_BINS, Tally, Verdict, kappa};
+use arose::judgement::{Tally, Verdict, kappa};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Error;
+use crate::disk::sync_folder;
+pub use population::{Level, Population, SitesOf};
+pub use weighted::{Share, weighted};
 
 /// The longest name of a rater, in characters.
 pub const MAX_RATER: usize = 40;
@@ -57,6 +65,37 @@ impl Sites {
             (Some(a), Some(b)) if a == b => Self::Same,
             (Some(_), Some(_)) => Self::Different,
             _ => Self::Unknown,
+        }
+    }
+}
+
+/// The score by whose ranges a sample of pairs was drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// B-sim.
+    #[default]
+    B,
+    /// C-sim.
+    C,
+}
+
+impl By {
+    /// The sample of a name; any other name is the sample by B-sim.
+    #[must_use]
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "c" => Self::C,
+            _ => Self::B,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::B => "b",
+            Self::C => "c",
         }
     }
 }
@@ -90,6 +129,12 @@ pub struct Rating {
     pub c_sim: Option<u32>,
     /// Whether the documents are of one site.
     pub sites: Sites,
+    /// The sample it was drawn in; none in old files.
+    #[serde(default)]
+    pub drawn_by: Option<By>,
+    /// The similarity range it was drawn from; none in old files.
+    #[serde(default)]
+    pub range: Option<String>,
     /// What was said; none takes back what was said before.
     #[serde(with = "verdict_name")]
     pub verdict: Option<Verdict>,
@@ -193,7 +238,13 @@ fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
         ""
     };
     file.write_all(format!("{start}{line}\n").as_bytes())?;
-    file.sync_data()
+    file.sync_data()?;
+    // The first line makes the file, whose name must last as well.
+    match (n_bytes, path.parent()) {
+        (0, Some(folder)) if folder.as_os_str().is_empty() => sync_folder(Path::new(".")),
+        (0, Some(folder)) => sync_folder(folder),
+        _ => Ok(()),
+    }
 }
 
 fn last_byte(file: &mut File, n_bytes: u64) -> std::io::Result<u8> {
@@ -239,8 +290,10 @@ pub type PairKey = (u64, u64);
 
 /// What each rater says of each pair by now.
 #[must_use]
-pub fn current(lines: &[Rating]) -> BTreeMap<PairKey, BTreeMap<&str, &Rating>> {
-    let mut pairs: BTreeMap<PairKey, BTreeMap<&str, &Rating>> = BTreeMap::new();
+pub fn current<'a>(
+    lines: impl IntoIterator<Item = &'a Rating>,
+) -> BTreeMap<PairKey, BTreeMap<&'a str, &'a Rating>> {
+    let mut pairs: BTreeMap<PairKey, BTreeMap<&'a str, &'a Rating>> = BTreeMap::new();
     for line in lines {
         let raters = pairs.entry((line.a, line.b)).or_default();
         match line.verdict {
@@ -272,82 +325,6 @@ fn verdict_of_most(ratings: &BTreeMap<&str, &Rating>) -> Option<Verdict> {
     }
 }
 
-/// A level of similarity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// So many features in common.
-    B(u32),
-    /// Fewer bits in agreement than the first of the published bins.
-    CBelow,
-    /// One of the published bins of bits in agreement.
-    C(usize),
-    /// Not computed.
-    Unknown,
-}
-
-impl Level {
-    /// The level of a number of common features.
-    #[must_use]
-    pub fn of_b(b_sim: Option<u32>) -> Self {
-        b_sim.map_or(Self::Unknown, Self::B)
-    }
-
-    /// The level of a number of agreeing bits.
-    #[must_use]
-    pub fn of_c(c_sim: Option<u32>) -> Self {
-        let Some(c_sim) = c_sim else {
-            return Self::Unknown;
-        };
-        let bin = C_SIM_BINS.iter().position(|bin| bin.contains(&c_sim));
-        bin.map_or(Self::CBelow, Self::C)
-    }
-
-    /// For a table.
-    #[must_use]
-    pub fn name(self) -> String {
-        match self {
-            Self::B(b_sim) => b_sim.to_string(),
-            Self::CBelow => format!("below {}", C_SIM_BINS[0].start()),
-            Self::C(bin) => {
-                let bin = &C_SIM_BINS[bin];
-                format!("{}-{}", bin.start(), bin.end())
-            }
-            Self::Unknown => "not computed".to_owned(),
-        }
-    }
-}
-
-/// Pairs that a run has found at each level.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Population {
-    /// By common features.
-    pub by_b: BTreeMap<Level, u64>,
-    /// By agreeing bits.
-    pub by_c: BTreeMap<Level, u64>,
-}
-
-impl Population {
-    /// Counts a pair.
-    pub fn add(&mut self, b_sim: Option<u32>, c_sim: Option<u32>) {
-        *self.by_b.entry(Level::of_b(b_sim)).or_default() += 1;
-        *self.by_c.entry(Level::of_c(c_sim)).or_default() += 1;
-    }
-
-    /// Counts the pairs of a run.
-    ///
-    /// # Errors
-    ///
-    /// If `pairs.parquet` in the folder cannot be read.
-    pub fn of_run(folder: &Path) -> Result<Self, crate::results::Error> {
-        let mut population = Self::default();
-        crate::results::pairs::for_each(&folder.join("pairs.parquet"), |pair| {
-            population.add(pair.b_sim, pair.c_sim);
-            Ok(())
-        })?;
-        Ok(population)
-    }
-}
-
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -357,6 +334,48 @@ pub struct Row {
     pub n_found: Option<u64>,
     /// What was said of those rated.
     pub tally: Tally,
+    /// The share of each verdict, in the order of [`Verdict::ALL`]; none where a similarity range
+    /// has no rating.
+    pub shares: [Option<Share>; 3],
+}
+
+impl Row {
+    /// A row of pairs that were drawn with the same probability.
+    #[must_use]
+    pub fn plain(name: String, n_found: Option<u64>, tally: Tally) -> Self {
+        let shares = Verdict::ALL.map(|verdict| {
+            Some(Share {
+                value: tally.share(verdict)?,
+                interval: tally.interval(verdict),
+            })
+        });
+        Self {
+            name,
+            n_found,
+            tally,
+            shares,
+        }
+    }
+
+    /// A row of several ranges, each weighted by the pairs found in it.
+    fn of_strata(name: &str, strata: &[(u64, Tally)]) -> Self {
+        let shares = Verdict::ALL.map(|verdict| {
+            let strata = strata.iter();
+            weighted(strata.map(|(n, tally)| (*n, tally.count(verdict), tally.total())))
+        });
+        let mut tally = Tally::default();
+        for (_, part) in strata {
+            tally.correct += part.correct;
+            tally.incorrect += part.incorrect;
+            tally.undecided += part.undecided;
+        }
+        Self {
+            name: name.to_owned(),
+            n_found: Some(strata.iter().map(|(n, _)| n).sum()),
+            tally,
+            shares,
+        }
+    }
 }
 
 /// How far two raters agree.
@@ -377,11 +396,13 @@ pub struct Agreement {
 pub struct Tables {
     /// All pairs rated.
     pub all: Tally,
-    /// By common features.
+    /// The sample that the shares of all pairs and by site are estimated from.
+    pub sample: By,
+    /// By B-sim, from the pairs drawn by it; the first row is all of them, weighted.
     pub by_b: Vec<Row>,
-    /// By agreeing bits.
+    /// By C-sim, likewise.
     pub by_c: Vec<Row>,
-    /// By site: same, different, unknown.
+    /// All pairs, then by site: same, different, unknown; weighted.
     pub by_sites: Vec<Row>,
     /// How many pairs each rater has rated, and how.
     pub raters: Vec<(String, Tally)>,
@@ -389,71 +410,66 @@ pub struct Tables {
     pub agreements: Vec<Agreement>,
     /// Verdicts about pairs that the run does not list, which are in no table.
     pub n_elsewhere: u64,
+    /// Pairs whose ratings do not say from which sample they are.
+    pub n_undrawn: u64,
+}
+
+/// Pairs with what most of their raters say.
+type Judged<'a> = Vec<(&'a Rating, Verdict)>;
+
+fn judged<'a>(lines: impl IntoIterator<Item = &'a Rating>) -> Judged<'a> {
+    let pairs = current(lines);
+    let pairs = pairs.values();
+    pairs
+        .filter_map(|raters| Some((*raters.values().next()?, verdict_of_most(raters)?)))
+        .collect()
 }
 
 impl Tables {
     /// Puts ratings into tables.
     #[must_use]
     pub fn new(lines: &[Rating], population: &Population) -> Self {
-        let pairs = current(lines);
-        let judged: Vec<(&Rating, Verdict)> = pairs
-            .values()
-            .filter_map(|raters| Some((*raters.values().next()?, verdict_of_most(raters)?)))
-            .collect();
-        let of_b = |rating: &Rating| Level::of_b(rating.b_sim);
-        let of_c = |rating: &Rating| Level::of_c(rating.c_sim);
-        let by_sites = [Sites::Same, Sites::Different, Sites::Unknown].map(|sites| Row {
-            name: match sites {
-                Sites::Same => "same site",
-                Sites::Different => "different sites",
-                Sites::Unknown => "site unknown",
-            }
-            .to_owned(),
-            n_found: None,
-            tally: tally(&judged, |rating| rating.sites == sites),
-        });
-        let by_sites = by_sites
-            .into_iter()
-            .filter(|row| row.tally.total() > 0 || row.name != "site unknown");
-        let (raters, agreements) = raters(&pairs);
+        let drawn = |by| judged(lines.iter().filter(move |line| line.drawn_by == Some(by)));
+        let (drawn_by_b, drawn_by_c) = (drawn(By::B), drawn(By::C));
+        let (sample, most) = match drawn_by_c.len() > drawn_by_b.len() {
+            true => (By::C, &drawn_by_c),
+            false => (By::B, &drawn_by_b),
+        };
+        let (raters, agreements) = raters(&current(lines));
+        let undrawn = lines.iter().filter(|line| line.drawn_by.is_none());
         Self {
-            all: tally(&judged, |_| true),
-            by_b: rows(&judged, &population.by_b, of_b),
-            by_c: rows(&judged, &population.by_c, of_c),
-            by_sites: by_sites.collect(),
+            all: tally(&judged(lines), |_| true),
+            sample,
+            by_b: rows(&drawn_by_b, By::B, population),
+            by_c: rows(&drawn_by_c, By::C, population),
+            by_sites: site_rows(most, sample, population),
             raters,
             agreements,
             n_elsewhere: 0,
+            n_undrawn: judged(undrawn).len() as u64,
         }
     }
 
-    /// The share of correct pairs among all that the run has found: the shares of the levels by
-    /// B-sim, each weighed by its size. None until every level with pairs has one that was rated.
+    /// The share of correct pairs among all that the run has found, each similarity range weighted
+    /// by its size. None until every range with pairs has one that was rated.
     #[must_use]
-    pub fn precision(&self) -> Option<f64> {
-        let levels = self
-            .by_b
-            .iter()
-            .filter(|row| row.n_found.is_some_and(|n| n > 0));
-        let mut shares = Vec::new();
-        for row in levels {
-            shares.push((row.n_found? as f64, row.tally.precision()?));
-        }
-        arose::judgement::weighted_mean(shares)
+    pub fn precision(&self) -> Option<Share> {
+        self.by_sites.first()?.shares[0]
     }
 
     /// The tables for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let rows = |rows: &[Row]| -> Vec<Value> {
-            let rows = rows.iter().map(|row| {
-                json!({ "name": row.name, "found": row.n_found, "rated": tally_to_json(&row.tally) })
-            });
+            let rows = rows.iter().map(
+                |row| json!({ "name": row.name, "found": row.n_found, "rated": row_to_json(row) }),
+            );
             rows.collect()
         };
-        let raters = self.raters.iter();
-        let raters =
-            raters.map(|(name, own)| json!({ "rater": name, "rated": tally_to_json(own) }));
+        let raters = self.raters.iter().map(|(name, own)| {
+            let row = Row::plain(String::new(), None, *own);
+            json!({ "rater": name, "rated": row_to_json(&row) })
+        });
         let agreements = self.agreements.iter().map(|agreement| {
             json!({
                 "raters": [agreement.raters.0, agreement.raters.1],
@@ -462,33 +478,45 @@ impl Tables {
                 "kappa": agreement.kappa,
             })
         });
+        let all = Row {
+            tally: self.all,
+            ..self
+                .by_sites
+                .first()
+                .cloned()
+                .unwrap_or_else(|| Row::plain(String::new(), None, self.all))
+        };
+        let precision = self.precision();
         json!({
-            "all": tally_to_json(&self.all),
-            "precision": self.precision(),
+            "all": row_to_json(&all),
+            "precision": precision.map(|share| share.value),
+            "precision_interval": precision.map(|share| [share.interval.low, share.interval.high]),
+            "sample": self.sample.as_str(),
             "by_b_sim": rows(&self.by_b),
             "by_c_sim": rows(&self.by_c),
             "by_sites": rows(&self.by_sites),
             "raters": raters.collect::<Vec<_>>(),
             "agreement": agreements.collect::<Vec<_>>(),
             "elsewhere": self.n_elsewhere,
+            "without_sample": self.n_undrawn,
         })
     }
 }
 
-fn tally_to_json(tally: &Tally) -> Value {
-    let share = |verdict: Verdict| {
-        let interval = tally.interval(verdict);
+fn row_to_json(row: &Row) -> Value {
+    let share = |number: usize| {
+        let share = row.shares[number];
         json!({
-            "pairs": tally.count(verdict),
-            "share": tally.share(verdict),
-            "interval": [interval.low, interval.high],
+            "pairs": row.tally.count(Verdict::ALL[number]),
+            "share": share.map(|share| share.value),
+            "interval": share.map(|share| [share.interval.low, share.interval.high]),
         })
     };
     json!({
-        "pairs": tally.total(),
-        "correct": share(Verdict::Correct),
-        "incorrect": share(Verdict::Incorrect),
-        "undecided": share(Verdict::Undecided),
+        "pairs": row.tally.total(),
+        "correct": share(0),
+        "incorrect": share(1),
+        "undecided": share(2),
     })
 }
 
@@ -497,19 +525,52 @@ fn tally(judged: &[(&Rating, Verdict)], belongs: impl Fn(&Rating) -> bool) -> Ta
     own.map(|(_, verdict)| *verdict).collect()
 }
 
-fn rows(
-    judged: &[(&Rating, Verdict)],
-    population: &BTreeMap<Level, u64>,
-    level_of: impl Fn(&Rating) -> Level,
-) -> Vec<Row> {
-    let rated = judged.iter().map(|(rating, _)| level_of(rating));
-    let levels: BTreeSet<Level> = population.keys().copied().chain(rated).collect();
-    let rows = levels.into_iter().map(|level| Row {
-        name: level.name(),
-        n_found: population.get(&level).copied(),
-        tally: tally(judged, |rating| level_of(rating) == level),
-    });
-    rows.collect()
+fn level_of(by: By, rating: &Rating) -> Level {
+    Level::of(by, rating.b_sim, rating.c_sim)
+}
+
+/// All pairs of a sample, and its ranges one by one.
+fn rows(judged: &[(&Rating, Verdict)], by: By, population: &Population) -> Vec<Row> {
+    let rated = judged.iter().map(|(rating, _)| level_of(by, rating));
+    let levels: BTreeSet<Level> = population.levels(by).chain(rated).collect();
+    let strata: Vec<(Level, Option<u64>, Tally)> = levels
+        .into_iter()
+        .map(|level| {
+            let own = tally(judged, |rating| level_of(by, rating) == level);
+            (level, population.count(by, level, |_| true), own)
+        })
+        .collect();
+    let sizes = strata.iter();
+    let sizes: Vec<(u64, Tally)> = sizes.map(|(_, n, own)| (n.unwrap_or(0), *own)).collect();
+    let all = Row::of_strata("all", &sizes);
+    let ranges = strata
+        .into_iter()
+        .map(|(level, n, own)| Row::plain(level.name(), n, own));
+    std::iter::once(all).chain(ranges).collect()
+}
+
+/// All pairs, and those of each kind of sites, estimated from one sample.
+fn site_rows(judged: &[(&Rating, Verdict)], by: By, population: &Population) -> Vec<Row> {
+    let levels: BTreeSet<Level> = population.levels(by).collect();
+    let row = |name: &str, is_wanted: &dyn Fn(Sites) -> bool| {
+        let strata = levels.iter().map(|&level| {
+            let own = tally(judged, |rating| {
+                level_of(by, rating) == level && is_wanted(rating.sites)
+            });
+            (population.count(by, level, is_wanted).unwrap_or(0), own)
+        });
+        Row::of_strata(name, &strata.collect::<Vec<_>>())
+    };
+    let mut rows = vec![
+        row("all", &|_| true),
+        row("same site", &|sites| sites == Sites::Same),
+        row("different sites", &|sites| sites == Sites::Different),
+    ];
+    let unknown = row("site unknown", &|sites| sites == Sites::Unknown);
+    if unknown.n_found.is_some_and(|n| n > 0) || unknown.tally.total() > 0 {
+        rows.push(unknown);
+    }
+    rows
 }
 
 type Raters = (Vec<(String, Tally)>, Vec<Agreement>);
@@ -568,6 +629,8 @@ mod tests {
             } else {
                 Sites::Different
             },
+            drawn_by: Some(By::B),
+            range: Some((a % 7).to_string()),
             verdict,
         }
     }
@@ -622,8 +685,6 @@ mod tests {
             undecided: 1,
         };
         assert_eq!(tables.all, expected);
-        assert_eq!(tables.by_sites[0].tally.correct, 1);
-        assert_eq!(tables.by_sites[1].tally.undecided, 1);
         assert_eq!(tables.raters[0].1.total(), 2);
         let xy = &tables.agreements[0];
         assert_eq!((&*xy.raters.0, &*xy.raters.1), ("x", "y"));
@@ -631,22 +692,56 @@ mod tests {
     }
 
     #[test]
-    fn levels_and_their_weights() {
+    fn issue_23_ranges_and_their_weights() {
         let mut population = Population::default();
-        (0..300).for_each(|_| population.add(Some(2), Some(371)));
-        (0..100).for_each(|_| population.add(Some(3), Some(384)));
-        let lines = [
+        (0..300).for_each(|_| population.add(Some(2), Some(371), Sites::Same));
+        (0..100).for_each(|_| population.add(Some(3), Some(384), Sites::Different));
+        let mut lines = vec![
             rating("x", 2, Some(Correct)),
             rating("x", 9, Some(Incorrect)),
             rating("x", 3, Some(Correct)),
         ];
+        lines[1].sites = Sites::Same;
         let tables = Tables::new(&lines, &population);
-        let names: Vec<&str> = tables.by_b.iter().map(|row| &*row.name).collect();
-        assert_eq!(names, ["2", "3"]);
-        let names: Vec<&str> = tables.by_c.iter().map(|row| &*row.name).collect();
-        assert_eq!(names, ["below 372", "372-374", "378-380", "381-384"]);
-        // Half of three quarters and all of a quarter.
-        assert_eq!(tables.precision(), Some(0.625));
+        let names =
+            |rows: &[Row]| -> Vec<String> { rows.iter().map(|row| row.name.clone()).collect() };
+        assert_eq!(names(&tables.by_b), ["all", "2", "3"]);
+        assert_eq!(names(&tables.by_c), ["all", "below 372", "381-384"]);
+        // Half of three quarters and all of a quarter, not two of three.
+        let precision = tables.precision().unwrap();
+        assert_eq!(precision.value, 0.625);
+        assert!(precision.interval.low < 0.4 && precision.interval.high > 0.8);
+        assert_eq!(tables.by_b[0].shares[0], Some(precision));
+        let by_site: Vec<Option<f64>> = tables
+            .by_sites
+            .iter()
+            .map(|row| row.shares[0].map(|share| share.value))
+            .collect();
+        assert_eq!(by_site, [Some(0.625), Some(0.5), Some(1.0)]);
+        assert_eq!(tables.by_sites[1].n_found, Some(300));
+        // A range without a rating, and ratings of the other sample, estimate nothing.
         assert_eq!(Tables::new(&lines[..2], &population).precision(), None);
+        lines[2].drawn_by = Some(By::C);
+        assert_eq!(Tables::new(&lines, &population).precision(), None);
+        lines[2].drawn_by = None;
+        let undrawn = Tables::new(&lines, &population);
+        assert_eq!((undrawn.n_undrawn, undrawn.all.total()), (1, 3));
+    }
+
+    /// The first rating makes the file, and its name is on the disk when it is acknowledged.
+    #[test]
+    fn issue_23_the_first_rating_syncs_the_directory() {
+        use crate::disk::{Change, Recording};
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Recording::start(folder.path());
+        let ratings = unmatched(&folder.path().join("ratings.jsonl")).unwrap();
+        ratings.append(rating("x", 0, Some(Correct))).unwrap();
+        let syncs = |changes: &[Change]| {
+            let is_sync = |change: &&Change| matches!(change, Change::SyncFolder { .. });
+            changes.iter().filter(is_sync).count()
+        };
+        assert_eq!(syncs(&recording.changes()), 1);
+        ratings.append(rating("x", 1, Some(Correct))).unwrap();
+        assert_eq!(syncs(&recording.changes()), 1);
     }
 }

@@ -9,8 +9,10 @@
 //! - *pairs*: listed pairs that reach the threshold, over all listed (precision) and over all true
 //!   ones that do (recall), the recall by similarity as well. Documents of equal content are one:
 //!   a run that collapses them first lists one pair for all of theirs;
+//!   A run that lists only the pairs of dropped documents has no recall of pairs;
 //! - *documents*: those with some partner, said to have one and truly having one;
-//! - *closure*: pairs of one cluster, of which chains make many that are not similar;
+//! - *kept*: similar pairs of which both documents are kept, which is what a run has missed;
+//! - *closure*: pairs of one cluster, of which two dropped documents need not be similar;
 //! - *removal*: each document dropped must be similar to the one it was dropped for, which must
 //!   itself be kept;
 //! - *rules*: pairs by the rule that accepted them and by whether they are of one site. A rule of
@@ -35,7 +37,7 @@ use super::Error;
 use super::metric::ratio;
 use super::plant::Kind;
 use output::{Documents, FoundPair, Settings};
-use truth::Truth;
+use truth::{True, Truth};
 
 /// What to score by what.
 #[derive(Debug, Clone)]
@@ -98,6 +100,8 @@ pub struct RunScore {
     pub closure_recall: Share,
     /// Pairs of one cluster that are similar.
     pub closure_precision: Share,
+    /// Similar pairs of which both documents are kept.
+    pub both_kept: Share,
     /// Pairs found, by the similarity of the truth; from [`BINS`].
     pub bins: Vec<Share>,
     /// Pairs found, by what was planted.
@@ -196,6 +200,7 @@ pub fn score(config: &Config) -> Result<RunScore, Error> {
     let mut tally = Tallies::new(documents, truth, threshold);
     tally.promised = settings.threshold.unwrap_or(threshold);
     tally.is_against_index = settings.is_against_index;
+    tally.lists_dropped = settings.lists_dropped;
     output::for_each_pair(&config.folder, |pair| tally.take(&pair))?;
     let truth_w = truth::shingle_length(&config.truth);
     let both = settings.w.zip(truth_w).map(|(run, truth)| [run, truth]);
@@ -212,6 +217,8 @@ struct Tallies {
     promised: Threshold,
     /// Whether the run dropped what an index holds, of which the truth knows nothing.
     is_against_index: bool,
+    /// Whether pairs that were found are not listed.
+    lists_dropped: bool,
     /// The found pairs, each as the first documents of equal content.
     found: Vec<(u32, u32)>,
     /// Documents that occur in a found pair.
@@ -231,6 +238,7 @@ impl Tallies {
             threshold,
             promised: threshold,
             is_against_index: false,
+            lists_dropped: false,
             found: Vec::new(),
             precision: Share::default(),
             n_unlisted: 0,
@@ -296,6 +304,7 @@ impl Tallies {
             document_precision: Share::default(),
             closure_recall: Share::default(),
             closure_precision: Share::default(),
+            both_kept: Share::default(),
             bins: vec![Share::default(); BINS.len()],
             kinds: BTreeMap::new(),
             rules: std::mem::take(&mut self.rules),
@@ -310,32 +319,45 @@ impl Tallies {
     fn count_truth(&self, score: &mut RunScore) {
         let mut has_partner = vec![false; self.documents.len()];
         for truth in &self.truth.pairs {
-            let is_found = self.is_found(truth.a, truth.b);
-            score.bins[bin(truth.jaccard)].count(is_found);
-            if let Some(kind) = truth.kind {
-                score.kinds.entry(kind).or_default().count(is_found);
+            if !self.lists_dropped {
+                self.count_found(truth, score);
             }
             if self.threshold.reached_by(truth.jaccard) {
                 let clusters = [truth.a, truth.b].map(|doc| self.documents.cluster(doc));
-                score.pair_recall.count(is_found);
+                let kept = [truth.a, truth.b].map(|doc| self.documents.is_kept(doc));
+                score.both_kept.count(kept == [true, true]);
                 score.closure_recall.count(clusters[0] == clusters[1]);
                 has_partner[truth.a as usize] = true;
                 has_partner[truth.b as usize] = true;
             }
         }
-        // A pair of a document that was not read was not found.
-        score.pair_recall.whole += self.truth.n_unread_similar(self.threshold);
+        if !self.lists_dropped {
+            // A pair of a document that was not read was not found.
+            score.pair_recall.whole += self.truth.n_unread_similar(self.threshold);
+        }
         score.closure_precision = Share {
             part: score.closure_recall.part,
             whole: self.documents.n_pairs_in_clusters(),
         };
         for (&is_flagged, &has_partner) in self.flagged.iter().zip(&has_partner) {
-            if has_partner {
+            if has_partner && !self.lists_dropped {
                 score.document_recall.count(is_flagged);
             }
             if is_flagged {
                 score.document_precision.count(has_partner);
             }
+        }
+    }
+
+    /// Counts whether a pair of the truth was found.
+    fn count_found(&self, truth: &True, score: &mut RunScore) {
+        let is_found = self.is_found(truth.a, truth.b);
+        score.bins[bin(truth.jaccard)].count(is_found);
+        if let Some(kind) = truth.kind {
+            score.kinds.entry(kind).or_default().count(is_found);
+        }
+        if self.threshold.reached_by(truth.jaccard) {
+            score.pair_recall.count(is_found);
         }
     }
 

@@ -1,12 +1,12 @@
 //! The folder of an index: who may write to it, and which of its files count.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::file::Content;
 use super::manifest::Manifest;
-use crate::disk;
+use crate::disk::{self, Lock};
 
 /// Files that are written but not yet part of the index: removed unless [kept](Fresh::keep).
 #[derive(Debug)]
@@ -45,17 +45,12 @@ impl Drop for Fresh<'_> {
 }
 
 /// Locks a folder for one writer.
-pub(super) fn take_lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn take_lock(folder: &Path) -> Result<Lock, Error> {
     let path = folder.join(LOCK);
-    let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(Error::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
-            path: folder.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-    }
+    let lock = Lock::take(&path).map_err(Error::io("lock", &path))?;
+    lock.ok_or_else(|| Error::Locked {
+        path: folder.to_owned(),
+    })
 }
 
 pub(super) const LOCK: &str = "lock";

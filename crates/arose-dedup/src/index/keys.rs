@@ -14,7 +14,8 @@ use arose::simhash::{Fingerprint, Fingerprint384};
 use arose::slot_index::n_probes;
 
 use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
-use super::sketch::Sketch;
+use super::sketch::{Sketch, samples_of};
+use crate::scheme::{Bands, Tables as _};
 
 /// Bits of a hash that an index keeps. Of `n` entries a stranger meets `n / 2^35` by chance: .012
 /// for 20 million documents of 20 keys.
@@ -33,6 +34,7 @@ pub(super) struct Plan {
     policy: Policy,
     features: Option<(usize, FeatureKeys)>,
     pieces: Option<Pieces<6>>,
+    bands: Option<Bands>,
     /// One salt per table, so that equal values of different tables are different keys.
     salts: Vec<u64>,
     /// The first key that is no name's: names have a share of the keys to themselves, so that they
@@ -55,6 +57,7 @@ impl Plan {
             pieces: settings.n_pieces().map(|n| {
                 Pieces::new(n).expect("the number of pieces follows from checked settings")
             }),
+            bands: settings.bands(),
             salts: (1..=n_tables as u64).map(mix).collect(),
             names_end: u64::MAX,
         };
@@ -89,6 +92,7 @@ impl Plan {
         }
         match self.settings.kind {
             Kind::Exact => {}
+            Kind::Jaccard { .. } => self.band_keys(&sketch.words, keys),
             Kind::Compact { .. } => self.compact_keys(&sketch.words, keys),
             Kind::Full {
                 n_samples,
@@ -99,6 +103,16 @@ impl Plan {
                 let n = n_probes(n_samples.get().into(), min_agreeing.get().into());
                 self.slot_keys(&sketch.words[..n], FIRST_OF_SKETCH, keys);
             }
+        }
+    }
+
+    fn band_keys(&self, words: &[u64], keys: &mut Vec<u64>) {
+        let samples = samples_of(words);
+        if let Some(bands) = &self.bands {
+            let tables = (0..bands.n_tables()).zip(FIRST_OF_SKETCH..);
+            keys.extend(
+                tables.map(|(band, table)| self.key(table, bands.key(band, &samples).into())),
+            );
         }
     }
 
@@ -133,8 +147,28 @@ impl Plan {
         self.names_end + scaled(hash, u64::MAX - self.names_end)
     }
 
+    /// The scores of two sketches of this index, and the rule that makes the two duplicates.
+    pub(super) fn judge(&self, a: &Sketch, b: &Sketch) -> (Evidence, Option<Rule>) {
+        let evidence = self.evidence(a, b);
+        let Some(bands) = &self.bands else {
+            return (evidence, decide(&self.policy, &evidence));
+        };
+        // Samples only estimate the similarity, and an estimate below the threshold may be chance.
+        // So whatever a run would compare by text counts as reaching the threshold.
+        let passes = evidence.jaccard.is_some() && {
+            let [a, b] = [a, b].map(|sketch| samples_of(&sketch.words));
+            bands.accepts(&a, &b)
+        };
+        let jaccard = passes.then_some(1.0);
+        let decided = Evidence {
+            jaccard,
+            ..evidence
+        };
+        (evidence, decide(&self.policy, &decided))
+    }
+
     /// The scores of two sketches of this index.
-    pub(super) fn evidence(&self, a: &Sketch, b: &Sketch) -> Evidence {
+    fn evidence(&self, a: &Sketch, b: &Sketch) -> Evidence {
         let both = !a.words.is_empty() && !b.words.is_empty();
         let mut evidence = Evidence {
             site: match (a.site, b.site) {
@@ -156,6 +190,11 @@ impl Plan {
                 let words = left_bits.iter().zip(right_bits);
                 evidence.c_sim = words.map(|(x, y)| (x ^ y).count_zeros()).sum();
             }
+            Kind::Jaccard { .. } if both => {
+                let [left, right] = [a, b].map(|sketch| samples_of(&sketch.words));
+                let estimate = Bands::estimate(&left, &right);
+                evidence.jaccard = Some(estimate.min(left.most_jaccard(&right)));
+            }
             Kind::Full { n_samples, .. } if both => {
                 let n_agreeing = agreement(&a.words, &b.words) as f64;
                 evidence.jaccard = Some(n_agreeing / f64::from(n_samples.get()));
@@ -163,11 +202,6 @@ impl Plan {
             _ => {}
         }
         evidence
-    }
-
-    /// The rule that makes the two duplicates, if any.
-    pub(super) fn decide(&self, evidence: &Evidence) -> Option<Rule> {
-        decide(&self.policy, evidence)
     }
 
     /// One number in `0..=1` for how alike two documents are, to rank those that meet the rule.

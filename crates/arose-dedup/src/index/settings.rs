@@ -4,21 +4,26 @@ use std::num::{NonZeroU16, NonZeroUsize};
 
 use arose::Threshold;
 use arose::rule::{Combined, Criterion, CrossSite, Policy, ShortPolicy};
-use arose::shingle::{self, ShingleLength};
+use arose::shingle::ShingleLength;
 use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
 use super::Error;
 use super::file::Fields;
+use crate::config::Config;
+use crate::record::N_SAMPLES;
+use crate::scheme::{Bands, Tables as _};
 
 /// Everything that must stay the same while an index lives; its manifest holds it.
+///
+/// The default is what a run of [`Config::default`] agrees with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// What is kept of a document, and what makes duplicates.
     pub kind: Kind,
     /// What may make duplicates of short documents. Default: equal content only.
     pub short: ShortPolicy,
-    /// Tokens in a shingle. Default 8, for every script.
+    /// Tokens in a shingle. Default 5, for every script.
     pub shingle: ShingleLength,
     /// Selects the permutations of min-hash; only sketches of one seed compare. Default 1.
     pub seed: u64,
@@ -28,16 +33,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            kind: Kind::Compact {
-                criterion: Criterion::SITE,
-                keys: FeatureKeys::Tables,
-            },
-            short: ShortPolicy::ExactOnly,
-            shingle: ShingleLength::uniform(shingle::DEFAULT_W),
-            seed: 1,
-            site: SiteKind::Registrable,
-        }
+        Self::agreeing_with(&Config::default())
     }
 }
 
@@ -46,6 +42,14 @@ impl Default for Settings {
 pub enum Kind {
     /// The digest; equal content.
     Exact,
+    /// The samples and parities that a run of the policy `jaccard` finds its candidates with, and
+    /// the test that they pass there: what such a run would compare by text is a duplicate.
+    Jaccard {
+        /// Minimum Jaccard similarity of duplicates.
+        threshold: Threshold,
+        /// The share of the pairs at the threshold that must be found.
+        recall: Threshold,
+    },
     /// Six features and a simhash, 96 bytes, and a rule on them. [`Criterion::Jaccard`] is not one:
     /// these sketches do not tell it.
     Compact {
@@ -74,6 +78,21 @@ pub enum FeatureKeys {
     Mega,
 }
 
+impl Kind {
+    /// What an index keeps to decide by a criterion.
+    #[must_use]
+    pub fn of(criterion: Criterion, recall: Threshold) -> Self {
+        match criterion {
+            Criterion::Exact => Self::Exact,
+            Criterion::Jaccard(threshold) => Self::Jaccard { threshold, recall },
+            criterion => Self::Compact {
+                criterion,
+                keys: FeatureKeys::Tables,
+            },
+        }
+    }
+}
+
 /// Features of a compact sketch.
 pub(super) const N_FEATURES: usize = 6;
 
@@ -84,6 +103,55 @@ const MAX_W: usize = u16::MAX as usize;
 const MAX_PIECES: u32 = 24;
 
 impl Settings {
+    /// The settings of an index that finds what a run drops.
+    #[must_use]
+    pub fn agreeing_with(config: &Config) -> Self {
+        Self {
+            kind: Kind::of(config.policy.criterion, config.recall),
+            short: config.policy.short,
+            shingle: config.shingle,
+            seed: config.seed,
+            site: config.site,
+        }
+    }
+
+    /// Whether an index of these settings finds what a run drops, but for what the promised recall
+    /// allows.
+    pub(crate) fn agrees_with(&self, config: &Config) -> bool {
+        let wanted = Self::agreeing_with(config);
+        let kind = match (self.kind, wanted.kind) {
+            // They differ in space and time only.
+            (
+                Kind::Compact { criterion, .. },
+                Kind::Compact {
+                    criterion: other,
+                    keys,
+                },
+            ) if criterion == other => Kind::Compact { criterion, keys },
+            (kind, _) => kind,
+        };
+        Self { kind, ..*self } == wanted
+    }
+
+    /// The policy and its numbers, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let policy = match self.kind {
+            Kind::Exact => return Criterion::Exact.name().to_owned(),
+            Kind::Jaccard { threshold, .. } => format!("jaccard at {}", threshold.get()),
+            Kind::Compact { criterion, .. } => criterion.name().to_owned(),
+            Kind::Full {
+                n_samples,
+                min_agreeing,
+            } => format!("jaccard by {min_agreeing} of {n_samples} samples"),
+        };
+        let ShingleLength { w, unspaced_w } = self.shingle;
+        match w == unspaced_w {
+            true => format!("{policy}, shingles of {w}"),
+            false => format!("{policy}, shingles of {w} and {unspaced_w}"),
+        }
+    }
+
     /// Refuses what no index could answer from.
     pub(super) fn check(&self) -> Result<(), Error> {
         for w in [self.shingle.w, self.shingle.unspaced_w] {
@@ -93,6 +161,14 @@ impl Settings {
         }
         match self.kind {
             Kind::Exact => Ok(()),
+            Kind::Jaccard { threshold, recall } => match bands(threshold, recall) {
+                Some(_) => Ok(()),
+                None => Err(Error::parameter(
+                    "recall",
+                    recall.get(),
+                    "one that 128 samples reach at the threshold",
+                )),
+            },
             Kind::Compact { criterion, .. } => check_criterion(criterion),
             Kind::Full {
                 n_samples,
@@ -113,6 +189,7 @@ impl Settings {
             |share: f64| Threshold::new(share).expect("m of t is at most 1, checked before");
         let criterion = match self.kind {
             Kind::Exact => Criterion::Exact,
+            Kind::Jaccard { threshold, .. } => Criterion::Jaccard(threshold),
             Kind::Compact { criterion, .. } => criterion,
             Kind::Full {
                 n_samples,
@@ -132,8 +209,20 @@ impl Settings {
     pub fn n_words(&self) -> usize {
         match self.kind {
             Kind::Exact => 0,
+            Kind::Jaccard { .. } => {
+                let n_bands = self.bands().map_or(0, |bands| bands.n_tables() as usize);
+                SAMPLE_BYTES.saturating_add(n_bands).div_ceil(8)
+            }
             Kind::Compact { .. } => N_FEATURES + Fingerprint384::BITS as usize / 64,
             Kind::Full { n_samples, .. } => n_samples.get().into(),
+        }
+    }
+
+    /// The bands of samples that documents are found by; none if samples do not matter.
+    pub(super) fn bands(&self) -> Option<Bands> {
+        match self.kind {
+            Kind::Jaccard { threshold, recall } => bands(threshold, recall),
+            _ => None,
         }
     }
 
@@ -219,10 +308,16 @@ impl Settings {
 
 impl Kind {
     /// The kind's number, and its parameters filled up with zeros. The first is the way of the
-    /// feature keys.
+    /// feature keys, where there are such.
     fn encode(self) -> (u8, [u32; 4]) {
         let (criterion, keys) = match self {
             Self::Exact => return (0, [0; 4]),
+            Self::Jaccard { threshold, recall } => {
+                let [threshold, recall] = [threshold, recall].map(|share| share.get().to_bits());
+                let halves = |bits: u64| [bits as u32, (bits >> 32) as u32];
+                let ([t0, t1], [r0, r1]) = (halves(threshold), halves(recall));
+                return (7, [t0, t1, r0, r1]);
+            }
             Self::Full {
                 n_samples,
                 min_agreeing,
@@ -284,6 +379,15 @@ impl Kind {
             4 => Criterion::Combined(combined),
             5 => site(CrossSite::COnly),
             6 => site(CrossSite::Union),
+            7 => {
+                let share = |low: u32, high: u32| {
+                    Threshold::new(f64::from_bits(u64::from(high) << 32 | u64::from(low))).ok()
+                };
+                return Some(Self::Jaccard {
+                    threshold: share(keys, first)?,
+                    recall: share(second, third)?,
+                });
+            }
             _ => return None,
         };
         let keys = match keys {
@@ -293,6 +397,18 @@ impl Kind {
         };
         Some(Self::Compact { criterion, keys })
     }
+}
+
+/// Bytes of samples, parities and the number of shingles; each band takes one more.
+const SAMPLE_BYTES: usize = 2 * N_SAMPLES + 4 * arose::parity::N_WORDS + 4;
+
+/// The bands by which a run with these settings finds its candidates.
+fn bands(threshold: Threshold, recall: Threshold) -> Option<Bands> {
+    let config = Config {
+        recall,
+        ..Config::default()
+    };
+    Bands::new(&config, threshold).ok()
 }
 
 /// One piece more than bits may differ: then one piece is untouched.
@@ -324,7 +440,7 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
         Criterion::Jaccard(_) => Err(Error::parameter(
             "criterion",
             "jaccard",
-            "a rule on features and simhashes, or the kind of full sketches",
+            "a rule on features and simhashes, or the kind of samples",
         )),
         Criterion::B { min_features } => features(min_features),
         Criterion::C { min_bits } => alone(min_bits),
@@ -357,7 +473,8 @@ mod tests {
             n_samples: NonZeroU16::new(200).unwrap(),
             min_agreeing: NonZeroU16::new(160).unwrap(),
         };
-        compact.chain([Kind::Exact, full]).collect()
+        let jaccard = Kind::of(Criterion::default(), Threshold::new(0.99).unwrap());
+        compact.chain([Kind::Exact, full, jaccard]).collect()
     }
 
     #[test]
@@ -402,8 +519,29 @@ mod tests {
     }
 
     #[test]
+    fn samples_reach_the_recall_or_are_refused() {
+        let kind = |threshold| Kind::Jaccard {
+            threshold: Threshold::new(threshold).unwrap(),
+            recall: Threshold::new(0.999).unwrap(),
+        };
+        let settings = |threshold| Settings {
+            kind: kind(threshold),
+            ..Settings::default()
+        };
+        assert!(settings(0.8).check().is_ok());
+        assert!(settings(0.1).check().is_err());
+        // 128 samples, 512 parities, 18 bands.
+        assert_eq!(Settings::default().n_words(), 43);
+    }
+
+    #[test]
     fn twelve_differing_bits_take_thirteen_pieces() {
-        assert_eq!(Settings::default().n_pieces(), Some(13));
+        let kind = Kind::of(Criterion::SITE, Threshold::new(0.9).unwrap());
+        let settings = Settings {
+            kind,
+            ..Settings::default()
+        };
+        assert_eq!(settings.n_pieces(), Some(13));
         assert_eq!(pieces_for(384), 6);
     }
 }

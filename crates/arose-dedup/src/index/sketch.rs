@@ -4,14 +4,18 @@ use std::num::{NonZeroU16, NonZeroU32};
 
 use arose::digest::{Digest, digest64};
 use arose::feature::Features;
+use arose::rule::ShortPolicy;
 use arose::shingle::{self, Shingler};
 use arose::simhash::Fingerprint384;
 use arose::site::{SiteKind, site};
 use arose::sketch::{Family, MinHash, NarrowMinHash, Sketcher as _};
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::Document;
+use bytemuck::Zeroable;
 
 use super::settings::{Kind, Settings};
+use crate::record::{N_SAMPLES, Samples as SampleRecord};
+use crate::scheme::{Bands, Tables as _};
 use crate::source::path_text;
 use crate::stage::read;
 
@@ -24,8 +28,9 @@ pub struct Sketch {
     pub site: Option<SiteTag>,
     /// Whether it has too few tokens for a meaningful sketch.
     pub is_short: bool,
-    /// Six features and a simhash ([`Kind::Compact`]), all samples ([`Kind::Full`]), or nothing:
-    /// for [`Kind::Exact`] and for documents without tokens.
+    /// Samples and parities ([`Kind::Jaccard`]), six features and a simhash ([`Kind::Compact`]), all
+    /// samples ([`Kind::Full`]), or nothing: for [`Kind::Exact`] and for documents with fewer tokens
+    /// than a shingle.
     pub words: Vec<u64>,
 }
 
@@ -66,23 +71,14 @@ impl Sketch {
         }
     }
 
-    /// A sketch for [`Kind::Compact`] from features and simhash, which a document without tokens
-    /// does not have.
+    /// A sketch without words: only equal content makes it a duplicate, under any settings.
     #[must_use]
-    pub fn compact(
-        digest: Digest,
-        site: Option<SiteTag>,
-        is_short: bool,
-        parts: Option<(&[u64; 6], &Fingerprint384)>,
-    ) -> Self {
-        let words = parts.map_or_else(Vec::new, |(features, simhash)| {
-            features.iter().chain(&simhash.0).copied().collect()
-        });
+    pub fn of_digest(digest: Digest) -> Self {
         Self {
             digest,
-            site,
-            is_short,
-            words,
+            site: None,
+            is_short: true,
+            words: Vec::new(),
         }
     }
 }
@@ -107,9 +103,13 @@ pub struct Sketcher {
 #[derive(Debug, Clone)]
 enum Samples {
     None,
+    Jaccard(NarrowMinHash, Bands),
     Compact(NarrowMinHash),
     Full(MinHash),
 }
+
+/// Samples of the policy `jaccard`.
+const N_JACCARD_SAMPLES: NonZeroU16 = NonZeroU16::new(N_SAMPLES as u16).expect("there are samples");
 
 /// Samples that six features of fourteen take.
 const N_COMPACT_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
@@ -125,6 +125,13 @@ impl Sketcher {
             shinglers: [settings.shingle.w, settings.shingle.unspaced_w].map(Shingler::new),
             samples: match settings.kind {
                 Kind::Exact => Samples::None,
+                Kind::Jaccard { .. } => match settings.bands() {
+                    Some(bands) => {
+                        Samples::Jaccard(NarrowMinHash::new(N_JACCARD_SAMPLES, seed), bands)
+                    }
+                    // Settings that no index can be made with.
+                    None => Samples::None,
+                },
                 Kind::Compact { .. } => {
                     Samples::Compact(NarrowMinHash::new(N_COMPACT_SAMPLES, seed))
                 }
@@ -162,6 +169,12 @@ impl Sketcher {
     }
 
     fn words(&self, tokens: &Tokens) -> Vec<u64> {
+        // As in a run: what has no whole shingle is like nothing, whatever short documents may be.
+        let is_part = tokens.len() < self.settings.shingle.of(tokens).get();
+        let may_be_alike = self.settings.short == ShortPolicy::LikeAny;
+        if tokens.is_empty() || is_part && may_be_alike {
+            return Vec::new();
+        }
         let shingles = || {
             let shingler = &self.shinglers[usize::from(tokens.is_mostly_unspaced())];
             let mut shingles = Vec::new();
@@ -169,6 +182,11 @@ impl Sketcher {
             shingles
         };
         match &self.samples {
+            Samples::Jaccard(sketcher, bands) => {
+                let shingles = shingles();
+                let kept = bands.keep(&sketcher.sketch(&shingles), &shingles);
+                words_of(&kept, bands.n_tables() as usize)
+            }
             Samples::Full(sketcher) => sketcher.sketch(&shingles()),
             Samples::Compact(sketcher) => {
                 let Some(simhash) = Fingerprint384::of(&tokens.fingerprints) else {
@@ -185,6 +203,34 @@ impl Sketcher {
     }
 }
 
+/// Samples, parities, the number of shingles, and the rest of the samples of each band, in words.
+fn words_of(kept: &SampleRecord, n_bands: usize) -> Vec<u64> {
+    let mut bytes = Vec::new();
+    bytes.extend(kept.low.iter().flat_map(|sample| sample.to_le_bytes()));
+    bytes.extend(kept.parity.iter().flat_map(|word| word.to_le_bytes()));
+    bytes.extend(kept.n_shingles.to_le_bytes());
+    bytes.extend(&kept.rest[..n_bands]);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let words = bytes.as_chunks().0.iter();
+    words.map(|&word| u64::from_le_bytes(word)).collect()
+}
+
+/// The opposite of [`words_of`].
+pub(super) fn samples_of(words: &[u64]) -> SampleRecord {
+    let mut kept = SampleRecord::zeroed();
+    let mut bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    let mut next = || bytes.next().unwrap_or(0);
+    for sample in &mut kept.low {
+        *sample = u16::from_le_bytes([next(), next()]);
+    }
+    for word in &mut kept.parity {
+        *word = u32::from_le_bytes([(); 4].map(|()| next()));
+    }
+    kept.n_shingles = u32::from_le_bytes([(); 4].map(|()| next()));
+    kept.rest.fill_with(next);
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +239,11 @@ mod tests {
     /// What the other commands print of a text is what an index keeps of it.
     #[test]
     fn sketches_are_those_of_profiles() {
-        let settings = Settings::default();
+        let recall = arose::Threshold::new(0.9).unwrap();
+        let settings = Settings {
+            kind: Kind::of(arose::rule::Criterion::SITE, recall),
+            ..Settings::default()
+        };
         let text = "Once upon a midnight dreary, while I pondered, weak and weary, over many";
         let profile = Profiler::new(settings.shingle.w).profile(text);
         let sketch = Sketcher::new(&settings).sketch(text, Some("www.example.org"));
@@ -203,6 +253,17 @@ mod tests {
         assert_eq!(sketch.is_short, profile.is_short);
         let site = SiteTag::of_host("example.org", SiteKind::Registrable);
         assert_eq!(sketch.site, Some(site));
+    }
+
+    #[test]
+    fn samples_are_read_as_written() {
+        let settings = Settings::default();
+        let text = "Once upon a midnight dreary, while I pondered, weak and weary, over many";
+        let words = Sketcher::new(&settings).sketch(text, None).words;
+        assert_eq!(words.len(), settings.n_words());
+        let kept = samples_of(&words);
+        assert_eq!(kept.n_shingles, 9);
+        assert_eq!(words_of(&kept, 18), words);
     }
 
     #[test]

@@ -109,7 +109,8 @@ impl State {
             dead,
             allowance,
         };
-        let n_safe = committed.map_or(u64::MAX, |committed| committed.n_safe(manifest.log));
+        let committed = committed.unwrap_or_else(|| Committed::read(folder));
+        let n_safe = committed.n_safe(manifest.log);
         let n_bytes = state.replay(&Content::Log.path(folder, manifest.log), n_safe)?;
         Ok((state, n_bytes))
     }
@@ -160,8 +161,8 @@ impl State {
         let mut matches = Vec::new();
         let mut reader = RowReader::new(self);
         for row in rows {
-            let evidence = self.plan.evidence(sketch, reader.sketch(row)?);
-            if let Some(rule) = self.plan.decide(&evidence) {
+            let (evidence, rule) = self.plan.judge(sketch, reader.sketch(row)?);
+            if let Some(rule) = rule {
                 matches.push(Match {
                     name: self.name(row)?,
                     doc: DocId(row.into()),

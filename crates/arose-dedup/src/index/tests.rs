@@ -10,12 +10,14 @@ use arose::digest::Digest;
 use arose::feature::b_sim;
 use arose::mix::SplitMix;
 use arose::rule::{Criterion, Evidence, Rule, ShortPolicy, SiteRelation, decide};
+use arose::shingle::ShingleLength;
 use arose::simhash::Fingerprint;
 use arose::slot_index::SlotIndex;
 use proptest::prelude::*;
 
 use super::folder::LOCK;
 use super::*;
+use crate::config::Config;
 
 fn options(recent_docs: u32) -> Options {
     let recent_docs = NonZeroU32::new(recent_docs).unwrap();
@@ -55,6 +57,15 @@ fn settings(kind: Kind) -> Settings {
     Settings {
         kind,
         ..Settings::default()
+    }
+}
+
+/// Features and simhashes, whose answers are those of judging every document.
+fn site_settings() -> Settings {
+    let config = Config::default();
+    Settings {
+        shingle: ShingleLength::uniform(Criterion::SITE.default_w()),
+        ..settings(Kind::of(Criterion::SITE, config.recall))
     }
 }
 
@@ -317,7 +328,7 @@ fn check_full(known: &[Vec<u64>], oracle: &SlotIndex, m: u16, random: &mut Split
 
 /// A small index with every kind of file: several runs, records, removed rows, a log.
 fn small_index(folder: &Path) -> Settings {
-    let settings = Settings::default();
+    let settings = site_settings();
     drop(Index::create(folder, settings).unwrap());
     let index = Index::open_with(folder, options(10)).unwrap();
     for seed in 0..38 {
@@ -358,11 +369,11 @@ fn a_flipped_bit_is_found_and_named() {
         }
         fs::write(&path, &bytes).unwrap();
     }
-    assert_eq!(n_kinds.len(), 5, "{n_kinds:?}");
+    assert_eq!(n_kinds.len(), 6, "{n_kinds:?}");
     verify(folder.path()).unwrap();
 }
 
-/// All files but the log are as long as they say.
+/// All files but the log are as long as they say. The note of what is committed need not be there.
 #[test]
 fn a_file_cut_short_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -371,7 +382,7 @@ fn a_file_cut_short_is_found_and_named() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let bytes = fs::read(&path).unwrap();
-        if name == LOCK || name.starts_with("log") {
+        if name == LOCK || name == "committed" || name.starts_with("log") {
             continue;
         }
         for length in [0, 1, 15, 16, 40, bytes.len() / 2, bytes.len() - 1] {
@@ -390,7 +401,7 @@ fn a_file_cut_short_is_found_and_named() {
 #[test]
 fn a_log_cut_short_loses_only_its_last_frame() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings::default();
+    let settings = site_settings();
     let index = Index::create(folder.path(), settings).unwrap();
     let mut ends = Vec::new();
     for seed in 0..5 {
@@ -457,6 +468,88 @@ fn a_torn_log_counts_up_to_the_first_torn_frame() {
     assert!(matches!(opened, Err(Error::Damaged { .. })));
 }
 
+/// The same without anyone who remembers: what the process committed is certain, what came after
+/// is there up to the first frame that a power cut tore.
+#[test]
+fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
+    let insert = |index: &Index, n: u64| {
+        let sketch = sketch(&site_settings(), n * 1000);
+        index.insert(&n.to_string(), &sketch).unwrap();
+    };
+    (0..4).for_each(|n| insert(&index, n));
+    index.commit().unwrap();
+    let n_certain = index.committed().unwrap().n_bytes as usize;
+    let note = fs::read(folder.path().join("committed")).unwrap();
+    (4..8).for_each(|n| insert(&index, n));
+    drop(index);
+    let path = folder.path().join("log-000001");
+    let whole = fs::read(&path).unwrap();
+    // Closed in good order, all of it is certain.
+    let tear = |at: usize| {
+        let mut torn = whole.clone();
+        torn[at] ^= 1;
+        fs::write(&path, torn).unwrap();
+    };
+    tear(whole.len() - 1);
+    assert!(matches!(
+        Index::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+    assert!(matches!(
+        Reader::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+    // As after a power cut: the note of the last commit is there, a later frame is not.
+    fs::write(folder.path().join("committed"), &note).unwrap();
+    tear(n_certain + 20);
+    assert_eq!(Reader::open(folder.path()).unwrap().stats().n_docs, 4);
+    let index = Index::open(folder.path()).unwrap();
+    assert_eq!(index.names_from(0).unwrap(), ["0", "1", "2", "3"]);
+    insert(&index, 9);
+    drop(index);
+    verify(folder.path()).unwrap();
+    fs::write(folder.path().join("committed"), &note).unwrap();
+    tear(n_certain - 1);
+    assert!(matches!(
+        Index::open(folder.path()),
+        Err(Error::Damaged { .. })
+    ));
+}
+
+/// A directory that cannot be synced: whatever the manifest names is still there.
+#[test]
+fn issue_20_a_failed_sync_removes_nothing_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
+    let sketches: Vec<Sketch> = (0..3).map(|n| sketch(&site_settings(), n * 1000)).collect();
+    index.insert("0", &sketches[0]).unwrap();
+    let shared = &index.shared;
+    let mut writer = shared.write_log().unwrap();
+    shared.flush(&mut writer).unwrap();
+    // The manifest is in place, and then the disk refuses.
+    let manifest = Manifest::read(folder.path()).unwrap();
+    let nowhere = folder.path().join("nowhere");
+    assert!(sync_or_refuse(&nowhere, &mut writer).is_err());
+    drop(writer);
+    assert!(
+        index.insert("1", &sketches[1]).is_err(),
+        "it is not acknowledged"
+    );
+    for part in &manifest.runs {
+        assert!(Content::Run.path(folder.path(), part.number).exists());
+    }
+    for part in &manifest.records {
+        assert!(Content::Records.path(folder.path(), part.number).exists());
+    }
+    assert!(Content::Log.path(folder.path(), manifest.log).exists());
+    drop(index);
+    let index = Index::open(folder.path()).unwrap();
+    assert_eq!(index.names_from(0).unwrap(), ["0"]);
+    index.insert("1", &sketches[1]).unwrap();
+}
+
 #[test]
 fn newer_and_foreign_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -492,7 +585,7 @@ fn newer_and_foreign_files_are_refused_by_name() {
         Err(Error::NoIndex { .. })
     ));
     fs::write(other.path().join("notes.txt"), "mine").unwrap();
-    let error = Index::create(other.path(), Settings::default()).unwrap_err();
+    let error = Index::create(other.path(), site_settings()).unwrap_err();
     assert!(matches!(error, Error::NotEmpty { .. }), "{error}");
 }
 
@@ -501,11 +594,11 @@ fn newer_and_foreign_files_are_refused_by_name() {
 fn files_of_another_index_are_refused() {
     let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     small_index(one.path());
-    drop(Index::create(two.path(), Settings::default()).unwrap());
+    drop(Index::create(two.path(), site_settings()).unwrap());
     let index = Index::open_with(two.path(), options(10)).unwrap();
     for seed in 50..88 {
         index
-            .insert(&seed.to_string(), &sketch(&Settings::default(), seed))
+            .insert(&seed.to_string(), &sketch(&site_settings(), seed))
             .unwrap();
     }
     index.wait_for_merging().unwrap();
@@ -544,7 +637,7 @@ fn one_writer_many_readers() {
 #[test]
 fn replacing_is_one_instant_to_readers() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings::default();
+    let settings = site_settings();
     drop(Index::create(folder.path(), settings).unwrap());
     let index = Index::open_with(folder.path(), options(50)).unwrap();
     let page = sketch(&settings, 2);
@@ -573,7 +666,7 @@ fn replacing_is_one_instant_to_readers() {
 #[test]
 fn one_of_many_equals_is_new() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), Settings::default()).unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
     let page = sketch(index.settings(), 2);
     let n_new: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -600,7 +693,7 @@ fn one_of_many_equals_is_new() {
 #[test]
 fn refusals_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let index = Index::create(folder.path(), Settings::default()).unwrap();
+    let index = Index::create(folder.path(), site_settings()).unwrap();
     let page = sketch(index.settings(), 2);
     index.insert("page", &page).unwrap();
     let narrow = Sketch {
@@ -724,7 +817,7 @@ fn format_2_is_written_as_ever() {
 }
 
 fn write_fixture(folder: &Path) {
-    drop(Index::create(folder, Settings::default()).unwrap());
+    drop(Index::create(folder, site_settings()).unwrap());
     let index = Index::open_with(folder, options(3)).unwrap();
     let sketcher = Sketcher::new(index.settings());
     let sketch = |number| sketcher.sketch(&fixture_text(number), Some("www.example.org"));

@@ -10,6 +10,7 @@ use std::path::Path;
 use arose::mix::mix;
 
 use super::Error;
+use super::committed::Committed;
 use super::dead::Dead;
 use super::file::Allowance;
 use super::file::Content;
@@ -43,6 +44,7 @@ pub fn verify(folder: &Path) -> Result<Verified, Error> {
 
 fn verify_once(folder: &Path) -> Result<Verified, Error> {
     let manifest = Manifest::read(folder)?;
+    Committed::check(folder)?;
     let plan = Plan::new(&manifest.settings);
     let mut verified = Verified {
         n_files: 2,

@@ -1,11 +1,10 @@
 //! The writing side of an open index: its log, and what it knows of the names.
 
-use std::fs::File;
-
 use super::log::Log;
 use super::screen::Screen;
 use super::sketch::Sketch;
 use super::state::State;
+use crate::disk::Lock;
 
 /// What the one who writes to an index has to himself.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub(super) struct Writer {
     /// Made when there is much to insert.
     pub(super) names: Option<Screen>,
     /// Locked as long as it is open.
-    pub(super) _lock: File,
+    pub(super) _lock: Lock,
 }
 
 impl Writer {

@@ -30,18 +30,28 @@ const MAX_SITES: usize = 20;
 pub(super) struct Census {
     n_kept: u64,
     n_exact: u64,
-    /// By the smallest ordinal of the cluster; 0 for other ordinals.
+    /// By the kept document of the cluster; 0 for dropped ones.
     sizes: Vec<u32>,
+    n_rows: u64,
     sites: Candidates,
 }
 
 impl Census {
     /// Reads the table and checks that it holds what the summary says.
     pub(super) fn take(path: &Path, counts: &Counts) -> Result<Self, Error> {
-        let mut census = Self::default();
+        if counts.read > u64::from(u32::MAX) {
+            return Err(Error::damaged(
+                path,
+                "the summary counts too many documents",
+            ));
+        }
+        let mut census = Self {
+            sizes: vec![0; counts.read as usize],
+            ..Self::default()
+        };
         let columns = ["doc", "cluster", "kept", "kept_doc", "rule", "url"];
         scan(path, &columns, |batch| census.add(batch, path))?;
-        let found = (census.sizes.len() as u64, census.n_kept, census.n_exact);
+        let found = (census.n_rows, census.n_kept, census.n_exact);
         match found == (counts.read, counts.kept, counts.dropped_exact) {
             true => Ok(census),
             false => Err(Error::damaged(
@@ -57,13 +67,13 @@ impl Census {
         let (kept_docs, urls) = (batch.u64s("kept_doc")?, batch.strings("url")?);
         for i in 0..batch.n_rows() {
             let doc = docs.value(i);
-            let is_next = doc == self.sizes.len() as u64;
-            self.sizes.push(0);
-            let cluster = usize::try_from(clusters.value(i)).unwrap_or(usize::MAX);
-            match self.sizes.get_mut(cluster) {
-                Some(size) if is_next => *size += 1,
-                _ => return Err(Error::damaged(path, format!("row of document {doc}"))),
+            if doc != self.n_rows {
+                return Err(Error::damaged(path, format!("row of document {doc}")));
             }
+            self.n_rows += 1;
+            let cluster = clusters.value(i);
+            let missing = || Error::damaged(path, format!("there is no document {cluster}"));
+            *self.sizes.get_mut(cluster as usize).ok_or_else(missing)? += 1;
             if kept.value(i) {
                 self.n_kept += 1;
                 continue;
@@ -106,8 +116,7 @@ impl Census {
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) size: u32,
-    pub(super) n_kept: u64,
-    /// The first of the documents kept.
+    /// The kept document.
     pub(super) kept: Option<u64>,
     /// Some of the others.
     pub(super) members: Lot<u64>,
@@ -156,14 +165,12 @@ impl Cluster {
     fn new(size: u32, seed: u64) -> Self {
         Self {
             size,
-            n_kept: 0,
             kept: None,
             members: Lot::new(seed, MAX_MEMBERS),
         }
     }
 
     fn add(&mut self, doc: u64, kept: Option<Kept>) {
-        self.n_kept += u64::from(kept.is_some());
         match kept {
             Some(Kept) if self.kept.is_none() => self.kept = Some(doc),
             _ => self.members.draw(doc, || doc),

@@ -252,10 +252,8 @@ impl Page<'_> {
         section(f, "clusters", "Clusters")?;
         write!(
             f,
-            "<p>{} compared as candidates, {} found to be duplicates. They tie the documents into {} \
-             of two or more",
+            "<p>{} compared as candidates. The run dropped documents from {}",
             counted(counts.candidates, "pair was", "pairs were"),
-            Count(counts.pairs),
             counted(counts.clusters, "cluster", "clusters")
         )?;
         match counts.clusters {
@@ -276,7 +274,7 @@ impl Page<'_> {
             plot::cluster_sizes(f, self.cluster_sizes)?;
             self.size_table(f)?;
         }
-        f.write_str("</figure>\n<figure><figcaption>Similarity of the pairs found</figcaption>")?;
+        f.write_str("</figure>\n<figure><figcaption>Similarity of the pairs listed</figcaption>")?;
         if self.pairs.n_measured() == 0 {
             f.write_str("<p class=\"nothing\">There are no pairs with a similarity to draw.</p>")?;
         } else {
@@ -327,19 +325,18 @@ impl Page<'_> {
             return f.write_str("</section>\n");
         }
         f.write_str(
-            "<h3>The largest clusters</h3>\n<p class=\"note\">A cluster holds all that pairs tie \
-             together, directly or through others. Of each, the first document kept and some \
-             others, chosen by lot.</p>\n<div class=\"cards\">\n",
+            "<h3>The largest clusters</h3>\n<p class=\"note\">A cluster is a kept document and the \
+             documents dropped for it. Each table shows the kept document and a random sample of \
+             the rest.</p>\n<div class=\"cards\">\n",
         )?;
         for (i, cluster) in self.clusters.iter().enumerate() {
             write!(
                 f,
-                "<article class=\"cluster\"><h4>{}. {}, {} kept</h4>\n<table><thead><tr>\
+                "<article class=\"cluster\"><h4>{}. {}</h4>\n<table><thead><tr>\
                  <th scope=\"col\">Document</th><th scope=\"col\">Similarity</th>\
                  <th scope=\"col\">Fate</th></tr></thead><tbody>",
                 i + 1,
-                counted(cluster.size.into(), "document", "documents"),
-                Count(cluster.n_kept)
+                counted(cluster.size.into(), "document", "documents")
             )?;
             for doc in cluster.kept.iter().chain(cluster.members.winners()) {
                 self.member(f, *doc)?;

@@ -1,8 +1,6 @@
-//! What people said of sampled pairs, in the tables of Henzinger 2006.
+//! Ratings of sampled pairs, in the tables of Henzinger 2006.
 
 use std::fmt::{self, Write};
-
-use arose::judgement::{Tally, Verdict};
 
 use super::html::{Count, Text, counted};
 use super::page::section;
@@ -10,14 +8,15 @@ use crate::evaluate::ratings::{Row, Tables};
 
 /// Writes the section.
 pub(super) fn put(f: &mut String, tables: &Tables) -> fmt::Result {
-    section(f, "rated", "What people said")?;
+    section(f, "rated", "Ratings")?;
     let n = counted(tables.all.total(), "pair was", "pairs were");
     write!(f, "<p>{n} rated.")?;
     if let Some(precision) = tables.precision() {
         write!(
             f,
-            " Of the pairs that the run has found an estimated share of <strong>{precision:.3}</strong> \
-             are correct, each level of similarity counted by its size."
+            " Estimated precision of the run: <strong>{:.3}</strong> (95% interval {:.3} to {:.3}), \
+             weighted by the size of each similarity range.",
+            precision.value, precision.interval.low, precision.interval.high
         )?;
     }
     if tables.n_elsewhere > 0 {
@@ -33,7 +32,7 @@ pub(super) fn put(f: &mut String, tables: &Tables) -> fmt::Result {
         ("C-sim", &tables.by_c),
         ("Sites", &tables.by_sites),
     ] {
-        table(f, title, &tables.all, rows)?;
+        table(f, title, rows)?;
     }
     for agreement in &tables.agreements {
         let (one, other) = &agreement.raters;
@@ -53,7 +52,7 @@ pub(super) fn put(f: &mut String, tables: &Tables) -> fmt::Result {
     f.write_str("</section>\n")
 }
 
-fn table(f: &mut String, title: &str, all: &Tally, rows: &[Row]) -> fmt::Result {
+fn table(f: &mut String, title: &str, rows: &[Row]) -> fmt::Result {
     write!(
         f,
         "<table><thead><tr><th scope=\"col\">{title}</th><th scope=\"col\" class=\"n\">Rated</th>"
@@ -61,32 +60,32 @@ fn table(f: &mut String, title: &str, all: &Tally, rows: &[Row]) -> fmt::Result 
     for verdict in ["Correct", "Incorrect", "Undecided"] {
         write!(
             f,
-            "<th scope=\"col\" class=\"n\">{verdict}</th><th scope=\"col\" class=\"n\">95 %</th>"
+            "<th scope=\"col\" class=\"n\">{verdict}</th><th scope=\"col\" class=\"n\">95%</th>"
         )?;
     }
     f.write_str("</tr></thead><tbody>")?;
-    row(f, "all", all)?;
     for each in rows.iter().filter(|row| row.tally.total() > 0) {
-        row(f, &each.name, &each.tally)?;
+        put_row(f, each)?;
     }
     f.write_str("</tbody></table>\n")
 }
 
-fn row(f: &mut String, name: &str, tally: &Tally) -> fmt::Result {
+fn put_row(f: &mut String, row: &Row) -> fmt::Result {
     write!(
         f,
         "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td>",
-        Text(name),
-        Count(tally.total())
+        Text(&row.name),
+        Count(row.tally.total())
     )?;
-    for verdict in Verdict::ALL {
-        let interval = tally.interval(verdict);
-        let share = tally.share(verdict).unwrap_or(0.0);
-        write!(
-            f,
-            "<td class=\"n\">{share:.2}</td><td class=\"n\">{:.2}-{:.2}</td>",
-            interval.low, interval.high
-        )?;
+    for share in row.shares {
+        match share {
+            Some(share) => write!(
+                f,
+                "<td class=\"n\">{:.2}</td><td class=\"n\">{:.2}-{:.2}</td>",
+                share.value, share.interval.low, share.interval.high
+            )?,
+            None => f.write_str("<td class=\"n\">–</td><td class=\"n\">–</td>")?,
+        }
     }
     f.write_str("</tr>\n")
 }

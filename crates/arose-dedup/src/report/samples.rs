@@ -35,7 +35,7 @@ impl Evidence {
         clusters: &[Cluster],
         pairs: &Pairs,
         case: Case,
-        corpus: &Config,
+        (directory, corpus): (&Path, &Config),
     ) -> Result<Self, Error> {
         let in_pairs: BTreeSet<u64> = pairs.docs().collect();
         let members = clusters.iter().flat_map(|cluster| {
@@ -47,7 +47,7 @@ impl Evidence {
         let details = details(documents, &all)?;
         let mut shown = details.clone();
         shown.retain(|doc, _| in_pairs.contains(doc));
-        let texts = texts(&shown, corpus);
+        let texts = texts(&shown, directory, corpus);
         Ok(Self {
             details,
             texts,

@@ -23,6 +23,35 @@ const N_OPENING: usize = 60;
 ///
 /// None: memory can be written to.
 pub fn rows(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer, bounds: Bounds) -> fmt::Result {
+    table(f, a, b, tokenizer, bounds, |_| String::new()).map(drop)
+}
+
+/// The same, where each row with differences has an ID, `d1` and so on; how many there are.
+///
+/// # Errors
+///
+/// None: memory can be written to.
+pub fn numbered_rows(
+    f: &mut String,
+    a: &str,
+    b: &str,
+    tokenizer: Tokenizer,
+    bounds: Bounds,
+) -> Result<usize, fmt::Error> {
+    table(f, a, b, tokenizer, bounds, |number| {
+        format!(" id=\"d{number}\"")
+    })
+}
+
+/// Writes the rows, each with the attribute of its number, and returns how many have differences.
+fn table(
+    f: &mut String,
+    a: &str,
+    b: &str,
+    tokenizer: Tokenizer,
+    bounds: Bounds,
+    attribute: impl Fn(usize) -> String,
+) -> Result<usize, fmt::Error> {
     let is_same_text = a == b;
     let (a, b) = (Pieces::new(a, tokenizer), Pieces::new(b, tokenizer));
     let diff = Diff::new(&a, &b, bounds);
@@ -37,15 +66,17 @@ pub fn rows(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer, bounds: Boun
             false => "they differ only in case, punctuation or white space",
         };
         let n = counted(a.len() as u64, "token is", "tokens are");
-        return gap(f, &format!("All {n} equal: {how}."));
+        gap(f, &format!("All {n} equal: {how}."))?;
+        return Ok(0);
     }
-    for hunk in &diff.hunks {
+    for (number, hunk) in (1..).zip(&diff.hunks) {
         hidden(f, hunk.n_hidden)?;
-        show(f, hunk, &a, &b)?;
+        show(f, hunk, &a, &b, &attribute(number))?;
     }
     hidden(f, diff.n_hidden_after)?;
+    let n_hunks = diff.hunks.len();
     match diff.n_left {
-        [0, 0] => Ok(()),
+        [0, 0] => {}
         [a, b] => {
             let (a, b) = (Count(a as u64), Count(b as u64));
             gap(
@@ -53,9 +84,10 @@ pub fn rows(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer, bounds: Boun
                 &format!(
                     "There are more differences; the remaining {a} and {b} tokens are not shown."
                 ),
-            )
+            )?;
         }
     }
+    Ok(n_hunks)
 }
 
 fn hidden(f: &mut String, n: usize) -> fmt::Result {
@@ -69,14 +101,20 @@ fn gap(f: &mut String, what: &str) -> fmt::Result {
     write!(f, "<tr><td class=\"gap\" colspan=\"2\">{what}</td></tr>")
 }
 
-fn show(f: &mut String, hunk: &Hunk, a: &Pieces<'_>, b: &Pieces<'_>) -> fmt::Result {
+fn show(
+    f: &mut String,
+    hunk: &Hunk,
+    a: &Pieces<'_>,
+    b: &Pieces<'_>,
+    attribute: &str,
+) -> fmt::Result {
     let side = |of: fn(&Change) -> &Range<usize>| -> Vec<Range<usize>> {
         hunk.changes
             .iter()
             .map(|change| of(change).clone())
             .collect()
     };
-    f.write_str("<tr>")?;
+    write!(f, "<tr{attribute}>")?;
     cell(f, a, hunk.a.clone(), &side(|change| &change.a))?;
     cell(f, b, hunk.b.clone(), &side(|change| &change.b))?;
     f.write_str("</tr>")

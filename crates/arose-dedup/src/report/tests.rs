@@ -81,7 +81,7 @@ fn counts_are_those_of_the_summary() {
     assert_eq!(counted(&html, "media type without text"), 11);
     assert_eq!(counted(&html, "All records"), expected("read") + 17);
     let (clusters, largest) = (expected("clusters"), expected("largest_cluster"));
-    assert!(html.contains(&format!("into {clusters} clusters")));
+    assert!(html.contains(&format!("from {clusters} clusters")));
     assert!(html.contains(&format!("the largest has {largest}.")));
     // Six kinds of evidence, and none of them missing.
     for text in [

@@ -13,7 +13,7 @@ use super::table::{Batch, scan, select};
 /// Names longer than any legal host are cut, so that tables of them have a size.
 const MAX_NAME_BYTES: usize = 255;
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 11] = [
     "doc",
     "id",
     "url",
@@ -21,7 +21,6 @@ const COLUMNS: [&str; 12] = [
     "position",
     "digest",
     "n_tokens",
-    "cluster",
     "kept",
     "kept_doc",
     "rule",
@@ -43,7 +42,7 @@ pub struct Detail {
     pub digest: String,
     /// How many tokens it has.
     pub n_tokens: u32,
-    /// The smallest ordinal of its connected component.
+    /// The kept document of its cluster: the one it was dropped for, or itself.
     pub cluster: u64,
     /// Whether it stays.
     pub kept: bool,
@@ -101,15 +100,42 @@ pub fn for_each_source(path: &Path, mut each: impl FnMut(&str)) -> Result<(), Er
     })
 }
 
-/// Calls `each` with ordinal and cluster of every document in order.
+/// Calls `each` with the URL of every document in order.
+///
+/// # Errors
+///
+/// If the table cannot be read.
+pub fn for_each_url(path: &Path, mut each: impl FnMut(Option<&str>)) -> Result<(), Error> {
+    scan(path, &["url"], |batch| {
+        let urls = batch.strings("url")?;
+        for row in 0..batch.n_rows() {
+            each(urls.is_valid(row).then(|| urls.value(row)));
+        }
+        Ok(())
+    })
+}
+
+/// Calls `each` with ordinal and cluster of every document in order. A cluster is a kept document
+/// and the documents dropped for it, and goes by the ordinal of the kept one.
 ///
 /// # Errors
 ///
 /// If the table cannot be read.
 pub fn for_each_cluster(path: &Path, mut each: impl FnMut(u64, u64)) -> Result<(), Error> {
-    scan(path, &["doc", "cluster"], |batch| {
-        let (docs, clusters) = (batch.u64s("doc")?, batch.u64s("cluster")?);
-        (0..batch.n_rows()).for_each(|row| each(docs.value(row), clusters.value(row)));
+    scan(path, &["doc", "kept_doc"], |batch| {
+        let (docs, kept_docs) = (batch.u64s("doc")?, batch.u64s("kept_doc")?);
+        for row in 0..batch.n_rows() {
+            let doc = docs.value(row);
+            let is_dropped = kept_docs.is_valid(row);
+            each(
+                doc,
+                if is_dropped {
+                    kept_docs.value(row)
+                } else {
+                    doc
+                },
+            );
+        }
         Ok(())
     })
 }
@@ -120,6 +146,7 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
         Ok(strings.is_valid(i).then(|| strings.value(i).to_owned()))
     };
     let (kept_docs, similarities) = (batch.u64s("kept_doc")?, batch.f64s("similarity")?);
+    let kept_doc = kept_docs.is_valid(i).then(|| kept_docs.value(i));
     Ok(Detail {
         id: text("id")?.unwrap_or_default(),
         url: text("url")?,
@@ -127,9 +154,9 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
         position: text("position")?.as_deref().and_then(Position::parse),
         digest: text("digest")?.unwrap_or_default(),
         n_tokens: batch.u32s("n_tokens")?.value(i),
-        cluster: batch.u64s("cluster")?.value(i),
+        cluster: kept_doc.unwrap_or(batch.u64s("doc")?.value(i)),
         kept: batch.bools("kept")?.value(i),
-        kept_doc: kept_docs.is_valid(i).then(|| kept_docs.value(i)),
+        kept_doc,
         rule: text("rule")?,
         similarity: similarities.is_valid(i).then(|| similarities.value(i)),
     })

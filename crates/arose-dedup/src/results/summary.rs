@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arose::token::Case;
 use arose_corpus::html::Mode;
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::Error;
 use crate::IncompleteFile;
+use crate::source::path_in;
 
 /// A run in figures.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Summary {
     pub version: String,
     /// As they were named.
     pub inputs: Vec<String>,
+    /// The working directory of the run, as seen from the output directory.
+    #[serde(default, rename = "directory")]
+    pub from_out: Option<String>,
     /// Kept as they are: each policy has its own.
     pub settings: Map<String, Value>,
     /// How many of what.
@@ -81,11 +85,11 @@ pub struct Counts {
     pub text_bytes: u64,
     /// Pairs that were compared.
     pub candidates: u64,
-    /// Pairs that are duplicates.
+    /// Pairs listed.
     pub pairs: u64,
-    /// Components of at least two documents.
+    /// Kept documents for which others were dropped.
     pub clusters: u64,
-    /// Documents in the largest of them.
+    /// Documents of the largest cluster.
     pub largest_cluster: u64,
 }
 
@@ -176,6 +180,25 @@ impl Summary {
             true => Ok(summary),
             false => Err(Error::damaged(path, "its counts do not add up")),
         }
+    }
+
+    /// The directory at which relative sources start, for the run in `out`. Without a record it is
+    /// the working directory.
+    #[must_use]
+    pub fn directory(&self, out: &Path) -> PathBuf {
+        let Some(from_out) = &self.from_out else {
+            return PathBuf::new();
+        };
+        // Symbolic links are resolved first: `..` leads to the parent of what they lead to.
+        let out = out.canonicalize().unwrap_or_else(|_| out.to_owned());
+        let directory = path_in(&out, from_out);
+        directory.canonicalize().unwrap_or(directory)
+    }
+
+    /// The file that the table of the run in `out` calls `source`.
+    #[must_use]
+    pub fn source(&self, out: &Path, source: &str) -> PathBuf {
+        path_in(&self.directory(out), source)
     }
 
     /// What choices are drawn with.

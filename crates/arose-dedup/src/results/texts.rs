@@ -4,11 +4,12 @@
 //! what is shown, not an error.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use arose_corpus::{Config, Document, Limits, Position, fetch};
 
 use super::documents::Detail;
-use crate::source::path_of;
+use crate::source::path_in;
 
 /// A record beyond this size is not shown.
 const MAX_BYTES: usize = 8 << 20;
@@ -20,8 +21,13 @@ const GONE: &str = "Its source is no longer there.";
 const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
 const OTHER: &str = "Its source holds another text by now.";
 
-/// Reads the texts of `documents` again, from inputs that were read as `config` says.
-pub fn texts(documents: &BTreeMap<u64, Detail>, config: &Config) -> BTreeMap<u64, Text> {
+/// Reads the texts of `documents` again, from inputs that were read as `config` says; relative
+/// sources start at `directory` (see [`Summary::directory`](super::Summary::directory)).
+pub fn texts(
+    documents: &BTreeMap<u64, Detail>,
+    directory: &Path,
+    config: &Config,
+) -> BTreeMap<u64, Text> {
     let limits = Limits {
         record_bytes: config.limits.record_bytes.min(MAX_BYTES),
         line_bytes: config.limits.line_bytes.min(MAX_BYTES),
@@ -35,7 +41,7 @@ pub fn texts(documents: &BTreeMap<u64, Detail>, config: &Config) -> BTreeMap<u64
     let mut texts = BTreeMap::new();
     for (source, places) in by_source(documents) {
         let positions: Vec<Position> = places.keys().copied().collect();
-        let found = fetch(&path_of(source), &positions, &config);
+        let found = fetch(&path_in(directory, source), &positions, &config);
         let mut found = found.map(Vec::into_iter);
         for docs in places.values() {
             let text = match &mut found {

@@ -1,13 +1,12 @@
 //! Pairs that share a key and pass the test of their sketches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use arose::rule::Criterion;
 use bytemuck::Pod;
 use serde_json::json;
 
 use super::chunks::ChunkReader;
-use super::groups::Judge;
 use super::runs::{Live, hash};
 use super::wire::{Cursor, Message, Sink};
 use super::{Context, Step, groups, kind};
@@ -15,7 +14,7 @@ use crate::Error;
 use crate::config::Config;
 use crate::record::{Ordinal, PairKey, Samples, Vectors};
 use crate::scheme::{Bands, Rules, Tables};
-use crate::stage::candidates::{LongRun, N_HUGE, alike, meets_first_in};
+use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge};
 
 /// The step that sends sketches to where they are compared.
 pub(super) fn live(config: &Config, context: Context) -> Box<dyn Step> {
@@ -23,9 +22,13 @@ pub(super) fn live(config: &Config, context: Context) -> Box<dyn Step> {
         Criterion::Jaccard(_) => size_of::<Samples>(),
         _ => size_of::<Vectors>(),
     };
+    let cap = config.cap.get();
+    let huge = context.long.iter().filter(|(_, _, n, _)| is_huge(*n, cap));
     Box::new(LiveSketches {
         n_bytes,
-        huge: context.huge.iter().copied().collect(),
+        huge: huge
+            .map(|&(table, key, _, last)| ((table, key), last))
+            .collect(),
         context,
         sketches: Vec::new(),
         live: Vec::new(),
@@ -36,7 +39,8 @@ struct LiveSketches {
     /// Bytes of a sketch.
     n_bytes: usize,
     context: Context,
-    huge: BTreeSet<(u32, u64)>,
+    /// Huge buckets, and up to which document everybody takes part in them.
+    huge: BTreeMap<(u32, u64), Ordinal>,
     /// Those of the shard, one after the other.
     sketches: Vec<u8>,
     live: Vec<Live>,
@@ -65,9 +69,9 @@ impl Step for LiveSketches {
             if last.replace(live.doc) != Some(live.doc) {
                 n_huge = 0;
             }
-            if self.huge.contains(&(live.table, live.key)) {
+            if let Some(last) = self.huge.get(&(live.table, live.key)) {
                 n_huge += 1;
-                if n_huge > N_HUGE {
+                if n_huge > N_HUGE && live.doc > *last {
                     continue;
                 }
             }
@@ -89,28 +93,29 @@ impl Step for LiveSketches {
     }
 }
 
-/// Documents of a run whose pairs are judged together, if they have pairs enough.
-const GROUP_DOCS: usize = 6;
-
 /// The step that compares sketches.
 pub(super) fn candidates(config: &Config, context: Context) -> Result<Box<dyn Step>, Error> {
     Ok(match config.policy.criterion {
         Criterion::Jaccard(threshold) => {
-            Box::new(Compare::new(Bands::new(config, threshold)?, context))
+            let tables = Bands::new(config, threshold)?;
+            Box::new(Compare::new(tables, config.cap.get(), context))
         }
-        _ => Box::new(Compare::new(Rules::new(config)?, context)),
+        _ => Box::new(Compare::new(Rules::new(config)?, config.cap.get(), context)),
     })
 }
 
 struct Compare<T: Tables> {
     tables: T,
+    cap: usize,
     context: Context,
-    long: BTreeSet<(u32, u64)>,
-    /// Long runs are taken as they come, which is by ordinal.
-    long_runs: BTreeMap<(u32, u64), LongRun<T::Sketch>>,
+    /// Documents of large buckets.
+    long: BTreeMap<(u32, u64), usize>,
+    /// Large buckets are taken as they come, which is by ordinal.
+    long_buckets: BTreeMap<(u32, u64), Bucket<T::Sketch>>,
     members: Vec<Live>,
     sketches: Sketches<T::Sketch>,
-    n_tested: u64,
+    /// Candidates of the last documents.
+    pairs: Vec<PairKey>,
     n_pairs: u64,
 }
 
@@ -123,66 +128,42 @@ enum Sketches<S> {
 }
 
 impl<T: Tables> Compare<T> {
-    fn new(tables: T, context: Context) -> Self {
+    fn new(tables: T, cap: usize, context: Context) -> Self {
         let sketches = match &context.chunks {
             Some(folder) if !context.sketches.is_empty() => {
                 Sketches::There(ChunkReader::new(folder.clone()))
             }
             _ => Sketches::Here(Vec::new()),
         };
+        let long = context.long.iter();
         Self {
             tables,
-            long: context.long.iter().copied().collect(),
+            cap,
+            long: long.map(|&(table, key, n, _)| ((table, key), n)).collect(),
             context,
-            long_runs: BTreeMap::new(),
+            long_buckets: BTreeMap::new(),
             members: Vec::new(),
             sketches,
-            n_tested: 0,
+            pairs: Vec::new(),
             n_pairs: 0,
         }
     }
 
-    fn push_long(&mut self, member: Live, sketch: T::Sketch, out: &mut Sink) {
-        let Self {
-            tables,
-            context,
-            long,
-            long_runs,
-            n_pairs,
-            ..
-        } = self;
-        // Those that meet in a run that is expanded are found there.
-        let n_tables = tables.n_tables();
-        let is_new = |a: &T::Sketch, b: &T::Sketch| meets_first_in(tables, long, n_tables, a, b);
-        let key = (member.table, member.key);
-        let run = long_runs.entry(key);
-        let run = run.or_insert_with(|| LongRun::new(context.huge.contains(&key)));
-        for a in run.push(tables, member.doc, sketch, is_new) {
-            push_pair(context, PairKey { a, b: member.doc }, out);
-            *n_pairs += 1;
+    /// Sends the candidates to where they are judged.
+    fn push_pairs(&mut self, out: &mut Sink) {
+        self.n_pairs += self.pairs.len() as u64;
+        for pair in self.pairs.drain(..) {
+            groups::push_pair(&self.context, pair, out);
         }
     }
 
-    fn push_run(&mut self, members: &[Live], sketches: &[T::Sketch], out: &mut Sink) {
-        let n = members.len() as u64;
-        self.n_tested += n * (n - 1) / 2;
-        let Live { table, key, .. } = members[0];
-        let is_new =
-            |a: &T::Sketch, b: &T::Sketch| meets_first_in(&self.tables, &self.long, table, a, b);
-        let pairs = alike(&self.tables, sketches, is_new);
-        self.n_pairs += pairs.len() as u64;
-        let pairs = pairs.into_iter().map(|(i, j)| PairKey {
-            a: members[i].doc,
-            b: members[j].doc,
-        });
-        if members.len() >= GROUP_DOCS && pairs.len() >= members.len() {
-            let group = hash(table, key);
-            let judged: Vec<Judge> = pairs.map(|pair| Judge { group, pair }).collect();
-            let (part, seq) = (self.context.part_of(group), judged[0].pair.b.into());
-            out.push(kind::JUDGE, part, seq, &[bytemuck::cast_slice(&judged)]);
-        } else {
-            pairs.for_each(|pair| push_pair(&self.context, pair, out));
-        }
+    fn push_long(&mut self, member: Live, sketch: T::Sketch, out: &mut Sink) {
+        let key = (member.table, member.key);
+        let n = self.long.get(&key).copied().unwrap_or(0);
+        let bucket = self.long_buckets.entry(key);
+        let bucket = bucket.or_insert_with(|| Bucket::new(n, self.cap));
+        bucket.push(&self.tables, member.doc, sketch, &mut self.pairs);
+        self.push_pairs(out);
     }
 }
 
@@ -198,18 +179,12 @@ fn sketch<S: Pod>(chunks: &mut ChunkReader, context: &Context, doc: Ordinal) -> 
     Ok(sketch)
 }
 
-fn push_pair(context: &Context, pair: PairKey, out: &mut Sink) {
-    let part = groups::part_of(context, pair);
-    let seq = pair.b.into();
-    out.push(kind::PAIR, part, seq, &[bytemuck::bytes_of(&pair)]);
-}
-
 impl<T: Tables + Send> Step for Compare<T> {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         let mut cursor = Cursor(&message.bytes);
         while !cursor.is_empty() {
             let member: Live = cursor.record()?;
-            let is_long = self.long.contains(&(member.table, member.key));
+            let is_long = self.long.contains_key(&(member.table, member.key));
             let taken = match &mut self.sketches {
                 Sketches::Here(_) => Some(cursor.record()?),
                 Sketches::There(chunks) if is_long => {
@@ -239,24 +214,38 @@ impl<T: Tables + Send> Step for Compare<T> {
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_unstable_by_key(|&i| (members[i].table, members[i].key, members[i].doc));
         let key = |i: &usize| (members[*i].table, members[*i].key);
+        let mut bucket = Bucket::new(0, self.cap);
         for run in order.chunk_by(|a, b| key(a) == key(b)) {
-            let own: Vec<Live> = run.iter().map(|&i| members[i]).collect();
-            let sketches: Vec<T::Sketch> = match &mut self.sketches {
-                Sketches::Here(_) => run.iter().map(|&i| here[i]).collect(),
-                Sketches::There(chunks) => {
-                    let docs = own.iter().map(|member| member.doc);
-                    let sketches = docs.map(|doc| sketch(chunks, &self.context, doc));
-                    sketches.collect::<Result<_, Error>>()?
-                }
-            };
-            self.push_run(&own, &sketches, out);
+            bucket.begin(run.len());
+            for &i in run {
+                let doc = members[i].doc;
+                let sketch = match &mut self.sketches {
+                    Sketches::Here(_) => here[i],
+                    Sketches::There(chunks) => sketch(chunks, &self.context, doc)?,
+                };
+                bucket.push(&self.tables, doc, sketch, &mut self.pairs);
+            }
+            self.push_pairs(out);
         }
-        let long_runs = std::mem::take(&mut self.long_runs);
-        self.n_tested += long_runs.values().map(|run| run.n_tested).sum::<u64>();
+        let mut tally = bucket.finish();
+        for (_, bucket) in std::mem::take(&mut self.long_buckets) {
+            tally.add(&bucket.finish());
+        }
+        self.note(&tally, out);
+        Ok(())
+    }
+}
+
+impl<T: Tables> Compare<T> {
+    fn note(&mut self, tally: &Tally, out: &mut Sink) {
         out.note(&json!({
-            "tested": std::mem::take(&mut self.n_tested),
+            "tested": tally.n_tested,
+            "capped": tally.n_capped,
+            "max_capped": tally.largest_capped,
+            "unled": tally.n_unled,
+            "untested": tally.n_untested,
+            "lost": tally.n_lost / self.tables.n_meetings(),
             "pairs": std::mem::take(&mut self.n_pairs),
         }));
-        Ok(())
     }
 }

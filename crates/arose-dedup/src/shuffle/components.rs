@@ -1,4 +1,5 @@
-//! Components: by rounds of large and small stars, or at once if all edges fit one part.
+//! Components of pairs, which bring those together that decide about each other: by rounds of large
+//! and small stars, or at once if all edges fit one part. Results know clusters only.
 //!
 //! In a *large star* every node ties its larger neighbours to the smallest node it knows, in a
 //! *small star* its smaller ones and itself. Neither changes what is connected, and after a number
@@ -11,7 +12,6 @@ use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
-use super::document::Class;
 use super::wire::{Message, Sink};
 use super::{Context, Step, kind};
 use crate::Error;
@@ -37,7 +37,7 @@ fn push_both(context: &Context, a: Ordinal, b: Ordinal, out: &mut Sink) {
     push_edge(context, b, a, out);
 }
 
-/// The step that makes edges of pairs and classes.
+/// The step that makes edges of pairs.
 pub(super) struct Edges(Context);
 
 impl Edges {
@@ -48,16 +48,8 @@ impl Edges {
 
 impl Step for Edges {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
-        if message.kind == kind::LINK {
-            for link in message.records::<Link>()? {
-                push_both(&self.0, link.centre, link.other, out);
-            }
-            return Ok(());
-        }
-        for class in Class::all(message)? {
-            for copy in &class.members[1..] {
-                push_both(&self.0, class.first(), copy.doc, out);
-            }
+        for link in message.records::<Link>()? {
+            push_both(&self.0, link.centre, link.other, out);
         }
         Ok(())
     }
@@ -170,46 +162,4 @@ pub(super) fn small_star(context: Context) -> Box<dyn Step> {
         }
         Ok(())
     })
-}
-
-/// The component of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Label {
-    pub(super) doc: Ordinal,
-    pub(super) label: Ordinal,
-}
-
-/// The step that makes labels of stars.
-pub(super) struct Labels(Context);
-
-impl Labels {
-    pub(super) fn new(context: Context) -> Self {
-        Self(context)
-    }
-}
-
-impl Step for Labels {
-    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
-        for Edge { node, other } in message.records::<Edge>()? {
-            if other < node {
-                let label = Label {
-                    doc: node,
-                    label: other,
-                };
-                let part = self.0.shard_of(node);
-                out.push(
-                    kind::LABEL,
-                    part,
-                    node.into(),
-                    &[bytemuck::bytes_of(&label)],
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
-        Ok(())
-    }
 }

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::names::Name;
 use crate::record::{DocRecord, Ordinal};
 use crate::source::path_text;
-use crate::stage::cluster::Rank;
+use crate::stage::rank::Rank;
 
 /// Some documents of a shard: sources, records, then names.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 //!
 //! Every pair goes to the group of the smallest candidate of its later document. In a clique that
 //! is the same for all, so a document travels once for most clusters; in a chain groups are small
-//! and overlap. Pairs of a large run are a group of their own. A group that is too large for one
-//! part is cut by its later documents, at the cost of sending its smallest document to each piece.
-//! Candidates of a very common key are a few leaders and close neighbours, so such groups are cut
-//! into blocks of neighbours, all of them alike: most documents are needed in one piece only.
+//! and overlap. A group that is too large for one part is cut by its later documents, at the cost
+//! of sending its smallest document to each piece. Candidates of a very common key are a few
+//! leaders, so such groups are cut into blocks of neighbours, all of them alike: most documents are
+//! needed in one piece only.
 
 use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
@@ -35,9 +35,11 @@ pub(super) struct Judge {
 /// Documents in a block, of which the pairs meet in one part.
 const BLOCK_DOCS: Ordinal = 1 << 12;
 
-/// The part of a candidate, by its later document.
-pub(super) fn part_of(context: &Context, pair: PairKey) -> i64 {
-    context.part_of(mix((pair.b / BLOCK_DOCS).into()))
+/// Sends a candidate to its part, by its later document.
+pub(super) fn push_pair(context: &Context, pair: PairKey, out: &mut Sink) {
+    let part = context.part_of(mix((pair.b / BLOCK_DOCS).into()));
+    let seq = pair.b.into();
+    out.push(kind::PAIR, part, seq, &[bytemuck::bytes_of(&pair)]);
 }
 
 /// Candidates of a document in a group, on average, up to which the group is cut by blocks.
@@ -49,8 +51,6 @@ const SMALL: usize = 64;
 pub(super) struct Groups {
     context: Context,
     pairs: Vec<PairKey>,
-    /// Those of large runs.
-    of_runs: Vec<Judge>,
 }
 
 impl Groups {
@@ -58,7 +58,6 @@ impl Groups {
         Self {
             context,
             pairs: Vec::new(),
-            of_runs: Vec::new(),
         }
     }
 
@@ -93,10 +92,7 @@ fn sort(pairs: &mut [Judge]) {
 
 impl Step for Groups {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        match message.kind {
-            kind::PAIR => self.pairs.extend(message.records::<PairKey>()?),
-            _ => self.of_runs.extend(message.records::<Judge>()?),
-        }
+        self.pairs.extend(message.records::<PairKey>()?);
         Ok(())
     }
 
@@ -137,14 +133,7 @@ impl Step for Groups {
                 self.push_group(mix(!block[0].group ^ piece << 40), pairs, out);
             }
         }
-        let mut of_runs = std::mem::take(&mut self.of_runs);
-        sort(&mut of_runs);
-        for run in of_runs.chunk_by(|x, y| x.group == y.group) {
-            for (piece, pairs) in (0..).zip(run.chunks(most)) {
-                self.push_group(mix(run[0].group ^ piece), pairs, out);
-            }
-        }
-        out.note(&json!({ "candidates": pairs.len() + of_runs.len() }));
+        out.note(&json!({ "candidates": pairs.len() }));
         Ok(())
     }
 }

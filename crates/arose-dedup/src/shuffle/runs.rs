@@ -1,6 +1,6 @@
 //! Equal contents, and documents with a key in common: who meets whom.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use arose::mix::mix;
 use arose::rule::Criterion;
@@ -12,11 +12,10 @@ use super::wire::{Cursor, Message, Sink, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Keep};
-use crate::products::Products;
 use crate::record::{DocRecord, EMPTY, Ordinal, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
-use crate::stage::candidates::{Candidates, HUGE};
-use crate::stage::cluster::rank;
+use crate::stage::bucket::n_always;
+use crate::stage::rank::rank;
 
 /// A document under its key in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -91,7 +90,7 @@ impl<T: Tables + Send> Step for Keys<T> {
             }
             for table in 0..self.tables.n_tables() {
                 let entry = Entry {
-                    key: self.tables.key(table, sketch),
+                    key: self.tables.key(table, sketch).into(),
                     table,
                     doc,
                     digest: record.digest[0],
@@ -155,8 +154,7 @@ impl Runs {
     fn end_entries(&mut self, out: &mut Sink) {
         let mut entries = std::mem::take(&mut self.entries);
         entries.sort_unstable_by_key(|entry| (entry.table, entry.key, entry.doc));
-        let mut found = Candidates::default();
-        let (mut long, mut huge) = (Vec::new(), Vec::new());
+        let mut long = Vec::new();
         let mut n_live = 0;
         for run in entries.chunk_by(|a, b| (a.table, a.key) == (b.table, b.key)) {
             let firsts = firsts(run);
@@ -165,11 +163,8 @@ impl Runs {
             }
             n_live += firsts.len();
             if firsts.len() > self.cap {
-                long.push((run[0].table, run[0].key));
-                if firsts.len() > self.cap.saturating_mul(HUGE) {
-                    huge.push((run[0].table, run[0].key));
-                }
-                found.note_long_run(firsts.len() as u64);
+                let last = firsts[n_always(self.cap) - 1];
+                long.push((run[0].table, run[0].key, firsts.len(), last));
             }
             for doc in firsts {
                 let live = Live {
@@ -181,23 +176,12 @@ impl Runs {
                 out.push(kind::LIVE, part, doc.into(), &[bytemuck::bytes_of(&live)]);
             }
         }
-        out.note(&json!({
-            "live": n_live,
-            "long": long,
-            "huge": huge,
-            "long_runs": found.long_runs,
-            "max_longest_run": found.longest_run,
-            "long_members": found.long_members,
-            "untested": found.untested,
-        }));
+        out.note(&json!({ "live": n_live, "long": long }));
     }
 
     fn end_contents(&mut self, out: &mut Sink) {
         let mut contents = std::mem::take(&mut self.contents);
         contents.sort_unstable_by_key(|(content, _)| (content.digest, content.doc));
-        let mut products = Products::default();
-        // Rows of those that are not listed in full.
-        let mut firsts = [0_u64; 64];
         let (mut n_copies, mut n_classes, mut largest) = (0, 0, 0);
         for class in contents.chunk_by(|(a, _), (b, _)| a.digest == b.digest) {
             let n = class.len() as u64;
@@ -207,8 +191,6 @@ impl Runs {
             }
             n_copies += n - 1;
             n_classes += 1;
-            products.count(n * (n - 1) / 2);
-            firsts[(n * (n - 1) / 2).ilog2() as usize] += n - 1;
             let class = self.class(class);
             let part = self.context.shard_of(class.first());
             out.push(
@@ -222,8 +204,6 @@ impl Runs {
             "copies": n_copies,
             "classes": n_classes,
             "max_class": largest,
-            "products": by_magnitude(&products.0),
-            "firsts": by_magnitude(&firsts),
         }));
     }
 
@@ -249,12 +229,6 @@ impl Runs {
             members: members.collect(),
         }
     }
-}
-
-/// Counts under their magnitude, those that there are.
-pub(super) fn by_magnitude(counts: &[u64; 64]) -> BTreeMap<usize, u64> {
-    let counts = counts.iter().copied().enumerate();
-    counts.filter(|(_, n)| *n > 0).collect()
 }
 
 /// The documents of a run, the first of each content, by ordinal.

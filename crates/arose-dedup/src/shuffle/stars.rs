@@ -7,14 +7,17 @@ use arose::rule::Rule;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
-use super::components::{Edge, Nodes};
+use super::components::Nodes;
 use super::document::Class;
 use super::wire::{Message, Sink};
-use super::{Context, Step, kind};
+use super::{Context, Step, groups, kind};
 use crate::Error;
+use crate::lookup::Flags;
 use crate::record::{Ordinal, rule_index};
 use crate::sorter::Sorter;
-use crate::stage::cluster::{Link, take_stars};
+use crate::stage::cluster::{Link, Tie, take_stars};
+use crate::stage::repair::{Around, Centre};
+use crate::stage::tables::exact_scores;
 
 /// The step that sends the pairs of a component to one part.
 pub(super) struct Attach {
@@ -54,17 +57,6 @@ impl Step for Attach {
             let part = self.context.part_of(mix(label.into()));
             out.push(kind::LINK, part, label.into(), &[bytemuck::bytes_of(&link)]);
         }
-        let sizes = edges.chunk_by(|a, b| a.node == b.node);
-        let sizes = sizes.map(|edges: &[Edge]| match edges[0].other > edges[0].node {
-            true => edges.len() as u64 + 1,
-            false => 0,
-        });
-        let sizes: Vec<u64> = sizes.filter(|size| *size > 0).collect();
-        out.note(&json!({
-            "clusters": sizes.len(),
-            "members": sizes.iter().sum::<u64>(),
-            "max_cluster": sizes.iter().max().unwrap_or(&0),
-        }));
         Ok(())
     }
 }
@@ -77,7 +69,9 @@ struct Taken {
     kept_doc: Ordinal,
     /// Bits of the coefficient.
     jaccard: u64,
-    rule: u64,
+    rule: u32,
+    /// B-sim and C-sim.
+    sims: [u16; 2],
 }
 
 /// Bytes of links that are held before they go to a file.
@@ -89,7 +83,7 @@ const MANY_DOCS: usize = 1 << 20;
 /// The step that takes documents.
 pub(super) struct Stars {
     context: Context,
-    links: Option<(tempfile::TempDir, Sorter<Link>)>,
+    links: Option<(tempfile::TempDir, Sorter<Link>, Sorter<Tie>)>,
     docs: Vec<Ordinal>,
     /// How many of them there were when each was last there once.
     n_unique: usize,
@@ -116,10 +110,11 @@ impl Stars {
         if self.links.is_none() {
             let folder = tempfile::tempdir();
             let folder = folder.map_err(Error::io("create", &std::env::temp_dir()))?;
-            let sorter = Sorter::new(&folder.path().join("links"), LINK_BYTES);
-            self.links = Some((folder, sorter));
+            let links = Sorter::new(&folder.path().join("links"), LINK_BYTES);
+            let ties = Sorter::new(&folder.path().join("ties"), LINK_BYTES);
+            self.links = Some((folder, links, ties));
         }
-        let (_, sorter) = self.links.as_mut().expect("just set");
+        let (_, sorter, _) = self.links.as_mut().expect("just set");
         Ok(sorter)
     }
 }
@@ -138,26 +133,51 @@ impl Step for Stars {
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        let Some((_folder, sorter)) = self.links.take() else {
+        let Some((_folder, links, mut ties)) = self.links.take() else {
             return Ok(());
         };
         self.sort_docs();
         self.n_unique = 0;
         let docs = std::mem::take(&mut self.docs);
         let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
-        let mut is_taken = vec![false; docs.len()];
-        take_stars(&mut sorter.finish()?, &mut is_taken, index, |link| {
+        let mut is_taken = Flags::new(docs.len());
+        let mut centres: Vec<Option<Centre>> = vec![None; docs.len()];
+        let mut links = links.finish()?;
+        take_stars(&mut links, &mut is_taken, index, &mut ties, |link| {
+            centres[index(link.other)] = Some(Centre {
+                doc: link.centre,
+                rank: link.rank,
+            });
             let taken = Taken {
                 doc: link.other,
                 kept_doc: link.rank.doc as Ordinal,
                 jaccard: link.jaccard,
                 rule: link.rule,
+                sims: link.sims,
             };
             let part = self.context.shard_of(taken.doc);
             let seq = taken.doc.into();
             out.push(kind::TAKEN, part, seq, &[bytemuck::bytes_of(&taken)]);
             Ok(())
-        })
+        })?;
+        let (mut ties, mut around, mut last) = (ties.finish()?, Around::default(), None);
+        let mut n_repairs = 0_u64;
+        let mut push = |pair| {
+            n_repairs += 1;
+            groups::push_pair(&self.context, pair, out);
+            Ok(())
+        };
+        while let Some([dropped, other]) = ties.next()? {
+            if last.replace(dropped) != Some(dropped) {
+                around.begin(centres[index(dropped)]);
+            }
+            match centres[index(other)] {
+                None => around.add(other, &mut push)?,
+                Some(own) => around.add_dropped(other, own, &mut push)?,
+            }
+        }
+        out.note(&json!({ "repairs": n_repairs }));
+        Ok(())
     }
 }
 
@@ -169,7 +189,9 @@ pub(super) struct Dropped {
     pub(super) kept_doc: Ordinal,
     /// Bits of the similarity; not a number if unknown.
     pub(super) similarity: u64,
-    pub(super) rule: u64,
+    pub(super) rule: u32,
+    /// B-sim and C-sim.
+    pub(super) sims: [u16; 2],
 }
 
 /// The step that decides for all documents of a content.
@@ -219,18 +241,21 @@ impl Step for Decide {
                     kept_doc: taken.kept_doc,
                     similarity: taken.jaccard,
                     rule: taken.rule,
+                    sims: taken.sims,
                 };
                 self.push(&dropped, out);
             }
         }
         for class in classes.values() {
             let kept_doc = class.best.doc as Ordinal;
+            let exact = exact_scores(class.n_tokens);
             for member in class.members.iter().filter(|member| member.doc != kept_doc) {
                 let dropped = Dropped {
                     doc: member.doc,
                     kept_doc,
                     similarity: 1.0_f64.to_bits(),
-                    rule: rule_index(Rule::Exact).into(),
+                    rule: rule_index(Rule::Exact),
+                    sims: [exact.b_sim, exact.c_sim],
                 };
                 self.push(&dropped, out);
             }

@@ -4,71 +4,84 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use arose::rule::{Policy, Rule};
+use arose::rule::Rule;
 use arrow_array::RecordBatch;
 use bytemuck::{Pod, Zeroable};
+use serde_json::json;
 
-use super::components::Label;
-use super::document::{Class, Docs, Member};
+use super::document::Docs;
 use super::stars::Dropped;
-use super::wire::{Cursor, Message, Sink};
+use super::wire::{Cursor, Message, Sink, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Empty, Verify};
-use crate::record::{Accepted, EMPTY, Ordinal};
-use crate::stage::tables::{
-    DocumentRows, PairRows, document_schema, exact_scores, has_site_rule, listed, pair_schema,
-    site_rule,
-};
+use crate::record::{EMPTY, NO_SCORE, Ordinal};
+use crate::stage::cluster::Link;
+use crate::stage::tables::{DocumentRows, PairRows, document_schema, listed, pair_schema};
 use crate::stage::verdict::Verdict;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 1 << 14;
 
+/// The documents of a shard, and what happens to some of them.
+struct Decided {
+    context: Context,
+    docs: Vec<Docs>,
+    dropped: Vec<Dropped>,
+}
+
+impl Decided {
+    fn new(context: Context) -> Self {
+        Self {
+            context,
+            docs: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        match message.kind {
+            kind::DOCS => self.docs.push(Docs::of(message)?),
+            _ => self.dropped.extend(message.records::<Dropped>()?),
+        }
+        Ok(())
+    }
+
+    /// The documents with the ordinal of the first, and those that are dropped, by ordinal.
+    fn end(&mut self, part: i64) -> Result<(Ordinal, Vec<Docs>, Vec<Dropped>), Error> {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        dropped.sort_unstable();
+        let docs = std::mem::take(&mut self.docs);
+        Ok((self.context.start_of(part)?, docs, dropped))
+    }
+}
+
 /// The step that makes a row of every document.
 pub(super) struct Documents {
     empty: Empty,
-    context: Context,
-    docs: Vec<Docs>,
-    labels: Vec<Label>,
-    dropped: Vec<Dropped>,
+    decided: Decided,
 }
 
 impl Documents {
     pub(super) fn new(config: &Config, context: Context) -> Self {
         Self {
             empty: config.empty,
-            context,
-            docs: Vec::new(),
-            labels: Vec::new(),
-            dropped: Vec::new(),
+            decided: Decided::new(context),
         }
     }
 }
 
 impl Step for Documents {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        match message.kind {
-            kind::DOCS => self.docs.push(Docs::of(message)?),
-            kind::LABEL => self.labels.extend(message.records::<Label>()?),
-            _ => self.dropped.extend(message.records::<Dropped>()?),
-        }
-        Ok(())
+        self.decided.take(message)
     }
 
     fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
-        let mut doc = self.context.start_of(part)?;
-        let mut labels = std::mem::take(&mut self.labels);
-        let mut dropped = std::mem::take(&mut self.dropped);
-        labels.sort_unstable();
-        labels.dedup();
-        dropped.sort_unstable();
-        let (mut labels, mut dropped) = (labels.iter().peekable(), dropped.iter().peekable());
-        for docs in std::mem::take(&mut self.docs) {
+        let (mut doc, docs, dropped) = self.decided.end(part)?;
+        let mut dropped = dropped.iter().peekable();
+        for docs in docs {
             let mut rows = DocumentRows::default();
             for record in &docs.records {
-                let label = labels.next_if(|label| label.doc == doc);
-                let label = label.map_or(doc, |label| label.label);
                 let verdict = match self.empty {
                     Empty::Drop if record.flags & EMPTY != 0 => Verdict::EMPTY,
                     _ => verdict(dropped.next_if(|dropped| dropped.doc == doc)),
@@ -76,7 +89,7 @@ impl Step for Documents {
                 let nowhere = Path::new("");
                 let source = docs.sources.get(record.source as usize);
                 let source = source.map_or(nowhere, |source| source);
-                rows.push(doc, &docs.name(record)?, record, source, label, &verdict);
+                rows.push(doc, &docs.name(record)?, record, source, &verdict);
                 doc += 1;
             }
             let batch = RecordBatch::try_new(Arc::new(document_schema()), rows.finish());
@@ -92,6 +105,7 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
             kept_doc: None,
             rule: None,
             similarity: None,
+            sims: [NO_SCORE; 2],
             known_as: None,
         };
     };
@@ -100,261 +114,217 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
         kept_doc: Some(dropped.kept_doc),
         rule: Rule::ALL.get(dropped.rule as usize).copied(),
         similarity: (!similarity.is_nan()).then_some(similarity),
+        sims: dropped.sims,
         known_as: None,
     }
 }
 
-/// An accepted pair of documents, or of contents; two ids follow.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct ListedPair {
-    scores: Accepted,
-    sites: [u64; 2],
-    sizes: [u32; 2],
-    n_ids: [u32; 2],
-}
+/// The step that sends accepted pairs to where their lesser documents have a name.
+pub(super) struct Linked(Context);
 
-impl ListedPair {
-    pub(super) fn new(scores: &Accepted, sizes: [u32; 2], sites: [u64; 2]) -> Self {
-        Self {
-            scores: *scores,
-            sites,
-            sizes,
-            n_ids: [0; 2],
-        }
-    }
-
-    /// Pairs of documents that it stands for.
-    pub(super) fn product(&self) -> u64 {
-        u64::from(self.sizes[0]) * u64::from(self.sizes[1])
-    }
-
-    pub(super) fn push(mut self, kind: i32, part: i64, ids: [&str; 2], out: &mut Sink) {
-        self.n_ids = ids.map(|id| id.len() as u32);
-        let pieces = [
-            bytemuck::bytes_of(&self),
-            ids[0].as_bytes(),
-            ids[1].as_bytes(),
-        ];
-        out.push(kind, part, self.scores.a.into(), &pieces);
-    }
-
-    fn all(message: &Message<'_>) -> Result<Vec<(Self, [String; 2])>, Error> {
-        let mut cursor = Cursor(&message.bytes);
-        let mut pairs = Vec::new();
-        while !cursor.is_empty() {
-            let pair: Self = cursor.record()?;
-            let [a, b] = pair.n_ids.map(|n| n as usize);
-            pairs.push((pair, [cursor.text(a)?, cursor.text(b)?]));
-        }
-        Ok(pairs)
-    }
-}
-
-/// Classes of the current part, by their first document.
-#[derive(Default)]
-struct Classes(BTreeMap<Ordinal, Class>);
-
-impl Classes {
-    fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        let classes = Class::all(message)?.into_iter();
-        self.0.extend(classes.map(|class| (class.first(), class)));
-        Ok(())
-    }
-
-    /// The documents that `first` stands for.
-    fn members(&self, first: Ordinal, site: u64, id: &str) -> Vec<Member> {
-        match self.0.get(&first) {
-            Some(class) => class.members.clone(),
-            None => vec![Member {
-                doc: first,
-                site,
-                id: id.to_owned(),
-            }],
-        }
-    }
-}
-
-/// The step that puts the copies of the first document in its place.
-pub(super) struct Expand {
-    context: Context,
-    classes: Classes,
-}
-
-impl Expand {
+impl Linked {
     pub(super) fn new(context: Context) -> Self {
-        Self {
-            context,
-            classes: Classes::default(),
-        }
+        Self(context)
     }
 }
 
-impl Step for Expand {
+impl Step for Linked {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
-        if message.kind == kind::CLASS {
-            return self.classes.take(message);
-        }
-        for (pair, [id_a, id_b]) in ListedPair::all(message)? {
-            let part = self.context.shard_of(pair.scores.b);
-            if pair.product() > self.context.limit {
-                pair.push(kind::LISTED, part, [&id_a, &id_b], out);
-                continue;
-            }
-            for member in self.classes.members(pair.scores.a, pair.sites[0], &id_a) {
-                let mut own = pair;
-                own.scores.a = member.doc;
-                own.sites[0] = member.site;
-                own.push(kind::LISTED, part, [&member.id, &id_b], out);
-            }
+        for link in message.records::<Link>()? {
+            let pair = Dropped {
+                doc: link.other,
+                kept_doc: link.centre,
+                similarity: link.jaccard,
+                rule: link.rule,
+                sims: link.sims,
+            };
+            let (to, seq) = (self.0.shard_of(pair.doc), pair.doc.into());
+            out.push(kind::LINKED, to, seq, &[bytemuck::bytes_of(&pair)]);
         }
         Ok(())
     }
 
     fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
-        self.classes.0.clear();
         Ok(())
     }
 }
 
-/// Rows of pairs on their way out.
-struct Rows {
-    verify: Verify,
-    rows: PairRows,
-    n: usize,
+/// A pair on its way to its better document; the id of the other follows.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct NamedHead {
+    pair: Dropped,
+    n_id: u32,
+    /// Not zero if one was dropped for the other.
+    is_dropped: u32,
 }
 
-impl Rows {
-    fn new(config: &Config) -> Self {
+/// The step that names the lesser documents of pairs: of those dropped for another, and of those
+/// verified on the way.
+pub(super) struct Name {
+    decided: Decided,
+    linked: Vec<Dropped>,
+}
+
+impl Name {
+    pub(super) fn new(context: Context) -> Self {
         Self {
-            verify: config.verify,
-            rows: PairRows::default(),
-            n: 0,
+            decided: Decided::new(context),
+            linked: Vec::new(),
         }
     }
 
-    /// A row with the earlier document first.
-    fn push(&mut self, a: &Member, b: &Member, scores: &Accepted, out: &mut Sink) {
-        let ids = match a.doc < b.doc {
-            true => [a.id.as_str(), b.id.as_str()],
-            false => [b.id.as_str(), a.id.as_str()],
-        };
-        self.rows
-            .push(&listed(a.doc, b.doc, scores), ids, self.verify);
-        self.n += 1;
-        if self.n == BATCH_ROWS {
-            self.end(out);
-        }
-    }
-
-    fn end(&mut self, out: &mut Sink) {
-        if self.n > 0 {
-            let batch = RecordBatch::try_new(Arc::new(pair_schema()), self.rows.finish());
-            out.rows(batch.expect("columns are those of the schema"));
-            self.n = 0;
-        }
+    /// Every pair once, by its lesser document, and whether that was dropped for the other.
+    fn pairs(&mut self, dropped: Vec<Dropped>) -> Vec<(Dropped, bool)> {
+        let linked = std::mem::take(&mut self.linked).into_iter();
+        let mut pairs: Vec<_> = linked.map(|pair| (pair, false)).collect();
+        pairs.extend(dropped.into_iter().map(|pair| (pair, true)));
+        pairs.sort_unstable_by_key(|(pair, is_dropped)| (pair.doc, pair.kept_doc, !is_dropped));
+        pairs.dedup_by_key(|(pair, _)| (pair.doc, pair.kept_doc));
+        pairs
     }
 }
 
-/// The step that puts the copies of the second document in its place and makes rows.
+impl Step for Name {
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        match message.kind {
+            kind::LINKED => self.linked.extend(message.records::<Dropped>()?),
+            _ => self.decided.take(message)?,
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
+        let (mut doc, docs, dropped) = self.decided.end(part)?;
+        let mut pairs = self.pairs(dropped).into_iter().peekable();
+        for docs in docs {
+            for record in &docs.records {
+                while let Some((pair, is_dropped)) = pairs.next_if(|(pair, _)| pair.doc == doc) {
+                    let id = docs.name(record)?.id;
+                    let head = NamedHead {
+                        pair,
+                        n_id: id.len() as u32,
+                        is_dropped: is_dropped.into(),
+                    };
+                    let to = self.decided.context.shard_of(pair.kept_doc);
+                    let pieces = [bytemuck::bytes_of(&head), id.as_bytes()];
+                    out.push(kind::LISTED, to, pair.kept_doc.into(), &pieces);
+                }
+                doc += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A pair, with the id of its lesser document.
+struct Named {
+    pair: Dropped,
+    is_dropped: bool,
+    id: String,
+}
+
+/// The pairs in a message.
+fn named(message: &Message<'_>) -> Result<Vec<Named>, Error> {
+    let mut cursor = Cursor(&message.bytes);
+    let mut named = Vec::new();
+    while !cursor.is_empty() {
+        let head: NamedHead = cursor.record()?;
+        named.push(Named {
+            pair: head.pair,
+            is_dropped: head.is_dropped != 0,
+            id: cursor.text(head.n_id as usize)?,
+        });
+    }
+    Ok(named)
+}
+
+/// The step that counts clusters.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Documents dropped for each.
+    sizes: BTreeMap<Ordinal, u64>,
+}
+
+impl Step for Tally {
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
+        for named in named(message)?.iter().filter(|named| named.is_dropped) {
+            *self.sizes.entry(named.pair.kept_doc).or_default() += 1;
+        }
+        out.forward(message);
+        Ok(())
+    }
+
+    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
+        let sizes = std::mem::take(&mut self.sizes);
+        let n_clusters = sizes.len() as u64;
+        out.note(&json!({
+            "clusters": n_clusters,
+            "members": n_clusters + sizes.values().sum::<u64>(),
+            "max_cluster": sizes.values().max().map_or(0, |n| n + 1),
+        }));
+        Ok(())
+    }
+}
+
+/// The step that makes a row of every pair.
 pub(super) struct List {
-    policy: Policy,
-    has_site_rule: bool,
-    limit: u64,
-    classes: Classes,
-    rows: Rows,
+    verify: Verify,
+    context: Context,
+    docs: Vec<Docs>,
+    named: Vec<Named>,
 }
 
 impl List {
     pub(super) fn new(config: &Config, context: Context) -> Self {
         Self {
-            policy: config.policy,
-            has_site_rule: has_site_rule(config),
-            limit: context.limit,
-            classes: Classes::default(),
-            rows: Rows::new(config),
-        }
-    }
-
-    fn list(&mut self, pair: &ListedPair, [id_a, id_b]: [String; 2], out: &mut Sink) {
-        let a = Member {
-            doc: pair.scores.a,
-            site: pair.sites[0],
-            id: id_a,
-        };
-        let is_whole = pair.product() <= self.limit;
-        let members = match is_whole {
-            true => self.classes.members(pair.scores.b, pair.sites[1], &id_b),
-            false => Classes::default().members(pair.scores.b, pair.sites[1], &id_b),
-        };
-        for b in members {
-            let rule = match self.has_site_rule && is_whole && pair.product() > 1 {
-                true => site_rule(&self.policy, [a.site, b.site], &pair.scores),
-                false => Some(pair.scores.rule),
-            };
-            if let Some(rule) = rule {
-                let scores = Accepted {
-                    rule,
-                    ..pair.scores
-                };
-                self.rows.push(&a, &b, &scores, out);
-            }
+            verify: config.verify,
+            context,
+            docs: Vec::new(),
+            named: Vec::new(),
         }
     }
 }
 
 impl Step for List {
-    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
-        if message.kind == kind::CLASS {
-            return self.classes.take(message);
-        }
-        for (pair, ids) in ListedPair::all(message)? {
-            self.list(&pair, ids, out);
+    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        match message.kind {
+            kind::DOCS => self.docs.push(Docs::of(message)?),
+            _ => self.named.extend(named(message)?),
         }
         Ok(())
     }
 
-    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        self.classes.0.clear();
-        self.rows.end(out);
-        Ok(())
-    }
-}
-
-/// The step that makes rows of pairs of equal content.
-pub(super) struct Copies {
-    limit: u64,
-    rows: Rows,
-}
-
-impl Copies {
-    pub(super) fn new(config: &Config, context: Context) -> Self {
-        Self {
-            limit: context.limit,
-            rows: Rows::new(config),
-        }
-    }
-}
-
-impl Step for Copies {
-    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
-        for class in Class::all(message)? {
-            let scores = exact_scores(class.n_tokens);
-            let n = class.members.len() as u64;
-            let n_pairs = n * (n - 1) / 2;
-            let is_whole = n_pairs <= self.limit;
-            let n_centres = if is_whole { class.members.len() } else { 1 };
-            for (i, a) in class.members.iter().enumerate().take(n_centres) {
-                for b in &class.members[i + 1..] {
-                    self.rows.push(a, b, &scores, out);
+    fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
+        let mut start = self.context.start_of(part)?;
+        let docs = std::mem::take(&mut self.docs);
+        let mut named = std::mem::take(&mut self.named);
+        named.sort_unstable_by_key(|named| (named.pair.kept_doc, named.pair.doc));
+        let mut left = &named[..];
+        for docs in &docs {
+            let end = start + docs.records.len() as Ordinal;
+            let n_own = left.partition_point(|named| named.pair.kept_doc < end);
+            let (own, rest) = left.split_at(n_own);
+            left = rest;
+            for own in own.chunks(BATCH_ROWS) {
+                let mut rows = PairRows::default();
+                for Named { pair, id, .. } in own {
+                    let place = pair.kept_doc.checked_sub(start).ok_or_else(torn)?;
+                    let record = docs.records.get(place as usize).ok_or_else(torn)?;
+                    let kept_id = docs.name(record)?.id;
+                    let ids = match pair.kept_doc < pair.doc {
+                        true => [kept_id.as_str(), id.as_str()],
+                        false => [id.as_str(), kept_id.as_str()],
+                    };
+                    let scores = verdict(Some(pair)).scores();
+                    let pair = listed(pair.kept_doc, pair.doc, &scores);
+                    rows.push(&pair, ids, self.verify);
                 }
+                let batch = RecordBatch::try_new(Arc::new(pair_schema()), rows.finish());
+                out.rows(batch.expect("columns are those of the schema"));
             }
+            start = end;
         }
-        Ok(())
-    }
-
-    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        self.rows.end(out);
         Ok(())
     }
 }

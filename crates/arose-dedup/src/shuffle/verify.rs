@@ -12,19 +12,17 @@ use serde_json::json;
 use super::chunks::{ChunkReader, Place};
 use super::document::{Class, Docs};
 use super::groups::{Judge, Want};
-use super::runs::by_magnitude;
-use super::tables::ListedPair;
 use super::wire::{Cursor, Message, Sink, records, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Verify as By};
-use crate::products::Products;
 use crate::record::{Accepted, Ordinal, PairKey, Samples, UNSPACED, Vectors};
 use crate::score::Scorer;
-use crate::stage::cluster::{Link, Rank, rank};
+use crate::stage::cluster::Link;
+use crate::stage::rank::{Rank, rank};
 use crate::stage::verify::Room;
 
-/// A document on its way to a group; its id, tokens or where they are, and samples follow.
+/// A document on its way to a group; its tokens or where they are, and samples follow.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CardHead {
@@ -32,11 +30,8 @@ struct CardHead {
     flags: u32,
     /// Bytes of tokens, or of where they are.
     n_text: u32,
-    n_id: u32,
     n_samples: u32,
-    /// Documents of its content.
-    size: u32,
-    /// Of the best of them.
+    /// Of the best document of its content.
     rank: Rank,
     vectors: Vectors,
 }
@@ -51,7 +46,7 @@ pub(super) struct Fetch {
     /// Of the tokens of each chunk, if they are elsewhere.
     places: Vec<Place>,
     samples: Vec<u8>,
-    classes: BTreeMap<Ordinal, (Rank, u32)>,
+    classes: BTreeMap<Ordinal, Rank>,
     wants: Vec<Want>,
 }
 
@@ -110,20 +105,17 @@ impl Fetch {
                     let n_samples = size_of::<Samples>();
                     let samples = self.samples.get(at * n_samples..(at + 1) * n_samples);
                     let samples = samples.unwrap_or_default();
-                    let alone = || (rank(self.config.keep, record, 1, doc.into()), 1);
-                    let (rank, size) = self.classes.get(&doc).copied().unwrap_or_else(alone);
-                    let id = docs.name(record)?.id;
+                    let alone = || rank(self.config.keep, record, 1, doc.into());
+                    let rank = self.classes.get(&doc).copied().unwrap_or_else(alone);
                     let head = CardHead {
                         doc,
                         flags: record.flags,
                         n_text: tokens.len() as u32,
-                        n_id: id.len() as u32,
                         n_samples: samples.len() as u32,
-                        size,
                         rank,
                         vectors: *self.vectors.get(at).ok_or_else(torn)?,
                     };
-                    let pieces = [bytemuck::bytes_of(&head), id.as_bytes(), tokens, samples];
+                    let pieces = [bytemuck::bytes_of(&head), tokens, samples];
                     for want in own {
                         out.push(kind::CARD, want.part, doc.into(), &pieces);
                     }
@@ -154,8 +146,7 @@ impl Step for Fetch {
             kind::PLACES => self.places.push(Cursor(&message.bytes).record()?),
             kind::CLASS => {
                 for class in Class::all(message)? {
-                    let size = class.members.len() as u32;
-                    self.classes.insert(class.first(), (class.best, size));
+                    self.classes.insert(class.first(), class.best);
                 }
             }
             _ => self.wants.extend(message.records::<Want>()?),
@@ -176,7 +167,6 @@ impl Step for Fetch {
 /// A document that was fetched.
 struct Card {
     head: CardHead,
-    id: String,
     /// Tokens, or where they are.
     text: Vec<u8>,
     samples: Option<Samples>,
@@ -304,25 +294,13 @@ impl Verify {
         Ok(simhash)
     }
 
-    fn push_accepted(&self, accepted: &Accepted, out: &mut Sink) -> Result<u64, Error> {
-        let cards = [self.card(accepted.a)?, self.card(accepted.b)?];
-        let ranks = [cards[0].head.rank, cards[1].head.rank];
+    fn push_accepted(&self, accepted: &Accepted, out: &mut Sink) -> Result<(), Error> {
+        let ranks = [self.card(accepted.a)?, self.card(accepted.b)?].map(|card| card.head.rank);
         let link = Link::new(accepted, ranks);
         let a = u64::from(accepted.a);
         let part = self.context.part_of(mix(a));
         out.push(kind::LINK, part, a as i64, &[bytemuck::bytes_of(&link)]);
-        let pair = ListedPair::new(
-            accepted,
-            [cards[0].head.size, cards[1].head.size],
-            [cards[0].head.vectors.site, cards[1].head.vectors.site],
-        );
-        let ids = [cards[0].id.as_str(), cards[1].id.as_str()];
-        let listed_as = match pair.product() {
-            1 => kind::SINGLE,
-            _ => kind::LISTED,
-        };
-        pair.push(listed_as, self.context.shard_of(accepted.a), ids, out);
-        Ok(pair.product())
+        Ok(())
     }
 }
 
@@ -345,7 +323,6 @@ impl Step for Verify {
             let head: CardHead = cursor.record()?;
             let card = Card {
                 head,
-                id: cursor.text(head.n_id as usize)?,
                 text: cursor.bytes(head.n_text as usize)?.to_vec(),
                 samples: match head.n_samples {
                     0 => None,
@@ -360,27 +337,19 @@ impl Step for Verify {
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
         let mut pairs = std::mem::take(&mut self.pairs);
         pairs.sort_unstable();
-        let (mut products, mut firsts) = (Products::default(), [0_u64; 64]);
         let (mut n_pairs, mut estimated) = (0_u64, 0.0);
         for group in pairs.chunk_by(|one, next| one.group == next.group) {
             let mut members = self.load(group)?;
             for judge in group {
                 if let Some(accepted) = self.judge(judge.pair, &mut members)? {
-                    let product = self.push_accepted(&accepted, out)?;
-                    products.count(product);
-                    firsts[product.ilog2() as usize] += 1;
+                    self.push_accepted(&accepted, out)?;
                     n_pairs += 1;
                     estimated += self.scorer.inverse_chance(&accepted);
                 }
             }
         }
         self.cards.clear();
-        out.note(&json!({
-            "accepted": n_pairs,
-            "estimated_pairs": estimated,
-            "products": by_magnitude(&products.0),
-            "firsts": by_magnitude(&firsts),
-        }));
+        out.note(&json!({ "accepted": n_pairs, "estimated_pairs": estimated }));
         Ok(())
     }
 }

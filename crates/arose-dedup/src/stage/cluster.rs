@@ -1,31 +1,35 @@
-//! Fifth stage: components for statistics, stars for removal.
+//! Fifth stage: clusters. A cluster is a kept document and the documents dropped for it.
 //!
-//! Stars are greedy: the best document that is left takes all its neighbours, then the next best.
-//! In a file of pairs sorted by their better document that is one pass: when a document's turn
-//! comes, every better one has had its turn, so it is known whether it was taken; if not, it takes
-//! the partners that are still free. The result is that of [`arose::cluster::stars`], which needs
-//! all pairs in memory. Resident are five bytes a document, and thirty if another than the first
-//! document of a group is to stay.
+//! Clusters are stars, made greedily: the best document that is left takes all its partners, then
+//! the next best. In a file of pairs sorted by their better document that is one pass: when a
+//! document's turn comes, every better one has had its turn, so it is known whether it was taken;
+//! if not, it takes the partners that are still free. The result is that of
+//! [`arose::cluster::stars`], which needs all pairs in memory.
+//!
+//! The pairs are not all there are, so some kept documents are compared once more, and stars are
+//! made again with what that found ([`repair`](super::repair)).
+//!
+//! Memory: a bit per document besides what sorters and lookups are allowed.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use arose::DocId;
-use arose::cluster::Components;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Scan, Writer};
-use crate::config::{Config, Keep};
-use crate::record::{Accepted, Copied, DocRecord, NOT_FETCHED, Ordinal};
+use crate::column::{Column, Scan, Writer};
+use crate::config::Config;
+use crate::lookup::Flags;
+use crate::record::{Accepted, DocRecord, Ordinal, PairKey};
 use crate::sorter::{Sorted, Sorter};
-use crate::stage::exact::COPIES;
+use crate::stage::candidates::write_candidates;
 use crate::stage::known::{KNOWN, Known};
+use crate::stage::rank::{Rank, Ranks};
 use crate::stage::read::DOCS;
-use crate::stage::verify::PAIRS;
+use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
+use crate::stage::verify::{self, PAIRS};
 use crate::{Error, Progress};
 
-/// For each document the smallest ordinal of its component.
-pub(crate) const LABELS: &str = "labels";
 /// For each document that is the first of its content, what became of it.
 pub(crate) const STARS: &str = "stars";
 /// For each document that is the first of its content, which of the copies stays.
@@ -41,6 +45,9 @@ pub(crate) struct Star {
     pub(crate) centre: Ordinal,
     /// The rule's place in [`arose::rule::Rule::ALL`].
     pub(crate) rule: u32,
+    /// B-sim and C-sim, or [`NO_SCORE`](crate::record::NO_SCORE).
+    pub(crate) sims: [u16; 2],
+    pub(crate) unused: u32,
 }
 
 /// A document that no better one took.
@@ -49,14 +56,13 @@ pub(crate) const NOT_TAKEN: Ordinal = Ordinal::MAX;
 /// What the stage found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Clusters {
-    /// Components of two documents or more, copies included.
-    pub(crate) n_clusters: u64,
-    pub(crate) largest: u64,
-    /// Documents in them.
-    pub(crate) n_members: u64,
+    /// Rounds of repair that found pairs.
+    pub(crate) n_repairs: u32,
+    /// Pairs that they found.
+    pub(crate) n_repaired: u64,
 }
 
-/// Clusters the accepted pairs and leaves labels and verdicts in `folder`.
+/// Clusters the accepted pairs and leaves stars and keepers in `folder`.
 pub(crate) fn run(
     stages: &Stages<'_>,
     config: &Config,
@@ -64,15 +70,38 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Clusters, Error> {
     let n_docs = Scan::<DocRecord>::open(&stages.read.join(DOCS))?.left() as usize;
-    let ranks = Ranks::new(stages, config, n_docs)?;
-    stars(stages, &ranks, n_docs, config, folder, progress)?;
+    let ranks = Ranks::new(stages.read, stages.exact, config, folder)?;
     let mut keepers = Writer::create(&folder.join(KEEPERS))?;
     for doc in 0..n_docs as Ordinal {
-        keepers.push(&ranks.best(doc))?;
+        keepers.push(&ranks.best(doc)?)?;
     }
     keepers.finish()?;
-    drop(ranks);
-    components(stages, n_docs, folder)
+    let mut found = Clusters::default();
+    let mut pairs = vec![stages.verify.join(PAIRS)];
+    loop {
+        let (is_taken, ties) = stars(stages, &pairs, &ranks, n_docs, config, folder, progress)?;
+        if found.n_repairs == MAX_ROUNDS {
+            return Ok(found);
+        }
+        let repair = repair_folder(folder, found.n_repairs);
+        fs::create_dir_all(&repair).map_err(Error::io("create", &repair))?;
+        if find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0 {
+            return Ok(found);
+        }
+        drop(is_taken);
+        let verified = verify::run(stages.read, &repair, config, &repair, progress)?;
+        if verified.n_pairs == 0 {
+            return Ok(found);
+        }
+        found.n_repairs += 1;
+        found.n_repaired += verified.n_pairs;
+        pairs.push(repair.join(PAIRS));
+    }
+}
+
+/// Where a round of repair leaves its pairs.
+pub(crate) fn repair_folder(cluster: &Path, round: u32) -> PathBuf {
+    cluster.join(format!("repair{round}"))
 }
 
 /// Where the stages before left their results.
@@ -84,35 +113,6 @@ pub(crate) struct Stages<'a> {
     pub(crate) known: Option<&'a Path>,
 }
 
-fn components(stages: &Stages<'_>, n_docs: usize, folder: &Path) -> Result<Clusters, Error> {
-    let components = Components::new(n_docs)?;
-    let unite = |a: Ordinal, b: Ordinal| components.union(DocId(a.into()), DocId(b.into()));
-    let mut pairs = Scan::<Accepted>::open(&stages.verify.join(PAIRS))?;
-    while let Some(pair) = pairs.next()? {
-        unite(pair.a, pair.b)?;
-    }
-    let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
-    while let Some(copy) = copies.next()? {
-        unite(copy.first, copy.doc)?;
-    }
-    let mut out = Writer::create(&folder.join(LABELS))?;
-    let mut sizes = vec![0_u32; n_docs];
-    for label in components.labels() {
-        out.push(&(label.0 as Ordinal))?;
-        sizes[label.0 as usize] += 1;
-    }
-    out.finish()?;
-    let groups = sizes
-        .iter()
-        .filter(|size| **size > 1)
-        .map(|&n| u64::from(n));
-    Ok(Clusters {
-        n_clusters: groups.clone().count() as u64,
-        largest: groups.clone().max().unwrap_or(0),
-        n_members: groups.sum(),
-    })
-}
-
 /// A pair from its better to its lesser document, in the order in which stars are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
@@ -122,7 +122,28 @@ pub(crate) struct Link {
     pub(crate) centre: Ordinal,
     /// Bits of the coefficient.
     pub(crate) jaccard: u64,
-    pub(crate) rule: u64,
+    pub(crate) rule: u32,
+    /// B-sim and C-sim.
+    pub(crate) sims: [u16; 2],
+}
+
+impl Link {
+    /// A pair whose contents have these ranks.
+    pub(crate) fn new(pair: &Accepted, [a, b]: [Rank; 2]) -> Self {
+        let (rank, centre, other) = if a < b {
+            (a, pair.a, pair.b)
+        } else {
+            (b, pair.b, pair.a)
+        };
+        Self {
+            rank,
+            other,
+            centre,
+            jaccard: pair.jaccard.to_bits(),
+            rule: pair.rule,
+            sims: [pair.b_sim, pair.c_sim],
+        }
+    }
 }
 
 /// A document that was taken.
@@ -132,65 +153,85 @@ struct Taken {
     doc: Ordinal,
     centre: Ordinal,
     jaccard: u64,
-    rule: u64,
+    rule: u32,
+    sims: [u16; 2],
 }
 
+/// Makes the stars of all pairs in some files; which documents are taken, and their ties.
 fn stars(
     stages: &Stages<'_>,
+    pairs: &[PathBuf],
     ranks: &Ranks,
     n_docs: usize,
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<(), Error> {
-    let mut pairs = Scan::<Accepted>::open(&stages.verify.join(PAIRS))?;
-    progress.expect(pairs.left());
+) -> Result<(Flags, Sorter<Tie>), Error> {
     let mut links = Sorter::new(&folder.join("links"), config.part(4));
-    while let Some(pair) = pairs.next()? {
-        links.push(ranks.link(&pair))?;
-        progress.advance(1)?;
+    for path in pairs {
+        let mut pairs = Scan::<Accepted>::open(path)?;
+        progress.expect(pairs.left());
+        while let Some(pair) = pairs.next()? {
+            links.push(Link::new(&pair, [ranks.of(pair.a)?, ranks.of(pair.b)?]))?;
+            progress.advance(1)?;
+        }
     }
     let mut links = links.finish()?;
     let mut is_taken = taken_by_index(stages, n_docs)?;
     let mut taken = Sorter::new(&folder.join("taken"), config.part(8));
+    let mut ties = Sorter::new(&folder.join("ties"), config.part(8));
     let index = |doc: Ordinal| doc as usize;
-    take_stars(&mut links, &mut is_taken, index, |link| {
+    take_stars(&mut links, &mut is_taken, index, &mut ties, |link| {
         taken.push(Taken {
             doc: link.other,
             centre: link.centre,
             jaccard: link.jaccard,
             rule: link.rule,
+            sims: link.sims,
         })
     })?;
     drop(links);
-    write_stars(&mut taken.finish()?, n_docs, folder)
+    write_stars(&mut taken.finish()?, n_docs, folder)?;
+    Ok((is_taken, ties))
 }
 
 /// Which documents an index knows: these neither take others nor are taken.
-fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Vec<bool>, Error> {
-    let mut is_taken = vec![false; n_docs];
+fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Flags, Error> {
+    let mut is_taken = Flags::new(n_docs);
     if let Some(folder) = stages.known {
         let mut known = Scan::<Known>::open(&folder.join(KNOWN))?;
-        for is_taken in &mut is_taken {
-            *is_taken = known.next()?.is_some_and(|known| known.rule().is_some());
+        for doc in 0..n_docs {
+            if known.next()?.is_some_and(|known| known.rule().is_some()) {
+                is_taken.set(doc);
+            }
         }
     }
     Ok(is_taken)
 }
 
+/// A dropped document and one that it has a pair with.
+pub(crate) type Tie = [Ordinal; 2];
+
 /// Goes through links from better to lesser documents and tells of each that is taken.
 ///
-/// `index` gives each document a place of its own in `is_taken`.
+/// `index` gives each document a place of its own in `is_taken`. Every link also becomes a tie,
+/// from a document that is taken to the other, which may be taken as well.
 pub(crate) fn take_stars(
     links: &mut Sorted<Link>,
-    is_taken: &mut [bool],
+    is_taken: &mut Flags,
     index: impl Fn(Ordinal) -> usize,
+    ties: &mut Sorter<Tie>,
     mut take: impl FnMut(&Link) -> Result<(), Error>,
 ) -> Result<(), Error> {
     while let Some(link) = links.next()? {
         let [other, centre] = [link.other, link.centre].map(&index);
-        if !is_taken[other] && !is_taken[centre] {
-            is_taken[other] = true;
+        if is_taken.is_set(centre) {
+            ties.push([link.centre, link.other])?;
+            continue;
+        }
+        ties.push([link.other, link.centre])?;
+        if !is_taken.is_set(other) {
+            is_taken.set(other);
             take(&link)?;
         }
     }
@@ -207,13 +248,17 @@ fn write_stars(taken: &mut Sorted<Taken>, n_docs: usize, folder: &Path) -> Resul
                 Star {
                     jaccard: f64::from_bits(this.jaccard),
                     centre: this.centre,
-                    rule: this.rule as u32,
+                    rule: this.rule,
+                    sims: this.sims,
+                    unused: 0,
                 }
             }
             _ => Star {
                 jaccard: f64::NAN,
                 centre: NOT_TAKEN,
                 rule: 0,
+                sims: [0; 2],
+                unused: 0,
             },
         };
         out.push(&star)?;
@@ -221,153 +266,49 @@ fn write_stars(taken: &mut Sorted<Taken>, n_docs: usize, folder: &Path) -> Resul
     out.finish().map(drop)
 }
 
-/// How much a document deserves to stay; the least value does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Rank {
-    pub(crate) major: u64,
-    pub(crate) middle: u64,
-    pub(crate) minor: u64,
-    pub(crate) doc: u64,
-}
-
-/// The ranks of all contents.
-enum Ranks {
-    /// By ordinal.
-    First,
-    /// By merit: for the first document of each content the rank of the best copy.
-    Merit(Vec<Rank>),
-}
-
-impl Ranks {
-    fn new(stages: &Stages<'_>, config: &Config, n_docs: usize) -> Result<Self, Error> {
-        if config.keep == Keep::First {
-            return Ok(Self::First);
-        }
-        let mut firsts: Vec<Ordinal> = (0..n_docs as Ordinal).collect();
-        let mut n_copies = vec![1_u64; n_docs];
-        let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
-        while let Some(copy) = copies.next()? {
-            firsts[copy.doc as usize] = copy.first;
-            n_copies[copy.first as usize] += 1;
-        }
-        let mut docs = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
-        let mut ranks = Vec::with_capacity(n_docs);
-        let mut ordinal = 0;
-        while let Some(doc) = docs.next()? {
-            let first = firsts[ordinal] as usize;
-            let rank = rank(config.keep, &doc, n_copies[first], ordinal as u64);
-            ranks.push(rank);
-            // The first document of a content has its rank before any copy has.
-            ranks[first] = ranks[first].min(rank);
-            ordinal += 1;
-        }
-        Ok(Self::Merit(ranks))
-    }
-
-    fn of(&self, first: Ordinal) -> Rank {
-        match self {
-            Self::First => Rank {
-                doc: first.into(),
-                ..Rank::zeroed()
-            },
-            Self::Merit(ranks) => ranks[first as usize],
-        }
-    }
-
-    /// Which copy of a content stays.
-    fn best(&self, first: Ordinal) -> Ordinal {
-        self.of(first).doc as Ordinal
-    }
-
-    fn link(&self, pair: &Accepted) -> Link {
-        Link::new(pair, [self.of(pair.a), self.of(pair.b)])
-    }
-}
-
-impl Link {
-    /// A pair whose contents have these ranks.
-    pub(crate) fn new(pair: &Accepted, [a, b]: [Rank; 2]) -> Self {
-        let (rank, centre, other) = if a < b {
-            (a, pair.a, pair.b)
-        } else {
-            (b, pair.b, pair.a)
-        };
-        Self {
-            rank,
-            other,
-            centre,
-            jaccard: pair.jaccard.to_bits(),
-            rule: pair.rule.into(),
-        }
-    }
-}
-
-pub(crate) fn rank(keep: Keep, doc: &DocRecord, n_copies: u64, ordinal: u64) -> Rank {
-    let known = doc.fetched != NOT_FETCHED;
-    let newest_first = if known {
-        !ordered(doc.fetched)
-    } else {
-        u64::MAX
+/// Writes the pairs of documents that dropped ones bring together; how many there are.
+fn find_repairs(
+    ties: Sorter<Tie>,
+    is_taken: &Flags,
+    ranks: &Ranks,
+    config: &Config,
+    folder: &Path,
+    repair: &Path,
+) -> Result<u64, Error> {
+    let mut ties = ties.finish()?;
+    let mut stars = Scan::<Star>::open(&folder.join(STARS))?;
+    let all_stars = Column::<Star>::open(&folder.join(STARS), config.part(8))?;
+    let centre_of = |star: &Star| match star.centre {
+        NOT_TAKEN => Ok(None),
+        doc => ranks.of(doc).map(|rank| Some(Centre { doc, rank })),
     };
-    let oldest_first = if known {
-        ordered(doc.fetched)
-    } else {
-        u64::MAX
-    };
-    let (major, middle, minor) = match keep {
-        Keep::First => (0, 0, 0),
-        Keep::Longest => (!u64::from(doc.n_bytes), 0, 0),
-        Keep::Newest => (newest_first, 0, 0),
-        Keep::Priority => (heaviest_first(doc.weight), 0, 0),
-        Keep::Copies => (!n_copies, heaviest_first(doc.weight), oldest_first),
-    };
-    Rank {
-        major,
-        middle,
-        minor,
-        doc: ordinal,
+    let mut out = Sorter::new(&repair.join("pairs"), config.part(8));
+    let mut tie = ties.next()?;
+    let mut around = Around::default();
+    let mut doc = 0;
+    while let Some(star) = stars.next()? {
+        around.begin(centre_of(&star)?);
+        while let Some([dropped, other]) = tie
+            && dropped == doc
+        {
+            if !is_taken.is_set(other as usize) {
+                around.add(other, |pair: PairKey| out.push(pair))?;
+            } else if let Some(own) = centre_of(&all_stars.get(other)?)? {
+                around.add_dropped(other, own, |pair: PairKey| out.push(pair))?;
+            }
+            tie = ties.next()?;
+        }
+        doc += 1;
     }
-}
-
-/// A signed number as an unsigned one of the same order.
-fn ordered(value: i64) -> u64 {
-    value as u64 ^ 1 << 63
-}
-
-/// Smaller for heavier; what is not a number is lightest.
-fn heaviest_first(weight: f64) -> u64 {
-    if weight.is_nan() {
-        return u64::MAX;
-    }
-    // The bits of positive numbers are in their order, those of negative ones in the reverse.
-    let bits = (weight + 0.0).to_bits();
-    let ascending = if weight < 0.0 { !bits } else { bits | 1 << 63 };
-    !ascending
+    write_candidates(out, repair)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose::Threshold;
     use arose::cluster::{self, Pair, Priority};
+    use arose::{DocId, Threshold};
     use proptest::prelude::*;
-
-    #[test]
-    fn heavier_is_better_and_no_weight_is_worst() {
-        let weights = [
-            f64::INFINITY,
-            2.5,
-            1.0,
-            0.0,
-            -1.0,
-            f64::NEG_INFINITY,
-            f64::NAN,
-        ];
-        let keys = weights.map(heaviest_first);
-        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
-        assert_eq!(heaviest_first(0.0), heaviest_first(-0.0));
-    }
 
     proptest! {
         /// The pass over sorted pairs makes the stars that the graph in memory has.
@@ -384,8 +325,9 @@ mod tests {
             }
             out.finish().unwrap();
             let stages = Stages { read: path, exact: path, verify: path, known: None };
-            let config = Config::default();
-            stars(&stages, &Ranks::First, 30, &config, path, &Progress::default()).unwrap();
+            let (config, progress) = (Config::default(), Progress::default());
+            let files = [path.join(PAIRS)];
+            stars(&stages, &files, &Ranks::First, 30, &config, path, &progress).unwrap();
             let mut found = Vec::new();
             let mut scan = Scan::<Star>::open(&path.join(STARS)).unwrap();
             while let Some(star) = scan.next().unwrap() {

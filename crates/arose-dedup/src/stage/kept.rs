@@ -1,27 +1,32 @@
 //! Last stage, second part: the documents that stay, in the format they came in.
 //!
 //! A single input file becomes `kept.jsonl`, `kept.warc.gz` and so on. Of several, each becomes a
-//! file in the directory `kept.files`, under its own path, so shards stay shards.
+//! file in the directory `kept.files`, under its own path, so shards stay shards. With a limit on
+//! the size of files each becomes as many as it takes, `NAME-00000.jsonl` and so on.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use arose_corpus::Position;
+use arose_corpus::{Parts, Position};
+use bytemuck::{Pod, Zeroable};
 
 use crate::column::Scan;
 use crate::config::Config;
 use crate::error::Change;
 use crate::record::NullText;
+use crate::sorter::{Sorted, Sorter};
 use crate::source::Source;
+use crate::stage::dropped::DroppedDocs;
 use crate::stage::read::NULLS;
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.
 pub(crate) struct Kept {
-    records: Vec<Vec<Span>>,
+    records: Sorter<Record>,
 }
 
 /// A record: where it starts, and where the next one does.
@@ -31,15 +36,34 @@ pub(crate) struct Span {
     pub(crate) end: u64,
 }
 
+/// A record of a source, in the order in which they are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Record {
+    source: u64,
+    offset: u64,
+    inner: u64,
+    end: u64,
+}
+
+/// Ranges of bytes that are copied together.
+const MAX_RANGES: usize = 1 << 14;
+
 impl Kept {
-    pub(crate) fn new(n_sources: usize) -> Self {
+    /// Records go to files in `scratch` where they do not fit the memory.
+    pub(crate) fn new(scratch: &Path, config: &Config) -> Self {
         Self {
-            records: vec![Vec::new(); n_sources],
+            records: Sorter::new(&scratch.join("spans"), config.part(8)),
         }
     }
 
-    pub(crate) fn push(&mut self, source: u32, record: Span) {
-        self.records[source as usize].push(record);
+    pub(crate) fn push(&mut self, source: u32, record: Span) -> Result<(), Error> {
+        self.records.push(Record {
+            source: source.into(),
+            offset: record.position.offset,
+            inner: record.position.inner,
+            end: record.end,
+        })
     }
 
     /// Adds the records without text, which no rule can drop.
@@ -51,110 +75,275 @@ impl Kept {
                 inner: record.inner,
             };
             let end = record.end;
-            self.push(record.source as u32, Span { position, end });
+            self.push(record.source as u32, Span { position, end })?;
         }
         Ok(())
     }
 
     /// Copies them into `out`; the name of what was made.
     pub(crate) fn write(
-        mut self,
+        self,
         sources: &[Source],
+        mut dropped: DroppedDocs,
         config: &Config,
         out: &Path,
         progress: &Progress,
     ) -> Result<PathBuf, Error> {
-        for records in &mut self.records {
-            // A file that was named twice is copied once.
-            records.sort_unstable();
-            records.dedup_by_key(|record| record.position);
-        }
-        match single_name(sources) {
-            Some(name) => self.write_file(sources, config, &out.join(name), progress),
-            None => self.write_folder(sources, config, &out.join("kept.files"), progress),
-        }
-    }
-
-    fn write_file(
-        &self,
-        sources: &[Source],
-        config: &Config,
-        path: &Path,
-        progress: &Progress,
-    ) -> Result<PathBuf, Error> {
-        let partial = beside(path);
-        let mut file = File::create(&partial).map_err(Error::io("create", &partial))?;
-        for (source, records) in sources.iter().zip(&self.records) {
-            copy(source, records, &mut file, config)?;
-            progress.advance(records.len() as u64)?;
-        }
-        fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
-        Ok(path.to_owned())
-    }
-
-    fn write_folder(
-        &self,
-        sources: &[Source],
-        config: &Config,
-        folder: &Path,
-        progress: &Progress,
-    ) -> Result<PathBuf, Error> {
-        let partial = beside(folder);
-        for old in [&partial, folder] {
-            if old.exists() {
-                fs::remove_dir_all(old).map_err(Error::io("remove", old))?;
+        let mut records = Records::new(self.records.finish()?, progress)?;
+        match single_name(sources).filter(|_| config.output.max_file_bytes.is_none()) {
+            Some(name) => {
+                let path = out.join(name);
+                write_file(&mut records, sources, &mut dropped, config, &path)
+            }
+            None => {
+                let folder = out.join("kept.files");
+                write_folder(&mut records, sources, &mut dropped, config, &folder)
             }
         }
-        fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
-        let files = sources.iter().zip(output_paths(sources));
-        for ((source, name), records) in files.zip(&self.records) {
-            if records.is_empty() {
-                continue;
-            }
-            let path = partial.join(name);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-            }
-            let mut file = File::create(&path).map_err(Error::io("create", &path))?;
-            copy(source, records, &mut file, config)?;
-            progress.advance(records.len() as u64)?;
-        }
-        fs::rename(&partial, folder).map_err(Error::io("rename", &partial))?;
-        Ok(folder.to_owned())
     }
 }
 
-/// Copies records, all of which must still be there.
-fn copy(source: &Source, records: &[Span], file: &mut File, config: &Config) -> Result<(), Error> {
-    source.check()?;
-    if arose_corpus::is_plain_json_lines(&source.path, &config.corpus) {
-        arose_corpus::keep_ranges(&source.path, &ranges(records), file)?;
-    } else {
-        let positions: Vec<Position> = records.iter().map(|record| record.position).collect();
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        let kept = arose_corpus::keep(&source.path, &positions, &mut out, &config.corpus)?;
-        if kept.missing > 0 {
-            return Err(Error::InputChanged {
-                path: source.path.clone(),
-                change: Change::Content,
-            });
+fn write_file(
+    records: &mut Records<'_>,
+    sources: &[Source],
+    dropped: &mut DroppedDocs,
+    config: &Config,
+    path: &Path,
+) -> Result<PathBuf, Error> {
+    let partial = beside(path);
+    File::create(&partial).map_err(Error::io("create", &partial))?;
+    for (number, source) in sources.iter().enumerate() {
+        copy(source, number, records, dropped, &partial, config)?;
+    }
+    fs::rename(&partial, path).map_err(Error::io("rename", &partial))?;
+    Ok(path.to_owned())
+}
+
+fn write_folder(
+    records: &mut Records<'_>,
+    sources: &[Source],
+    dropped: &mut DroppedDocs,
+    config: &Config,
+    folder: &Path,
+) -> Result<PathBuf, Error> {
+    let partial = beside(folder);
+    for old in [&partial, folder] {
+        if old.exists() {
+            fs::remove_dir_all(old).map_err(Error::io("remove", old))?;
         }
-        out.flush().map_err(Error::io("write", &source.path))?;
+    }
+    fs::create_dir_all(&partial).map_err(Error::io("create", &partial))?;
+    for (number, (source, name)) in sources.iter().zip(output_paths(sources)).enumerate() {
+        if !records.has_more(number) && dropped.of(number).is_none() {
+            continue;
+        }
+        let path = partial.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        copy(source, number, records, dropped, &path, config)?;
+    }
+    fs::rename(&partial, folder).map_err(Error::io("rename", &partial))?;
+    Ok(folder.to_owned())
+}
+
+/// The kept records, source by source.
+struct Records<'a> {
+    sorted: Sorted<Record>,
+    next: Option<Record>,
+    progress: &'a Progress,
+}
+
+impl<'a> Records<'a> {
+    fn new(mut sorted: Sorted<Record>, progress: &'a Progress) -> Result<Self, Error> {
+        Ok(Self {
+            next: sorted.next()?,
+            sorted,
+            progress,
+        })
+    }
+
+    /// Whether there are more of this source.
+    fn has_more(&self, source: usize) -> bool {
+        self.next.is_some_and(|next| next.source == source as u64)
+    }
+
+    /// The next record of this source; one of a file that was named twice comes once.
+    fn next_of(&mut self, source: usize) -> Result<Option<Record>, Error> {
+        let Some(record) = self.next.filter(|next| next.source == source as u64) else {
+            return Ok(None);
+        };
+        let place = |record: &Record| (record.source, record.offset, record.inner);
+        while self.next.as_ref().map(place) == Some(place(&record)) {
+            self.next = self.sorted.next()?;
+            self.progress.advance(1)?;
+        }
+        Ok(Some(record))
+    }
+}
+
+/// Copies the records of a source, all of which must still be there, into files with this path.
+fn copy(
+    source: &Source,
+    number: usize,
+    records: &mut Records<'_>,
+    dropped: &mut DroppedDocs,
+    path: &Path,
+    config: &Config,
+) -> Result<(), Error> {
+    source.check()?;
+    let files = Files::create(path, config.output.max_file_bytes)?;
+    if arose_corpus::is_plain_json_lines(&source.path, &config.corpus) {
+        copy_lines(source, number, records, files)?;
+    } else {
+        copy_records(source, number, records, dropped, files, config)?;
     }
     source.check()
 }
 
-/// The bytes of records, those that follow each other in one range.
-fn ranges(records: &[Span]) -> Vec<Range<u64>> {
+/// Copies the kept lines of a plain file, those that follow each other in one range.
+fn copy_lines(
+    source: &Source,
+    number: usize,
+    records: &mut Records<'_>,
+    mut files: Files,
+) -> Result<(), Error> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for record in records {
-        let start = record.position.offset;
-        match ranges.last_mut() {
-            Some(last) if last.end == start => last.end = record.end,
-            _ => ranges.push(start..record.end),
+    let mut n_bytes = 0;
+    while let Some(record) = records.next_of(number)? {
+        let n = record.end.saturating_sub(record.offset);
+        // One more for a line end that the last line may lack.
+        let is_over = |limit| n_bytes > 0 && n_bytes + n + 1 > limit;
+        let is_full = files.limit().is_some_and(is_over);
+        if is_full || ranges.len() == MAX_RANGES {
+            arose_corpus::keep_ranges(&source.path, &ranges, files.file.get_mut())?;
+            ranges.clear();
         }
+        if is_full {
+            let created = files.next_part();
+            created.map_err(Error::io("create", &files.path))?;
+            n_bytes = 0;
+        }
+        match ranges.last_mut() {
+            Some(last) if last.end == record.offset => last.end = record.end,
+            _ => ranges.push(record.offset..record.end),
+        }
+        n_bytes += n;
     }
-    ranges
+    arose_corpus::keep_ranges(&source.path, &ranges, files.file.get_mut())?;
+    Ok(())
+}
+
+/// Copies the kept records of any other file; of an archive also what is no document.
+fn copy_records(
+    source: &Source,
+    number: usize,
+    records: &mut Records<'_>,
+    dropped: &mut DroppedDocs,
+    files: Files,
+    config: &Config,
+) -> Result<(), Error> {
+    let mut positions = Vec::new();
+    while let Some(record) = records.next_of(number)? {
+        positions.push(Position {
+            offset: record.offset,
+            inner: record.inner,
+        });
+    }
+    dropped.spare(number, &positions);
+    let mut dropped = dropped.of(number);
+    let dropped = dropped.as_mut();
+    let kept = arose_corpus::keep_parts(&source.path, &positions, dropped, files, &config.corpus)?;
+    if kept.missing > 0 {
+        return Err(Error::InputChanged {
+            path: source.path.clone(),
+            change: Change::Content,
+        });
+    }
+    Ok(())
+}
+
+/// A file, or as many as a limit on their size makes of it.
+struct Files {
+    path: PathBuf,
+    limit: Option<NonZeroU64>,
+    /// Files before this one.
+    n_before: u32,
+    file: BufWriter<File>,
+    n_bytes: u64,
+}
+
+impl Files {
+    fn create(path: &Path, limit: Option<NonZeroU64>) -> Result<Self, Error> {
+        let first = match limit {
+            Some(_) => part_path(path, 0),
+            None => path.to_owned(),
+        };
+        let file = File::create(&first).map_err(Error::io("create", &first))?;
+        Ok(Self {
+            path: path.to_owned(),
+            limit,
+            n_before: 0,
+            file: BufWriter::with_capacity(1 << 20, file),
+            n_bytes: 0,
+        })
+    }
+}
+
+impl Write for Files {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.n_bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Parts for Files {
+    fn limit(&self) -> Option<u64> {
+        self.limit.map(NonZeroU64::get)
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    fn next_part(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.n_before += 1;
+        let file = File::create(part_path(&self.path, self.n_before))?;
+        self.file = BufWriter::with_capacity(1 << 20, file);
+        self.n_bytes = 0;
+        Ok(())
+    }
+}
+
+/// `a/b.jsonl.gz` becomes `a/b-00007.jsonl.gz`.
+fn part_path(path: &Path, number: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let suffix = suffix(path);
+    let n_stem = name
+        .strip_suffix(suffix.as_bytes())
+        .and_then(|rest| rest.strip_suffix(b"."))
+        .map_or(name.len(), <[u8]>::len);
+    let (stem, end) = split_name(path.file_name().unwrap_or_default(), n_stem);
+    let mut numbered = stem;
+    numbered.push(format!("-{number:05}"));
+    numbered.push(end);
+    path.with_file_name(numbered)
+}
+
+/// A name in two.
+fn split_name(name: &std::ffi::OsStr, at: usize) -> (OsString, OsString) {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let (start, end) = name.as_bytes().split_at(at);
+    (
+        OsString::from_vec(start.to_vec()),
+        OsString::from_vec(end.to_vec()),
+    )
 }
 
 /// The name of the one file that all sources go into, if there is one source at most.
@@ -248,6 +437,18 @@ mod tests {
         check(&["data"], Some("kept.data"));
         check(&["x.gz"], Some("kept.gz"));
         check(&[], Some("kept.jsonl"));
+    }
+
+    #[test]
+    fn parts_have_numbers_before_the_format() {
+        for (path, expected) in [
+            ("a/b.jsonl", "a/b-00003.jsonl"),
+            ("a/b.1.jsonl.gz", "a/b.1-00003.jsonl.gz"),
+            ("data", "data-00003"),
+            ("x.gz", "x-00003.gz"),
+        ] {
+            assert_eq!(part_path(Path::new(path), 3), Path::new(expected));
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Beside the second stage: which contents does an index hold already?
 //!
-//! The index judges by its own rule and on its own sketches, which are made from the tokens that
-//! the first stage kept. A content that it knows is dropped before anything is chosen among the
+//! The index judges by its own policy and on its own sketches, which are made from the tokens that
+//! the first stage kept. If the policy is that of the run, it knows whatever the run would drop for
+//! one of its documents: both see the same keys and the same sketches, and the index takes for a
+//! duplicate what the run would still compare by text. A content that it knows is dropped before anything is chosen among the
 //! rest, so that nothing is dropped for a document that does not stay itself. As everywhere in the
 //! run, a content is judged by its first document and the copies share the verdict.
 
@@ -57,6 +59,10 @@ pub(crate) struct Held {
     pub(crate) n_held: u64,
     /// Contents that it knows.
     pub(crate) n_known: u64,
+    /// What the index decides by.
+    pub(crate) policy: String,
+    /// Whether the run decides alike.
+    pub(crate) agrees: bool,
 }
 
 /// An index open for as much as a run does with it.
@@ -194,6 +200,7 @@ pub(crate) fn run(
     [read, exact]: [&Path; 2],
     holder: &Holder,
     documents: &Read,
+    config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Held, Error> {
@@ -207,6 +214,8 @@ pub(crate) fn run(
     let mut found = Held {
         n_held: holder.n_docs()?,
         n_known: 0,
+        policy: holder.settings().describe(),
+        agrees: holder.settings().agrees_with(config),
     };
     progress.expect(n_docs);
     let n_docs = n_docs as Ordinal;

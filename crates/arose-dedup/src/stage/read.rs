@@ -5,6 +5,9 @@
 //! each: verification takes exact shingles from them without reading and parsing the input again,
 //! which costs three times the processor time of writing them, and an input that changes in the
 //! meantime cannot spoil a verdict.
+//!
+//! Now and then a checkpoint is written (`checkpoint.rs`), so that a run that was killed while it
+//! read goes on from there.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -21,18 +24,21 @@ use arose::simhash::Fingerprint384;
 use arose::site::site;
 use arose::sketch::{NarrowMinHash, Sketcher};
 use arose::token::{Tokenizer, Tokens};
-use arose_corpus::{Document, Item, Position, Reason, Warning};
+use arose_corpus::{Bookmark, Document, Item, Position, Reason, Warning};
 use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{ListWriter, Writer};
 use crate::config::{Config, Exact, Keep};
 use crate::losses::Losses;
+use crate::progress::InputPlace;
 use crate::record::{
     DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
 };
 use crate::scheme::Bands;
 use crate::source::{Source, path_text};
+use crate::stage::checkpoint::{Checkpoint, Clock, Lines, WaitingBytes};
+use crate::work::boot;
 use crate::{Error, Progress};
 
 pub(crate) const DOCS: &str = "docs";
@@ -41,6 +47,7 @@ pub(crate) const TOKENS: &str = "tokens";
 pub(crate) const SAMPLES: &str = "samples";
 pub(crate) const VECTORS: &str = "vectors";
 pub(crate) const NULLS: &str = "nulls";
+const SOURCES: &str = "sources";
 
 /// Warnings that are kept word for word.
 const MAX_EXAMPLES: usize = 20;
@@ -108,14 +115,38 @@ fn read(
     let maker = Maker::new(config)?;
     let mut corpus = config.corpus.clone();
     corpus.files.skip.extend(skip);
-    let mut rows = arose_corpus::read_map(inputs, corpus, move |item| maker.row(item))?;
-    let mut columns = Columns::create(folder, config)?;
-    for row in rows.by_ref() {
+    let checkpoint = Checkpoint::read(folder)?;
+    let bookmark = checkpoint.as_ref().map(|there| there.bookmark.clone());
+    let bookmark = bookmark.unwrap_or_default();
+    let work = move |item| maker.row(item);
+    let mut rows = arose_corpus::read_from_bookmark(inputs, corpus, &bookmark, work)?;
+    let mut columns = match checkpoint {
+        Some(checkpoint) => Columns::resume(folder, config, checkpoint)?,
+        None => Columns::create(folder, config)?,
+    };
+    progress.advance(columns.n_rows)?;
+    let mut place = InputPlace::default();
+    let mut clock = Clock::new(config.checkpoint);
+    while let Some(row) = rows.next() {
         match row {
-            Row::Document(row) => columns.push(*row)?,
-            Row::Skipped(warning) => columns.skip(&warning)?,
+            Row::Document(row) => {
+                place.reach(&row.source, row.position, progress);
+                columns.push(*row)?;
+            }
+            Row::Skipped(warning) => {
+                place.reach(&warning.source, warning.position, progress);
+                progress.skip();
+                columns.skip(&warning)?;
+            }
         }
+        columns.n_rows += 1;
         progress.advance(1)?;
+        if clock.is_due(columns.n_rows)
+            && let Some(bookmark) = rows.bookmark()
+        {
+            columns.checkpoint(bookmark)?.write(folder)?;
+            clock = Clock::new(config.checkpoint);
+        }
     }
     columns.found.losses = Losses::from(rows.counts());
     columns.finish()
@@ -313,13 +344,17 @@ pub(crate) fn host(url: &str) -> Option<&str> {
 }
 
 /// A record whose end is not known yet.
-enum Waiting {
+pub(crate) enum Waiting {
     Document(DocRecord),
     Null(NullText),
 }
 
 /// The columns being written.
 struct Columns {
+    /// Documents and skipped records so far.
+    n_rows: u64,
+    /// The sources in `found`, in a file that grows while they do.
+    sources: Lines<Source>,
     docs: Writer<DocRecord>,
     names: Writer<u8>,
     tokens: ListWriter<u64>,
@@ -341,6 +376,8 @@ impl Columns {
             _ => None,
         };
         Ok(Self {
+            n_rows: 0,
+            sources: Lines::create(&folder.join(SOURCES))?,
             docs: Writer::create(&folder.join(DOCS))?,
             names: Writer::create(&folder.join(NAMES))?,
             tokens: ListWriter::create(&folder.join(TOKENS))?,
@@ -351,6 +388,69 @@ impl Columns {
             waiting: None,
             source_numbers: BTreeMap::new(),
             found: Read::default(),
+        })
+    }
+
+    /// Goes on where a checkpoint was written.
+    fn resume(folder: &Path, config: &Config, there: Checkpoint) -> Result<Self, Error> {
+        let samples = match config.policy.criterion {
+            Criterion::Jaccard(_) => {
+                Some(Writer::resume(&folder.join(SAMPLES), there.n_documents)?)
+            }
+            _ => None,
+        };
+        let mut found = there.found;
+        let sources = Lines::resume(&folder.join(SOURCES), there.n_sources, &mut found.sources)?;
+        let numbered = found.sources.iter().zip(0..);
+        let last = there.last.and_then(|number| {
+            let source = found.sources.get(number as usize)?;
+            Some((source.path.as_path().into(), number))
+        });
+        Ok(Self {
+            n_rows: there.n_rows,
+            source_numbers: numbered
+                .map(|(source, number)| (source.path.clone(), number))
+                .collect(),
+            sources,
+            docs: Writer::resume(&folder.join(DOCS), there.n_docs)?,
+            names: Writer::resume(&folder.join(NAMES), there.n_name_bytes)?,
+            tokens: ListWriter::resume(&folder.join(TOKENS), found.n_tokens)?,
+            samples,
+            vectors: Writer::resume(&folder.join(VECTORS), there.n_documents)?,
+            last,
+            nulls: Writer::resume(&folder.join(NULLS), there.n_nulls)?,
+            waiting: there.waiting.and_then(|bytes| bytes.record()),
+            found,
+        })
+    }
+
+    /// Hands all that was written to the system and says how to go on from there.
+    fn checkpoint(&mut self, bookmark: Bookmark) -> Result<Checkpoint, Error> {
+        self.sources.flush()?;
+        self.docs.flush()?;
+        self.names.flush()?;
+        self.tokens.flush()?;
+        self.vectors.flush()?;
+        self.nulls.flush()?;
+        if let Some(samples) = &mut self.samples {
+            samples.flush()?;
+        }
+        // They are in a file of their own: there may be millions.
+        let sources = std::mem::take(&mut self.found.sources);
+        let found = self.found.clone();
+        self.found.sources = sources;
+        Ok(Checkpoint {
+            boot: boot(),
+            bookmark,
+            n_rows: self.n_rows,
+            n_documents: self.vectors.len(),
+            n_docs: self.docs.len(),
+            n_name_bytes: self.names.len(),
+            n_nulls: self.nulls.len(),
+            n_sources: self.found.sources.len() as u64,
+            last: self.last.as_ref().map(|(_, number)| *number),
+            waiting: self.waiting.as_ref().map(WaitingBytes::from),
+            found,
         })
     }
 
@@ -422,7 +522,9 @@ impl Columns {
             Some(number) => *number,
             None => {
                 let number = self.found.sources.len() as u32;
-                self.found.sources.push(Source::of(path)?);
+                let source = Source::of(path)?;
+                self.sources.push(&source)?;
+                self.found.sources.push(source);
                 self.source_numbers.insert(path.to_path_buf(), number);
                 number
             }
@@ -453,6 +555,7 @@ impl Columns {
 
     fn finish(mut self) -> Result<Read, Error> {
         self.end_waiting(&Path::new("").into(), Position::default())?;
+        self.sources.flush()?;
         self.docs.finish()?;
         self.nulls.finish()?;
         self.names.finish()?;

@@ -1,22 +1,15 @@
 //! Last stage, first part: `documents.parquet` and `pairs.parquet`.
 //!
-//! Inside the run one document stands for all of equal content; here every document gets its row
-//! and every pair its copies: a pair of contents held by `x` and `y` documents stands for `x y`
-//! pairs. That may be far more than anyone wants (a million copies of one page are half a trillion
-//! pairs), so products above a limit are listed from first to first only, and copies beyond it from
-//! the first to each, which still ties all of them together. The limit is the largest power of two
-//! with which about 64 pairs a document are listed ([`Products`]), so it does not bind for most
-//! corpora.
-//!
-//! Under the site policy contents are judged by the sites of their first documents. Copies on other
-//! sites share that verdict, but a pair of them is listed only if the rule holds for their own.
+//! Inside the run one document stands for all of equal content; here every document gets its row,
+//! and so does every pair of a dropped document with its kept one, and what else was verified on
+//! the way to it. Where all pairs are wanted, [`listing`](super::listing) has them.
 
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arose::rule::{Criterion, Evidence, Policy, Rule, decide};
+use arose::rule::Rule;
 use arose_corpus::Position;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder,
@@ -31,19 +24,18 @@ use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
-use crate::config::{Config, Empty, Verify};
-use crate::lookup::Chosen;
+use crate::config::{Config, Empty, ListedPairs, Verify};
+use crate::lookup::{Chosen, Flags};
 use crate::names::{Ids, Name, NameScan};
-use crate::products::Products;
-use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, Vectors, rule_index};
-use crate::scheme::site_relation;
+use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, rule_index};
 use crate::sorter::Sorter;
 use crate::source::path_text;
-use crate::stage::cluster::{KEEPERS, LABELS, STARS, Star};
+use crate::stage::cluster::{KEEPERS, STARS, Star, repair_folder};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
-use crate::stage::read::{DOCS, Read, VECTORS};
+use crate::stage::listing::list_all;
+use crate::stage::read::{DOCS, Read};
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
@@ -62,6 +54,12 @@ pub(crate) struct Rows {
     /// Of what an index holds.
     #[serde(default)]
     pub(crate) dropped_known: u64,
+    /// Kept documents for which others were dropped.
+    pub(crate) clusters: u64,
+    /// Documents of the largest cluster.
+    pub(crate) largest_cluster: u64,
+    /// Documents in clusters.
+    pub(crate) clustered: u64,
     /// Rows in `pairs.parquet`.
     pub(crate) pairs: u64,
     /// Pairs of copies that stand for too many to list.
@@ -76,29 +74,45 @@ pub(crate) struct Stages<'a> {
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
     pub(crate) cluster: &'a Path,
+    /// Rounds of repair that found pairs.
+    pub(crate) n_repairs: u32,
     /// Where an index was asked, if one was.
     pub(crate) known: Option<&'a Path>,
 }
 
-/// Writes the row of every document; `keep` is told which stay, and where these are.
+impl Stages<'_> {
+    /// The files of the pairs that were accepted on the way to the clusters.
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = PathBuf> {
+        let repairs = (0..self.n_repairs).map(|round| repair_folder(self.cluster, round));
+        let folders = std::iter::once(self.verify.to_owned()).chain(repairs);
+        folders.map(|folder| folder.join(PAIRS))
+    }
+}
+
+/// Writes the row of every document; `keep` is told which stay, and where these are. What is
+/// dropped for a document of the run goes to `dropped`.
 pub(crate) fn write_documents(
     stages: &Stages<'_>,
     read: &Read,
     config: &Config,
     path: &Path,
     progress: &Progress,
+    dropped: &mut Dropped,
     mut keep: impl FnMut(Ordinal, u32, Span) -> Result<(), Error>,
 ) -> Result<Rows, Error> {
     let mut records = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
     let mut names = NameScan::open(stages.read)?;
     let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
-    let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
     let answers = stages.known.map(|folder| Answers::open(folder, config));
     let answers = answers.transpose()?;
+    // Those of the documents in order; a copy goes by those of the first.
+    let mut own_stars = Scan::<Star>::open(&stages.cluster.join(STARS))?;
+    let mut own_keepers = Scan::<Ordinal>::open(&stages.cluster.join(KEEPERS))?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
-    progress.expect(read.n_docs);
+    // A row for each document, then its copy in the kept output or its pair.
+    progress.expect(2 * read.n_docs);
     let mut table = Table::create(path, document_schema())?;
     let mut batch = DocumentRows::default();
     let mut rows = Rows::default();
@@ -110,16 +124,21 @@ pub(crate) fn write_documents(
             }
             _ => doc,
         };
-        let label = labels.next()?.expect("a label for every document");
         let held = answers
             .as_ref()
             .map(|answers| Verdict::held(first, answers));
         let record = records.next()?.expect("a record for every document");
+        let mut star = own_stars.next()?.expect("a star for every document");
+        let mut keeper = own_keepers.next()?.expect("a keeper for every document");
+        if first != doc {
+            (star, keeper) = (stars.get(first)?, keepers.get(first)?);
+        }
         let verdict = match held.transpose()?.flatten() {
             Some(verdict) => verdict,
             None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
-            None => Verdict::of(doc, first, &stars, &keepers)?,
+            None => Verdict::of(doc, &record, &star, keeper, &keepers)?,
         };
+        dropped.add(doc, &verdict)?;
         let position = Position {
             offset: record.offset,
             inner: record.inner,
@@ -136,15 +155,134 @@ pub(crate) fn write_documents(
             Some(_) => rows.dropped_near += 1,
         }
         let source = &read.sources[record.source as usize].path;
-        batch.push(doc, &names.next()?, &record, source, label, &verdict);
+        batch.push(doc, &names.next()?, &record, source, &verdict);
         if batch.doc_len() == BATCH_ROWS {
             table.write(batch.finish())?;
             progress.advance(BATCH_ROWS as u64)?;
         }
     }
+    progress.advance(batch.doc_len() as u64)?;
     table.write(batch.finish())?;
     table.close()?;
+    // These have no pair.
+    progress.advance(rows.dropped_known + rows.dropped_empty)?;
     Ok(rows)
+}
+
+/// Documents dropped for others of the run, to be counted and listed.
+pub(crate) struct Dropped {
+    /// The kept document of each.
+    kept: Sorter<Ordinal>,
+    /// Their pairs.
+    pairs: Sorter<Listed>,
+    is_listed: Flags,
+    listing: ListedPairs,
+}
+
+impl Dropped {
+    pub(crate) fn new(n_docs: u64, config: &Config, scratch: &Path) -> Self {
+        Self {
+            kept: Sorter::new(&scratch.join("kept_docs"), config.part(16)),
+            pairs: Sorter::new(&scratch.join("listed"), config.part(8)),
+            is_listed: Flags::new(n_docs as usize),
+            listing: config.pairs,
+        }
+    }
+
+    fn add(&mut self, doc: Ordinal, verdict: &Verdict) -> Result<(), Error> {
+        let Some(kept) = verdict.kept_doc else {
+            return Ok(());
+        };
+        self.kept.push(kept)?;
+        self.is_listed.set(doc as usize);
+        self.is_listed.set(kept as usize);
+        match self.listing {
+            ListedPairs::All => Ok(()),
+            ListedPairs::Verified => self.pairs.push(listed(kept, doc, &verdict.scores())),
+        }
+    }
+
+    /// Adds the pairs that were verified on the way.
+    fn add_verified(&mut self, stages: &Stages<'_>) -> Result<(), Error> {
+        for path in stages.accepted() {
+            let mut pairs = Scan::<Accepted>::open(&path)?;
+            while let Some(pair) = pairs.next()? {
+                self.is_listed.set(pair.a as usize);
+                self.is_listed.set(pair.b as usize);
+                self.pairs.push(listed(pair.a, pair.b, &pair))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the clusters and writes the pairs, by ordinals.
+    pub(crate) fn write_pairs(
+        mut self,
+        stages: &Stages<'_>,
+        config: &Config,
+        scratch: &Path,
+        path: &Path,
+        rows: &mut Rows,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        let n_docs = self.is_listed.len() as u64;
+        if self.listing == ListedPairs::All {
+            list_all(stages, n_docs, config, scratch, rows, &mut self.pairs)?;
+            // Pairs of documents that other ones keep apart are listed too.
+            self.is_listed = Flags::all(self.is_listed.len());
+        } else {
+            self.add_verified(stages)?;
+        }
+        count_clusters(self.kept, rows)?;
+        let chosen = Arc::new(Chosen::new(self.is_listed));
+        let ids = Ids::open(stages.read, n_docs, &chosen, config.part(4))?;
+        write_rows(self.pairs, &ids, config.verify, path, rows)?;
+        progress.advance(rows.dropped_exact + rows.dropped_near)
+    }
+}
+
+fn count_clusters(kept: Sorter<Ordinal>, rows: &mut Rows) -> Result<(), Error> {
+    let mut kept = kept.finish()?;
+    let mut next = kept.next()?;
+    while let Some(doc) = next {
+        let mut n = 1;
+        while next == Some(doc) {
+            n += 1;
+            next = kept.next()?;
+        }
+        rows.clusters += 1;
+        rows.clustered += n;
+        rows.largest_cluster = rows.largest_cluster.max(n);
+    }
+    Ok(())
+}
+
+fn write_rows(
+    pairs: Sorter<Listed>,
+    ids: &Ids,
+    verify: Verify,
+    path: &Path,
+    rows: &mut Rows,
+) -> Result<(), Error> {
+    let mut pairs = pairs.finish()?;
+    let mut table = Table::create(path, pair_schema())?;
+    let mut batch = PairRows::default();
+    let mut last = None;
+    while let Some(pair) = pairs.next()? {
+        // A dropped document and its kept one were verified.
+        if last.replace([pair.a, pair.b]) == Some([pair.a, pair.b]) {
+            continue;
+        }
+        ids.with(pair.a, |a| {
+            ids.with(pair.b, |b| batch.push(&pair, [a, b], verify))
+        })??;
+        rows.pairs += 1;
+        if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
+            table.write(batch.finish())?;
+        }
+    }
+    table.write(batch.finish())?;
+    table.close()
 }
 
 pub(crate) fn document_schema() -> Schema {
@@ -194,7 +332,6 @@ impl DocumentRows {
         name: &Name,
         record: &DocRecord,
         source: &Path,
-        label: Ordinal,
         verdict: &Verdict,
     ) {
         let position = Position {
@@ -208,7 +345,8 @@ impl DocumentRows {
         self.position.append_value(position.to_string());
         self.digest.append_value(record.content().to_string());
         self.n_tokens.append_value(record.n_tokens);
-        self.cluster.append_value(label.into());
+        let cluster = verdict.kept_doc.unwrap_or(doc);
+        self.cluster.append_value(cluster.into());
         self.kept.append_value(verdict.rule.is_none());
         self.kept_doc.append_option(verdict.kept_doc.map(u64::from));
         self.rule.append_option(verdict.rule.map(Rule::as_str));
@@ -248,162 +386,17 @@ pub(crate) struct Listed {
     rule: u32,
 }
 
-/// Writes every accepted pair, copies included, by ordinals.
-pub(crate) fn write_pairs(
-    stages: &Stages<'_>,
-    config: &Config,
-    scratch: &Path,
-    path: &Path,
-    rows: &mut Rows,
-) -> Result<(), Error> {
-    let classes = Classes::load(stages)?;
-    let sites = Sites::open(stages, config)?;
-    let n_dropped = rows.dropped_exact + rows.dropped_near + rows.dropped_empty;
-    let n_docs = rows.kept + n_dropped + rows.dropped_known;
-    let limit = classes.limit(stages, n_docs)?;
-    let mut sorter = Sorter::new(&scratch.join("listed"), config.part(4));
-    classes.list_copies(stages, limit, rows, &mut sorter)?;
-    let mut pairs = Scan::<Accepted>::open(&stages.verify.join(PAIRS))?;
-    while let Some(pair) = pairs.next()? {
-        classes.list_pair(&pair, limit, sites.as_ref(), rows, &mut sorter)?;
-    }
-    let mut listed = sorter.finish()?;
-    let chosen = Arc::new(clustered(stages, n_docs)?);
-    let ids = Ids::open(stages.read, n_docs, &chosen, config.part(4))?;
-    let mut table = Table::create(path, pair_schema())?;
-    let mut batch = PairRows::default();
-    while let Some(pair) = listed.next()? {
-        ids.with(pair.a, |a| {
-            ids.with(pair.b, |b| batch.push(&pair, [a, b], config.verify))
-        })??;
-        rows.pairs += 1;
-        if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
-            table.write(batch.finish())?;
+impl Listed {
+    /// The pair with its scores.
+    pub(crate) fn accepted(&self) -> Accepted {
+        Accepted {
+            a: self.a,
+            b: self.b,
+            jaccard: f64::from_bits(self.jaccard),
+            b_sim: self.b_sim,
+            c_sim: self.c_sim,
+            rule: self.rule,
         }
-    }
-    table.write(batch.finish())?;
-    table.close()
-}
-
-/// The documents that are not alone in their cluster: those that are in a pair.
-fn clustered(stages: &Stages<'_>, n_docs: u64) -> Result<Chosen, Error> {
-    let mut labels = Scan::<Ordinal>::open(&stages.cluster.join(LABELS))?;
-    let mut is_clustered = vec![false; n_docs as usize];
-    for doc in 0..n_docs as usize {
-        let label = labels.next()?.expect("a label for every document") as usize;
-        if label != doc {
-            (is_clustered[doc], is_clustered[label]) = (true, true);
-        }
-    }
-    Ok(Chosen::new(&is_clustered))
-}
-
-/// The copies of each content.
-struct Classes {
-    /// Sorted by first document.
-    copies: Vec<Copied>,
-}
-
-impl Classes {
-    fn load(stages: &Stages<'_>) -> Result<Self, Error> {
-        let mut scan = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
-        let mut copies = Vec::with_capacity(scan.left() as usize);
-        while let Some(copy) = scan.next()? {
-            copies.push(copy);
-        }
-        copies.sort_unstable_by_key(|copy| (copy.first, copy.doc));
-        Ok(Self { copies })
-    }
-
-    /// The copies of the content that `first` is first of, itself not included.
-    fn copies_of(&self, first: Ordinal) -> &[Copied] {
-        let start = self.copies.partition_point(|copy| copy.first < first);
-        let n = self.copies[start..].partition_point(|copy| copy.first == first);
-        &self.copies[start..start + n]
-    }
-
-    /// The documents of a content.
-    fn members(&self, first: Ordinal) -> impl Iterator<Item = Ordinal> + Clone {
-        let copies = self.copies_of(first).iter().map(|copy| copy.doc);
-        std::iter::once(first).chain(copies)
-    }
-
-    fn size(&self, first: Ordinal) -> u64 {
-        self.copies_of(first).len() as u64 + 1
-    }
-
-    /// The largest product of copies that is listed in full.
-    fn limit(&self, stages: &Stages<'_>, n_docs: u64) -> Result<u64, Error> {
-        let mut products = Products::default();
-        for class in self.copies.chunk_by(|a, b| a.first == b.first) {
-            let n = class.len() as u64 + 1;
-            products.count(n * (n - 1) / 2);
-        }
-        let mut pairs = Scan::<Accepted>::open(&stages.verify.join(PAIRS))?;
-        while let Some(pair) = pairs.next()? {
-            products.count(self.size(pair.a) * self.size(pair.b));
-        }
-        Ok(products.limit(n_docs))
-    }
-
-    /// Lists the pairs of equal content. Those of documents without tokens carry no scores.
-    fn list_copies(
-        &self,
-        stages: &Stages<'_>,
-        limit: u64,
-        rows: &mut Rows,
-        sorter: &mut Sorter<Listed>,
-    ) -> Result<(), Error> {
-        let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
-        for class in self.copies.chunk_by(|a, b| a.first == b.first) {
-            let first = class[0].first;
-            let exact = exact_scores(docs.get(first)?.n_tokens);
-            let n = class.len() as u64 + 1;
-            if n * (n - 1) / 2 > limit {
-                rows.pairs_not_listed += n * (n - 1) / 2 - class.len() as u64;
-                for copy in class {
-                    sorter.push(listed(first, copy.doc, &exact))?;
-                }
-                continue;
-            }
-            let members: Vec<Ordinal> = self.members(first).collect();
-            for (i, &a) in members.iter().enumerate() {
-                for &b in &members[i + 1..] {
-                    sorter.push(listed(a, b, &exact))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn list_pair(
-        &self,
-        pair: &Accepted,
-        limit: u64,
-        sites: Option<&Sites>,
-        rows: &mut Rows,
-        sorter: &mut Sorter<Listed>,
-    ) -> Result<(), Error> {
-        if self.copies.is_empty() {
-            return sorter.push(listed(pair.a, pair.b, pair));
-        }
-        let product = self.size(pair.a) * self.size(pair.b);
-        if product > limit {
-            rows.pairs_not_listed += product - 1;
-            return sorter.push(listed(pair.a, pair.b, pair));
-        }
-        for a in self.members(pair.a) {
-            for b in self.members(pair.b) {
-                let rule = match sites {
-                    None => Some(pair.rule),
-                    Some(sites) => sites.rule(a, b, pair)?,
-                };
-                if let Some(rule) = rule {
-                    sorter.push(listed(a, b, &Accepted { rule, ..*pair }))?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -419,48 +412,6 @@ pub(crate) fn exact_scores(n_tokens: u32) -> Accepted {
         c_sim: score(384),
         rule: rule_index(Rule::Exact),
     }
-}
-
-/// Judges pairs of copies by their own sites.
-struct Sites {
-    policy: Policy,
-    vectors: Column<Vectors>,
-}
-
-impl Sites {
-    /// None if sites do not matter.
-    fn open(stages: &Stages<'_>, config: &Config) -> Result<Option<Self>, Error> {
-        if !has_site_rule(config) {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            policy: config.policy,
-            vectors: Column::open(&stages.read.join(VECTORS), config.part(8))?,
-        }))
-    }
-
-    fn rule(&self, a: Ordinal, b: Ordinal, scores: &Accepted) -> Result<Option<u32>, Error> {
-        let sites = [self.vectors.get(a)?.site, self.vectors.get(b)?.site];
-        Ok(site_rule(&self.policy, sites, scores))
-    }
-}
-
-/// Whether copies are judged by their own sites.
-pub(crate) fn has_site_rule(config: &Config) -> bool {
-    matches!(config.policy.criterion, Criterion::Site { .. }) && config.verify != Verify::None
-}
-
-/// The rule under which documents of these sites are alike, given the scores of their contents.
-pub(crate) fn site_rule(policy: &Policy, sites: [u64; 2], scores: &Accepted) -> Option<u32> {
-    let evidence = Evidence {
-        site: site_relation(sites),
-        b_sim: scores.b_sim.into(),
-        c_sim: scores.c_sim.into(),
-        jaccard: None,
-        same_content: false,
-        either_short: false,
-    };
-    decide(policy, &evidence).map(rule_index)
 }
 
 pub(crate) fn listed(a: Ordinal, b: Ordinal, scores: &Accepted) -> Listed {

@@ -8,6 +8,10 @@
 //! follow each other: most shingles are numbered without a look into the hash table, since the
 //! number after the last one is theirs, and a thousand shingles make a few dozen intervals, which
 //! two sorted lists intersect in no time. Exact, and no set of shingles is ever sorted.
+//!
+//! Components and blocks take eight bytes per document. Where a quarter of the memory has no room
+//! for them, blocks follow the order of the documents, and the pairs of one document are judged
+//! together.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
-use crate::lookup::{Chosen, Lookup};
+use crate::lookup::{Chosen, Flags, Lookup};
 use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Samples, UNSPACED, Vectors};
 use crate::score::Scorer;
 use crate::sorter::{Sorted, Sorter};
@@ -137,61 +141,141 @@ fn place(
 ) -> Result<(Queue, Chosen), Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     let n_docs = docs.left() as usize;
-    let components = Components::new(n_docs)?;
-    let mut has_candidate = vec![false; n_docs];
     let path = candidates.join(CANDIDATES);
     let mut scan = Scan::<PairKey>::open(&path)?;
     progress.expect(scan.left());
+    let fits = n_docs as u64 * PLACE_BYTES <= config.part(4);
+    let components = fits.then(|| Components::new(n_docs)).transpose()?;
+    let mut has_candidate = Flags::new(n_docs);
     while let Some(PairKey { a, b }) = scan.next()? {
-        components.union(DocId(a.into()), DocId(b.into()))?;
-        (has_candidate[a as usize], has_candidate[b as usize]) = (true, true);
-    }
-    let mut members = Sorter::new(&folder.join("members"), config.part(8));
-    for (doc, has_candidate) in (0..).zip(&has_candidate) {
-        let n_tokens = docs.next()?.map_or(0, |doc| doc.n_tokens);
-        if *has_candidate {
-            let component = components.find(DocId(u64::from(doc)))?.0 as Ordinal;
-            members.push([component, doc, n_tokens])?;
+        if let Some(components) = &components {
+            components.union(DocId(a.into()), DocId(b.into()))?;
         }
+        has_candidate.set(a as usize);
+        has_candidate.set(b as usize);
     }
-    let blocks = blocks(&mut members.finish()?, n_docs, config)?;
+    let chosen = Chosen::new(has_candidate);
+    let places = match components {
+        Some(components) => Places::near(components, &mut docs, &chosen, config, folder)?,
+        None => Places::in_order(&mut docs, &chosen, config)?,
+    };
     let mut sorter = Sorter::new(&folder.join("placed"), config.part(4));
     let mut scan = Scan::<PairKey>::open(&path)?;
-    while let Some(PairKey { a, b }) = scan.next()? {
-        sorter.push(Placed {
-            blocks: [blocks[a as usize], blocks[b as usize]],
-            component: components.find(DocId(a.into()))?.0 as Ordinal,
-            a,
-            b,
-        })?;
+    while let Some(pair) = scan.next()? {
+        sorter.push(places.of(pair)?)?;
     }
     let queue = Queue {
         sorted: sorter.finish()?,
         head: None,
     };
-    Ok((queue, Chosen::new(&has_candidate)))
+    Ok((queue, chosen))
 }
 
-/// The block of each document, given component, ordinal and length of those that need one.
-fn blocks(
-    members: &mut Sorted<[u32; 3]>,
-    n_docs: usize,
-    config: &Config,
-) -> Result<Vec<u32>, Error> {
-    // Two blocks a batch, on every thread, in a quarter of the memory.
-    let n_at_once = 8 * rayon::current_num_threads() as u64;
-    let max_tokens = (config.memory / n_at_once / BYTES_PER_TOKEN).min(BLOCK_TOKENS);
-    let mut blocks = vec![0; n_docs];
-    let (mut block, mut n_tokens) = (0, 0);
-    while let Some([_, doc, length]) = members.next()? {
-        n_tokens += u64::from(length);
-        if n_tokens > max_tokens {
-            block += 1;
-            n_tokens = u64::from(length);
+/// Bytes per document of [`Places::Near`].
+const PLACE_BYTES: u64 = 8;
+
+/// In which blocks documents are, and who is judged together.
+enum Places {
+    /// Documents that candidates connect are neighbours: a block for each document.
+    Near {
+        components: Components,
+        blocks: Vec<u32>,
+    },
+    /// As they come, where memory has no room for more: the first document of each block. Pairs
+    /// with the same first document are judged together, so a document is read more often.
+    InOrder { starts: Vec<Ordinal> },
+}
+
+impl Places {
+    fn near(
+        components: Components,
+        docs: &mut Scan<DocRecord>,
+        chosen: &Chosen,
+        config: &Config,
+        folder: &Path,
+    ) -> Result<Self, Error> {
+        let n_docs = docs.left() as usize;
+        let mut members = Sorter::new(&folder.join("members"), config.part(8));
+        for doc in 0..n_docs as Ordinal {
+            let n_tokens = docs.next()?.map_or(0, |doc| doc.n_tokens);
+            if chosen.contains(doc) {
+                let component = components.find(DocId(doc.into()))?.0 as Ordinal;
+                members.push([component, doc, n_tokens])?;
+            }
         }
-        blocks[doc as usize] = block;
+        let mut members = members.finish()?;
+        let mut blocks = vec![0; n_docs];
+        let mut room = BlockRoom::new(config);
+        while let Some([_, doc, n_tokens]) = members.next()? {
+            blocks[doc as usize] = room.block_of(n_tokens);
+        }
+        Ok(Self::Near { components, blocks })
     }
-    Ok(blocks)
+
+    fn in_order(
+        docs: &mut Scan<DocRecord>,
+        chosen: &Chosen,
+        config: &Config,
+    ) -> Result<Self, Error> {
+        let mut starts = vec![0];
+        let mut room = BlockRoom::new(config);
+        for doc in 0..docs.left() as Ordinal {
+            let n_tokens = docs.next()?.map_or(0, |doc| doc.n_tokens);
+            if chosen.contains(doc) && room.block_of(n_tokens) as usize == starts.len() {
+                starts.push(doc);
+            }
+        }
+        Ok(Self::InOrder { starts })
+    }
+
+    fn of(&self, PairKey { a, b }: PairKey) -> Result<Placed, Error> {
+        let (blocks, component) = match self {
+            Self::Near { components, blocks } => {
+                let component = components.find(DocId(a.into()))?.0 as Ordinal;
+                ([blocks[a as usize], blocks[b as usize]], component)
+            }
+            Self::InOrder { starts } => {
+                let block = |doc| starts.partition_point(|start| *start <= doc) as u32 - 1;
+                ([block(a), block(b)], a)
+            }
+        };
+        Ok(Placed {
+            blocks,
+            component,
+            a,
+            b,
+        })
+    }
+}
+
+/// Puts documents into blocks, one after the other.
+struct BlockRoom {
+    max_tokens: u64,
+    n_tokens: u64,
+    block: u32,
+}
+
+impl BlockRoom {
+    fn new(config: &Config) -> Self {
+        // Two blocks a batch, on every thread, in a quarter of the memory.
+        let n_at_once = 8 * rayon::current_num_threads() as u64;
+        Self {
+            max_tokens: (config.memory / n_at_once / BYTES_PER_TOKEN).min(BLOCK_TOKENS),
+            n_tokens: 0,
+            block: 0,
+        }
+    }
+
+    /// The block of the next document.
+    fn block_of(&mut self, n_tokens: u32) -> u32 {
+        self.n_tokens += u64::from(n_tokens);
+        if self.n_tokens > self.max_tokens {
+            // A document larger than a block has one for itself.
+            self.block += u32::from(self.n_tokens > u64::from(n_tokens));
+            self.n_tokens = n_tokens.into();
+        }
+        self.block
+    }
 }
 
 /// Where the tokens of a document are, and how they become shingles.

@@ -1,12 +1,18 @@
 //! A run beside an index of what is held already.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use arose::Threshold;
+use arose::mix::SplitMix;
+use arose::rule::{Criterion, Policy, ShortPolicy};
+use arose::shingle::ShingleLength;
 use arose_dedup::index::{Index, Reader, Settings, Sketcher, verify};
 use arose_dedup::{Against, Config, Error, Progress, Start, Update};
+use serde_json::Value;
 
 use crate::results::counts_add_up;
+use crate::shared_data::DATA;
 use crate::support::{Bench, family_texts};
 
 fn against(bench: &Bench, update: Update) -> Config {
@@ -144,6 +150,9 @@ fn a_run_that_died_while_it_added_goes_on() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let n_added = n_held(&bench);
     assert_eq!(n_added, n_held(&calm));
+    // The note of what to add stays until the summary is on the disk.
+    assert!(bench.path("out/.arose/update/pending").exists());
+    assert!(!bench.path("out/summary.json").exists());
     // Half of what was added is taken away, as if it had not come to it.
     let index = Index::open(&bench.path("index")).unwrap();
     let names = bench
@@ -192,4 +201,176 @@ fn flip_a_bit(path: &Path) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
     fs::write(path, bytes).unwrap();
+}
+
+/// Every policy of the job, with its own shingle length, and some with other settings.
+fn policies() -> Vec<Config> {
+    let jaccard = |threshold| Criterion::Jaccard(Threshold::new(threshold).unwrap());
+    let criteria = [
+        Criterion::Exact,
+        Criterion::default(),
+        jaccard(0.5),
+        jaccard(0.95),
+        Criterion::PUBLISHED_B,
+        Criterion::PUBLISHED_C,
+        Criterion::PUBLISHED_COMBINED,
+        Criterion::SITE,
+        Criterion::SITE_UNION,
+    ];
+    let config = |criterion: Criterion, short, seed| Config {
+        policy: Policy { criterion, short },
+        shingle: ShingleLength::uniform(criterion.default_w()),
+        seed,
+        ..Config::default()
+    };
+    let mut all: Vec<Config> = criteria
+        .into_iter()
+        .map(|criterion| config(criterion, ShortPolicy::ExactOnly, 1))
+        .collect();
+    all.push(config(Criterion::default(), ShortPolicy::LikeAny, 7));
+    all
+}
+
+/// Runs the same input twice with an index that gets what the first run keeps. The second keeps
+/// nothing but empty documents.
+fn check_nothing_leaks(inputs: &[PathBuf], config: &Config) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path().join("index");
+    drop(Index::create(&index, Settings::agreeing_with(config)).unwrap());
+    let config = Config {
+        against: Some(Against {
+            index,
+            update: Update::Add,
+        }),
+        ..config.clone()
+    };
+    let run = |name: &str| {
+        let out = folder.path().join(name);
+        arose_dedup::run(inputs, &config, &out, Start::Resume, &Progress::default()).unwrap()
+    };
+    let [first, second] = ["first", "second"].map(run);
+    let name = config.policy.criterion;
+    assert_eq!(
+        second["counts"]["kept"], second["counts"]["empty"],
+        "{name:?}"
+    );
+    assert_eq!(second["index"]["agrees"], true, "{name:?}");
+    assert!(first["counts"]["kept"].as_u64().unwrap() > 0);
+    first
+}
+
+/// Families whose members share anything from half of their shingles to nearly all of them.
+fn graded_texts(n: usize, seed: u64) -> Vec<String> {
+    let mut random = SplitMix::new(seed);
+    let mut texts = Vec::new();
+    while texts.len() < n {
+        let n_words = 40 + random.below(1500);
+        let first: Vec<u64> = (0..n_words).map(|_| random.below(50_000)).collect();
+        for member in 0..5 {
+            let mut words = first.clone();
+            // A word replaced costs five shingles of each document.
+            let n_edits = random.below(1 + member * n_words / 40);
+            for _ in 0..n_edits {
+                words[random.below(n_words) as usize] = 50_000 + random.below(1_000_000);
+            }
+            let text: String = words.iter().map(|word| format!("w{word} ")).collect();
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+#[test]
+fn issue_20_a_corpus_against_its_own_kept_documents_keeps_none() {
+    for (i, texts) in [family_texts(300, 11), graded_texts(300, 12)]
+        .iter()
+        .enumerate()
+    {
+        let bench = Bench::with_texts(texts);
+        let inputs = [bench.path("input.jsonl")];
+        for config in policies() {
+            let first = check_nothing_leaks(&inputs, &config);
+            let dropped = first["counts"]["dropped_near"].as_u64().unwrap();
+            let is_exact = config.policy.criterion == Criterion::Exact;
+            assert!(is_exact || dropped > 5, "{i}: {first}");
+        }
+    }
+}
+
+#[test]
+fn issue_20_real_corpora_against_their_own_kept_documents_keep_none() {
+    let licenses = "neardup-licenses/licenses.jsonl.zst";
+    let answers = "neardup-short-answers/answers.jsonl.zst";
+    for (set, configs) in [(licenses, &policies()[1..2]), (answers, &policies()[..])] {
+        let path = Path::new(DATA).join(set);
+        if !path.exists() {
+            println!("skipped: no {set} beside the repository");
+            continue;
+        }
+        for config in configs {
+            check_nothing_leaks(std::slice::from_ref(&path), config);
+        }
+    }
+}
+
+/// An index with another policy than the run is told of.
+#[test]
+fn an_index_that_decides_otherwise_is_told() {
+    let bench = Bench::with_texts(&family_texts(30, 3));
+    let config = Config {
+        policy: Policy::SITE,
+        ..Config::default()
+    };
+    drop(Index::create(&bench.path("index"), Settings::agreeing_with(&config)).unwrap());
+    let summary = bench.run(&against(&bench, Update::Leave));
+    assert_eq!(summary["index"]["agrees"], false);
+    assert_eq!(summary["index"]["policy"], "site, shingles of 5");
+}
+
+/// How often samples take a pair for a duplicate, beside the exact similarity of the pair.
+#[test]
+fn an_index_of_samples_decides_as_promised() {
+    let texts = graded_texts(1500, 14);
+    let config = Config::default();
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::create(folder.path(), Settings::agreeing_with(&config)).unwrap();
+    let sketcher = Sketcher::new(index.settings());
+    let profiler = arose::compare::Profiler::new(config.shingle.w);
+    let sketches: Vec<_> = texts
+        .iter()
+        .map(|text| sketcher.sketch(text, None))
+        .collect();
+    for (i, sketch) in sketches.iter().enumerate() {
+        index.insert(&i.to_string(), sketch).unwrap();
+    }
+    let profiles: Vec<_> = texts.iter().map(|text| profiler.profile(text)).collect();
+    let (mut n_due, mut n_missed, mut n_far, mut n_wrong) = (0, 0, 0, 0);
+    for (i, sketch) in sketches.iter().enumerate() {
+        let found = index.query(sketch).unwrap();
+        let found: Vec<usize> = found
+            .iter()
+            .map(|found| found.name.parse().unwrap())
+            .collect();
+        // Members of a family follow each other; others have nothing in common.
+        assert!(found.iter().all(|other| other / 5 == i / 5));
+        for other in (i / 5 * 5..i / 5 * 5 + 5).filter(|other| *other != i) {
+            let compared = profiler.compare(&profiles[i], &profiles[other]);
+            let is_found = found.contains(&other);
+            match compared.resemblance.unwrap() {
+                0.8.. => {
+                    n_due += 1;
+                    n_missed += usize::from(!is_found);
+                }
+                ..0.6 => {
+                    n_far += 1;
+                    n_wrong += usize::from(is_found);
+                }
+                _ => {}
+            }
+        }
+    }
+    println!("{n_missed} of {n_due} missed, {n_wrong} of {n_far} below 0.6 found");
+    assert!(n_due > 500 && n_far > 500, "{n_due}, {n_far}");
+    assert!(n_missed * 200 <= n_due, "{n_missed} of {n_due}");
+    assert!(n_wrong * 50 <= n_far, "{n_wrong} of {n_far}");
 }

@@ -7,13 +7,16 @@ use arose::Threshold;
 use arose::compare::Profiler;
 use arose::rule::{Criterion, SiteRelation};
 use arose::site::SiteKind;
-use arose_dedup::{Config, Keep, Verify};
+use arose_dedup::{Config, Keep, ListedPairs, Verify};
 use serde_json::Value;
 
 use crate::support::{Bench, family_texts, results};
 
 fn with_criterion(criterion: Criterion) -> Config {
-    let mut config = Config::default();
+    let mut config = Config {
+        pairs: ListedPairs::All,
+        ..Config::default()
+    };
     config.policy.criterion = criterion;
     config
 }
@@ -83,7 +86,7 @@ fn other_policies_lose_nothing() {
         Criterion::SITE_UNION,
     ] {
         let mut config = with_criterion(criterion);
-        config.shingle = arose::shingle::ShingleLength::uniform(arose::shingle::DEFAULT_W);
+        config.shingle = arose::shingle::ShingleLength::uniform(arose::shingle::FEATURE_W);
         check(&config, 1.0);
     }
 }
@@ -199,9 +202,9 @@ fn a_cap_ties_together_what_it_does_not_compare() {
     assert_eq!(clusters(&capped), clusters(&uncapped));
 }
 
-/// Pages that share most of their keys are compared under two of them, with a leader and a
-/// neighbour. Those that are alike are tied together by that; of others few pass the test of their
-/// sketches.
+/// Pages that share most of their keys are compared under two of them, and become candidates of at
+/// most four leaders under each. Those that are alike end in one cluster by that; of others few
+/// pass the test of their sketches.
 #[test]
 fn a_template_makes_few_candidates() {
     let n = 500;
@@ -220,12 +223,12 @@ fn a_template_makes_few_candidates() {
     let n_candidates = |summary: &Value| summary["counts"]["candidates"].as_u64().unwrap();
     for (n_own, most) in [(12, n), (16, n / 50)] {
         let others = pages(n_own);
-        assert!(others["cap"]["documents"].as_u64().unwrap() > 2 * n);
+        assert!(others["cap"]["documents"].as_u64().unwrap() > n);
         assert!(n_candidates(&others) <= most, "{}", n_candidates(&others));
     }
     let alike = pages(4);
-    assert_eq!(alike["counts"]["largest_cluster"], n);
-    assert!((n - 1..=4 * n).contains(&n_candidates(&alike)));
+    assert_eq!(alike["counts"]["largest_cluster"], n, "{alike}");
+    assert!((n - 1..=8 * n).contains(&n_candidates(&alike)));
 }
 
 #[test]

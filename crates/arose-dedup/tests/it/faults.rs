@@ -115,3 +115,86 @@ fn an_input_that_changed_after_the_run_is_noticed() {
         .unwrap_err();
     assert!(matches!(error, Error::InputChanged { .. }), "{error}");
 }
+
+/// A run that is stopped while it reads goes on after its last checkpoint, and only if the machine
+/// has not been started again since.
+#[test]
+fn issue_20_a_stopped_reading_goes_on() {
+    let texts = family_texts(2000, 9);
+    let undisturbed = Bench::with_texts(&texts);
+    undisturbed.run(&Config::default());
+    let bench = Bench::with_texts(&texts);
+    let config = Config {
+        checkpoint: std::time::Duration::ZERO,
+        ..Config::default()
+    };
+    let progress = Progress::default();
+    let checkpoint = bench.path("out/.arose/read.part/checkpoint.json");
+    let stopped = std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let inputs = [bench.path("input.jsonl")];
+            arose_dedup::run(
+                &inputs,
+                &config,
+                &bench.path("out"),
+                Start::Resume,
+                &progress,
+            )
+        });
+        while !checkpoint.exists() && !run.is_finished() {
+            std::thread::yield_now();
+        }
+        progress.stop();
+        run.join().unwrap()
+    });
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    let text = fs::read_to_string(&checkpoint).unwrap();
+    // As after a power cut: what the columns hold is not relied on.
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if !boot.is_empty() {
+        fs::write(&checkpoint, text.replace(boot.trim(), "another")).unwrap();
+        fs::write(bench.path("out/.arose/read.part/docs"), "").unwrap();
+    }
+    bench.run(&config);
+    check_same(&bench, &undisturbed);
+}
+
+/// Work files are not synced, so after a power cut they may hold anything. A stage that was done
+/// before the machine was started again is done once more.
+#[test]
+fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if boot.is_empty() {
+        println!("skipped: the system does not tell when it was started");
+        return;
+    }
+    let texts = family_texts(200, 12);
+    let undisturbed = Bench::with_texts(&texts);
+    undisturbed.run(&Config::default());
+    let bench = Bench::with_texts(&texts);
+    stop_in(&bench, "cluster");
+    for stage in ["read", "exact", "candidates", "verify"] {
+        let folder = bench.path("out/.arose").join(stage);
+        let note = folder.join("stage.json");
+        let text = fs::read_to_string(&note).unwrap();
+        assert!(text.contains(boot.trim()), "{stage}");
+        for entry in fs::read_dir(&folder).unwrap() {
+            // Zeros, as of blocks that were never written.
+            let path = entry.unwrap().path();
+            let n = fs::metadata(&path).unwrap().len() as usize;
+            fs::write(&path, vec![0; n]).unwrap();
+        }
+        fs::write(&note, text.replace(boot.trim(), "another")).unwrap();
+    }
+    bench.run(&Config::default());
+    check_same(&bench, &undisturbed);
+}
+
+/// The results of two runs on the same texts, whose files have other paths.
+#[track_caller]
+fn check_same(one: &Bench, other: &Bench) {
+    assert!(one.docs() == other.docs());
+    assert!(one.pairs() == other.pairs());
+    let kept = [one, other].map(|bench| fs::read(bench.path("out/kept.jsonl")).unwrap());
+    assert!(kept[0] == kept[1]);
+}

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use arose::digest::Digest;
 use arose::mix::SplitMix;
-use arose_dedup::index::{Error, Index, Options, Settings, Sketch, verify};
+use arose_dedup::index::{Error, Index, Kind, Options, Settings, Sketch, verify};
 
 const FOLDER: &str = "AROSE_TEST_INDEX_FOLDER";
 const TASK: &str = "AROSE_TEST_INDEX_TASK";
@@ -43,6 +43,15 @@ fn command(folder: &Path, task: &str) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// Features and a simhash, twelve words.
+fn settings() -> Settings {
+    let recall = arose::Threshold::new(0.9).unwrap();
+    Settings {
+        kind: Kind::of(arose::rule::Criterion::SITE, recall),
+        ..Settings::default()
+    }
 }
 
 fn open(folder: &Path, recent_docs: u32) -> Index {
@@ -138,7 +147,7 @@ fn agrees(index: &Index, model: &Model) -> bool {
 #[test]
 fn killed_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
-    drop(Index::create(folder.path(), Settings::default()).unwrap());
+    drop(Index::create(folder.path(), settings()).unwrap());
     let mut random = SplitMix::new(9);
     let mut model = Model::new();
     let mut next = 0;
@@ -216,7 +225,7 @@ fn fill(folder: &Path, recent_docs: u32) {
 /// No file may become larger than 16 KiB.
 fn fill_a_small_disk(recent_docs: u32) -> u64 {
     let folder = tempfile::tempdir().unwrap();
-    drop(Index::create(folder.path(), Settings::default()).unwrap());
+    drop(Index::create(folder.path(), settings()).unwrap());
     let output = command(folder.path(), &format!("fill {recent_docs}"))
         .env("LIMIT", "ulimit -f 32")
         .output()

@@ -4,11 +4,13 @@
 #![expect(clippy::print_stdout, reason = "a test says what it skips")]
 
 mod against;
+mod archives;
 mod exact;
 mod exactness;
 mod faults;
 mod identity;
 mod index_faults;
+mod linear;
 mod losses;
 mod passages;
 mod results;

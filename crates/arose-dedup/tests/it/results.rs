@@ -3,10 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use arose_dedup::{Config, Error};
+use arose_dedup::{Config, Error, ListedPairs};
 use serde_json::{Value, json};
 
 use crate::support::{Bench, family_texts};
+
+fn all_pairs() -> Config {
+    Config {
+        pairs: ListedPairs::All,
+        ..Config::default()
+    }
+}
 
 const ROSE: &str = "rose is a rose is a rose is a rose and so is every other rose that grows here";
 
@@ -161,9 +168,9 @@ fn copies_multiply_pairs() {
     let texts = family_texts(60, 3);
     let doubled: Vec<String> = texts.iter().chain(&texts).cloned().collect();
     let single = Bench::with_texts(&texts);
-    single.run(&Config::default());
+    single.run(&all_pairs());
     let double = Bench::with_texts(&doubled);
-    double.run(&Config::default());
+    double.run(&all_pairs());
     let near = |bench: &Bench| {
         bench
             .pairs()
@@ -180,10 +187,14 @@ fn copies_multiply_pairs() {
 fn a_thousand_copies_are_not_a_million_pairs() {
     let texts = vec![ROSE.to_owned(); 20_000];
     let bench = Bench::with_texts(&texts);
-    let summary = bench.run(&Config::default());
+    let summary = bench.run(&all_pairs());
     assert_eq!(summary["counts"]["kept"], 1);
     assert_eq!(bench.pairs().len(), 19_999);
     assert!(summary["counts"]["pairs_not_listed"].as_u64().unwrap() > 100_000_000);
+    let bench = Bench::with_texts(&texts);
+    let summary = bench.run(&Config::default());
+    assert_eq!(bench.pairs().len(), 19_999);
+    assert_eq!(summary["counts"]["pairs_not_listed"], 0);
 }
 
 #[test]

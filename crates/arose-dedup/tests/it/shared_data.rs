@@ -8,12 +8,12 @@ use std::path::Path;
 
 use arose::Threshold;
 use arose::rule::Criterion;
-use arose_dedup::{Config, Progress, Start};
+use arose_dedup::{Config, ListedPairs, Progress, Start};
 use serde_json::Value;
 
 use crate::support::pairs;
 
-const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
 fn rows(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes
@@ -50,7 +50,10 @@ fn check(set: &str, documents: &str, max_odd: usize) {
         })
         .collect();
     for threshold in [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99] {
-        let mut config = Config::default();
+        let mut config = Config {
+            pairs: ListedPairs::All,
+            ..Config::default()
+        };
         config.policy.criterion = Criterion::Jaccard(Threshold::new(threshold).unwrap());
         let out = tempfile::tempdir().unwrap();
         let path = out.path().join("out");

@@ -55,7 +55,7 @@ __all__ = [
     "read",
 ]
 
-Policy = Literal["exact", "jaccard", "b", "c", "combined", "site"]
+Policy = Literal["exact", "jaccard", "b", "c", "combined", "site", "site-union"]
 Mode = Literal["henzinger", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
@@ -67,15 +67,16 @@ def compare(
     a: str,
     b: str,
     *,
-    w: int = 8,
+    w: int | None = None,
     policy: Policy = "jaccard",
     threshold: float | None = None,
     site: Literal["same", "different"] | None = None,
 ) -> Comparison:
     """Compares two texts by every measure.
 
-    `w` is the number of tokens in a shingle. The rule is that of the policy; `threshold` (0.8 if
-    not given) is for the policy jaccard, `site` for the policy site.
+    `w` is the number of tokens in a shingle (default: 5, and 8 where features decide). The rule is
+    that of the policy; `threshold` (default: 0.8) is for the policy jaccard, `site` for the policies
+    site and site-union.
 
     >>> draft = "Once upon a midnight dreary, while I pondered"
     >>> both = arose.compare(draft, "Once upon a time, while I pondered", w=3)
@@ -222,12 +223,30 @@ class Index:
         cls,
         folder: str | os.PathLike[str],
         *,
-        policy: Literal["exact", "b", "c", "combined", "site"] = "site",
-        w: int = 8,
+        policy: Policy = "jaccard",
+        threshold: float | None = None,
+        w: int | None = None,
+        cjk_w: int | None = None,
+        recall: float | None = None,
+        short: Literal["exact", "any"] = "exact",
+        site: Literal["registrable", "henzinger"] | None = None,
+        seed: int = 1,
     ) -> Index:
-        """Makes an empty index in a folder that is empty or not yet there."""
-        options = json.dumps({"policy": policy, "w": w})
-        return cls(_arose.Index.create(os.fspath(folder), options))
+        """Create an empty index in a folder that is empty or not yet there.
+
+        Options and defaults are those of `dedup`.
+        """
+        options = {
+            "policy": policy,
+            "threshold": threshold,
+            "w": w,
+            "cjk_w": cjk_w,
+            "recall": recall,
+            "short": short,
+            "site": site,
+            "seed": seed,
+        }
+        return cls(_arose.Index.create(os.fspath(folder), json.dumps(options)))
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Index:
@@ -297,10 +316,10 @@ def dedup(
     output: str | os.PathLike[str] | None = None,
     *,
     policy: Policy = "jaccard",
-    threshold: float = 0.8,
+    threshold: float | None = None,
     w: int | None = None,
     cjk_w: int | None = None,
-    recall: float = 0.995,
+    recall: float | None = None,
     verify: Verify = "text",
     keep: Keep = "first",
     priority_field: str | None = None,
@@ -308,8 +327,9 @@ def dedup(
     exact: Literal["text", "bytes"] = "text",
     drop_empty: bool = False,
     short: Literal["exact", "any"] = "exact",
-    site: Literal["registrable", "henzinger"] = "registrable",
-    cap: int = 10_000,
+    site: Literal["registrable", "henzinger"] | None = None,
+    cap: int = 1024,
+    pairs: Literal["verified", "all"] = "verified",
     seed: int = 1,
     memory: int | None = None,
     against: str | os.PathLike[str] | None = None,
@@ -363,6 +383,7 @@ def dedup(
         "short": short,
         "site": site,
         "cap": cap,
+        "pairs": pairs,
         "seed": seed,
         "memory": memory,
         "against": None if against is None else os.fspath(against),
@@ -403,8 +424,8 @@ def dedup(
 def promise(
     *,
     policy: Policy = "jaccard",
-    threshold: float = 0.8,
-    recall: float = 0.995,
+    threshold: float | None = None,
+    recall: float | None = None,
 ) -> list[tuple[float, float]]:
     """The chance that a pair is found, by similarity, before anything is run.
 

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any
 
 __version__: str
+MAX_REPAIRS: int
 
 class AroseError(Exception): ...
 class SettingError(AroseError): ...
@@ -52,8 +53,8 @@ class Match:
     name: str
     rule: str
     similarity: float
-    b_sim: int
-    c_sim: int
+    b_sim: int | None
+    c_sim: int | None
 
 class Index:
     @staticmethod
@@ -119,5 +120,4 @@ def read_part(
 def read_bytes(
     number: int, name: str, bytes: bytes, options: str, version: str, folder: str | None
 ) -> Chunks: ...
-def listing_limit(products: list[int], n_docs: int) -> int: ...
 def settings(options: str) -> str: ...

@@ -23,7 +23,7 @@ from . import _arose
 #: Kinds of messages, as in the compiled part.
 NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT = range(-1, 9)
 CARD, JUDGE, EDGE = range(9, 12)
-LINK, SINGLE, LISTED, TAKEN, LABEL, VERDICT, PLACES = range(12, 19)
+LINK, LISTED, TAKEN, VERDICT, PLACES, LINKED = range(12, 18)
 
 MESSAGES = pa.schema(
     [
@@ -276,14 +276,30 @@ class Plan:
         found = {"runs": self.runs()}
         found["candidates"] = self.candidates(found["runs"])
         self.n_pairs = found["candidates"].get("pairs", 0)
-        found["groups"] = self.groups()
-        found["verify"] = self.verify()
-        n_edges = found["verify"].get("accepted", 0) + found["runs"].get("copies", 0)
-        last_round = self.components(n_edges)
-        found["stars"] = self.stars(last_round)
-        self.documents(last_round)
-        found["pairs"] = self.pairs(found["runs"], found["verify"])
+        found["groups"] = self.groups("groups", "candidates")
+        found["verify"] = self.verify("verify", "groups")
+        stars, links = self.decide(found["verify"].get("accepted", 0))
+        self.documents(stars)
+        found["pairs"] = self.pairs(stars, links)
         return found
+
+    def decide(self, n_links: int) -> tuple[str, list[str]]:
+        """Clusters, with rounds in which kept documents are compared once more; the last stage, and
+        those with accepted pairs."""
+        links = ["verify"]
+        for number in range(_arose.MAX_REPAIRS + 1):
+            last_round = self.components(f"round-{number}", links, n_links)
+            stars = f"stars-{number}"
+            note = self.stars(stars, last_round, links)
+            if number == _arose.MAX_REPAIRS or note.get("repairs", 0) == 0:
+                break
+            self.groups(f"groups-{number}", stars)
+            verified = self.verify(f"verify-{number}", f"groups-{number}")
+            if verified.get("accepted", 0) == 0:
+                break
+            links.append(f"verify-{number}")
+            n_links += verified["accepted"]
+        return stars, links
 
     def context(self, n_bytes: float = 0, **more: Any) -> str:
         """What steps are told; parts for so many bytes of messages."""
@@ -326,8 +342,8 @@ class Plan:
         starts = dict(self.starts)
         sketches = sorted((starts[part] + seq, part, at) for part, seq, at in places)
         n_bytes = 32 if sketches else 404 if self.is_jaccard else 120
-        keys = {name: runs.get(name, []) for name in ("long", "huge")}
-        context = self.context(runs.get("live", 0) * n_bytes, sketches=sketches, **keys)
+        n_bytes *= runs.get("live", 0)
+        context = self.context(n_bytes, sketches=sketches, long=runs.get("long", []))
 
         def make() -> Any:
             tables = [engine.stored("runs", LIVE)]
@@ -345,14 +361,14 @@ class Plan:
         n_bytes = 2 * card * self.n_docs + 32 * self.n_pairs
         return self.context(n_bytes, group_docs=group_docs, **more)
 
-    def groups(self) -> dict[str, Any]:
+    def groups(self, name: str, pairs: str) -> dict[str, Any]:
         def make() -> Any:
-            pairs = self.engine.stored("candidates", PAIR, JUDGE)
-            return self.engine.reduce([pairs], "groups", self.verify_context())
+            tables = [self.engine.stored(pairs, PAIR)]
+            return self.engine.reduce(tables, "groups", self.verify_context())
 
-        return self.stage("groups", make)
+        return self.stage(name, make)
 
-    def verify(self) -> dict[str, Any]:
+    def verify(self, name: str, groups: str) -> dict[str, Any]:
         engine, context = self.engine, self.verify_context()
 
         def make() -> Any:
@@ -360,7 +376,7 @@ class Plan:
             tables = [
                 engine.chunks(DOCS, "docs", vectors),
                 engine.stored("runs", CLASS),
-                engine.stored("groups", WANT),
+                engine.stored(groups, WANT),
             ]
             if self.options["verify"] == "text":
                 # Tokens that are in files are read there.
@@ -370,79 +386,70 @@ class Plan:
                 # Samples take the place of tokens, of which there are none.
                 tables.append(engine.chunks(TOKENS, "vectors", "sketches"))
             cards = engine.reduce(tables, "fetch", context)
-            return engine.reduce([cards, engine.stored("groups", JUDGE)], "verify", context)
+            return engine.reduce([cards, engine.stored(groups, JUDGE)], "verify", context)
 
-        return self.stage("verify", make)
+        return self.stage(name, make)
 
-    def components(self, n_edges: int) -> str:
+    def components(self, stage: str, links: list[str], n_edges: int) -> str:
         """Rounds until no node has to move, of few edges a single one; the name of the last one."""
         # The same number of parts as in verification: links and edges meet by document.
         context = self.verify_context()
         engine = self.engine
         is_whole = n_edges <= MAX_EDGES
         for number in range(MAX_ROUNDS):
-            name = f"round-{number}"
+            name = f"{stage}-{number}"
 
             def make(number: int = number) -> Any:
                 if number == 0:
-                    pairs = [engine.stored("verify", LINK), engine.stored("runs", CLASS)]
+                    pairs = [engine.stored(name, LINK) for name in links]
                     to = self.verify_context(n_parts=1) if is_whole else context
                     edges = engine.map(pairs, "edges", to)
                     if is_whole:
                         return engine.reduce([edges], "whole", context)
                 else:
-                    edges = engine.stored(f"round-{number - 1}", EDGE)
+                    edges = engine.stored(f"{stage}-{number - 1}", EDGE)
                 return engine.reduce([engine.reduce([edges], "large", context)], "small", context)
 
             if self.stage(name, make).get("unsettled", 0) == 0:
                 return name
         raise _arose.AroseError(f"components did not settle in {MAX_ROUNDS} rounds")
 
-    def stars(self, last_round: str) -> dict[str, Any]:
+    def stars(self, name: str, last_round: str, links: list[str]) -> dict[str, Any]:
         context = self.verify_context()
         engine = self.engine
 
         def make() -> Any:
-            tables = [engine.stored(last_round, EDGE), engine.stored("verify", LINK)]
+            tables = [engine.stored(last_round, EDGE)]
+            tables += [engine.stored(name, LINK) for name in links]
             return engine.reduce([engine.reduce(tables, "attach", context)], "stars", context)
 
-        return self.stage("stars", make)
+        return self.stage(name, make)
 
-    def documents(self, last_round: str) -> None:
+    def decided(self, stars: str) -> Any:
+        """What happens to the documents that are dropped."""
+        taken = [self.engine.stored("runs", CLASS), self.engine.stored(stars, TAKEN)]
+        return self.engine.reduce(taken, "decide", self.context())
+
+    def documents(self, stars: str) -> None:
         if self.stages.done("documents") is not None:
             return
         engine, context = self.engine, self.context()
-        taken = [engine.stored("runs", CLASS), engine.stored("stars", TAKEN)]
-        tables = [
-            engine.chunks(DOCS, "docs"),
-            engine.map([engine.stored(last_round, EDGE)], "labels", context),
-            engine.reduce(taken, "decide", context),
-        ]
+        tables = [engine.chunks(DOCS, "docs"), self.decided(stars)]
         engine.store_rows("documents", [("reduce", tables, "documents", context)])
         self.stages.finish("documents", {})
 
-    def pairs(self, runs: dict[str, Any], verify: dict[str, Any]) -> dict[str, Any]:
-        note = self.stages.done("pairs")
-        if note is not None:
-            return note
-        products = [0] * 64
-        rows = [0] * 64
-        for found in (runs, verify):
-            for magnitude, n in found.get("products", {}).items():
-                products[int(magnitude)] += n
-            for magnitude, n in found.get("firsts", {}).items():
-                rows[int(magnitude)] += n
-        limit = _arose.listing_limit(products, self.n_docs)
-        context = self.context(limit=limit)
-        engine = self.engine
-        steps = [("map", [engine.stored("verify", SINGLE)], "list", context)]
-        if runs.get("copies", 0):
-            classes = engine.stored("runs", CLASS)
-            listed = engine.reduce([classes, engine.stored("verify", LISTED)], "expand", context)
-            steps.append(("map", [classes], "copies", context))
-            steps.append(("reduce", [classes, listed], "list", context))
-        engine.store_rows("pairs", steps)
-        over = [m for m in range(64) if 1 << m > limit]
-        note = {"not_listed": sum(products[m] - rows[m] for m in over)}
-        self.stages.finish("pairs", note)
+    def pairs(self, stars: str, links: list[str]) -> dict[str, Any]:
+        engine, context = self.engine, self.context()
+
+        def make() -> Any:
+            pairs = [engine.stored(name, LINK) for name in links]
+            linked = engine.map(pairs, "linked", context)
+            tables = [engine.chunks(DOCS, "docs"), self.decided(stars), linked]
+            return engine.reduce([engine.reduce(tables, "name", context)], "tally", context)
+
+        note = self.stage("named", make)
+        if self.stages.done("pairs") is None:
+            tables = [engine.chunks(DOCS, "docs"), engine.stored("named", LISTED)]
+            engine.store_rows("pairs", [("reduce", tables, "list", context)])
+            self.stages.finish("pairs", {})
         return note

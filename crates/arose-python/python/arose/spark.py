@@ -389,6 +389,9 @@ def _dedup(
     plan = Plan(engine, stages, settings)
     found = plan.run()
     summary = _summary(run_settings, read, found, plan, stages, _counts(files))
+    if "://" not in str(output):
+        # Where relative inputs start, as seen from OUT.
+        summary["directory"] = os.path.relpath(os.path.realpath("."), os.path.realpath(output))
     files.write("../summary.json", json.dumps(summary, indent=2))
     return summary
 
@@ -480,10 +483,11 @@ def _summary(
     stages: Stages,
     counts: dict[str, int],
 ) -> dict[str, Any]:
-    runs, verify, stars = found["runs"], found["verify"], found["stars"]
+    candidates, verify, pairs = found["candidates"], found["verify"], found["pairs"]
     skipped = read.get("skipped", {})
     accepted = verify.get("accepted", 0)
-    estimated = round(accepted / max(1.0, verify["estimated_pairs"]), 6) if accepted else None
+    n_pairs = verify["estimated_pairs"] + candidates.get("lost", 0)
+    estimated = round(accepted / max(1.0, n_pairs), 6) if accepted else None
     return {
         "version": settings["version"],
         "inputs": settings["inputs"],
@@ -499,19 +503,19 @@ def _summary(
             "skipped": {"total": sum(skipped.values()), "by_reason": skipped},
             "tokens": read.get("tokens", 0),
             "text_bytes": read.get("text_bytes", 0),
-            "tested": found["candidates"].get("tested", 0),
+            "tested": candidates.get("tested", 0),
             "candidates": found["groups"].get("candidates", 0),
-            "pairs_not_listed": found["pairs"]["not_listed"],
-            "clusters": stars.get("clusters", 0),
-            "clustered_documents": stars.get("members", 0),
-            "largest_cluster": stars.get("max_cluster", 0),
+            "pairs_not_listed": 0,
+            "clusters": pairs.get("clusters", 0),
+            "clustered_documents": pairs.get("members", 0),
+            "largest_cluster": pairs.get("max_cluster", 0),
         },
         "recall": {"estimated": estimated},
         "cap": {
-            "runs": runs.get("long_runs", 0),
-            "documents": runs.get("long_members", 0),
-            "longest": runs.get("max_longest_run", 0),
-            "pairs_not_compared": runs.get("untested", 0),
+            "runs": candidates.get("capped", 0),
+            "documents": candidates.get("unled", 0),
+            "longest": candidates.get("max_capped", 0),
+            "pairs_not_compared": candidates.get("untested", 0),
         },
         "incomplete_files": read["incomplete"],
         "unknown_files": read.get("unknown", {}),
@@ -522,6 +526,8 @@ def _summary(
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Options in the shape that the compiled part takes, defaults filled in."""
+    if options.get("pairs", "verified") != "verified":
+        raise _arose.SettingError('pairs="all" needs a single machine; run `arose dedup --pairs all`')
     names = ["mode", "text_field", "id_field", "url_field", "success"]
     names += ["include", "exclude", "all_text", "strict"]
     defaults = {"mode": "henzinger", "success": False, "all_text": False, "strict": False}
@@ -543,11 +549,12 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("inputs", nargs="+", metavar="INPUT", help="files, folders, patterns, or s3a:// addresses")
     add("-o", "--output", required=True, metavar="OUT", help="the folder or address to write to")
-    add("--policy", default="jaccard", choices=["exact", "jaccard", "b", "c", "combined", "site"])
-    add("--threshold", type=float, default=0.8, metavar="J")
+    policies = ["exact", "jaccard", "b", "c", "combined", "site", "site-union"]
+    add("--policy", default="jaccard", choices=policies)
+    add("--threshold", type=float, metavar="J")
     add("-w", "--w", type=int, metavar="N", help="tokens per shingle")
     add("--cjk-w", type=int, metavar="N")
-    add("--recall", type=float, default=0.995, metavar="SHARE")
+    add("--recall", type=float, metavar="SHARE")
     add("--verify", default="text", choices=["text", "sketch", "none"])
     add("--keep", default="first", choices=["first", "longest", "newest", "copies", "priority"])
     add("--priority-field", metavar="NAME")
@@ -555,8 +562,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--exact", default="text", choices=["text", "bytes"])
     add("--drop-empty", action="store_true", help="drop empty documents, kept otherwise")
     add("--short", default="exact", choices=["exact", "any"])
-    add("--site", default="registrable", choices=["registrable", "henzinger"])
-    add("--cap", type=int, default=10_000, metavar="N")
+    add("--site", choices=["registrable", "henzinger"])
+    add("--cap", type=int, default=1024, metavar="N")
     add("--seed", type=int, default=1, metavar="N")
     add("--mode", default="henzinger", choices=["henzinger", "content", "plain"])
     add("--text-field", action="append", default=[], metavar="NAME")

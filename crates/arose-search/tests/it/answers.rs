@@ -1,7 +1,7 @@
 //! Every answer beside the one that brute force gives.
 
 use arose::mix::SplitMix;
-use arose_search::{Collapse, Index, Order, Part, Query, Request};
+use arose_search::{Collapse, Index, Order, Part, Query, Request, Scope};
 
 use crate::oracle::{Expected, Oracle};
 use crate::support::{Page, dedup, indexed, write_pages};
@@ -70,6 +70,15 @@ fn queries() -> Vec<Query> {
         "site:es.org",
         "lang:en rose",
         "lang:fr",
+        "lang:EN rose",
+        "gar*",
+        "RO* -rose",
+        "title:r* thorn",
+        "url:gar*",
+        "*",
+        "* -rose",
+        "year:1970 rose",
+        "year:1971",
         "missing",
         "rose missing",
         "rose OR missing",
@@ -96,6 +105,7 @@ fn answers_equal_brute_force() {
         write_pages(&input, &pages);
         dedup(&input, &out);
         let (index, oracle) = (indexed(&out), Oracle::new(&out, &pages));
+        oracle.check_star(0.8);
         for query in queries() {
             check(&index, &oracle, &query);
         }
@@ -195,6 +205,204 @@ fn the_best_are_the_first_of_all() {
             }
         }
     }
+}
+
+/// A chain: each text shares more than 0.8 of its shingles with the next, and less with those
+/// after.
+fn chain(n: usize) -> Vec<Page> {
+    let words: Vec<String> = (0..400).map(|i| format!("word{i}")).collect();
+    let page = |i: usize| Page {
+        url: format!("https://chain.org/{i}"),
+        text: format!("chained {}", words[12 * i..12 * i + 180].join(" ")),
+        ..Page::default()
+    };
+    (0..n).map(page).collect()
+}
+
+/// Of a chain of 12 documents a run keeps several, and each of them is a result.
+#[test]
+fn issue_23_a_chain_is_not_one_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let pages = chain(12);
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    let (index, oracle) = (indexed(&out), Oracle::new(&out, &pages));
+    oracle.check_star(0.8);
+    let results = index.search(
+        &Query::words("chained"),
+        &Request {
+            limit: 20,
+            ..Request::default()
+        },
+    );
+    let results = results.unwrap();
+    let n_kept = results.hits.iter().filter(|hit| hit.kept).count();
+    assert!(n_kept > 3, "{results:?}");
+    assert_eq!(
+        (results.n_documents, results.n_results),
+        (12, n_kept as u64)
+    );
+    let n_alike: u64 = results.hits.iter().map(|hit| hit.n_alike + 1).sum();
+    assert_eq!(n_alike, 12);
+    let kept = Request {
+        scope: Scope::Kept,
+        ..Request::default()
+    };
+    let kept = index.search(&Query::words("chained"), &kept).unwrap();
+    assert_eq!(
+        (kept.n_documents, kept.n_results),
+        (n_kept as u64, n_kept as u64)
+    );
+}
+
+/// At most two results of a site are returned together; the others are left out and told.
+#[test]
+fn issue_23_a_site_does_not_fill_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let page = |i: usize| Page {
+        // Twelve pages of the first site rank before one page each of five others.
+        url: match i {
+            0..12 => format!("https://www.big.org/{i}"),
+            _ => format!("https://small{i}.org/"),
+        },
+        title: (i < 12).then(|| "rose rose".to_owned()),
+        text: format!(
+            "rose number{i} {}",
+            (0..20).map(|j| format!("w{i}x{j} ")).collect::<String>()
+        ),
+        ..Page::default()
+    };
+    let pages: Vec<Page> = (0..17).map(page).collect();
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let ask = |query: &str, offset, limit, per_site| {
+        let request = Request {
+            offset,
+            limit,
+            per_site,
+            ..Request::default()
+        };
+        index.search(&query.parse().unwrap(), &request).unwrap()
+    };
+    let shown = |results: &arose_search::Results| -> Vec<(usize, bool)> {
+        results
+            .hits
+            .iter()
+            .map(|hit| (hit.rank, hit.more_from_site))
+            .collect()
+    };
+    let first = ask("rose", 0, 4, 2);
+    assert_eq!(
+        shown(&first),
+        [(0, false), (1, true), (12, false), (13, false)]
+    );
+    assert_eq!((first.n_results, first.next), (17, Some(14)));
+    assert_eq!(first.hits[0].site.as_deref(), Some("big.org"));
+    let second = ask("rose", first.next.unwrap(), 4, 2);
+    assert_eq!(shown(&second), [(14, false), (15, false), (16, false)]);
+    assert_eq!(second.next, None);
+    // Those left out are reached by naming the site, and by asking for all.
+    let site = ask("rose site:big.org", 0, 20, 2);
+    assert_eq!((site.hits.len(), site.next), (12, None));
+    let all = ask("rose", 0, 10, 0);
+    assert_eq!((all.hits.len(), all.next), (10, Some(10)));
+    assert!(all.hits.iter().all(|hit| !hit.more_from_site));
+}
+
+/// A search that is not wanted any more ends, and nothing is returned for it.
+#[test]
+fn a_search_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    write_pages(&input, &pages(3, 300));
+    dedup(&input, &out);
+    let index = indexed(&out);
+    for query in queries() {
+        for order in [Order::Score, Order::Newest] {
+            let request = Request {
+                order,
+                ..Request::default()
+            };
+            let stopped = index.search_while(&query, &request, &|| false).unwrap();
+            let is_empty = index.count(&query).unwrap() == 0;
+            assert!(stopped.is_none() || is_empty, "{query:?}");
+        }
+        let facets = index.facets_while(&query, Scope::All, &|| false).unwrap();
+        assert_eq!(facets, None);
+    }
+}
+
+/// Counts by site, language and year are those of brute force.
+#[test]
+fn facets_equal_brute_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let mut pages = pages(11, 120);
+    for (i, page) in pages.iter_mut().enumerate() {
+        page.time = page.time.map(|time| time + 31_556_952 * (i as i64 % 5));
+    }
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let query: Query = "rose".parse().unwrap();
+    let facets = index
+        .facets_while(&query, Scope::All, &|| true)
+        .unwrap()
+        .unwrap();
+    let matching = |page: &&Page| {
+        let text = format!(
+            "{} {}",
+            page.title.as_deref().unwrap_or_default(),
+            page.text
+        );
+        text.to_lowercase()
+            .split_whitespace()
+            .any(|word| word == "rose")
+    };
+    let count = |is: &dyn Fn(&Page) -> bool| {
+        pages
+            .iter()
+            .filter(matching)
+            .filter(|page| is(page))
+            .count() as u64
+    };
+    assert_eq!(facets.sites.len(), 2);
+    for (site, n) in &facets.sites {
+        assert_eq!(
+            *n,
+            count(&|page| page.url.split('/').nth(2).unwrap().ends_with(&**site)),
+            "{site}"
+        );
+    }
+    assert_eq!(facets.languages.len(), 2);
+    for (language, n) in &facets.languages {
+        assert_eq!(*n, count(&|page| page.language.as_ref() == Some(language)));
+    }
+    let n_timed: u64 = facets.years.iter().map(|(_, n)| n).sum();
+    assert_eq!(n_timed, count(&|page| page.time.is_some()));
+    for (year, n) in &facets.years {
+        let of_year: Query = format!("rose year:{year}").parse().unwrap();
+        assert_eq!(index.count(&of_year).unwrap(), *n, "{year}");
+    }
+}
+
+/// A query costs more the more it reads, and one that matches nothing costs nothing.
+#[test]
+fn costs_are_known_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    write_pages(&input, &pages(3, 300));
+    dedup(&input, &out);
+    let index = indexed(&out);
+    let cost = |query: &str| index.cost(&query.parse().unwrap()).unwrap();
+    assert_eq!(cost("missing"), 0);
+    assert!(cost("rose") > 0 && cost("rose") < cost("rose OR red"));
+    let repeated = format!("\"{}\"", "rose ".repeat(250));
+    assert!(cost(&repeated) > 200 * cost("rose"), "{}", cost(&repeated));
+    assert!(cost("r*") > cost("ros*") && cost("ros*") > 0);
 }
 
 /// The members of a cluster that match, and no others.

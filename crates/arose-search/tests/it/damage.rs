@@ -31,7 +31,7 @@ fn another_kind_of_folder_is_named() {
     let error = Folder::open(folder.path()).unwrap_err();
     assert!(matches!(error, Error::OtherKind { .. }));
     assert!(
-        error.to_string().contains("is no folder with a run"),
+        error.to_string().contains("contains neither a run"),
         "{error}"
     );
     assert!(Folder::open(&folder.path().join("missing")).is_err());
@@ -43,24 +43,58 @@ fn another_kind_of_folder_is_named() {
     ));
 }
 
+/// A source that is not there is told with every update, and read as soon as it is back.
 #[test]
-fn a_source_that_has_gone_is_found_by_address() {
+fn a_source_that_has_gone_is_read_when_it_is_back() {
     let folder = tempfile::tempdir().unwrap();
     let out = run(folder.path());
-    fs::remove_file(folder.path().join("pages.jsonl")).unwrap();
-    let updated = updated(&out).unwrap();
-    assert_eq!((updated.n_documents, updated.n_without_text), (40, 40));
+    let (input, aside) = (
+        folder.path().join("pages.jsonl"),
+        folder.path().join("aside"),
+    );
+    fs::rename(&input, &aside).unwrap();
+    for n_added in [40, 0] {
+        let updated = updated(&out).unwrap();
+        assert_eq!((updated.n_documents, updated.n_without_text), (40, 40));
+        assert_eq!(updated.n_added, n_added);
+        assert_eq!(
+            updated.without_text.as_deref(),
+            Some(&*input.canonicalize().unwrap_or(input.clone()))
+        );
+        let index = indexed(&out);
+        assert_eq!(index.count(&Query::words("roses")).unwrap(), 0);
+        assert_eq!(index.count(&"url:7".parse().unwrap()).unwrap(), 1);
+    }
+    fs::rename(&aside, &input).unwrap();
+    let restored = updated(&out).unwrap();
+    assert_eq!((restored.n_documents, restored.n_without_text), (40, 0));
+    assert_eq!((restored.n_added, restored.n_removed), (40, 40));
     let index = indexed(&out);
-    assert_eq!(index.count(&Query::words("roses")).unwrap(), 0);
+    assert_eq!(index.count(&Query::words("roses")).unwrap(), 40);
     assert_eq!(index.count(&"url:7".parse().unwrap()).unwrap(), 1);
 }
 
+/// A source that was cut short and is restored: what is missing is counted, then found.
 #[test]
 fn a_source_that_has_changed_gives_what_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let out = run(folder.path());
-    write_pages(&folder.path().join("pages.jsonl"), &pages()[..10]);
-    assert_eq!(updated(&out).unwrap().n_without_text, 30);
+    let input = folder.path().join("pages.jsonl");
+    write_pages(&input, &pages()[..10]);
+    let cut = updated(&out).unwrap();
+    assert_eq!((cut.n_documents, cut.n_without_text), (40, 30));
+    assert_eq!(indexed(&out).count(&Query::words("roses")).unwrap(), 10);
+    write_pages(&input, &pages());
+    let restored = updated(&out).unwrap();
+    assert_eq!(
+        (
+            restored.n_without_text,
+            restored.n_added,
+            restored.n_removed
+        ),
+        (0, 30, 30)
+    );
+    assert_eq!(indexed(&out).count(&Query::words("roses")).unwrap(), 40);
 }
 
 /// Every file of an index, cut, emptied, overwritten or gone: an answer or an error, never a panic

@@ -41,6 +41,16 @@ fn n_runs(words: &[String], phrase: &[String]) -> usize {
         .count()
 }
 
+/// Shared shingles of eight tokens divided by the distinct ones of both texts.
+fn jaccard(a: &[String], b: &[String]) -> f64 {
+    use std::collections::BTreeSet;
+    if a == b {
+        return 1.0;
+    }
+    let [a, b] = [a, b].map(|words| words.windows(8).collect::<BTreeSet<_>>());
+    a.intersection(&b).count() as f64 / a.union(&b).count().max(1) as f64
+}
+
 impl Oracle {
     pub(crate) fn new(out: &Path, pages: &[Page]) -> Self {
         let mut details = Vec::new();
@@ -84,6 +94,16 @@ impl Oracle {
                     .unwrap();
                 host == site || host.ends_with(&format!(".{site}"))
             }
+            Query::Prefix(part, prefix) => {
+                let in_title = self.title(doc).iter();
+                let mut words: Box<dyn Iterator<Item = &String>> = match part {
+                    Part::Text => Box::new(in_title.chain(&self.texts[doc])),
+                    Part::Title => Box::new(in_title),
+                    Part::Url => Box::new(self.urls[doc].iter()),
+                };
+                words.any(|word| word.starts_with(prefix))
+            }
+            Query::Year(year) => page.time.is_some_and(|_| *year == 1970),
             Query::Language(language) => page.language.as_ref() == Some(language),
             Query::All(parts) => parts.iter().all(|part| self.matches(doc, part)),
             Query::Any(parts) => parts.iter().any(|part| self.matches(doc, part)),
@@ -143,6 +163,25 @@ impl Oracle {
         phrase.iter().map(idf).sum::<f64>() * 2.2 * count / (count + norm)
     }
 
+    /// The document that a result with `doc` is about: the one it was dropped for, or itself. This
+    /// is all that is taken from the run, and [`check_star`](Self::check_star) compares the texts.
+    fn kept(&self, doc: usize) -> u64 {
+        self.details[doc].kept_doc.unwrap_or(doc as u64)
+    }
+
+    /// Every document must be similar to the one that its result is about, by brute force.
+    pub(crate) fn check_star(&self, threshold: f64) {
+        for doc in 0..self.pages.len() {
+            let kept = self.kept(doc) as usize;
+            assert!(
+                self.details[kept].kept,
+                "{doc} was dropped for {kept}, which is not kept"
+            );
+            let similarity = jaccard(&self.texts[doc], &self.texts[kept]);
+            assert!(similarity >= threshold, "{doc} and {kept}: {similarity}");
+        }
+    }
+
     /// The results in order, where greater keys are better.
     pub(crate) fn results<K: PartialOrd>(
         &self,
@@ -153,7 +192,7 @@ impl Oracle {
         let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for doc in self.matching(query) {
             let group = match collapse {
-                Collapse::ByCluster => self.details[doc].cluster,
+                Collapse::ByCluster => self.kept(doc),
                 Collapse::Nothing => doc as u64,
             };
             groups.entry(group).or_default().push(doc);

@@ -60,23 +60,34 @@ pub(crate) fn indexed(out: &Path) -> Index {
 
 /// Writes an archive with one HTML page for each address and body.
 pub(crate) fn write_archive(path: &Path, pages: &[(&str, &str)]) {
+    let pages: Vec<_> = pages.iter().map(|&(url, body)| (url, body, None)).collect();
+    write_archive_of(path, &pages);
+}
+
+/// The same with the addresses that the crawler notes as originals.
+pub(crate) fn write_archive_of(path: &Path, pages: &[(&str, &str, Option<&str>)]) {
     let mut file = fs::File::create(path).unwrap();
-    for (url, body) in pages {
+    for (url, body, original) in pages {
         let body = format!("<title>{body}</title><p>{body}</p>");
         let http = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        archive_record(&mut file, url, http.as_bytes());
+        let original = original.map_or(String::new(), |original| {
+            format!(
+                "Arose-Duplicate-Of: {original}\r\nArose-Duplicate-Of-Date: 2026-01-01T00:00:00Z\r\n"
+            )
+        });
+        archive_record(&mut file, url, &original, http.as_bytes());
     }
 }
 
-fn archive_record(file: &mut fs::File, url: &str, http: &[u8]) {
+fn archive_record(file: &mut fs::File, url: &str, fields: &str, http: &[u8]) {
     use std::io::Write as _;
     write!(
         file,
         "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\n\
-         WARC-Date: 2026-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n\
+         WARC-Date: 2026-01-01T00:00:00Z\r\n{fields}Content-Type: application/http; msgtype=response\r\n\
          Content-Length: {}\r\n\r\n",
         http.len()
     )

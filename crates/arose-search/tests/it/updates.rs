@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 
-use crate::support::{Page, dedup, indexed, updated, write_archive, write_pages};
+use crate::support::{Page, dedup, indexed, updated, write_archive, write_archive_of, write_pages};
 
 fn page(number: usize, text: &str) -> Page {
     Page {
@@ -120,4 +120,92 @@ fn a_first_index_that_was_stopped_is_none() {
     assert!(update(&opened, &Config::default(), &stopped).is_err());
     assert!(matches!(Index::open(&opened), Err(Error::NoIndex { .. })));
     check(updated(&out).unwrap(), 30, 30, 0);
+}
+
+/// Another title, URL, language or time is another row, whatever the text.
+#[test]
+fn issue_23_edits_beside_the_text_reach_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let mut pages = texts(20);
+    let edits: [fn(&mut Page); 4] = [
+        |page| page.title = Some("an edited heading".to_owned()),
+        |page| page.url = "https://moved.org/".to_owned(),
+        |page| page.language = Some("de".to_owned()),
+        |page| page.time = Some(86_400),
+    ];
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    check(updated(&out).unwrap(), 20, 20, 0);
+    for (i, edit) in edits.into_iter().enumerate() {
+        edit(&mut pages[i]);
+        write_pages(&input, &pages);
+        dedup(&input, &out);
+        let changes = updated(&out).unwrap();
+        assert!(
+            changes.n_added >= 1 && changes.n_added == changes.n_removed,
+            "{changes:?}"
+        );
+        check(updated(&out).unwrap(), 20, 0, 0);
+    }
+    let index = indexed(&out);
+    for query in ["title:edited", "site:moved.org", "lang:de", "year:1970"] {
+        assert_eq!(index.count(&query.parse().unwrap()).unwrap(), 1, "{query}");
+    }
+}
+
+/// Where a search is started from does not matter: sources are where the run found them.
+#[test]
+fn issue_23_sources_are_found_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    write_pages(&input, &texts(5));
+    dedup(&input, &out);
+    // What a run in this directory would have written.
+    let summary = fs::read_to_string(out.join("summary.json")).unwrap();
+    let mut summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert!(summary["directory"].is_string(), "{summary}");
+    summary["directory"] = "..".into();
+    fs::write(out.join("summary.json"), summary.to_string()).unwrap();
+    assert_eq!(updated(&out).unwrap().n_without_text, 0);
+    assert_eq!(indexed(&out).count(&Query::words("number3")).unwrap(), 1);
+}
+
+/// The crawler says which page another one duplicates, and both are one result.
+#[test]
+fn issue_23_duplicates_of_a_crawl_are_collapsed() {
+    let folder = tempfile::tempdir().unwrap();
+    let original = [
+        ("http://x.org/1", "red rose"),
+        ("http://x.org/2", "white rose"),
+    ];
+    write_archive(&folder.path().join("a.warc"), &original);
+    check(updated(folder.path()).unwrap(), 2, 2, 0);
+    let duplicates = [
+        ("http://y.org/1", "red rose again", Some("http://x.org/1")),
+        (
+            "http://y.org/2",
+            "a rose of its own",
+            Some("http://gone.org/"),
+        ),
+    ];
+    write_archive_of(&folder.path().join("b.warc"), &duplicates);
+    check(updated(folder.path()).unwrap(), 4, 2, 0);
+    let index = indexed(folder.path());
+    let results = index
+        .search(&Query::words("rose"), &Request::default())
+        .unwrap();
+    assert_eq!((results.n_documents, results.n_results), (4, 3));
+    let first = results.hits.iter().find(|hit| hit.n_alike == 1).unwrap();
+    assert_eq!(
+        (first.url.as_deref(), first.kept),
+        (Some("http://x.org/1"), true)
+    );
+    let again = index
+        .search(&Query::words("again"), &Request::default())
+        .unwrap();
+    assert_eq!(
+        (again.hits[0].cluster, again.hits[0].kept),
+        (first.doc, false)
+    );
 }

@@ -32,6 +32,7 @@ fn search_and_texts() {
         ("/api/search?q=rose&offset=100000", 400),
         ("/api/document/99", 404),
         ("/api/document/../../etc/passwd", 404),
+        ("/api/document/x", 400),
         ("/api/nothing", 404),
     ] {
         let answer = server.get(path);
@@ -52,48 +53,112 @@ fn clusters_and_pairs() {
     assert_eq!(cluster["members"].as_array().unwrap().len(), 3);
     let pair = server.json("/api/pair?a=0&b=1");
     let (now, then) = (&pair["recomputed"], &pair["recorded"]);
-    assert_eq!(now["resemblance"], then["jaccard"]);
+    assert_eq!(now["similarity"], then["jaccard"]);
     assert_eq!(now["b_sim"], then["b_sim"]);
     assert_eq!(now["c_sim"], then["c_sim"]);
 }
 
-/// Every path that is described answers, and every answer has the fields that are required.
+/// Every path that is described answers, and every answer is what its schema says: all fields that
+/// are required, no field that is not described, and values of the right type.
 #[test]
 fn the_description_is_true() {
     let server = start(&pages(), None);
+    rate(&server);
+    let line =
+        r#"{"seconds": 1.5, "pages": 3, "statuses": {"200": 3}, "slowest": [["x.org", 2.0]]}"#;
+    std::fs::write(server.out.join("statistics.jsonl"), format!("{line}\n")).unwrap();
     let description = server.json("/api/openapi.json");
-    let paths: BTreeSet<&str> = description["paths"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let paths = description["paths"].as_object().unwrap();
     let asked = [
         ("/api/search", "/api/search?q=rose"),
+        (
+            "/api/search",
+            "/api/search?q=rose&sort=newest&per_site=1&kept=true&limit=1",
+        ),
         ("/api/document/{doc}", "/api/document/0"),
         ("/api/clusters", "/api/clusters"),
         ("/api/cluster/{cluster}", "/api/cluster/0"),
         ("/api/pair", "/api/pair?a=0&b=1"),
+        ("/api/pair", "/api/pair?a=0&b=15"),
         ("/api/ratings", "/api/ratings"),
-        ("/api/openapi.json", "/api/openapi.json"),
+        ("/api/crawl", "/api/crawl"),
     ];
+    for (path, request) in asked {
+        let schema =
+            &paths[path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        assert!(schema.is_object(), "{path} has no schema");
+        validate(&description, schema, &server.json(request), request);
+    }
     let known: BTreeSet<&str> = asked
         .iter()
         .map(|(path, _)| *path)
-        .chain(["/api/crawl"])
+        .chain(["/api/openapi.json"])
         .collect();
-    assert_eq!(paths, known);
-    let hit = &description["components"]["schemas"]["Hit"]["required"];
-    for (_, request) in asked {
-        let answer = server.json(request);
-        for hit_found in answer["hits"].as_array().into_iter().flatten() {
-            let fields: BTreeSet<&String> = hit_found.as_object().unwrap().keys().collect();
-            for name in hit.as_array().unwrap() {
-                assert!(
-                    fields.contains(&name.as_str().unwrap().to_owned()),
-                    "{name}"
-                );
-            }
+    assert_eq!(
+        paths.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        known
+    );
+    let error = server.get("/api/search?q=%22");
+    let schema =
+        &description["components"]["responses"]["Error"]["content"]["application/json"]["schema"];
+    validate(
+        &description,
+        schema,
+        &serde_json::from_str(&error.body).unwrap(),
+        "error",
+    );
+}
+
+fn rate(server: &crate::server::Server) {
+    let form = "rater=x&by=b&a=0&b=1&verdict=correct";
+    let other = "rater=y&by=b&a=0&b=1&verdict=incorrect";
+    assert_eq!(server.post("/rate", form).status, 303);
+    assert_eq!(server.post("/rate", other).status, 303);
+}
+
+/// Compares a value with a schema; `at` says where it is.
+fn validate(description: &Value, schema: &Value, value: &Value, at: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let found = description.pointer(name.trim_start_matches('#')).unwrap();
+        return validate(description, found, value, at);
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let allowed: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(some) => some.iter().map(|one| one.as_str().unwrap()).collect(),
+        _ => panic!("{at} has no type in {schema}"),
+    };
+    let is_allowed = allowed.contains(&kind) || (kind == "integer" && allowed.contains(&"number"));
+    assert!(is_allowed, "{at} is {kind}, not {allowed:?}");
+    if let Value::Array(items) = value {
+        for (i, item) in items.iter().enumerate() {
+            validate(description, &schema["items"], item, &format!("{at}/{i}"));
         }
+    }
+    let Value::Object(fields) = value else {
+        return;
+    };
+    for name in schema["required"].as_array().into_iter().flatten() {
+        assert!(
+            fields.contains_key(name.as_str().unwrap()),
+            "{at} has no {name}"
+        );
+    }
+    for (name, field) in fields {
+        let properties = &schema["properties"][name];
+        let described = match properties.is_object() {
+            true => properties,
+            false => &schema["additionalProperties"],
+        };
+        assert!(described.is_object(), "{at}/{name} is not described");
+        validate(description, described, field, &format!("{at}/{name}"));
     }
 }

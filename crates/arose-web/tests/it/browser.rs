@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::server::{pages, start};
+use crate::documents::archive;
+use crate::server::{pages, serve_folder, start};
 
 #[test]
 fn a_browser_visits_every_page() {
@@ -14,13 +15,34 @@ fn a_browser_visits_every_page() {
         eprintln!("SKIPPED: no browser; `.ci/run` installs one and sets AROSE_PLAYWRIGHT");
         return;
     };
-    let server = start(&pages(), None);
+    let mut lines = pages();
+    for id in ["a", "b"] {
+        let word = |i: usize| match i % 97 {
+            7 => format!("{id}{i} "),
+            _ => format!("w{i} "),
+        };
+        let text: String = (0..4000).map(word).collect();
+        lines.push(
+            serde_json::json!({ "id": id, "url": format!("https://long.org/{id}"), "text": text }),
+        );
+    }
+    let server = start(&lines, None);
+    let study = serde_json::json!({ "engines": ["a", "b"], "findings": [{ "method": "overlap",
+        "figures": [{ "name": "share of a in b", "value": 0.405, "interval": [0.31, 0.52], "n_samples": 400 }],
+        "warnings": ["b changed during the study"], "biases": ["long pages are found more often"] }] });
+    std::fs::create_dir(server.out.join("study")).unwrap();
+    std::fs::write(server.out.join("study/estimates.json"), study.to_string()).unwrap();
+    let crawl = tempfile::tempdir().unwrap();
+    let archived = [("http://x.org/1", "rose"), ("http://y.org/2", "tulip")];
+    std::fs::write(crawl.path().join("a.warc"), archive(&archived)).unwrap();
+    let crawl_address = serve_folder(crawl.path(), None);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser.mjs");
     let mut visit = Command::new("node");
     visit
         .arg(script)
         .arg(format!("http://{}", server.address))
-        .arg(&server.out);
+        .arg(&server.out)
+        .arg(format!("http://{crawl_address}"));
     if let Ok(folder) = std::env::var("AROSE_SCREENSHOTS") {
         visit.arg(folder);
     }

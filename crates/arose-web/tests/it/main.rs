@@ -4,6 +4,9 @@
 
 mod api;
 mod browser;
+mod changes;
+mod documents;
+mod hostile;
 mod pages;
 mod ratings;
 mod safety;

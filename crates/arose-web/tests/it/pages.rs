@@ -17,31 +17,40 @@ fn check(answer: &Answer, expected: &[&str]) {
 #[test]
 fn search_collapses_expands_and_turns_pages() {
     let server = start(&pages(), None);
-    check(&server.get("/"), &["Search 17 documents", "How to ask"]);
+    check(&server.get("/"), &["Search 17 documents", "Query syntax"]);
     let found = server.get("/?q=rose");
     check(
         &found,
         &[
             "17 documents in 4 results",
-            "and 11 near duplicates",
             "<mark>rose</mark>",
+            "more from <bdi>example.org</bdi>",
         ],
     );
-    let expanded = server.get("/?q=rose&expand=0");
+    check(
+        &server.get("/?q=rose+site:example.org"),
+        &["14 documents in 3 results", "and 11 near duplicates"],
+    );
+    let expanded = server.get("/?q=rose+site:example.org&expand=0");
     check(&expanded, &["the whole cluster", "/pair?a=0&amp;b=1"]);
     check(
         &server.get("/?q=rose&all=1"),
-        &["17 documents<", "page 1 of 2", "rel=\"next\""],
+        &[
+            "17 documents<",
+            "rel=\"next\"",
+            "/?q=rose&#38;all=1&#38;from=10",
+        ],
     );
     check(
-        &server.get("/?q=rose&all=1&page=2"),
-        &["page 2 of 2", "value=\"11\""],
+        &server.get("/?q=rose&all=1&from=10"),
+        &["after the first 10", "value=\"11\"", "First results"],
     );
-    check(
-        &server.get("/?q=nothing"),
-        &["0 documents", "Nothing matches"],
-    );
-    check(&server.get("/?q=rose&page=999"), &["17 documents"]);
+    let kept = server.get("/?q=rose&kept=1&all=1");
+    check(&kept, &["4 documents<"]);
+    assert!(!kept.body.contains("class=\"alike\""), "{}", kept.body);
+    check(&server.get("/?q=nothing"), &["0 documents", "No results."]);
+    check(&server.get("/?q=rose&from=999"), &["17 documents"]);
+    check(&server.get("/?q=rose&from=x"), &["17 documents"]);
 }
 
 #[test]
@@ -52,7 +61,8 @@ fn queries_that_make_no_sense_are_explained() {
             "%22rose",
             "a quote is opened and not closed, at character 1",
         ),
-        ("(rose", "a bracket is opened and not closed"),
+        ("(rose", "a parenthesis is opened and not closed"),
+        ("author:x", "there is no field `author`"),
         ("%00%01", "a word is missing"),
     ] {
         let answer = server.get(&format!("/?q={query}"));
@@ -68,7 +78,7 @@ fn queries_that_make_no_sense_are_explained() {
     );
     let longer = server.get(&format!("/?q={}", "a".repeat(60_000)));
     assert_eq!(longer.status, 414);
-    assert!(longer.body.contains("The address is too long"));
+    assert!(longer.body.contains("The URL is too long"));
     // No address may be as long as this, so that there is no page of ours; browsers say it.
     assert_eq!(
         server.get(&format!("/?q={}", "a".repeat(100_000))).status,
@@ -85,8 +95,8 @@ fn queries_that_make_no_sense_are_explained() {
 fn no_documents() {
     let server = start(&[], None);
     check(&server.get("/"), &["Search 0 documents"]);
-    check(&server.get("/?q=rose"), &["0 documents", "Nothing matches"]);
-    check(&server.get("/clusters"), &["No cluster is like that"]);
+    check(&server.get("/?q=rose"), &["0 documents", "No results."]);
+    check(&server.get("/clusters"), &["No clusters match."]);
     check(&server.get("/rate?rater=x"), &["no pairs"]);
     check(&server.get("/ratings"), &["0 pairs rated"]);
     assert_eq!(server.get("/pair?a=0&b=1").status, 404);
@@ -120,7 +130,7 @@ fn clusters_by_size_site_and_similarity() {
     check(
         &all,
         &[
-            "2 clusters of duplicates",
+            "<h1>2 clusters</h1>",
             "/cluster/0",
             "/cluster/12",
             "and others",
@@ -144,7 +154,7 @@ fn clusters_by_size_site_and_similarity() {
     );
     check(
         &server.get("/clusters?site=nowhere"),
-        &["No cluster is like that"],
+        &["No clusters match."],
     );
     check(
         &server.get("/clusters?sort=lowest&page=x&min=y"),
@@ -155,8 +165,8 @@ fn clusters_by_size_site_and_similarity() {
         &one,
         &[
             "A cluster of 12 documents",
-            "1 document is kept",
-            "shingles in common",
+            "One document is kept",
+            "Jaccard similarity",
             "compare",
         ],
     );
@@ -174,7 +184,7 @@ fn pairs_show_differences_and_scores() {
         &[
             "<mark>0</mark>",
             "<mark>1</mark>",
-            "Resemblance",
+            "Jaccard similarity",
             "B-sim",
             "same site",
             "Both texts in full",
@@ -231,7 +241,7 @@ fn a_crawl_is_drawn_while_it_grows() {
         &server.get("/crawl"),
         &[
             "running for 9.0 s",
-            "Pages a second",
+            "Pages per second",
             "data-live",
             "&lt;slow&gt;.example",
         ],
@@ -241,7 +251,7 @@ fn a_crawl_is_drawn_while_it_grows() {
     text.push_str(&format!("{last}\n"));
     fs::write(&file, text).unwrap();
     let done = server.get("/crawl");
-    check(&done, &["A crawl of 10 s", "1,000"]);
+    check(&done, &["finished after 10 s", "1,000"]);
     assert!(!done.body.contains("data-live"));
     assert_eq!(
         server.json("/api/crawl")["samples"]
@@ -271,7 +281,7 @@ fn large_documents() {
     let server: Server = start(&lines, None);
     check(
         &server.get("/pair?a=0&b=1"),
-        &["Resemblance", "<mark>changed1</mark>"],
+        &["Jaccard similarity", "<mark>changed1</mark>"],
     );
     check(
         &server.get("/pair?a=1&b=2"),

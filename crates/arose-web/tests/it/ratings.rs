@@ -43,6 +43,12 @@ fn ratings_are_kept_and_counted() {
     assert_eq!(tables["all"]["pairs"], 4);
     assert_eq!(tables["all"]["correct"]["pairs"], 2);
     assert_eq!(tables["agreement"][0]["agreed"], 1);
+    let lines = fs::read_to_string(server.out.join("ratings.jsonl")).unwrap();
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["drawn_by"], "b");
+        assert_eq!(line["range"].as_str().unwrap(), line["b_sim"].to_string());
+    }
     let page = server.get("/ratings").body;
     assert!(
         page.contains("4 pairs rated") && page.contains("Agreement"),
@@ -51,7 +57,7 @@ fn ratings_are_kept_and_counted() {
     // The page of rating tells no score.
     let next = server.get("/rate?rater=anna").body;
     assert!(next.contains("4 of "), "{next}");
-    assert!(!next.contains("B-sim") && !next.contains("Resemblance"));
+    assert!(!next.contains("B-sim") && !next.contains("Jaccard similarity"));
     // Another server over the same folder finds them again.
     let again = Server {
         address: serve_folder(&server.out, None),
@@ -146,4 +152,69 @@ fn all_pairs_come_to_an_end() {
         assert_eq!(server.post("/rate", &form).status, 303);
     }
     assert!(server.get("/rate?rater=x&by=c").body.contains("Thank you"));
+}
+
+/// The questions are answered by yes, no or unsure, in the words of the page.
+#[test]
+fn issue_23_duplicates_or_not() {
+    let server = start(&pages(), None);
+    let page = server.get("/rate?rater=anna").body;
+    assert!(page.contains("Are these duplicates?"), "{page}");
+    for answer in ["</kbd> Yes<", "</kbd> No<", "</kbd> Unsure<"] {
+        assert!(page.contains(answer), "{answer}");
+    }
+}
+
+/// A pair that both samples hold is rated for the one it was shown in.
+#[test]
+fn issue_23_samples_are_not_mixed() {
+    let server = start(&pages(), None);
+    for _ in 0..3 {
+        rate(&server, "anna", "correct");
+    }
+    let tables = server.json("/api/ratings");
+    assert_eq!(tables["sample"], "b");
+    assert_eq!(tables["by_b_sim"][0]["rated"]["pairs"], 3);
+    assert_eq!(tables["by_c_sim"][0]["rated"]["pairs"], 0);
+    assert!(server.get("/rate?rater=anna&by=c").body.contains("0 of "));
+    let undone = server.post("/rate/undo", "rater=anna&by=c");
+    assert_eq!(undone.status, 303);
+    assert_eq!(server.json("/api/ratings")["all"]["pairs"], 3);
+}
+
+/// When every range is rated, precision is weighted by the sizes of the ranges, with an interval.
+#[test]
+fn issue_23_precision_is_weighted() {
+    let server = start(&pages(), None);
+    let page = server.get("/rate?rater=x");
+    let total: usize = page
+        .body
+        .split_once("max=\"")
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    for i in 0..total {
+        rate(
+            &server,
+            "x",
+            if i % 3 == 0 { "incorrect" } else { "correct" },
+        );
+    }
+    let tables = server.json("/api/ratings");
+    let rows = tables["by_b_sim"].as_array().unwrap();
+    let (mut sum, mut n) = (0.0, 0.0);
+    for row in &rows[1..] {
+        let found = row["found"].as_f64().unwrap();
+        sum += found * row["rated"]["correct"]["share"].as_f64().unwrap();
+        n += found;
+    }
+    let precision = tables["precision"].as_f64().unwrap();
+    assert!((precision - sum / n).abs() < 1e-9, "{precision} {sum} {n}");
+    let ends = tables["precision_interval"].as_array().unwrap();
+    assert!(ends[0].as_f64() <= Some(precision) && ends[1].as_f64() >= Some(precision));
+    assert!(server.get("/ratings").body.contains("95% interval"));
 }

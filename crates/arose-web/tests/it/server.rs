@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
+use arose_dedup::{Config as DedupConfig, ListedPairs, Progress as DedupProgress, Start};
 use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
 use arose_web::{Config, serve};
 use serde_json::{Value, json};
@@ -57,7 +57,12 @@ pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
     let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(&input, text).unwrap();
-    let (config, progress) = (DedupConfig::default(), DedupProgress::default());
+    // Ratings are found again in a run of another order only if that lists all pairs.
+    let config = DedupConfig {
+        pairs: ListedPairs::All,
+        ..DedupConfig::default()
+    };
+    let progress = DedupProgress::default();
     arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
     out
 }
@@ -76,7 +81,11 @@ pub(crate) fn start(lines: &[Value], token: Option<&str>) -> Server {
 /// Serves a folder on a thread of its own.
 pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
     let opened = Folder::open(out).unwrap();
-    update(&opened, &IndexConfig::default(), &Progress::default()).unwrap();
+    // Another server over the same directory may be at it.
+    while let Err(error) = update(&opened, &IndexConfig::default(), &Progress::default()) {
+        assert!(matches!(error, arose_search::Error::Busy { .. }), "{error}");
+        std::thread::yield_now();
+    }
     let index = Index::open(&opened).unwrap();
     let (sender, receiver) = mpsc::channel();
     let config = Config {
@@ -84,6 +93,7 @@ pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
         token: token.map(str::to_owned),
         seed: 1,
         n_per_stratum: 10,
+        watch: std::time::Duration::from_millis(50),
     };
     std::thread::spawn(move || {
         serve(opened, index, &config, |address| {
@@ -116,6 +126,19 @@ impl Server {
             form.len()
         );
         self.send(&head, form)
+    }
+
+    /// Asks until the answer is as expected; a server follows its directory within moments.
+    pub(crate) fn wait_for(&self, path: &str, is_expected: impl Fn(&Answer) -> bool) -> Answer {
+        let begin = std::time::Instant::now();
+        loop {
+            let answer = self.get(path);
+            if is_expected(&answer) {
+                return answer;
+            }
+            assert!(begin.elapsed().as_secs() < 120, "{path}: {}", answer.body);
+            std::thread::yield_now();
+        }
     }
 
     /// Sends a head, which ends with its last header, and a body.

@@ -96,7 +96,7 @@ fn short_and_empty_documents() {
     assert_eq!(resemblance(&none, &one), Some(0.0));
     assert_eq!(resemblance(&one, &one), Some(1.0));
     assert_eq!(resemblance(&one, &two), Some(0.0));
-    assert!(is_short(15, DEFAULT_W) && !is_short(16, DEFAULT_W));
+    assert!(is_short(15, FEATURE_W) && !is_short(16, FEATURE_W));
 }
 
 /// A short shingle holds its length: three tokens under w = 8 are not a window under w = 3.
@@ -121,7 +121,7 @@ fn short_texts_can_be_dropped() {
 
 #[test]
 fn unspaced_documents_may_use_longer_shingles() {
-    let eight = DEFAULT_W;
+    let eight = FEATURE_W;
     let length = ShingleLength {
         w: eight,
         unspaced_w: NonZeroUsize::new(12).unwrap(),

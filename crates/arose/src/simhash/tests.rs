@@ -213,7 +213,7 @@ fn one_of_20_replaced_is_biased_upward() {
 #[test]
 fn shingles_feel_a_changed_token_as_often_as_they_are_long() {
     let mut random = SplitMix::new(5);
-    let shingler = crate::shingle::Shingler::new(crate::shingle::DEFAULT_W);
+    let shingler = crate::shingle::Shingler::new(crate::shingle::FEATURE_W);
     let of_shingles = |tokens: &[u64]| {
         let mut shingles = Vec::new();
         shingler.shingles_into(tokens, &mut shingles);

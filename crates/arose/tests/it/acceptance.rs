@@ -77,7 +77,7 @@ impl Corpus {
         let mut corpus = Self {
             pages: Vec::with_capacity(20_000),
             random: SplitMix::new(2006),
-            shingler: Shingler::default(),
+            shingler: Shingler::new(arose::shingle::FEATURE_W),
             sketcher: NarrowMinHash::new(84.try_into().unwrap(), 1),
         };
         for site in 0..N_SITES {
@@ -329,7 +329,7 @@ fn template_resemblance(item_length: usize) -> f64 {
         let mut random = SplitMix::new(seed);
         (0..N_TOKENS).map(|_| random.next_u64()).collect::<Vec<_>>()
     });
-    let shingler = Shingler::default();
+    let shingler = Shingler::new(arose::shingle::FEATURE_W);
     let [a, b] = [a, b].map(|item| shingler.set(&with_item(&template, &item[..item_length])));
     let (all, touched) = ((N_TOKENS - 7) as f64, (item_length + 7) as f64);
     let formula = (all - touched) / (all + touched);

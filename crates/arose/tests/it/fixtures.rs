@@ -14,7 +14,7 @@ use arose::compare::{Comparison, Profiler};
 use arose::filter::Filter;
 use arose::mix::SplitMix;
 use arose::rule::{Criterion, Policy, ShortPolicy, SiteRelation};
-use arose::shingle::DEFAULT_W;
+use arose::shingle::FEATURE_W;
 
 /// `n` words out of 400 of unequal frequency.
 fn prose(seed: u64, n: usize) -> Vec<String> {
@@ -38,7 +38,7 @@ fn with(text: &[String], position: usize, words: &[&str]) -> Vec<String> {
 }
 
 fn compare(a: &[String], b: &[String]) -> Comparison {
-    let profiler = Profiler::new(DEFAULT_W);
+    let profiler = Profiler::new(FEATURE_W);
     let [a, b] = [a, b].map(|words| profiler.profile(&words.join(" ")));
     profiler.compare(&a, &b)
 }

@@ -28,6 +28,7 @@ use crate::format::Cut;
 use crate::format::json::lines::{LineBlock, Wanted, read_object};
 use crate::format::json::scan::{Extent, Flaw, extent};
 use crate::format::row::Place;
+use crate::pipeline::bookmark::State;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
@@ -81,6 +82,25 @@ impl ValueCutter {
             block_bytes: config.block_bytes.get(),
             is_in_array: false,
             indent: Some(Vec::new()),
+        }
+    }
+
+    /// What is remembered of what came before.
+    pub(crate) fn state(&self) -> State {
+        State::Values {
+            is_in_array: self.is_in_array,
+            indent: self.indent.clone(),
+        }
+    }
+
+    pub(crate) fn set_state(&mut self, state: &State) {
+        if let State::Values {
+            is_in_array,
+            indent,
+        } = state
+        {
+            self.is_in_array = *is_in_array;
+            self.indent = indent.clone();
         }
     }
 

@@ -26,6 +26,7 @@ use crate::config::{Config, Fields, N_SLOTS, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::cell::{cell, is_readable};
 use crate::format::row::{Place, Row, no_text};
+use crate::pipeline::bookmark::{State, Within};
 use pages::Values;
 
 /// A file whose footer has been read.
@@ -91,6 +92,25 @@ impl Table {
             next_group: 0,
             next_row: 0,
         })
+    }
+
+    /// The place of the next row group.
+    pub(crate) fn within(&self) -> Within {
+        Within {
+            position: Position {
+                offset: self.next_row,
+                inner: 0,
+            },
+            index: self.next_group as u64,
+            state: State::None,
+        }
+    }
+
+    /// Goes to a row group.
+    pub(crate) fn go_on(&mut self, within: &Within) -> bool {
+        self.next_group = usize::try_from(within.index).unwrap_or(usize::MAX);
+        self.next_row = within.position.offset;
+        true
     }
 
     /// The next row group; none at the end.

@@ -27,6 +27,7 @@ use crate::document::{Item, Position, Reason, Warning};
 use crate::format::Cut;
 use crate::format::row::Place;
 use crate::format::warc::dialect::{Dialect, Head, Parsed, START_BYTES};
+use crate::pipeline::fetch::Stored;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
@@ -133,6 +134,14 @@ impl RecordCutter {
             Ok(record) => record.read(config),
             Err(item) => item,
         })
+    }
+
+    /// The body of the record at `position`; none if no record starts there or it has none.
+    pub(crate) fn stored_at(&mut self, position: Position, config: &Config) -> Option<Stored> {
+        if !self.stream.go_to(position) {
+            return None;
+        }
+        self.record()?.ok()?.stored(config)
     }
 
     fn place(&self) -> Place {

@@ -3,6 +3,7 @@
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::body::headers::{Headers, to_text};
+use crate::document::Original;
 use crate::time;
 
 /// Bytes in which the start of a record is recognised; a longer first line is no start.
@@ -29,6 +30,8 @@ pub(crate) struct Head {
     pub(crate) language: Option<String>,
     /// Why the archiver stored less than there was.
     pub(crate) truncated: Option<String>,
+    /// The page that this one duplicates, as `arose crawl` notes it.
+    pub(crate) duplicate_of: Option<Box<Original>>,
 }
 
 /// The state of a header at the start of some bytes.
@@ -147,6 +150,13 @@ fn parse_warc(bytes: &[u8]) -> Parsed {
             content_type: text("content-type"),
             language: text("warc-identified-content-language"),
             truncated: text("warc-truncated"),
+            duplicate_of: headers.get("arose-duplicate-of").map(|url| {
+                let fetched = headers.get("arose-duplicate-of-date");
+                Box::new(Original {
+                    url: url.to_owned(),
+                    fetched: fetched.and_then(time::parse),
+                })
+            }),
         }),
     )
 }
@@ -173,6 +183,7 @@ fn parse_arc(bytes: &[u8]) -> Parsed {
             content_type: Some(to_text(line.content_type)),
             language: None,
             truncated: None,
+            duplicate_of: None,
         }),
     )
 }

@@ -10,6 +10,7 @@ use crate::format::row::Place;
 use crate::format::warc::cut::Record;
 use crate::format::warc::dialect::{Dialect, Head};
 use crate::losses::Loss;
+use crate::pipeline::fetch::Stored;
 
 impl Head {
     /// Whether records of this kind can hold a document.
@@ -40,6 +41,25 @@ struct Body<'a> {
 }
 
 impl Record {
+    /// The body of this record as a browser got it; none if it holds none or breaks its framing.
+    pub(crate) fn stored(&self, config: &Config) -> Option<Stored> {
+        if !self.head.may_be_document() {
+            return None;
+        }
+        if !self.head.is_http(self.dialect, &self.block) {
+            return Some(Stored {
+                body: self.block.clone(),
+                content_type: self.head.content_type.clone(),
+            });
+        }
+        let response = Response::parse(&self.block, &config.limits).ok()?;
+        let (body, _) = response.decoded_body(&config.limits).ok()?;
+        Some(Stored {
+            body: body.into_owned(),
+            content_type: response.headers.get("content-type").map(str::to_owned),
+        })
+    }
+
     /// The document of this record, or why there is none.
     pub(crate) fn read(&self, config: &Config) -> Item {
         if !self.head.may_be_document() {
@@ -102,6 +122,7 @@ impl Record {
             language: language.or_else(|| body.language.map(str::to_owned)),
             fetched: self.head.fetched,
             status: body.status,
+            duplicate_of: self.head.duplicate_of.clone(),
             images: page.images,
             page: page.metadata,
             warnings: self.warnings(notes),

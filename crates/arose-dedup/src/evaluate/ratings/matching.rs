@@ -203,6 +203,8 @@ impl Candidate {
             sites: known.sites(pair),
             time: line.time,
             rater: line.rater.clone(),
+            drawn_by: line.drawn_by,
+            range: line.range.clone(),
             verdict: line.verdict,
         }
     }
@@ -212,7 +214,7 @@ impl Candidate {
 mod tests {
     use super::*;
     use crate::evaluate::ratings::{Population, Ratings};
-    use crate::{Config, Progress, Start};
+    use crate::{Config, ListedPairs, Progress, Start};
     use arose::judgement::Verdict;
     use std::fs;
 
@@ -240,7 +242,10 @@ mod tests {
             )
         };
         fs::write(&input, pages.iter().map(line).collect::<String>()).unwrap();
-        let config = Config::default();
+        let config = Config {
+            pairs: ListedPairs::All,
+            ..Config::default()
+        };
         let progress = Progress::default();
         crate::run(
             &[input],
@@ -277,6 +282,8 @@ mod tests {
                 b_sim: pair.b_sim,
                 c_sim: pair.c_sim,
                 sites: Sites::Different,
+                drawn_by: None,
+                range: None,
                 verdict: Some([Verdict::Incorrect, Verdict::Correct][usize::from(is_correct)]),
             };
             ratings.append(rating).unwrap();

@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) w: Option<u64>,
     /// Whether the run dropped what an index holds.
     pub(super) is_against_index: bool,
+    /// Whether the run lists only the pairs of dropped documents with their kept ones.
+    pub(super) lists_dropped: bool,
 }
 
 impl Settings {
@@ -51,6 +53,7 @@ impl Settings {
             threshold: threshold.and_then(|value| Threshold::new(value).ok()),
             w: setting("w").and_then(|value| value.as_u64()),
             is_against_index: setting("against").is_some(),
+            lists_dropped: setting("pairs").is_some_and(|value| value == "dropped"),
         })
     }
 }

@@ -1,0 +1,171 @@
+"""What `arose dedup` costs from a hundred thousand to a hundred million documents.
+
+    python3 bench/growth/run.py --arose target/release/arose --dir DIR usual:1000000 template99:1000000
+
+Each argument is a shape and a number of documents. The shapes are
+
+    usual       planted documents of 60 words (`arose evaluate plant --words 60`)
+    template76  pages of one template, similarity 0.76
+    template80  pages of one template, similarity 0.80
+    template99  pages of one template, similarity 0.99
+    identical   one text
+    one-key     half of the documents under one key, the others unlike
+    huge        a thousand small documents and one of as many words as the number says
+
+Corpora are made once, compressed with zstd where a `zstd` command is found, and stay in DIR. Each run
+has `--memory 2GiB` (or `--memory SIZE`). A line of JSON per run goes to standard output: CPU seconds
+(user and system), wall seconds, peak resident bytes (VmHWM), the most bytes the work directory held
+and how many these are per document, and the counts of the run. Figures mean something on an idle
+machine only.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+#: Documents in a planted part; the generator holds a part in memory.
+PART = 1_000_000
+
+
+def main():
+    options = parse()
+    options.dir.mkdir(parents=True, exist_ok=True)
+    for run in options.runs:
+        shape, _, n_documents = run.partition(":")
+        corpus = options.dir / f"{shape}-{n_documents}"
+        if not corpus.exists():
+            make(options.arose, shape, int(n_documents), corpus)
+        print(json.dumps(measure(options, run, corpus, int(n_documents))), flush=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="Measure how arose dedup grows.")
+    parser.add_argument("--arose", type=Path, required=True, help="the program, built for release")
+    parser.add_argument("--dir", type=Path, required=True, help="where corpora and results go")
+    parser.add_argument("--memory", default="2GiB")
+    parser.add_argument("--threads", default="2")
+    parser.add_argument("runs", nargs="+", metavar="SHAPE:N")
+    return parser.parse_args()
+
+
+def make(arose, shape, n_documents, corpus):
+    """Writes a corpus into a directory that is there only if it is whole."""
+    partial = corpus.with_name(corpus.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    if shape == "usual":
+        for number, start in enumerate(range(0, n_documents, PART)):
+            n = min(PART, n_documents - start)
+            planted = partial / "planted"
+            command = [arose, "evaluate", "plant", "-o", planted, "--documents", str(n)]
+            command += ["--words", "60", "--seed", str(number + 1)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            (planted / "documents.jsonl").rename(partial / f"part{number:03}.jsonl")
+            shutil.rmtree(planted)
+            compress(partial / f"part{number:03}.jsonl")
+    else:
+        path = partial / "part000.jsonl"
+        with open(path, "w") as file:
+            for text in texts(shape, n_documents):
+                file.write(f'{{"text": "{text}"}}\n')
+        compress(path)
+    partial.rename(corpus)
+
+
+def texts(shape, n_documents):
+    """The texts of a shape. Pages with t shingles in common and m of their own have t / (t + 2 m)."""
+    chance = random.Random(1)
+
+    def own(n):
+        return " ".join(f"own{chance.getrandbits(48):x}" for _ in range(n))
+
+    def page(n_words, n_own):
+        words = " ".join(f"word{i}" for i in range(n_words))
+        return f"{words} {own(n_own)}"
+
+    templates = {"template76": (104, 16), "template80": (104, 12), "template99": (204, 1)}
+    if shape in templates:
+        return (page(*templates[shape]) for _ in range(n_documents))
+    if shape == "identical":
+        return (page(60, 0).strip() for _ in range(n_documents))
+    if shape == "one-key":
+        return (page(60, 20) if i % 2 else own(60) for i in range(n_documents))
+    if shape == "huge":
+        return (own(n_documents if i == 500 else 60) for i in range(1001))
+    sys.exit(f"there is no shape `{shape}`")
+
+
+def compress(path):
+    if shutil.which("zstd"):
+        subprocess.run(["zstd", "-q", "--rm", path], check=True)
+
+
+def measure(options, run, corpus, n_documents):
+    out = options.dir / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    command = [options.arose, "dedup", corpus, "-o", out, "--memory", options.memory]
+    command += ["--threads", options.threads]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    peaks = {"memory": 0, "disk": 0}
+    watcher = threading.Thread(target=watch, args=(process, out / ".arose", peaks))
+    watcher.start()
+    code = process.wait()
+    seconds = time.monotonic() - start
+    watcher.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if code:
+        sys.exit(f"{run}: exit code {code}")
+    summary = json.loads((out / "summary.json").read_text())
+    counts = summary["counts"]
+    return {
+        "run": run,
+        "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
+        "wall_seconds": round(seconds, 2),
+        "peak_memory_bytes": max(peaks["memory"], summary["peak_memory_bytes"] or 0),
+        "peak_disk_bytes": peaks["disk"],
+        "disk_bytes_per_document": round(peaks["disk"] / max(1, counts["read"]), 1),
+        "counts": {name: n for name, n in counts.items() if isinstance(n, int)},
+        "recall": summary["recall"]["estimated"],
+        "stages": {stage["name"]: stage["cpu_seconds"] for stage in summary["stages"]},
+    }
+
+
+def watch(process, work, peaks):
+    """Looks at memory and at the work directory ten times a second."""
+    while process.poll() is None:
+        peaks["memory"] = max(peaks["memory"], high_water(process.pid))
+        peaks["disk"] = max(peaks["disk"], used(work))
+        time.sleep(0.1)
+
+
+def high_water(pid):
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0  # it has ended
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def used(work):
+    """Bytes on disk of the files in a directory; those that go meanwhile count nothing."""
+    total = 0
+    for folder, _, names in os.walk(work):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(folder, name)).st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Serves the archive of a crawl with pywb, and checks it with warcio and cdxj-indexer.
+
+replay.py CRAWL INDEX ROOT: the directory of a crawl, its exported index, and an empty directory for
+pywb's collection. Prints one line of JSON: how many records were served, and what is wrong.
+"""
+
+import base64
+import glob
+import hashlib
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from cdxj_indexer.main import CDXJIndexer
+
+crawl, index, root = sys.argv[1:]
+archives = sorted(glob.glob(crawl + "/archive/*.warc.gz"))
+lines = [line.rstrip("\n") for line in open(index)]
+problems = []
+
+
+def parsed(line):
+    key, date, record = line.split(" ", 2)
+    return key, date, json.loads(record)
+
+
+def check_index():
+    """The exported index has the lines that cdxj-indexer makes, in the same order."""
+    out = io.StringIO()
+    CDXJIndexer(output=out, inputs=archives, sort=True).process_all()
+    theirs = [parsed(line) for line in out.getvalue().splitlines()]
+    ours = [parsed(line) for line in lines]
+    order = lambda entry: (entry[0], entry[1], entry[2]["filename"], int(entry[2]["offset"]))
+    for ours_one, theirs_one in zip(sorted(ours, key=order), sorted(theirs, key=order)):
+        if ours_one != theirs_one:
+            problems.append(f"index: {ours_one} beside {theirs_one}")
+    if len(ours) != len(theirs):
+        problems.append(f"index: {len(ours)} lines beside {len(theirs)}")
+    if lines != sorted(lines):
+        problems.append("index: the lines are not sorted")
+
+
+def check_archives():
+    """warcio finds every digest right."""
+    command = [sys.executable, "-c", "from warcio.cli import main; main()", "check", *archives]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        problems.append(f"warcio check: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def start(port):
+    collection = os.path.join(root, "collections", "crawl")
+    os.makedirs(collection + "/archive")
+    os.makedirs(collection + "/indexes")
+    for path in archives:
+        os.symlink(os.path.abspath(path), f"{collection}/archive/{os.path.basename(path)}")
+    os.symlink(os.path.abspath(index), collection + "/indexes/index.cdxj")
+    program = "from pywb.apps.cli import wayback; wayback()"
+    command = [sys.executable, "-c", program, "-b", "127.0.0.1", "-p", str(port), "-d", root]
+    log = open(os.path.join(root, "pywb.log"), "w")
+    return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirect, urllib.request.ProxyHandler({}))
+
+
+def ask(port, date, url):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/crawl/{date}id_/{url}")
+    # A payload with a content coding comes as it was archived.
+    request.add_header("Accept-Encoding", "gzip, deflate, br")
+    try:
+        response = opener.open(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        response = error
+    return response.status, response.read()
+
+
+def wait_for(server, port):
+    for _ in range(600):
+        if server.poll() is not None:
+            raise SystemExit("pywb ended: " + open(os.path.join(root, "pywb.log")).read()[-4000:])
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("pywb did not start")
+
+
+def check_replay():
+    """pywb serves every record of the index with its status and its payload."""
+    port = free_port()
+    server = start(port)
+    n_served = 0
+    try:
+        wait_for(server, port)
+        for line in lines:
+            _, date, record = parsed(line)
+            status, body = ask(port, date, record["url"])
+            digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
+            if record["status"].startswith("3") and status == 400 and b"Self Redirect" in body:
+                n_served += 1  # pywb names a redirect to the same URL and does not follow it.
+            elif (str(status), digest) == (record["status"], record["digest"]):
+                n_served += 1
+            else:
+                problems.append(f"{record['url']}: {status} {digest}, not {record['status']} {record['digest']}")
+    finally:
+        server.kill()
+        server.wait()
+    return n_served
+
+
+check_archives()
+check_index()
+print(json.dumps({"lines": len(lines), "served": check_replay(), "problems": problems[:20]}))

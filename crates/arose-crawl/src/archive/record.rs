@@ -1,0 +1,219 @@
+//! Records: a response as a web archive has it, and the line that says where it is.
+
+use std::net::IpAddr;
+
+use arose::digest::digest64;
+use arose::mix::mix;
+use arose_corpus::{IDENTICAL, NEAR_DUPLICATE, time};
+use data_encoding::BASE32;
+use sha1::{Digest as _, Sha1};
+
+use super::pack::{Member, Packer};
+use super::surt;
+use crate::content::Original;
+use crate::fetch::Cut;
+use crate::settings::DuplicateBody;
+
+/// An answer to be written down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(crate) url: &'a str,
+    /// Seconds since 1970.
+    pub(crate) date: i64,
+    pub(crate) address: IpAddr,
+    pub(crate) status: u16,
+    pub(crate) media_type: &'a str,
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [u8],
+    /// The digest of the body.
+    pub(crate) payload: &'a str,
+    pub(crate) cut: Option<Cut>,
+    pub(crate) original: Option<&'a Original>,
+    /// What becomes of the body if the original has another payload.
+    pub(crate) near_duplicates: DuplicateBody,
+    /// What was asked, if that is to be written too.
+    pub(crate) request: Option<&'a [u8]>,
+}
+
+/// A record ready to be appended.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    /// The response, which the index knows, and perhaps the request for it.
+    pub(super) members: Vec<Member>,
+    /// The line of the index up to where the place goes.
+    pub(super) line: Option<String>,
+}
+
+#[cfg(test)]
+impl Packed {
+    /// All members as they would stand in a file.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for member in &self.members {
+            member.seal(b"WARC/1.1\r\n", &mut bytes);
+        }
+        bytes
+    }
+}
+
+impl Record<'_> {
+    pub(crate) fn pack(&self, packer: &mut Packer) -> Packed {
+        let is_same = |original: &Original| original.payload == self.payload;
+        let drops = self.near_duplicates == DuplicateBody::Drop;
+        let revisited = self.original.filter(|original| drops || is_same(original));
+        let is_revisit = revisited.is_some();
+        let body = if is_revisit { &[] } else { self.body };
+        let head = head_as_stored(self.head);
+        let date = time::format(self.date);
+        let mut fields = String::with_capacity(512);
+        let mut field = |name: &str, value: &str| {
+            fields.push_str(name);
+            fields.push_str(": ");
+            fields.push_str(value);
+            fields.push_str("\r\n");
+        };
+        field("WARC-Type", if is_revisit { "revisit" } else { "response" });
+        let id = response_id(self.url, self.date, self.payload);
+        field("WARC-Record-ID", &format!("<{id}>"));
+        field("WARC-Date", &date);
+        field("WARC-Target-URI", self.url);
+        field("WARC-IP-Address", &self.address.to_string());
+        field("WARC-Payload-Digest", self.payload);
+        field("WARC-Block-Digest", &digest(&[&head, body]));
+        if let Some(cut) = self.cut {
+            field("WARC-Truncated", cut.as_str());
+        }
+        if let Some(original) = revisited {
+            let profile = if is_same(original) {
+                IDENTICAL
+            } else {
+                NEAR_DUPLICATE
+            };
+            let id = response_id(&original.url, original.date, &original.payload);
+            field("WARC-Profile", profile);
+            field("WARC-Refers-To", &format!("<{id}>"));
+            field("WARC-Refers-To-Target-URI", &original.url);
+            field("WARC-Refers-To-Date", &time::format(original.date));
+        } else if let Some(original) = self.original {
+            // The standard keeps its own fields for revisit records.
+            field("Arose-Duplicate-Of", &original.url);
+            field("Arose-Duplicate-Of-Date", &time::format(original.date));
+        }
+        if let Some(original) = self.original {
+            let rule = if is_same(original) {
+                "same-payload"
+            } else {
+                original.rule
+            };
+            field("Arose-Duplicate-Rule", rule);
+            let similarity = format!("{:.4}", original.similarity);
+            field("Arose-Duplicate-Similarity", &similarity);
+        }
+        field("Content-Type", "application/http; msgtype=response");
+        field("Content-Length", &(head.len() + body.len()).to_string());
+        let parts = [fields.as_bytes(), b"\r\n", &head, body, b"\r\n\r\n"];
+        let mut members = vec![packer.pack(&parts)];
+        if let Some(request) = self.request {
+            members.push(self.pack_request(request, &id, &date, packer));
+        }
+        Packed {
+            members,
+            line: Some(self.line(&date, is_revisit)),
+        }
+    }
+
+    /// A record of the request for the record `answer`.
+    fn pack_request(&self, bytes: &[u8], answer: &str, date: &str, packer: &mut Packer) -> Member {
+        let id = record_id(answer.as_bytes(), bytes.len() as u64);
+        let head = format!(
+            "WARC-Type: request\r\nWARC-Record-ID: <{id}>\r\nWARC-Date: {date}\r\n\
+             WARC-Target-URI: {}\r\nWARC-IP-Address: {}\r\nWARC-Concurrent-To: <{answer}>\r\n\
+             WARC-Block-Digest: {}\r\n\
+             Content-Type: application/http; msgtype=request\r\nContent-Length: {}\r\n\r\n",
+            self.url,
+            self.address,
+            digest(&[bytes]),
+            bytes.len()
+        );
+        packer.pack(&[head.as_bytes(), bytes, b"\r\n\r\n"])
+    }
+
+    /// `org,example)/path 20240518015810 {"url": …, ` and so on, without the place.
+    pub(super) fn line(&self, date: &str, is_revisit: bool) -> String {
+        let digits: String = date.chars().filter(char::is_ascii_digit).collect();
+        let media_type = if is_revisit {
+            "warc/revisit"
+        } else {
+            self.media_type
+        };
+        let mut line = format!("{} {digits} {{", surt::key(self.url));
+        let mut field = |name: &str, value: &str| {
+            let value = serde_json::Value::from(value);
+            line.push_str(&format!("\"{name}\": {value}, "));
+        };
+        field("url", self.url);
+        if !media_type.is_empty() {
+            let media_type: String = media_type.chars().take(MAX_MEDIA_TYPE).collect();
+            field("mime", &media_type);
+        }
+        field("status", &self.status.to_string());
+        field("digest", self.payload);
+        line
+    }
+}
+
+/// Characters of a media type that the index repeats.
+const MAX_MEDIA_TYPE: usize = 100;
+
+/// A media type without its parameters.
+pub(crate) fn bare_media_type(value: &str) -> &str {
+    let end = value.trim().find([';', ' ', '\t']);
+    &value.trim()[..end.unwrap_or(value.trim().len())]
+}
+
+/// Chunks have been joined, so the header that announces them is renamed, as is the custom.
+fn head_as_stored(head: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    const NAME: &[u8] = b"\ntransfer-encoding";
+    let found = memchr::memchr_iter(b'\n', head).find(|&at| {
+        let line = head.get(at..at + NAME.len());
+        line.is_some_and(|line| line.eq_ignore_ascii_case(NAME))
+    });
+    match found {
+        None => head.into(),
+        Some(at) => [&head[..=at], b"X-Crawl-", &head[at + 1..]].concat().into(),
+    }
+}
+
+/// The ID of the record of a response.
+pub(super) fn response_id(url: &str, date: i64, payload: &str) -> String {
+    record_id(url.as_bytes(), date as u64 ^ digest64(payload.as_bytes()))
+}
+
+/// A UUID (version 8: of our own making) that is the same for the same record.
+pub(super) fn record_id(name: &[u8], salt: u64) -> String {
+    let first = mix(digest64(name) ^ mix(salt));
+    let second = mix(first ^ mix(name.len() as u64));
+    format!(
+        "urn:uuid:{:08x}-{:04x}-8{:03x}-8{:03x}-{:012x}",
+        first >> 32,
+        first >> 16 & 0xffff,
+        first & 0xfff,
+        second >> 52,
+        second & 0xffff_ffff_ffff
+    )
+}
+
+/// The digest of a payload, as archives write it.
+pub(crate) fn payload_digest(body: &[u8]) -> String {
+    digest(&[body])
+}
+
+/// The digest of parts that stand one behind the other.
+pub(super) fn digest(parts: &[&[u8]]) -> String {
+    let mut sha1 = Sha1::new();
+    parts.iter().for_each(|part| sha1.update(part));
+    let mut text = String::with_capacity(37);
+    text.push_str("sha1:");
+    BASE32.encode_append(&sha1.finalize(), &mut text);
+    text
+}

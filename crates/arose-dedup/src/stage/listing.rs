@@ -1,0 +1,223 @@
+//! All pairs, copies included.
+//!
+//! Inside the run one document stands for all of equal content; here every pair gets its copies: a
+//! pair of contents held by `x` and `y` documents stands for `x y` pairs. That may be far more than
+//! anyone wants (a million copies of one page are half a trillion pairs), so products above a limit
+//! are listed from first to first only, and copies beyond it from the first to each. The limit is
+//! the largest power of two with which about 64 pairs a document are listed ([`Products`]), so it
+//! does not bind for most corpora.
+//!
+//! Under the site policy contents are judged by the sites of their first documents. Copies on other
+//! sites share that verdict, but a pair of them is listed only if the rule holds for their own.
+
+use std::path::{Path, PathBuf};
+
+use arose::rule::{Criterion, Evidence, Policy, decide};
+
+use crate::Error;
+use crate::column::{Column, Scan, Writer};
+use crate::config::{Config, Verify};
+use crate::products::Products;
+use crate::record::{Accepted, Copied, DocRecord, Ordinal, Vectors, rule_index};
+use crate::scheme::site_relation;
+use crate::sorter::Sorter;
+use crate::stage::candidates::ALL;
+use crate::stage::exact::COPIES;
+use crate::stage::read::{DOCS, VECTORS};
+use crate::stage::tables::{Listed, Rows, Stages, exact_scores, listed};
+use crate::stage::verify::PAIRS;
+
+/// Lists every accepted pair of the run.
+pub(crate) fn list_all(
+    stages: &Stages<'_>,
+    n_docs: u64,
+    config: &Config,
+    scratch: &Path,
+    rows: &mut Rows,
+    sorter: &mut Sorter<Listed>,
+) -> Result<(), Error> {
+    let classes = Classes::load(stages)?;
+    let sites = Sites::open(stages, config)?;
+    let accepted = gather(stages, config, scratch)?;
+    let limit = classes.limit(&accepted, n_docs)?;
+    classes.list_copies(stages, limit, rows, sorter)?;
+    let mut pairs = Scan::<Accepted>::open(&accepted)?;
+    while let Some(pair) = pairs.next()? {
+        classes.list_pair(&pair, limit, sites.as_ref(), rows, sorter)?;
+    }
+    Ok(())
+}
+
+/// Writes every accepted pair once: those that decided and those that did not. Returns the path.
+fn gather(stages: &Stages<'_>, config: &Config, scratch: &Path) -> Result<PathBuf, Error> {
+    let all = stages.verify.join(ALL).join(PAIRS);
+    let mut sorter = Sorter::new(&scratch.join("gathered"), config.part(4));
+    for path in stages.accepted().chain([all]) {
+        let mut pairs = Scan::<Accepted>::open(&path)?;
+        while let Some(pair) = pairs.next()? {
+            sorter.push(listed(pair.a, pair.b, &pair))?;
+        }
+    }
+    let mut sorted = sorter.finish()?;
+    let path = scratch.join("accepted");
+    let mut out = Writer::create(&path)?;
+    let mut last = None;
+    while let Some(pair) = sorted.next()? {
+        if last.replace(pair) != Some(pair) {
+            out.push(&pair.accepted())?;
+        }
+    }
+    out.finish()?;
+    Ok(path)
+}
+
+/// The copies of each content.
+struct Classes {
+    /// Sorted by first document.
+    copies: Vec<Copied>,
+}
+
+impl Classes {
+    fn load(stages: &Stages<'_>) -> Result<Self, Error> {
+        let mut scan = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
+        let mut copies = Vec::with_capacity(scan.left() as usize);
+        while let Some(copy) = scan.next()? {
+            copies.push(copy);
+        }
+        copies.sort_unstable_by_key(|copy| (copy.first, copy.doc));
+        Ok(Self { copies })
+    }
+
+    /// The copies of the content that `first` is first of, itself not included.
+    fn copies_of(&self, first: Ordinal) -> &[Copied] {
+        let start = self.copies.partition_point(|copy| copy.first < first);
+        let n = self.copies[start..].partition_point(|copy| copy.first == first);
+        &self.copies[start..start + n]
+    }
+
+    /// The documents of a content.
+    fn members(&self, first: Ordinal) -> impl Iterator<Item = Ordinal> + Clone {
+        let copies = self.copies_of(first).iter().map(|copy| copy.doc);
+        std::iter::once(first).chain(copies)
+    }
+
+    fn size(&self, first: Ordinal) -> u64 {
+        self.copies_of(first).len() as u64 + 1
+    }
+
+    /// The largest product of copies that is listed in full.
+    fn limit(&self, accepted: &Path, n_docs: u64) -> Result<u64, Error> {
+        let mut products = Products::default();
+        for class in self.copies.chunk_by(|a, b| a.first == b.first) {
+            let n = class.len() as u64 + 1;
+            products.count(n * (n - 1) / 2);
+        }
+        let mut pairs = Scan::<Accepted>::open(accepted)?;
+        while let Some(pair) = pairs.next()? {
+            products.count(self.size(pair.a) * self.size(pair.b));
+        }
+        Ok(products.limit(n_docs))
+    }
+
+    /// Lists the pairs of equal content. Those of documents without tokens carry no scores.
+    fn list_copies(
+        &self,
+        stages: &Stages<'_>,
+        limit: u64,
+        rows: &mut Rows,
+        sorter: &mut Sorter<Listed>,
+    ) -> Result<(), Error> {
+        let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
+        for class in self.copies.chunk_by(|a, b| a.first == b.first) {
+            let first = class[0].first;
+            let exact = exact_scores(docs.get(first)?.n_tokens);
+            let n = class.len() as u64 + 1;
+            if n * (n - 1) / 2 > limit {
+                rows.pairs_not_listed += n * (n - 1) / 2 - class.len() as u64;
+                for copy in class {
+                    sorter.push(listed(first, copy.doc, &exact))?;
+                }
+                continue;
+            }
+            let members: Vec<Ordinal> = self.members(first).collect();
+            for (i, &a) in members.iter().enumerate() {
+                for &b in &members[i + 1..] {
+                    sorter.push(listed(a, b, &exact))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn list_pair(
+        &self,
+        pair: &Accepted,
+        limit: u64,
+        sites: Option<&Sites>,
+        rows: &mut Rows,
+        sorter: &mut Sorter<Listed>,
+    ) -> Result<(), Error> {
+        if self.copies.is_empty() {
+            return sorter.push(listed(pair.a, pair.b, pair));
+        }
+        let product = self.size(pair.a) * self.size(pair.b);
+        if product > limit {
+            rows.pairs_not_listed += product - 1;
+            return sorter.push(listed(pair.a, pair.b, pair));
+        }
+        for a in self.members(pair.a) {
+            for b in self.members(pair.b) {
+                let rule = match sites {
+                    None => Some(pair.rule),
+                    Some(sites) => sites.rule(a, b, pair)?,
+                };
+                if let Some(rule) = rule {
+                    sorter.push(listed(a, b, &Accepted { rule, ..*pair }))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges pairs of copies by their own sites.
+struct Sites {
+    policy: Policy,
+    vectors: Column<Vectors>,
+}
+
+impl Sites {
+    /// None if sites do not matter.
+    fn open(stages: &Stages<'_>, config: &Config) -> Result<Option<Self>, Error> {
+        if !has_site_rule(config) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            policy: config.policy,
+            vectors: Column::open(&stages.read.join(VECTORS), config.part(8))?,
+        }))
+    }
+
+    fn rule(&self, a: Ordinal, b: Ordinal, scores: &Accepted) -> Result<Option<u32>, Error> {
+        let sites = [self.vectors.get(a)?.site, self.vectors.get(b)?.site];
+        Ok(site_rule(&self.policy, sites, scores))
+    }
+}
+
+/// Whether copies are judged by their own sites.
+fn has_site_rule(config: &Config) -> bool {
+    matches!(config.policy.criterion, Criterion::Site { .. }) && config.verify != Verify::None
+}
+
+/// The rule under which documents of these sites are alike, given the scores of their contents.
+fn site_rule(policy: &Policy, sites: [u64; 2], scores: &Accepted) -> Option<u32> {
+    let evidence = Evidence {
+        site: site_relation(sites),
+        b_sim: scores.b_sim.into(),
+        c_sim: scores.c_sim.into(),
+        jaccard: None,
+        same_content: false,
+        either_short: false,
+    };
+    decide(policy, &evidence).map(rule_index)
+}

@@ -1,0 +1,33 @@
+//! A bound on the results of one site among those that are shown together.
+
+use std::collections::HashMap;
+
+/// Counts results by site.
+pub(crate) struct PerSite {
+    max: usize,
+    /// For each site how many results were taken, and which was the last.
+    sites: HashMap<String, (usize, usize)>,
+}
+
+impl PerSite {
+    pub(crate) fn new(max: usize) -> Self {
+        let sites = HashMap::new();
+        Self { max, sites }
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.max != usize::MAX
+    }
+
+    /// Takes result `number` of a site; if the site has enough, the number of its last one instead.
+    /// Documents without a site are no site.
+    pub(crate) fn take(&mut self, site: Option<String>, number: usize) -> Option<usize> {
+        let (n, last) = self.sites.entry(site?).or_default();
+        if *n == self.max {
+            return Some(*last);
+        }
+        *n += 1;
+        *last = number;
+        None
+    }
+}

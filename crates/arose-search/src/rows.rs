@@ -1,0 +1,235 @@
+//! Rows of the index: what a document becomes there, and the names that tell whether it changed.
+//!
+//! A row has two names of 64 bits. Its *key* is what is known before the document is read: for a
+//! run what the table says of it, for archives its URL and time. Its *row* is the key and all that
+//! reading adds. A source that is as it was is not read again where its keys are in the index; of
+//! a source that changed, only rows with another name are indexed again.
+
+use arose::token::fingerprint;
+use arose_corpus::{Document, Position};
+use arose_dedup::results::Detail;
+use arose_dedup::results::documents::{host_of, site_of};
+use tantivy::TantivyDocument;
+
+use crate::schema::Fields;
+
+/// Bits of a row's name that tell the archive; with more archives some share a number, and are then
+/// read again more often.
+const FILE_BITS: u32 = 20;
+
+const FILE_MASK: u64 = (1 << FILE_BITS) - 1;
+
+/// What is hashed to a name: parts with their lengths, so that no two lists of parts are the same
+/// bytes.
+#[derive(Default)]
+struct Name(Vec<u8>);
+
+impl Name {
+    fn number(mut self, number: u64) -> Self {
+        self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    fn text(self, text: Option<&str>) -> Self {
+        let mut name = self.number(text.map_or(u64::MAX, |text| text.len() as u64));
+        name.0
+            .extend_from_slice(text.unwrap_or_default().as_bytes());
+        name
+    }
+
+    fn position(self, position: Position) -> Self {
+        self.number(position.offset).number(position.inner)
+    }
+
+    /// What reading a document adds to what is known of it.
+    fn document(self, document: &Document) -> Self {
+        let digest = document.digest.to_string();
+        self.text(document.title.as_deref())
+            .text(document.language.as_deref())
+            .number(document.fetched.is_some().into())
+            .number(document.fetched.unwrap_or_default() as u64)
+            .text(Some(&digest))
+    }
+
+    fn hash(self) -> u64 {
+        fingerprint(&self.0)
+    }
+}
+
+/// The key of a document of a run.
+pub(crate) fn key_in_run(doc: u64, detail: &Detail) -> u64 {
+    Name::default()
+        .number(doc)
+        .text(Some(&detail.source))
+        .position(detail.position.unwrap_or_default())
+        .number(detail.cluster)
+        .number(detail.kept.into())
+        .text(Some(&detail.digest))
+        .text(Some(&detail.id))
+        .text(detail.url.as_deref())
+        .hash()
+}
+
+/// The row of a document of a run; its last bit says whether the text could be read.
+pub(crate) fn row_in_run(key: u64, document: Option<&Document>) -> u64 {
+    match document {
+        Some(document) => Name::default().number(key).document(document).hash() | 1,
+        None => Name::default().number(key).hash() & !1,
+    }
+}
+
+/// Whether the row of a document of a run has its text.
+pub(crate) fn has_text(row: u64) -> bool {
+    row & 1 == 1
+}
+
+/// The key of a page of an archive, by which duplicates name it.
+pub(crate) fn key_in_archive(url: Option<&str>, fetched: Option<i64>) -> u64 {
+    let time = fetched.unwrap_or_default() as u64;
+    Name::default().text(url).number(time).hash()
+}
+
+/// The row of a document of an archive; its last bits are the number of the file.
+pub(crate) fn row_in_archive(file: u64, (doc, cluster): (u64, u64), document: &Document) -> u64 {
+    let row = Name::default()
+        .number(file)
+        .number(doc)
+        .number(cluster)
+        .position(document.position)
+        .text(document.id.as_deref())
+        .text(document.url.as_deref())
+        .text(Some(&document.source.to_string_lossy()))
+        .document(document)
+        .hash();
+    (row & !FILE_MASK) | (file & FILE_MASK)
+}
+
+/// Whether a row is of one of the first `n_files` archives.
+pub(crate) fn is_of_first(row: u64, n_files: usize) -> bool {
+    row & FILE_MASK < n_files as u64
+}
+
+/// All that is said of a document in the index.
+pub(crate) struct Entry<'a> {
+    pub(crate) row: u64,
+    pub(crate) key: u64,
+    pub(crate) doc: u64,
+    pub(crate) cluster: u64,
+    pub(crate) is_kept: bool,
+    pub(crate) id: &'a str,
+    pub(crate) url: Option<&'a str>,
+    pub(crate) source: &'a str,
+    pub(crate) position: Option<Position>,
+    pub(crate) document: Option<&'a Document>,
+}
+
+impl Entry<'_> {
+    pub(crate) fn to_document(&self, fields: &Fields) -> TantivyDocument {
+        let mut entry = TantivyDocument::default();
+        entry.add_u64(fields.row, self.row);
+        entry.add_u64(fields.key, self.key);
+        entry.add_u64(fields.doc, self.doc);
+        entry.add_u64(fields.cluster, self.cluster);
+        entry.add_u64(fields.kept, self.is_kept.into());
+        entry.add_text(fields.id, self.id);
+        entry.add_text(fields.source, self.source);
+        if let Some(position) = self.position {
+            entry.add_text(fields.position, position.to_string());
+        }
+        if let Some(url) = self.url {
+            entry.add_text(fields.url, url);
+            entry.add_text(fields.url_words, url);
+            domains(url).for_each(|domain| entry.add_text(fields.domain, domain));
+            if let Some(site) = site_of(url) {
+                entry.add_text(fields.site, site.to_lowercase());
+            }
+        }
+        if let Some(document) = self.document {
+            describe(&mut entry, fields, document);
+        }
+        entry
+    }
+}
+
+/// The fields that depend on the document itself.
+fn describe(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
+    if let Some(title) = &document.title {
+        entry.add_text(fields.title, title);
+        entry.add_text(fields.title_words, title);
+        entry.add_text(fields.body, title);
+    }
+    entry.add_text(fields.body, &document.text);
+    entry.add_text(fields.text, &document.text);
+    if let Some(language) = &document.language {
+        entry.add_text(fields.stated_language, language);
+        languages(language).for_each(|language| entry.add_text(fields.language, language));
+        if let Some(main) = languages(language).last().filter(|main| !main.is_empty()) {
+            entry.add_text(fields.main_language, main);
+        }
+    }
+    if let Some(time) = document.fetched {
+        entry.add_i64(fields.time, time);
+    }
+}
+
+/// The host of a URL and every domain it is in.
+fn domains(url: &str) -> impl Iterator<Item = String> {
+    let host = host_of(url).unwrap_or_default();
+    let name = match host.starts_with('[') {
+        true => host,
+        false => host.split(':').next().unwrap_or_default(),
+    };
+    let name = name.trim_end_matches('.').to_lowercase();
+    let mut rest = (!name.is_empty()).then_some(name);
+    std::iter::from_fn(move || {
+        let this = rest.take()?;
+        rest = this.split_once('.').map(|(_, above)| above.to_owned());
+        Some(this)
+    })
+}
+
+/// A language as it is compared: `en_GB` and `EN-gb` are `en-gb`.
+pub(crate) fn normalized_language(stated: &str) -> String {
+    let language: String = stated.trim().to_lowercase().replace('_', "-");
+    // A field of the index holds terms up to a size.
+    language.chars().take(64).collect()
+}
+
+/// A language as stated, and without its region.
+fn languages(stated: &str) -> impl Iterator<Item = String> {
+    let full = normalized_language(stated);
+    let main = full.split_once('-').map(|(main, _)| main.to_owned());
+    [Some(full), main].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: &[&str]) {
+        assert_eq!(domains(url).collect::<Vec<_>>(), expected, "{url}");
+    }
+
+    #[test]
+    fn a_host_is_in_its_domains() {
+        check("https://A.b.org:80/x", &["a.b.org", "b.org", "org"]);
+        check("http://localhost", &["localhost"]);
+        check("http://[::1]:80/", &["[::1]:80"]);
+        check("nothing", &[]);
+    }
+
+    #[test]
+    fn a_language_is_its_own_and_its_main_one() {
+        assert_eq!(languages("en_GB").collect::<Vec<_>>(), ["en-gb", "en"]);
+        assert_eq!(languages("de").collect::<Vec<_>>(), ["de"]);
+    }
+
+    #[test]
+    fn names_tell_parts_from_their_borders() {
+        let name = |a: Option<&str>, b: Option<&str>| Name::default().text(a).text(b).hash();
+        assert_ne!(name(Some("ab"), Some("c")), name(Some("a"), Some("bc")));
+        assert_ne!(name(None, Some("")), name(Some(""), None));
+        assert_ne!(name(None, None), name(Some(""), None));
+    }
+}

@@ -1,0 +1,176 @@
+//! Bounds on work: how much is done at a time, how much waits, and for how long.
+//!
+//! *Question.* Two hundred clients send queries that take seconds each, and leave. How do others
+//! get a response within milliseconds?
+//!
+//! *Idea.* Work has two lanes, each with its own turns and its own queue. What a query costs is
+//! known before it runs ([`arose_search::Index::cost`]); one that reads much goes to the heavy
+//! lane, and so do pages that read sources again. The heavy lane never has all cores. A turn
+//! belongs to the work and not to the request: it is given back when the work has ended, even if
+//! the client is gone. Work asks now and then whether to go on, and ends when its client is gone or
+//! its time is over. Beyond the queue, requests are refused at once.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arose_search::Query;
+use axum::http::StatusCode;
+use tokio::sync::Semaphore;
+
+use crate::answer::Refusal;
+use crate::site::{Shared, View};
+
+/// How long work may go on.
+const MAX_WORK: Duration = Duration::from_secs(10);
+
+/// Bytes of the index that a light query reads, at most.
+const LIGHT_COST: u64 = 1 << 20;
+
+/// Bytes of the index that any query may read.
+const MAX_COST: u64 = 4 << 30;
+
+/// Requests that may wait for a turn.
+const MAX_WAITING: [usize; 2] = [512, 32];
+
+/// Which lane work goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Takes milliseconds.
+    Light,
+    /// May take seconds.
+    Heavy,
+}
+
+/// Both lanes.
+pub(crate) struct Lanes {
+    light: Bounds,
+    heavy: Bounds,
+}
+
+struct Bounds {
+    turns: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+}
+
+impl Bounds {
+    fn new(n_turns: usize, n_waiting: usize) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(n_turns)),
+            places: Arc::new(Semaphore::new(n_turns + n_waiting)),
+        }
+    }
+}
+
+impl Lanes {
+    pub(crate) fn new() -> Self {
+        let n_cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let [light, heavy] = MAX_WAITING;
+        Self {
+            // One of two may wait for the disk.
+            light: Bounds::new(2 * n_cores.max(2), light),
+            heavy: Bounds::new((n_cores - 1).max(1), heavy),
+        }
+    }
+}
+
+/// Tells work when to end.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    is_gone: Arc<AtomicBool>,
+    deadline: Instant,
+}
+
+impl Stop {
+    fn new() -> Self {
+        Self {
+            is_gone: Arc::default(),
+            deadline: Instant::now() + MAX_WORK,
+        }
+    }
+
+    /// Whether the client is there and time is left.
+    pub(crate) fn go_on(&self) -> bool {
+        !self.is_gone.load(Ordering::Relaxed) && Instant::now() < self.deadline
+    }
+
+    /// What to say to whoever is still there.
+    pub(crate) fn refusal() -> Refusal {
+        Refusal {
+            status: StatusCode::GATEWAY_TIMEOUT,
+            title: "Timed out",
+            detail: "This took longer than 10 seconds. Narrow the query.".to_owned(),
+        }
+    }
+}
+
+/// Sets the mark when a request is dropped, its client gone.
+struct Present(Arc<AtomicBool>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does work that reads files, off the threads that talk to clients, when its turn comes.
+pub(crate) async fn work<T: Send + 'static>(
+    site: &Shared,
+    lane: Lane,
+    work: impl FnOnce(&View, &Stop) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let busy = || Refusal {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        title: "Too many requests",
+        detail: "The server is busy. Try again in a moment.".to_owned(),
+    };
+    let bounds = match lane {
+        Lane::Light => &site.lanes.light,
+        Lane::Heavy => &site.lanes.heavy,
+    };
+    let place = Arc::clone(&bounds.places).try_acquire_owned();
+    let place = place.map_err(|_| busy())?;
+    let turn = Arc::clone(&bounds.turns).acquire_owned().await;
+    let turn = turn.map_err(|_| busy())?;
+    let stop = Stop::new();
+    let _present = Present(Arc::clone(&stop.is_gone));
+    let view = site.view();
+    let task = tokio::task::spawn_blocking(move || {
+        // Given back when the work has ended, not when its client is gone.
+        let _held = (place, turn);
+        work(&view, &stop)
+    });
+    task.await.unwrap_or_else(|_| {
+        Err(Refusal {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            title: "Internal error",
+            detail: "The server failed to handle this request.".to_owned(),
+        })
+    })
+}
+
+/// Does the work of a query in the lane of its cost.
+pub(crate) async fn work_for<T: Send + 'static, W>(
+    site: &Shared,
+    query: Option<Query>,
+    work_of_query: W,
+) -> Result<T, Refusal>
+where
+    W: FnOnce(&View, &Stop) -> Result<T, Refusal> + Send + 'static,
+{
+    let light = work(site, Lane::Light, move |view, stop| {
+        let cost = query.map_or(Ok(0), |query| view.index.cost(&query))?;
+        match cost {
+            0..=LIGHT_COST => work_of_query(view, stop).map(Ok),
+            cost if cost <= MAX_COST => Ok(Err(work_of_query)),
+            _ => Err(Refusal::bad_request(
+                "This query reads too much of the index. Use fewer or rarer words.",
+            )),
+        }
+    });
+    match light.await? {
+        Ok(done) => Ok(done),
+        Err(work_of_query) => work(site, Lane::Heavy, work_of_query).await,
+    }
+}
