@@ -20,7 +20,8 @@ use super::{Event, Place, Reader};
 use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
-pub(super) const VERSION: u64 = 3;
+/// 4 since the files of the archive have names with a time.
+pub(super) const VERSION: u64 = 4;
 /// Magic, version, and two notes of how far the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, checksum.
