@@ -152,8 +152,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// One page of a Parquet column after decompression. Default 512 MiB.
     pub page_bytes: usize,
-    /// Output of a compressed member, body or page per byte of input, looked at from 16 MiB of output on.
-    /// Default 400; deflate itself cannot exceed 1032.
+    /// Output of a compressed member, body or page per byte of input, looked at from 16 MiB of
+    /// output on. Default 400; deflate itself cannot exceed 1032.
     pub expansion: u64,
 }
 

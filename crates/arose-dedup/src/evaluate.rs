@@ -6,10 +6,10 @@
 //! *Idea.* Only a truth that does not come from the rule can answer. There are two kinds here.
 //! People have judged pairs: [`gold`] reads them, and [`pairs`] puts every rule and every threshold
 //! beside their judgement; [`difference`] says what kind of text two documents differ in. Or the
-//! corpus was made, so that its copies are known: [`plant`] makes one, and [`run`] scores the output
-//! folder of a run by it. [`ratings`] keeps what people say of sampled pairs of a run, and makes
-//! tables of it. [`metric`] holds the figures: counts of right and wrong, the chance of ranking a
-//! copy above a stranger, intervals.
+//! corpus was made, so that its copies are known: [`plant`] makes one, and [`run`] scores the
+//! output folder of a run by it. [`ratings`] keeps what people say of sampled pairs of a run, and
+//! makes tables of it. [`metric`] holds the figures: counts of right and wrong, the chance of
+//! ranking a copy above a stranger, intervals.
 //!
 //! *Papers.* The classes and the tables by B-sim and C-sim are those of Henzinger 2006.
 //!

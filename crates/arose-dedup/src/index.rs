@@ -6,11 +6,11 @@
 //!
 //! *Idea.* Comparing with all sketches is exact and hopeless. Any two documents that meet the rule
 //! have a *key* in common: a band of MinHash values, a feature or a pair of them, a piece of the
-//! simhash, the digest (see [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty keys of the query, and judge
-//! the few rows found on their stored sketches. That is the lecture's B-tree of sketch values, made
-//! from sorted immutable runs, since a B-tree would write a page for each of twenty keys of each
-//! document. What came last stands in memory and in a log; when it is too much it becomes a run;
-//! runs of a size are merged by a thread of their own.
+//! simhash, the digest (see [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty
+//! keys of the query, and judge the few rows found on their stored sketches. That is the lecture's
+//! B-tree of sketch values, made from sorted immutable runs, since a B-tree would write a page for
+//! each of twenty keys of each document. What came last stands in memory and in a log; when it is
+//! too much it becomes a run; runs of a size are merged by a thread of their own.
 //!
 //! *Papers.* Broder 1997, Fetterly, Manasse & Najork 2003 and Henzinger 2006 for the keys; O'Neil,
 //! Cheng, Gawlick & O'Neil 1996 for the merging of runs; Bender et al. 2012 for the filters.

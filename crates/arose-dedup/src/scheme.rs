@@ -273,7 +273,8 @@ impl Rules {
                 subsets(k, r as usize)
             }
         };
-        // Of fewer bits a pair need not have a piece in common, and what is promised would be wrong.
+        // Of fewer bits a pair need not have a piece in common, and what is promised would be
+        // wrong.
         if let Some(min_bits) = min_bits.filter(|&bits| bits < MIN_BITS) {
             return Err(crate::Error::Bits { min_bits });
         }

@@ -5,8 +5,8 @@
 //! and what hosts with several addresses do to it.
 //!
 //! *Idea.* Every address drawn tells whether a server answers. A server on K addresses is hit K
-//! times as often, so each hit counts one over K. For pages the hits are thinned in the same way, so
-//! that servers are about equally likely; some of those open to the public are counted in full.
+//! times as often, so each hit counts one over K. For pages the hits are thinned in the same way,
+//! so that servers are about equally likely; some of those open to the public are counted in full.
 //!
 //! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas:
 //! [`arose::estimate::addresses`].

@@ -9,10 +9,10 @@
 //! check ([`By`]): the share of pages held by URL that words find as well tells how many pages the
 //! first check misses.
 //!
-//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Two searches per page and engine,
-//! up to [`Checking::n_alike`] fetches, one lookup. *Error.* A page is absent only if every question
-//! had an answer: if one sufficed where the page is found, pages that are held would be missing less
-//! often than others. *Not for* engines that do not index whole texts.
+//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Two searches per page and
+//! engine, up to [`Checking::n_alike`] fetches, one lookup. *Error.* A page is absent only if every
+//! question had an answer: if one sufficed where the page is found, pages that are held would be
+//! missing less often than others. *Not for* engines that do not index whole texts.
 
 use arose::compare::{Profile, Profiler};
 use arose::estimate::Method;

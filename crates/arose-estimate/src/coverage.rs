@@ -7,11 +7,11 @@
 //! are equally likely ([`walk`](crate::walk) draws each visit by one over its PageRank), so the share
 //! found is the coverage.
 //!
-//! *Papers.* Henzinger et al. 1999, 2000; Bharat & Broder 1998 for the check. *Parameters.* How pages
-//! are checked. *Cost.* Per page and engine two searches and up to three fetches. *Error.* Pages of
-//! one walk are not independent: with five walks or more the interval is Student's over walks, else
-//! Wilson's over pages. Checks without an answer are taken at their worst. *Not for* pages that were
-//! drawn through a search engine: those favour long pages.
+//! *Papers.* Henzinger et al. 1999, 2000; Bharat & Broder 1998 for the check. *Parameters.* How
+//! pages are checked. *Cost.* Per page and engine two searches and up to three fetches. *Error.*
+//! Pages of one walk are not independent: with five walks or more the interval is Student's over
+//! walks, else Wilson's over pages. Checks without an answer are taken at their worst. *Not for*
+//! pages that were drawn through a search engine: those favour long pages.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
 //! What a pair of texts of 430 words costs by the measure of `arose::content`.
 //!
-//! `cargo bench -p arose --bench content` prints microseconds per pair, the median of nine rounds, for
-//! pairs of several kinds, with the reference implementation beside it. `valgrind --tool=callgrind`
-//! on the binary counts instructions.
+//! `cargo bench -p arose --bench content` prints microseconds per pair, the median of nine rounds,
+//! for pairs of several kinds, with the reference implementation beside it. `valgrind
+//! --tool=callgrind` on the binary counts instructions.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,

@@ -24,17 +24,17 @@
 //! ([`MIN_OWN`]); weights that fall from 1 at 3 other pages ([`FREE_PAGES`]) as the square of the
 //! count. They were chosen together on judged pairs, so they are constants, not settings.
 //!
-//! *Cost.* Preparing a text sorts its shingles: `O(n log n)`, 20 bytes per word. A pair costs a merge
-//! of the sorted shingles and `O(m log m)` for `m` matches, without allocation once the [`Scorer`]
-//! is warm: about 5 µs for two texts of 430 words.
+//! *Cost.* Preparing a text sorts its shingles: `O(n log n)`, 20 bytes per word. A pair costs a
+//! merge of the sorted shingles and `O(m log m)` for `m` matches, without allocation once the
+//! [`Scorer`] is warm: about 5 µs for two texts of 430 words.
 //!
 //! *Error.* None but the collisions of Rabin fingerprints ([`crate::shingle`]). A score of `t`
 //! implies a weighted bag Jaccard similarity of at least [`bag_bound`]`(t)` where a shingle weighs
 //! the same in both texts, which is what candidates are searched by.
 //!
-//! *Not for* templates with fewer than 5 pages in the corpus, which nothing weighs down; nor for many
-//! copies on one site that differ by 3% to 10%, which look like a template and are `same` only from
-//! 0.97 on; nor for moved text, which costs the smaller of the blocks that changed places.
+//! *Not for* templates with fewer than 5 pages in the corpus, which nothing weighs down; nor for
+//! many copies on one site that differ by 3% to 10%, which look like a template and are `same` only
+//! from 0.97 on; nor for moved text, which costs the smaller of the blocks that changed places.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -95,8 +95,8 @@ pub fn shingler() -> Shingler {
 
 /// A text ready to be compared.
 ///
-/// Positions are those of its shingles: the shingle at `i` is made of tokens `i` and `i + 1`. A text
-/// of a single token has one shingle of its own kind; an empty text has none.
+/// Positions are those of its shingles: the shingle at `i` is made of tokens `i` and `i + 1`. A
+/// text of a single token has one shingle of its own kind; an empty text has none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Content {
     /// The shingles in ascending order; equal ones in text order.

@@ -27,8 +27,9 @@ const DEGREES: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 ///
 /// A live walk fetches each page once, as politely as `arose crawl`: robots.txt is obeyed, a host
 /// is asked one thing at a time, with a pause. --log keeps what it met, and the same command goes
-/// on with it. --draw writes pages drawn as if each were as likely as another, with their texts, for
-/// `arose estimate coverage`. In-links cannot be measured live: those from pages not visited are unknown.
+/// on with it. --draw writes pages drawn as if each were as likely as another, with their texts,
+/// for `arose estimate coverage`. In-links cannot be measured live: those from pages not visited
+/// are unknown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate walk crawl --measure in:5

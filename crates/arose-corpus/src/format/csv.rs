@@ -7,8 +7,8 @@
 //! each of them: where more has been passed in vain than [`in_vain`] allows, a row ends with its
 //! line, as far as the rows that were given up had reached. So the work is linear in the file.
 //!
-//! A file that ends inside a quoted cell was cut, or lacks a quote. Nothing tells which, so the file
-//! counts as truncated, and the lines after that quote are read as rows.
+//! A file that ends inside a quoted cell was cut, or lacks a quote. Nothing tells which, so the
+//! file counts as truncated, and the lines after that quote are read as rows.
 //!
 //! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file
 //! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is
@@ -418,8 +418,8 @@ impl RowCutter {
         (self.split.used > 0 && self.split.is_done).then(|| self.finish())
     }
 
-    /// Whether a row takes all lines up to the end of the input and its quotes do not come in pairs:
-    /// then one is missing, or is too many, and the row ended by chance.
+    /// Whether a row takes all lines up to the end of the input and its quotes do not come in
+    /// pairs: then one is missing, or is too many, and the row ended by chance.
     fn has_odd_quotes(&mut self) -> bool {
         let n = self.split.used;
         if self.stream.fill(n + 1).len() > n {

@@ -16,8 +16,8 @@
 //! - In rounds after the first, the smaller inputs are read two and four times for each reading of
 //!   the largest. All measurements then take about as long, and disturbances meet them alike.
 //!
-//! The counting allocator counts old and new memory together while a vector grows, which is the most
-//! that any allocator would need. A binary of its own, since it counts what the whole process
+//! The counting allocator counts old and new memory together while a vector grows, which is the
+//! most that any allocator would need. A binary of its own, since it counts what the whole process
 //! allocates.
 //!
 //! `COST_ONLY=word` runs the cases whose name holds the word; `COST_BYTES` sets the smallest size.

@@ -1,17 +1,17 @@
 //! Categories of difference: what kind of text two near duplicates differ in.
 //!
-//! *Question.* An algorithm calls two pages duplicates. Do they differ in their URL, in a footer, in
-//! data such as scores or exchange rates, or in something that matters?
+//! *Question.* An algorithm calls two pages duplicates. Do they differ in their URL, in a footer,
+//! in data such as scores or exchange rates, or in something that matters?
 //!
 //! *Idea.* Find the tokens that differ (the differences of [`report::diff`](crate::report)) and ask
 //! what all of them have in common: they are parts of URLs, or they stand at the end of both texts,
 //! or they are numbers. The first that holds is the category.
 //!
-//! *Paper.* Henzinger 2006 sorts the differences of her samples by hand; these rules do it without a
-//! reader. *Parameters.* A footer is the last tenth of a text and at most [`MAX_FOOTER`] tokens.
-//! *Cost.* One comparison of the two token sequences. *Error.* What is called a footer is only last;
-//! a reader may see another reason. Pairs that differ in more than is compared are `other`. *Not for*
-//! deciding whether two documents are duplicates.
+//! *Paper.* Henzinger 2006 sorts the differences of her samples by hand; these rules do it without
+//! a reader. *Parameters.* A footer is the last tenth of a text and at most [`MAX_FOOTER`] tokens.
+//! *Cost.* One comparison of the two token sequences. *Error.* What is called a footer is only
+//! last; a reader may see another reason. Pairs that differ in more than is compared are `other`.
+//! *Not for* deciding whether two documents are duplicates.
 
 use arose::token::{Tokenizer, Tokens};
 
@@ -116,8 +116,8 @@ fn around(text: &str, place: usize) -> &str {
     &text[begin..place + end]
 }
 
-/// Whether a run of characters without whitespace is a URL: one with a scheme, a host with `www.`, a
-/// path, or a host with a path.
+/// Whether a run of characters without whitespace is a URL: one with a scheme, a host with `www.`,
+/// a path, or a host with a path.
 fn is_url(run: &str) -> bool {
     let run = run.trim_matches(['(', ')', '<', '>', '"', '\'', ',', ';']);
     let host = run.split('/').next().unwrap_or_default();

@@ -28,9 +28,9 @@ pub struct Sketch {
     pub site: Option<SiteTag>,
     /// Whether it has too few tokens for a meaningful sketch.
     pub is_short: bool,
-    /// Samples and parities ([`Kind::Jaccard`]), six features and a simhash ([`Kind::Compact`]), all
-    /// samples ([`Kind::Full`]), or nothing: for [`Kind::Exact`] and for documents with fewer tokens
-    /// than a shingle.
+    /// Samples and parities ([`Kind::Jaccard`]), six features and a simhash ([`Kind::Compact`]),
+    /// all samples ([`Kind::Full`]), or nothing: for [`Kind::Exact`] and for documents with fewer
+    /// tokens than a shingle.
     pub words: Vec<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Second stage: anchors, and which of them share their hash with another.
 //!
-//! Equal windows have anchors of equal hashes, so an anchor that is alone with its hash and not tied
-//! has no repeated window, and goes. In unrelated text that is nearly all.
+//! Equal windows have anchors of equal hashes, so an anchor that is alone with its hash and not
+//! tied has no repeated window, and goes. In unrelated text that is nearly all.
 
 use std::path::Path;
 

@@ -3,9 +3,10 @@
 //! The index judges by its own policy and on its own sketches, which are made from the tokens that
 //! the first stage kept. If the policy is that of the run, it knows whatever the run would drop for
 //! one of its documents: both see the same keys and the same sketches, and the index takes for a
-//! duplicate what the run would still compare by text. A content that it knows is dropped before anything is chosen among the
-//! rest, so that nothing is dropped for a document that does not stay itself. As everywhere in the
-//! run, a content is judged by its first document and the copies share the verdict.
+//! duplicate what the run would still compare by text. A content that it knows is dropped before
+//! anything is chosen among the rest, so that nothing is dropped for a document that does not stay
+//! itself. As everywhere in the run, a content is judged by its first document and the copies share
+//! the verdict.
 
 use std::path::Path;
 

@@ -5,8 +5,8 @@
 //! missing. An answer that holds neither results nor a count is missing too, whatever its status.
 //!
 //! The header fields of a description often hold credentials. They go with searches, lookups and
-//! documents to the origin of the engine's own URL and nowhere else: not where a redirect leads, and
-//! not to result pages, which are fetched as the crawler fetches pages ([`Pages`]).
+//! documents to the origin of the engine's own URL and nowhere else: not where a redirect leads,
+//! and not to result pages, which are fetched as the crawler fetches pages ([`Pages`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;

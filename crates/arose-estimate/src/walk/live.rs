@@ -463,9 +463,9 @@ mod tests {
         assert_eq!(asked.len(), 16);
     }
 
-    /// Every page is drawn about as often as another, and nothing else is drawn: each of twelve pages
-    /// in a twelfth of 12,000 draws. Draws follow visits, whose own spread is some 4 % (see above), so
-    /// a fourth is four standard errors.
+    /// Every page is drawn about as often as another, and nothing else is drawn: each of twelve
+    /// pages in a twelfth of 12,000 draws. Draws follow visits, whose own spread is some 4 % (see
+    /// above), so a fourth is four standard errors.
     #[test]
     fn drawn_pages_are_uniform() {
         let drawing = Settings {

@@ -178,8 +178,8 @@ fn engines_that_misbehave() {
     }
 }
 
-/// The same faults of the engine whose pages are counted: what must be said of it, and whether there
-/// is an estimate, whose interval then holds the truth.
+/// The same faults of the engine whose pages are counted: what must be said of it, and whether
+/// there is an estimate, whose interval then holds the truth.
 #[test]
 fn sizes_of_engines_that_misbehave() {
     for (fault, limit, part, is_given) in [

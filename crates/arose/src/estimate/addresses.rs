@@ -15,8 +15,8 @@
 //!
 //! *Parameters.* The size of the pool: for the web 2^32 minus the blocks that no public server can
 //! have. *Cost.* None. *Error.* `sqrt((1-p)/(p n))` of the count. *Not for* addresses of 128 bits,
-//! among which no draw ever hits. Nothing here draws real addresses or opens a connection: the space
-//! is a simulated one ([`crate::estimate::simulate`]).
+//! among which no draw ever hits. Nothing here draws real addresses or opens a connection: the
+//! space is a simulated one ([`crate::estimate::simulate`]).
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;

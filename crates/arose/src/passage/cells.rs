@@ -6,10 +6,10 @@ use unicode_segmentation::GraphemeCursor;
 
 /// Where the cells of a text begin.
 ///
-/// A cell reaches from the first character of its token to that of the next; what precedes the first
-/// token belongs to its cell. A boundary inside a grapheme cluster moves back to the beginning of the
-/// cluster. Tokens whose cells then begin at one place share a cell, which goes only with all of
-/// them.
+/// A cell reaches from the first character of its token to that of the next; what precedes the
+/// first token belongs to its cell. A boundary inside a grapheme cluster moves back to the
+/// beginning of the cluster. Tokens whose cells then begin at one place share a cell, which goes
+/// only with all of them.
 ///
 /// ```
 /// use arose::passage::Cells;
@@ -110,7 +110,8 @@ pub fn without(text: &str, gone: impl IntoIterator<Item = Range<u32>>, seam: &st
     left
 }
 
-/// The beginning of the grapheme cluster that `at`, which must be the start of a character, lies in.
+/// The beginning of the grapheme cluster that `at`, which must be the start of a character, lies
+/// in.
 pub(super) fn cluster_start(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let is_ascii = |i: usize| bytes.get(i).is_none_or(u8::is_ascii);

@@ -5,11 +5,11 @@
 //!
 //! *Idea.* "All maximal repeats" is quadratic, and merging overlapping repeats gives strings that
 //! occur once. Instead look at windows of `T` tokens. A window is *repeated* if an equal one stands
-//! at another place. Two neighbouring windows are *joined* if they occur at exactly the same places,
-//! shifted by one, and a *passage* is the string of a maximal run of joined windows. So each
-//! repeated window lies in exactly one passage, and a passage occurs as often as each of its
-//! windows. Two windows are joined if all places of the first are followed by the same token and all
-//! places of the second preceded by the same. No set of places is needed for that.
+//! at another place. Two neighbouring windows are *joined* if they occur at exactly the same
+//! places, shifted by one, and a *passage* is the string of a maximal run of joined windows. So
+//! each repeated window lies in exactly one passage, and a passage occurs as often as each of its
+//! windows. Two windows are joined if all places of the first are followed by the same token and
+//! all places of the second preceded by the same. No set of places is needed for that.
 //!
 //! [`RollingHash`] hashes all grams of a text in constant time each, [`crate::winnow::anchors`]
 //! selects some of them, and [`brute_force`] follows the definition. [`removed`] says which tokens
@@ -22,8 +22,8 @@
 //! grams of [`gram_length`] tokens.
 //!
 //! *Cost.* A scan of the text, and one record for each anchor that shares its hash with another.
-//! *Error.* Nothing of `T` tokens or more is missed, whatever the hash of grams. Windows are compared
-//! by 122 bits, and then token by token.
+//! *Error.* Nothing of `T` tokens or more is missed, whatever the hash of grams. Windows are
+//! compared by 122 bits, and then token by token.
 //!
 //! *Not for* passages with changed words: only exact repetition of the tokens counts.
 

@@ -4,12 +4,12 @@
 //! write as much as the compressed bytes give. How to decode a column of a hostile file in bounded
 //! memory?
 //!
-//! *Idea.* Go from header to header without reading what is between them. A header tells the codec's
-//! input and output, the number of values and their encoding. A page that is too large, or expands
-//! too far, is refused with its row group. Of codecs that may give more than the header says, the
-//! output is counted first, unless the input is so short that it cannot be too much. The pages of
-//! a batch are held together, so a batch has as many rows as fit into a block by the densest page;
-//! fewer where a value may repeat the one before it.
+//! *Idea.* Go from header to header without reading what is between them. A header tells the
+//! codec's input and output, the number of values and their encoding. A page that is too large, or
+//! expands too far, is refused with its row group. Of codecs that may give more than the header
+//! says, the output is counted first, unless the input is so short that it cannot be too much. The
+//! pages of a batch are held together, so a batch has as many rows as fit into a block by the
+//! densest page; fewer where a value may repeat the one before it.
 //!
 //! *Cost.* One short read per page.
 

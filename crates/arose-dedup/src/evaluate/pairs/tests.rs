@@ -215,8 +215,8 @@ fn licences_as_listed() {
     assert_eq!(rows, [same(1287), same(405), same(180), same(117)]);
 }
 
-/// Henzinger's comparison, by hand: x and its copy are B-similar and C-similar and differ in nothing,
-/// y differs from x in the numbers at its beginning, z is a stranger.
+/// Henzinger's comparison, by hand: x and its copy are B-similar and C-similar and differ in
+/// nothing, y differs from x in the numbers at its beginning, z is a stranger.
 #[test]
 fn the_comparison_of_b_and_c() {
     let text = |begin: u32| -> String {
