@@ -45,8 +45,9 @@ pub use error::Error;
 pub use format::warc;
 pub use losses::{Loss, Losses};
 pub use output::keep::{
-    Kept, Parts, is_archive, is_json_array, is_plain_json_lines, keep, keep_parts, keep_ranges,
+    Kept, is_archive, is_json_array, is_plain_json_lines, keep, keep_parts, keep_ranges,
 };
+pub use output::parts::Parts;
 pub use output::revisit::{Dropped, DroppedRecord, IDENTICAL, NEAR_DUPLICATE, Payloads, RefersTo};
 pub use output::rewrite::{Change, is_rewritable, rewrite};
 pub use output::write::{ParquetWriter, write_json};

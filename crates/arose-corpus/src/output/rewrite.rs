@@ -25,7 +25,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::keep::{Frame, Packed, like, rows_per_batch, starts_array};
+use super::keep::starts_array;
+use super::packed::Packed;
+use super::parts::Frame;
+use super::rows::{like, rows_per_batch};
 use crate::config::Config;
 use crate::document::Position;
 use crate::error::Error;

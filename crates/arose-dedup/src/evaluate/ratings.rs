@@ -23,6 +23,7 @@
 //! *Damage.* A last line that was torn by a crash is passed over, and the next one starts a line of
 //! its own. Any other line that makes no sense is an error that names it.
 
+mod agreement;
 mod matching;
 mod population;
 mod weighted;
@@ -33,12 +34,14 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use arose::judgement::{Tally, Verdict, kappa};
+use arose::judgement::{Tally, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Error;
 use crate::disk::sync_folder;
+pub use agreement::Agreement;
+use agreement::raters;
 pub use population::{Level, Population, SitesOf};
 pub use weighted::{Share, weighted};
 
@@ -378,19 +381,6 @@ impl Row {
     }
 }
 
-/// How far two raters agree.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Agreement {
-    /// The two.
-    pub raters: (String, String),
-    /// Pairs that both have rated.
-    pub n_pairs: u64,
-    /// Pairs of which both say the same.
-    pub n_agreed: u64,
-    /// Cohen's kappa; none if chance would agree as well.
-    pub kappa: Option<f64>,
-}
-
 /// All that ratings tell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tables {
@@ -571,39 +561,6 @@ fn site_rows(judged: &[(&Rating, Verdict)], by: By, population: &Population) -> 
         rows.push(unknown);
     }
     rows
-}
-
-type Raters = (Vec<(String, Tally)>, Vec<Agreement>);
-
-fn raters(pairs: &BTreeMap<PairKey, BTreeMap<&str, &Rating>>) -> Raters {
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-    let mut both: BTreeMap<(&str, &str), Vec<(Verdict, Verdict)>> = BTreeMap::new();
-    for raters in pairs.values() {
-        let said: Vec<(&str, Verdict)> = raters
-            .iter()
-            .filter_map(|(&rater, rating)| Some((rater, rating.verdict?)))
-            .collect();
-        for (i, &(rater, verdict)) in said.iter().enumerate() {
-            tallies.entry(rater).or_default().extend([verdict]);
-            for &(other, other_verdict) in &said[i + 1..] {
-                both.entry((rater, other))
-                    .or_default()
-                    .push((verdict, other_verdict));
-            }
-        }
-    }
-    let agreements = both
-        .into_iter()
-        .map(|((rater, other), verdicts)| Agreement {
-            raters: (rater.to_owned(), other.to_owned()),
-            n_pairs: verdicts.len() as u64,
-            n_agreed: verdicts.iter().filter(|(one, other)| one == other).count() as u64,
-            kappa: kappa(&verdicts),
-        });
-    let tallies = tallies
-        .into_iter()
-        .map(|(rater, tally)| (rater.to_owned(), tally));
-    (tallies.collect(), agreements.collect())
 }
 
 #[cfg(test)]
