@@ -24,7 +24,7 @@ try {
   const before = await page.textContent(".figures");
   await page.waitForFunction((before) => document.querySelector(".figures").textContent !== before, before);
   console.log("changed");
-  await page.waitForFunction(() => document.querySelector("h1").textContent.startsWith("A crawl of"));
+  await page.waitForFunction(() => document.querySelector("h1").textContent.startsWith("Crawl, finished"));
 } finally {
   await browser.close();
 }

@@ -23,7 +23,8 @@ pub(crate) struct Slide {
     leave: u64,
     /// `floor(x^128 / P)` without its leading term.
     barrett: u64,
-    /// What each word of a window but the last is multiplied by: `x^(64 (w - 1)) .. x^64 mod P`.
+    /// What each word of a window but the last is multiplied by: `x^(64 (w - 1)) .. x^64 mod P`;
+    /// nothing if windows are too long to be made at once.
     factors: Vec<u64>,
     /// Products of each byte at each place with `shift` and with `leave`.
     tables: Box<[[[u64; 256]; 8]; 2]>,
@@ -37,12 +38,15 @@ impl Slide {
             let place = |byte: usize| modulus.byte_table(modulus.multiply(factor, 1 << (8 * byte)));
             std::array::from_fn(place)
         });
+        let n_factors = if w <= MAX_AT_ONCE { w } else { 1 };
+        let factors = (1..n_factors).rev();
+        let factors = factors.map(|k| modulus.power_of(shift, k)).collect();
         Self {
             w,
             shift,
             leave,
             barrett: modulus.barrett(),
-            factors: (1..w).rev().map(|k| modulus.power_of(shift, k)).collect(),
+            factors,
             tables: Box::new(tables),
         }
     }
