@@ -281,6 +281,7 @@ impl<'a> Job<'a> {
             rows.kept_in = match self.config.output.kept {
                 KeptAs::Ids => {
                     ids::write(&documents, &self.out.join(IDS))?;
+                    self.progress.advance(rows.kept + read.n_null())?;
                     IDS.to_owned()
                 }
                 KeptAs::Copies => self.write_copies(kept, &read_in, read)?,

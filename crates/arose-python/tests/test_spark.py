@@ -76,7 +76,7 @@ def test_relative_paths_are_those_of_the_driver(spark, lines, tmp_path, monkeypa
         ["read", "runs", "groups", "large", "stars"],
         ["keys", "candidates", "verify", "attach", "documents"],
         ["live", "fetch", "small", "decide", "list"],
-        ["edges", "whole", "labels"],
+        ["edges", "whole", "linked", "name", "tally"],
     ],
 )
 def test_executors_may_die_in_any_stage(spark, lines, tmp_path, monkeypatch, steps):

@@ -26,9 +26,9 @@ pub(crate) fn run(
     out: &Path,
     progress: &Progress,
 ) -> Result<String, Error> {
-    progress.expect(read.n_docs);
     let seam = config.removal().seam;
     let mut decisions = Decisions::open(documents, texts.reader()?, &seam)?;
+    progress.expect(decisions.n_left());
     let name = match single_name(&read.sources) {
         Some(name) => name.to_string_lossy().into_owned(),
         None => "kept.files".to_owned(),
@@ -92,8 +92,10 @@ fn write(
     let file = File::create(path).map_err(Error::io("create", path))?;
     let out = BufWriter::with_capacity(1 << 20, file);
     arose_corpus::rewrite(&source.path, out, &config.corpus, &mut |position| {
-        progress.advance(1).map_err(io::Error::other)?;
-        decisions.at(position)
+        let change = decisions.at(position)?;
+        let n_taken = std::mem::take(&mut decisions.n_taken);
+        progress.advance(n_taken).map_err(io::Error::other)?;
+        Ok(change)
     })?;
     source.check()?;
     match decisions.end()? {
@@ -113,6 +115,8 @@ struct Decisions {
     reader: TextReader,
     seam: String,
     source: u64,
+    /// Decisions taken from the file and not yet counted as progress.
+    n_taken: u64,
     n_kept: u64,
     /// Whether all records that were read are there.
     is_complete: bool,
@@ -129,9 +133,15 @@ impl Decisions {
             reader,
             seam: seam.to_owned(),
             source: 0,
+            n_taken: 0,
             n_kept: 0,
             is_complete: true,
         })
+    }
+
+    /// Decisions still to come.
+    fn n_left(&self) -> u64 {
+        self.scan.left() + u64::from(self.next.is_some())
     }
 
     fn begin(&mut self, source: u64) -> Result<(), Error> {
@@ -159,6 +169,7 @@ impl Decisions {
                 true => found = found.or(Some(decision)),
                 false => self.is_complete = false,
             }
+            self.n_taken += 1;
             self.next = self.scan.next()?;
         }
         match found {

@@ -79,7 +79,8 @@ impl Texts {
                 n_tokens = 0;
             }
         }
-        take(&batch)
+        take(&batch)?;
+        progress.advance(batch.len() as u64)
     }
 
     pub(crate) fn reader(&self) -> Result<TextReader, Error> {

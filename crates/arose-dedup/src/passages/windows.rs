@@ -181,9 +181,10 @@ fn hand_in(
 ) -> Result<Sorter<Window>, Error> {
     let mut classes = Scan::<Class>::open(&classes.join(CLASSES))?;
     let mut firsts = Sorter::new(&folder.join("firsts"), search.allowance);
-    let mut number = 0;
+    let (mut number, mut n_firsts) = (0, 0);
     while let Some(class) = classes.next()? {
         if class.flags & SETTLED == 0 {
+            n_firsts += 1;
             firsts.push(HandIn {
                 doc: class.doc,
                 first: class.first,
@@ -200,7 +201,7 @@ fn hand_in(
     let mut firsts = firsts.finish()?;
     let mut windows = Sorter::new(&folder.join("windows"), search.allowance);
     let mut document = texts.reader()?;
-    progress.expect(number);
+    progress.expect(n_firsts);
     while let Some(class) = firsts.next()? {
         let tokens = document.tokens(class.doc)?;
         let start = class.first as usize;

@@ -56,7 +56,8 @@ pub struct Occurrence {
 ///
 /// ```
 /// use arose::passage::{Scope, brute_force};
-/// let found = brute_force(&[vec![1, 2, 3, 4], vec![9, 1, 2, 3]], 2, 2, Scope::Any);
+/// let documents = [vec![1, 2, 3, 4], vec![9, 1, 2, 3]];
+/// let found = brute_force(&documents, 2, 2, Scope::Any);
 /// let ranges = found.map(|document| document.iter().map(|o| o.start..o.end).collect::<Vec<_>>());
 /// assert_eq!(ranges.collect::<Vec<_>>(), [vec![0..3], vec![1..4]]);
 /// ```
