@@ -114,7 +114,10 @@ fn one_permutation(t: u16) -> OnePermutation {
 
 impl<'a> Prepared<'a> {
     fn new(texts: &'a [String]) -> Self {
-        let (tokenizer, shingler) = (Tokenizer::default(), Shingler::new(arose::shingle::FEATURE_W));
+        let (tokenizer, shingler) = (
+            Tokenizer::default(),
+            Shingler::new(arose::shingle::FEATURE_W),
+        );
         let tokens: Vec<Vec<u64>> = texts
             .iter()
             .map(|text| tokenizer.tokens(text).fingerprints)
