@@ -316,9 +316,9 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     )?;
     let removed = number(&removal["removed"]);
     let share = percent(removed, count("tokens"));
-    let label = match removal["written"].as_bool() {
-        Some(true) => "removed",
-        _ => "removable",
+    let (label, dropped) = match removal["written"].as_bool() {
+        Some(true) => ("removed", "dropped"),
+        _ => ("removable", "would drop"),
     };
     writeln!(
         out,
@@ -331,7 +331,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     )?;
     if let n @ 1.. = number(&removal["documents_dropped"]) {
         let note = "with too little left; see --min-left";
-        writeln!(out, "dropped         {n:>10}  {note}")?;
+        writeln!(out, "{dropped:<15} {n:>10}  {note}")?;
     }
     if let n @ 1.. = count("capped_passages") {
         writeln!(
