@@ -38,6 +38,8 @@ pub mod seen;
 pub mod settings;
 pub mod sitemap;
 mod statistics;
+mod task;
+mod turns;
 pub mod url;
 pub mod visit;
 mod workers;
@@ -48,3 +50,4 @@ pub use crawl::{
 };
 pub use error::Error;
 pub use settings::Settings;
+pub use turns::Turns;

@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A file open for writing.
 #[derive(Debug)]
@@ -121,6 +122,9 @@ impl File {
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
         self.record(|file| Change::Sync { file });
+        if let Some((log, _)) = &self.recorded {
+            log.pause();
+        }
         Ok(())
     }
 
@@ -211,6 +215,7 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     if let Some(log) = recording_of(path) {
         let path = path.to_owned();
         log.state().changes.push(Change::SyncFolder { path });
+        log.pause();
     }
     Ok(())
 }
@@ -319,6 +324,8 @@ pub struct Recording {
 #[derive(Debug)]
 struct Log {
     root: PathBuf,
+    /// How much longer each sync takes.
+    sync_takes: Duration,
     state: Mutex<LogState>,
 }
 
@@ -338,8 +345,15 @@ impl Recording {
     /// Begins to record what happens below `root`.
     #[must_use]
     pub fn start(root: &Path) -> Self {
+        Self::start_slow(root, Duration::ZERO)
+    }
+
+    /// As [`Recording::start`], on a disk that takes so long for every sync.
+    #[must_use]
+    pub fn start_slow(root: &Path, sync_takes: Duration) -> Self {
         let log = Arc::new(Log {
             root: root.to_owned(),
+            sync_takes,
             state: Mutex::default(),
         });
         recordings().push(Arc::clone(&log));
@@ -380,6 +394,12 @@ fn recording_of(path: &Path) -> Option<Arc<Log>> {
 }
 
 impl Log {
+    fn pause(&self) {
+        if !self.sync_takes.is_zero() {
+            std::thread::sleep(self.sync_takes);
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use arose_crawl::counters::Counter;
-use arose_crawl::{Control, Snapshot};
+use arose_crawl::{Control, Snapshot, Turns};
 
 /// Answers every request at `address` with the counters, one at a time.
 pub(super) fn serve(address: SocketAddr, control: &Arc<Control>) -> anyhow::Result<()> {
@@ -62,7 +62,22 @@ fn text(snapshot: &Snapshot) -> String {
     metric("in_flight", "gauge", "", snapshot.n_in_flight as f64);
     metric("in_flight_limit", "gauge", "", snapshot.limit as f64);
     metric("memory_bytes", "gauge", "", snapshot.memory as f64);
+    push_turns(&mut text, &snapshot.turns);
     text
+}
+
+/// How long turns of the loop took, as a histogram.
+fn push_turns(text: &mut String, turns: &Turns) {
+    const NAME: &str = "arose_crawl_turn_seconds";
+    text.push_str(&format!("# TYPE {NAME} histogram\n"));
+    for (ms, n) in turns.up_to() {
+        let bound = ms as f64 / 1000.0;
+        text.push_str(&format!("{NAME}_bucket{{le=\"{bound}\"}} {n}\n"));
+    }
+    let (n, total) = (turns.n(), turns.total().as_secs_f64());
+    text.push_str(&format!(
+        "{NAME}_bucket{{le=\"+Inf\"}} {n}\n{NAME}_sum {total}\n{NAME}_count {n}\n"
+    ));
 }
 
 #[cfg(test)]
@@ -79,5 +94,8 @@ mod tests {
         );
         assert!(text.contains("\narose_crawl_rejections_total{reason=\"robots\"} 0\n"));
         assert!(text.contains("\narose_crawl_pages_total 0\n"));
+        let histogram = "# TYPE arose_crawl_turn_seconds histogram\n\
+                         arose_crawl_turn_seconds_bucket{le=\"0.001\"} 0\n";
+        assert!(text.contains(histogram), "{text}");
     }
 }

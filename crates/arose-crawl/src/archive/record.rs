@@ -44,6 +44,14 @@ pub(crate) struct Packed {
     pub(super) line: Option<String>,
 }
 
+impl Packed {
+    /// How many bytes it has.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let line = self.line.as_ref().map_or(0, String::len);
+        line + self.members.iter().map(|member| member.len(&[])).sum::<usize>()
+    }
+}
+
 #[cfg(test)]
 impl Packed {
     /// All members as they would stand in a file.

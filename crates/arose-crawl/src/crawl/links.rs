@@ -1,12 +1,13 @@
 //! From seeds and links to queued URLs.
 
+use super::background::Command;
 use super::*;
 use crate::counters::{Counter, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::LAST;
 use crate::guard::{Candidate, Counts};
 use crate::journal::{Event, Queued};
-use crate::seen::{Entry, Membership};
+use crate::seen::Membership;
 
 /// Links that are asked for in one go.
 const BATCH: usize = 1024;
@@ -56,66 +57,72 @@ impl Crawl {
                         kind,
                         is_redirect: false,
                     };
-                    self.found.push(Pending {
+                    self.found.push(Item::Link(Pending {
                         found,
                         depth: 0,
                         n_redirects: 0,
                         from: None,
                         is_last: false,
-                    });
+                    }));
                 }
                 Err(_) => self.counters.add(Counter::BadSeeds, 1),
             }
             if self.found.len() >= BATCH {
                 self.queue_found()?;
+                self.take_replies()?;
                 self.commit_if_due()?;
+                if self.background.is_behind() {
+                    self.settle()?;
+                }
             }
         }
-        self.commit()
+        self.commit_all()
     }
 
-    /// Takes a link in, to be asked for with others.
-    pub(super) fn take_link(&mut self, pending: Pending) -> Result<(), Error> {
+    /// Why a link is not to be followed, whatever it leads to.
+    pub(super) fn refusal(&self, pending: &Pending) -> Option<Refusal> {
         if !(self.seams.is_ours)(&pending.found.url) {
-            self.counters.refuse(Refusal::NotOurs);
-            return Ok(());
+            return Some(Refusal::NotOurs);
         }
-        if pending.n_redirects > self.settings().fetch.max_redirects {
-            self.counters.refuse(Refusal::Redirects);
-            return Ok(());
-        }
-        self.found.push(pending);
-        match self.found.len() >= BATCH {
-            true => self.queue_found(),
-            false => Ok(()),
-        }
+        let is_over = pending.n_redirects > self.settings().fetch.max_redirects;
+        is_over.then_some(Refusal::Redirects)
     }
 
-    /// Asks for all links that were found, and queues those that are new.
+    /// Asks for all links that were found.
     pub(super) fn queue_found(&mut self) -> Result<(), Error> {
-        let found = std::mem::take(&mut self.found);
-        if found.is_empty() {
+        if self.found.is_empty() {
             return Ok(());
         }
-        let entry = |pending: &'_ Pending| Entry {
-            fingerprint: pending.found.fingerprint,
-            url: "",
-        };
-        let entries: Vec<Entry<'_>> = found.iter().map(entry).collect();
-        let answers = self.seen.insert(&entries)?;
-        for (pending, answer) in found.iter().zip(answers) {
-            let host = match answer {
-                Membership::New => self.queue(pending),
-                Membership::Known => {
-                    self.counters.add(Counter::Known, 1);
-                    self.frontier.find(pending.found.fingerprint.host)
+        let found = std::mem::take(&mut self.found);
+        self.background.send(Command::Ask(found))
+    }
+
+    /// Queues the links that are new, and takes in the pages that they were found on.
+    pub(super) fn take_answers(
+        &mut self,
+        items: Vec<Item>,
+        answers: &[Membership],
+    ) -> Result<(), Error> {
+        let mut answers = answers.iter();
+        for item in items {
+            match item {
+                Item::Link(pending) => {
+                    let host = match answers.next() {
+                        Some(Membership::New) => self.queue(&pending),
+                        _ => {
+                            self.counters.add(Counter::Known, 1);
+                            self.frontier.find(pending.found.fingerprint.host)
+                        }
+                    };
+                    self.refer(pending.from, host);
                 }
-            };
-            self.refer(pending.from, host);
+                Item::Page(page) => {
+                    self.n_reported -= 1;
+                    self.finish_report(*page)?;
+                }
+                Item::Rules { host, date, text } => self.push_rules(host, date, text),
+            }
         }
-        // Its memory is used again.
-        self.found = found;
-        self.found.clear();
         Ok(())
     }
 
@@ -137,7 +144,6 @@ impl Crawl {
         };
         let place = self.journal.push(Event::Url(queued));
         self.frontier.push(&queued, place);
-        self.n_journal_urls += 1;
         self.counters.add(Counter::Queued, 1);
         self.frontier.advance(host);
         Some(host)

@@ -7,14 +7,13 @@
 //! ```
 //!
 //! One thread runs the loop, all requests and all queues, so none of them needs a lock; pages are
-//! read on others. What changes goes through the journal, and [`Crawl::commit`] makes it last: the
-//! archive first, then the journal that says how far the archive goes, then the seen set, which can
-//! be made from the journal. A crash between any two of them leaves what the next start
-//! understands.
+//! read on others, and files are read and written on others ([`background`]). What changes goes
+//! through the journal, and a commit makes it last ([`files`]).
 //!
 //! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
 
-mod compact;
+mod background;
+mod files;
 mod links;
 mod look;
 mod outage;
@@ -45,22 +44,24 @@ pub use repair::{Repaired, repair};
 
 pub use look::{Status, archives, index_lines, is_crawl, queued_urls, status};
 
-use crate::archive::Archive;
+use crate::archive::{Archive, Packed};
 use crate::connect::{Addresses, Connect, Tcp};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
 use crate::frontier::{Frontier, RobotsJob, Turn};
-use crate::journal::{HostId, Journal, Kind, Place};
+use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
 use crate::names::Names;
-use crate::page::{Found, Shared, Ticket};
+use crate::page::{Found, Report, Shared, Ticket};
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
 use crate::seen::Seen;
 use crate::settings::Settings;
 use crate::statistics::{Slowest, Statistics};
+use crate::turns::Turns;
 use crate::url::NormalUrl;
 use crate::workers::Workers;
+use background::Background;
 use outage::Outage;
 use slots::Slots;
 
@@ -177,6 +178,8 @@ pub struct Snapshot {
     pub elapsed: Duration,
     /// Pages fetched in this run.
     pub n_fetched: u64,
+    /// How long the turns of the loop took in this run.
+    pub turns: Turns,
 }
 
 /// How a crawl ended.
@@ -198,6 +201,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Answers in this run.
     pub n_fetched: u64,
+    /// How long the turns of the loop took in this run.
+    pub turns: Turns,
 }
 
 /// Why a crawl ended.
@@ -300,11 +305,8 @@ pub struct Crawl {
     start: Instant,
     frontier: Frontier,
     names: Names,
-    journal: Journal,
-    seen: Seen,
-    archive: Archive,
-    /// The archive of robots.txt files.
-    robots_archive: Archive,
+    /// What happened, on its way to the file.
+    journal: Draft,
     counters: Counters,
     fetcher: Rc<Fetcher>,
     idle: Idle,
@@ -312,28 +314,29 @@ pub struct Crawl {
     statistics: Statistics,
     slowest: Slowest,
     workers: Workers,
-    /// Links of pages read lately, to be asked for in one go.
-    found: Vec<Pending>,
+    /// Links of pages read lately, to be asked for in one go, each page behind its links.
+    found: Vec<Item>,
+    /// Pages that wait for the answers to their links.
+    n_reported: usize,
+    /// How many URLs had been new when the last answer was given.
+    n_new: u64,
     /// Hosts that wait for something else than their turn.
     later: BinaryHeap<Reverse<(Duration, HostId)>>,
     /// Where the URLs are in the journal that are being fetched or read.
     open: HashMap<Ticket, Place>,
     n_tickets: Ticket,
-    /// How long the journal may become before it is looked at for what is done.
-    compact_at: u64,
-    /// URLs in the journal, done or not.
-    n_journal_urls: u64,
     n_in_flight: usize,
     slots: Slots,
+    turns: Turns,
+    /// Time that the loop was late by.
+    stalled: Duration,
     outage: Outage,
     n_fetched: u64,
     committed: Duration,
     synced: Duration,
-    standing: restore::Standing,
     sent: mpsc::Sender<Arrived>,
     arrived: mpsc::Receiver<Arrived>,
-    /// Scratch for URLs read back from the journal.
-    buffer: Vec<u8>,
+    background: Background,
     _lock: arose_dedup::disk::Lock,
 }
 
@@ -357,6 +360,41 @@ struct Pending {
     is_last: bool,
 }
 
+/// What the links that were found are asked for with.
+#[derive(Debug)]
+enum Item {
+    /// A link.
+    Link(Pending),
+    /// The page whose links came before: it is done when these are queued.
+    Page(Box<Reported>),
+    /// The robots.txt whose sitemaps came before: it counts in the next run when these are queued.
+    Rules {
+        host: HostId,
+        date: u64,
+        text: Box<str>,
+    },
+}
+
+impl Item {
+    /// About how much memory it takes.
+    fn n_bytes(&self) -> usize {
+        let own = match self {
+            Self::Link(pending) => pending.found.url.as_str().len(),
+            Self::Page(page) => page.report.record.n_bytes(),
+            Self::Rules { text, .. } => text.len(),
+        };
+        own + size_of::<Self>()
+    }
+}
+
+/// A page that was read.
+#[derive(Debug)]
+struct Reported {
+    report: Report,
+    /// Links that lead to hosts of other crawlers, and redirects beyond those that are followed.
+    refused: [u64; 2],
+}
+
 /// What a task brings back.
 #[derive(Debug)]
 enum Arrived {
@@ -372,6 +410,8 @@ struct Completed {
     asked: Asked,
     /// When it was sent, since the start of the crawl.
     since: Duration,
+    /// Time that the loop had been late by until then.
+    stalled: Duration,
     result: Result<Response, Failure>,
     connection: Option<Connection>,
 }
@@ -400,6 +440,12 @@ impl Crawl {
     /// Time since this run began; it never jumps.
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// As [`Self::now`], without the time that the loop was late by: how long hosts take is told by
+    /// this one.
+    fn working_time(&self) -> Duration {
+        self.now().saturating_sub(self.stalled)
     }
 
     fn settings(&self) -> &Settings {

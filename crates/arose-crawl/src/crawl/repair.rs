@@ -26,7 +26,7 @@ use crate::content::{Contents, Name};
 use crate::error::Context;
 use crate::fetch::Message;
 use crate::fingerprint::Fingerprint;
-use crate::journal::{Event, Queued, salvage};
+use crate::journal::{Batch, Event, Queued, salvage};
 use crate::page::{Job, Reader};
 use crate::seen::Entry;
 
@@ -84,7 +84,10 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
         n_pages: BTreeMap::new(),
         done: Repaired::default(),
     };
-    let config = seen_config(&settings);
+    let config = crate::seen::Config {
+        merges: crate::seen::Merges::Here,
+        ..seen_config(&settings)
+    };
     repair.read_journal()?;
     let reader = Reader::of_each(Arc::new(Shared::new(settings, None)?));
     let extent = repair.read_archive(&folder.join(ARCHIVE), Some(reader))?;
@@ -354,10 +357,10 @@ impl Repair<'_> {
         robots_extent: Extent,
     ) -> Result<(), Error> {
         let path = self.folder.join(JOURNAL);
-        let mut new = Journal::begin_at(&path.with_extension("new"), mark)?;
+        let mut new = New::begin(&path, mark)?;
         for host in 0..self.frontier.hosts.len() {
             new.push(Event::Host(&self.frontier.hosts[host].origin));
-            write_if_full(&mut new)?;
+            new.write_if_full()?;
         }
         self.push_readable(&mut new)?;
         self.push_linked(&mut new)?;
@@ -366,7 +369,9 @@ impl Repair<'_> {
                 new.push(Event::Pages { host: id, n });
             }
         }
-        standing.push(&mut new);
+        for event in standing.events() {
+            new.push(event);
+        }
         new.push(Event::Counters(&self.journal.counters));
         new.push(robots_extent.robots_event());
         new.push(extent.event());
@@ -376,13 +381,13 @@ impl Repair<'_> {
             std::fs::hard_link(&path, &aside).context("keeping", &aside)?;
             self.done.aside.push(aside);
         }
-        new.rename(&path)?;
+        new.journal.rename(&path)?;
         self.done.n_hosts = self.frontier.hosts.len() as u64;
         Ok(())
     }
 
     /// Queues what the old journal has in its queue, and repeats what it says of hosts.
-    fn push_readable(&mut self, new: &mut Journal) -> Result<(), Error> {
+    fn push_readable(&mut self, new: &mut New) -> Result<(), Error> {
         let Some(file) = self.old_journal()? else {
             return Ok(());
         };
@@ -405,13 +410,13 @@ impl Repair<'_> {
                     new.push(event);
                 }
             }
-            write_if_full(new)
+            new.write_if_full()
         })?;
         Ok(())
     }
 
     /// Queues what only pages know of.
-    fn push_linked(&mut self, new: &mut Journal) -> Result<(), Error> {
+    fn push_linked(&mut self, new: &mut New) -> Result<(), Error> {
         for linked in self.linked.values() {
             let hash = Fingerprint::of(&linked.url).host;
             let host = match self.frontier.find(hash) {
@@ -435,7 +440,7 @@ impl Repair<'_> {
             }));
             self.done.n_queued += 1;
             self.done.n_from_links += 1;
-            write_if_full(new)?;
+            new.write_if_full()?;
         }
         Ok(())
     }
@@ -479,10 +484,32 @@ impl Readable {
     }
 }
 
-fn write_if_full(journal: &mut Journal) -> Result<(), Error> {
-    match journal.pending() < FRAME {
-        true => Ok(()),
-        false => journal.write(),
+/// The new journal.
+struct New {
+    journal: Journal,
+    batch: Batch,
+}
+
+impl New {
+    fn begin(path: &Path, mark: u64) -> Result<Self, Error> {
+        let journal = Journal::begin_at(&path.with_extension("new"), mark)?;
+        let batch = journal.next_batch();
+        Ok(Self { journal, batch })
+    }
+
+    fn push(&mut self, event: Event<'_>) {
+        self.batch.push(event);
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        self.journal.append(&self.batch.take(), &[])
+    }
+
+    fn write_if_full(&mut self) -> Result<(), Error> {
+        match self.batch.n_bytes() < FRAME {
+            true => Ok(()),
+            false => self.write(),
+        }
     }
 }
 

@@ -1,27 +1,68 @@
 //! Reports of readers: what a page held goes to the archive, the counters and the queues.
 
+use super::background::Command;
 use super::*;
-use crate::counters::Counter;
+use crate::archive::Part;
+use crate::counters::{Counter, Refusal};
 use crate::frontier::Novelty;
-use crate::page::Report;
 
 impl Crawl {
-    /// Takes in what was read of a page.
-    pub(super) fn take_report(&mut self, report: Report) -> Result<(), Error> {
+    /// Takes in what was read of a page: first its links are asked for.
+    pub(super) fn take_report(&mut self, mut report: Report) -> Result<(), Error> {
         if let Some(failure) = report.failure {
             return Err(Error::Contents(failure));
         }
+        let mut refused = [0; 2];
+        for found in std::mem::take(&mut report.links) {
+            let (depth, n_redirects) = match found.is_redirect {
+                true => (report.depth, report.n_redirects + 1),
+                false => (report.depth.saturating_add(1), 0),
+            };
+            let pending = Pending {
+                found,
+                depth,
+                n_redirects,
+                from: Some(report.host),
+                is_last: report.is_last,
+            };
+            match self.refusal(&pending) {
+                Some(Refusal::NotOurs) => refused[0] += 1,
+                Some(_) => refused[1] += 1,
+                None => self.found.push(Item::Link(pending)),
+            }
+        }
+        let page = Reported { report, refused };
+        // What follows the links of others waits with them.
+        match self.found.is_empty() {
+            true => self.finish_report(page),
+            false => {
+                self.n_reported += 1;
+                self.found.push(Item::Page(Box::new(page)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes in a page whose links are queued.
+    pub(super) fn finish_report(&mut self, page: Reported) -> Result<(), Error> {
+        let Reported { report, refused } = page;
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
         let date = (self.seams.clock)().as_secs() as i64;
-        let Some(ticket) = report.ticket else {
-            return self.robots_archive.append(&report.record, date);
+        let part = match report.ticket {
+            Some(_) => Part::Pages,
+            None => Part::Robots,
         };
-        self.archive.append(&report.record, date)?;
-        if let (Some(contents), Some(claim)) = (&self.shared.contents, report.claim) {
-            contents.give_back(claim);
-        }
+        self.background.send(Command::Append {
+            part,
+            record: report.record,
+            claim: report.claim,
+            date,
+        })?;
+        let Some(ticket) = report.ticket else {
+            return Ok(());
+        };
         self.done_with(report.host, ticket);
         if report.is_unread {
             self.counters.add(Counter::Lost, 1);
@@ -30,6 +71,9 @@ impl Crawl {
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);
         self.counters.add(Counter::Known, report.n_known);
+        for (refusal, n) in [Refusal::NotOurs, Refusal::Redirects].into_iter().zip(refused) {
+            (0..n).for_each(|_| self.counters.refuse(refusal));
+        }
         match report.status {
             300..=399 => self.counters.add(Counter::Redirects, 1),
             400..=499 => self.counters.add(Counter::ClientErrors, 1),
@@ -48,20 +92,6 @@ impl Crawl {
             self.counters
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);
             self.record_novelty(report.host, &report.rest, report.novelty);
-        }
-        for found in report.links {
-            let (depth, n_redirects) = match found.is_redirect {
-                true => (report.depth, report.n_redirects + 1),
-                false => (report.depth.saturating_add(1), 0),
-            };
-            let from = Some(report.host);
-            self.take_link(Pending {
-                found,
-                depth,
-                n_redirects,
-                from,
-                is_last: report.is_last,
-            })?;
         }
         Ok(())
     }

@@ -17,23 +17,26 @@ impl Crawl {
     pub(super) fn finish(&mut self, completed: Completed) -> Result<(), Error> {
         let now = self.now();
         self.n_in_flight -= 1;
+        let ended = self.working_time();
         self.slots
-            .end(&mut self.frontier.hosts[completed.host as usize], now);
+            .end(&mut self.frontier.hosts[completed.host as usize], ended);
         let Completed {
             host: id,
             address,
             asked,
             since,
+            stalled,
             result,
             connection,
         } = completed;
-        self.slowest.note(id, now - since.min(now));
+        let late = self.stalled - stalled;
+        self.slowest.note(id, now.saturating_sub(since + late));
         if let Some(connection) = connection {
             self.idle.put(id, connection, now);
         }
         let took = result
             .as_ref()
-            .map_or(Duration::ZERO, |response| response.took);
+            .map_or(Duration::ZERO, |response| response.took.saturating_sub(late));
         self.count(&result);
         let address_next = now + seconds(self.settings().polite.address_delay);
         if self.is_our_fault(id, &result, now) {

@@ -50,18 +50,19 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn push(self, journal: &mut Journal) {
+    /// As the journal has it.
+    pub(super) fn events(self) -> [Event<'static>; 2] {
         let Self {
             n_seen: n_urls,
             row,
             committed,
         } = self;
-        journal.push(Event::Seen { n_urls });
-        journal.push(Event::Contents {
+        let contents = Event::Contents {
             row,
             log: committed.log,
             bytes: committed.n_bytes,
-        });
+        };
+        [Event::Seen { n_urls }, contents]
     }
 }
 
@@ -100,6 +101,10 @@ pub(super) fn restore(
 pub(super) fn seen_config(settings: &Settings) -> seen::Config {
     seen::Config {
         held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
+        merges: match settings.machine.threads {
+            0 => seen::Merges::Here,
+            _ => seen::Merges::Aside,
+        },
         ..seen::Config::default()
     }
 }
@@ -286,7 +291,7 @@ impl Restored {
             Event::Found { host } => self.frontier.hosts[check(host)? as usize].forgive(),
             Event::Pages { host, n } => {
                 let site = self.frontier.hosts[check(host)? as usize].site;
-                self.frontier.sites[site as usize].n_pages = n;
+                self.frontier.sites[site as usize].n_pages += n;
             }
             Event::RobotsArchive { .. } | Event::Archive { .. } => match Extent::of(&event) {
                 Some((extent, Part::Pages)) => self.extent = extent,
@@ -306,7 +311,7 @@ impl Restored {
                     n_bytes: bytes,
                 };
             }
-            Event::Closed => {}
+            Event::Closed | Event::Skip { .. } => {}
         }
         Ok(())
     }

@@ -147,12 +147,11 @@ impl Crawl {
             self.leave_unreachable(id);
             return Ok(());
         };
-        let sitemaps = robots.sitemaps.clone();
-        self.set_rules(id, robots);
-        match self.settings().scope.sitemaps {
-            true => self.take_sitemaps(id, &sitemaps),
-            false => Ok(()),
+        if self.settings().scope.sitemaps {
+            self.take_sitemaps(id, &robots.sitemaps)?;
         }
+        self.set_rules(id, robots);
+        Ok(())
     }
 
     /// Leaves a host alone whose robots.txt cannot be had: what waits there is lost for now, and
@@ -169,16 +168,22 @@ impl Crawl {
         self.frontier.advance(id);
     }
 
+    /// Keeps rules for the next run.
+    pub(super) fn push_rules(&mut self, host: HostId, date: u64, text: Box<str>) {
+        let text = &text;
+        self.journal.push(Event::Rules { host, date, text });
+    }
+
     fn set_rules(&mut self, id: HostId, robots: Robots) {
         let date = (self.seams.clock)().as_secs();
         let text = robots.to_text();
         if text.len() <= MAX_KEPT_RULES {
-            let text = &text;
-            self.journal.push(Event::Rules {
-                host: id,
-                date,
-                text,
-            });
+            // Its sitemaps are queued first, with whatever else waits to be.
+            let (host, text) = (id, text.into());
+            match self.found.is_empty() {
+                true => self.push_rules(host, date, text),
+                false => self.found.push(Item::Rules { host, date, text }),
+            }
         }
         let delay = robots.delay(TimeOfDay::from_unix(date));
         let now = self.now();

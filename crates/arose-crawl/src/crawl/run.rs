@@ -5,6 +5,7 @@ use crate::counters::Counter;
 use crate::load::{self, Sample};
 use crate::settings::seconds;
 use crate::statistics::Line;
+use crate::turns::STALL;
 
 /// How often the load is looked at and the state shown.
 const TICK: Duration = Duration::from_secs(1);
@@ -25,11 +26,15 @@ impl Crawl {
         let mut end = None;
         let mut burst = Vec::with_capacity(BURST);
         loop {
+            let begun = self.now();
             self.take_arrived(&mut burst)?;
-            while let Some(report) = self.workers.try_next()? {
+            while !self.background.is_behind()
+                && let Some(report) = self.workers.try_next()?
+            {
                 self.take_report(report)?;
             }
             self.queue_found()?;
+            self.take_replies()?;
             let now = self.now();
             if now - ticked >= TICK {
                 self.tick(control, &before, Line::Next)?;
@@ -49,7 +54,17 @@ impl Crawl {
                 self.tick(control, &before, Line::Last)?;
                 return Ok(self.summary(end));
             }
+            self.end_turn(begun);
             self.wait(control, &mut burst, end.is_some()).await?;
+        }
+    }
+
+    /// Takes down how long a turn took.
+    fn end_turn(&mut self, begun: Duration) {
+        let took = self.now() - begun;
+        self.turns.note(took);
+        if took > STALL {
+            self.stalled += took;
         }
     }
 
@@ -90,17 +105,19 @@ impl Crawl {
         if !is_ending && self.workers.backlog() < 1.0 {
             let next = match self.has_slot() {
                 true => self.frontier.bench.next_time(),
-                false => self.slots.next(),
+                false => self.slots.next().map(|next| next + self.stalled),
             };
             let next = next.map(|next| next.max(now + self.load.wait(now)));
             let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
         }
         let due = self.start + due;
+        let is_behind = self.background.is_behind();
         let report = tokio::select! {
             biased;
             _ = self.arrived.recv_many(burst, BURST) => None,
-            report = self.workers.next() => report,
+            report = self.workers.next(), if !is_behind => report,
+            () = self.background.bell.notified() => None,
             () = tokio::time::sleep_until(due) => None,
             () = control.wake.notified() => None,
         };
@@ -112,7 +129,9 @@ impl Crawl {
 
     /// Whether nothing is under way.
     fn is_quiet(&self) -> bool {
-        self.n_in_flight == 0 && self.workers.n_open == 0 && self.found.is_empty()
+        let background = &self.background;
+        let is_asking = self.n_in_flight + background.n_reading + background.n_asked > 0;
+        !is_asking && self.workers.n_open == 0 && self.found.is_empty()
     }
 
     /// Whether a host will have its turn within reasonable time.
@@ -148,8 +167,8 @@ impl Crawl {
         if !outage.is_zero() && self.outage.lasted(self.now()) >= outage {
             return Some(End::Waiting);
         }
-        let in_flight = self.n_in_flight as u64;
-        let n_answers = self.counters.get(Counter::Pages) + in_flight + self.workers.n_open as u64;
+        let n_open = self.n_in_flight + self.background.n_reading + self.n_reported;
+        let n_answers = self.counters.get(Counter::Pages) + (n_open + self.workers.n_open) as u64;
         let is_late = stop.seconds > 0.0 && self.now() >= seconds(stop.seconds);
         let is_reached = is_over(stop.pages, n_answers)
             || is_over(stop.bytes, self.counters.get(Counter::Bytes))
@@ -179,6 +198,7 @@ impl Crawl {
             memory,
             elapsed: now,
             n_fetched: self.n_fetched,
+            turns: self.turns.clone(),
         };
         let rows = self.slowest.rows();
         let rows = rows.iter();
@@ -200,6 +220,7 @@ impl Crawl {
             n_hosts: self.frontier.hosts.len() as u64,
             elapsed: self.now(),
             n_fetched: self.n_fetched,
+            turns: self.turns.clone(),
         }
     }
 }

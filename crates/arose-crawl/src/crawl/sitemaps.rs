@@ -30,13 +30,17 @@ impl Crawl {
                     kind: Kind::Sitemap,
                     is_redirect: false,
                 };
-                self.take_link(Pending {
+                let pending = Pending {
                     found,
                     depth: 0,
                     n_redirects: 0,
                     from: Some(id),
                     is_last: false,
-                })?;
+                };
+                match self.refusal(&pending) {
+                    Some(refusal) => self.counters.refuse(refusal),
+                    None => self.found.push(Item::Link(pending)),
+                }
             }
         }
         Ok(())

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use arose_dedup::disk;
 
+use super::background::{Command, Reply};
+use super::files::{Commit, Files, Rewriting};
 use super::restore::{open_contents, restore, restore_seen, seen_config};
 use super::*;
 use crate::archive;
@@ -85,6 +87,20 @@ impl Crawl {
         let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
         let shared = Arc::new(Shared::new(settings, contents)?);
         let settings = &shared.settings;
+        let is_synced = journal.is_synced();
+        let next = journal.next_batch();
+        let files = Files {
+            n_new: seen.n_new(),
+            journal,
+            seen,
+            archive,
+            robots_archive,
+            standing: restored.standing,
+            shared: Arc::clone(&shared),
+            n_urls: restored.n_urls,
+            n_queued: restored.frontier.n_queued,
+            rewriting: Rewriting::default(),
+        };
         // Every request in flight and every lookup has room for its answer.
         let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
         let mut crawl = Self {
@@ -101,28 +117,26 @@ impl Crawl {
             seams: Rc::new(seams),
             frontier: restored.frontier,
             names: Names::default(),
-            journal,
-            seen,
-            archive,
-            robots_archive,
+            journal: Draft::new(next),
+            n_new: files.n_new,
+            background: Background::new(files, settings.fetch.in_flight),
             counters: restored.counters,
             fetcher: Rc::new(fetcher),
             found: Vec::new(),
+            n_reported: 0,
             later: BinaryHeap::new(),
             open: HashMap::new(),
             n_tickets: 0,
-            compact_at: 0,
-            n_journal_urls: restored.n_urls,
             n_in_flight: 0,
             slots: Slots::default(),
+            turns: Turns::default(),
+            stalled: Duration::ZERO,
             outage: Outage::default(),
             n_fetched: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
-            standing: restored.standing,
             sent,
             arrived,
-            buffer: Vec::new(),
             shared,
             _lock: lock,
         };
@@ -130,8 +144,9 @@ impl Crawl {
         crawl.restore_rules(restored.rules);
         crawl.withdraw(&restored.withdrawn);
         // What only the system had of the last run should not have to be looked at again.
-        if !crawl.journal.is_synced() {
-            crawl.sync()?;
+        if !is_synced {
+            crawl.background.send(Command::Sync)?;
+            crawl.settle()?;
         }
         Ok(crawl)
     }
@@ -179,83 +194,93 @@ impl Crawl {
         }
     }
 
-    /// Commits if it is time to.
+    /// Commits if it is time to, and the store has done with earlier commits.
     pub(super) fn commit_if_due(&mut self) -> Result<(), Error> {
         let now = self.now();
         let is_due = now - self.committed >= seconds(self.settings().archive.commit);
-        if is_due || self.journal.pending() > MAX_PENDING {
+        if is_due && self.background.n_commits == 0 || self.journal.pending() > MAX_PENDING {
             self.commit()?;
         }
-        if now - self.synced >= SYNC {
+        if now - self.synced >= SYNC && self.background.n_others == 0 {
             self.synced = now;
-            self.sync()?;
+            self.background.send(Command::Sync)?;
         }
-        self.compact_if_due()
+        Ok(())
     }
 
-    /// Makes all that happened survive the end of the process.
-    pub(super) fn commit(&mut self) -> Result<(), Error> {
-        self.queue_found()?;
+    /// Has all that happened survive the end of the process, soon.
+    fn commit(&mut self) -> Result<(), Error> {
         self.committed = self.now();
         if self.journal.pending() == 0 {
             return Ok(());
         }
-        let extent = self.archive.flush()?;
-        let robots_extent = self.robots_archive.flush()?;
-        if let Some(contents) = &self.shared.contents {
-            self.standing.row = contents.archived_below().map_err(Error::Contents)?;
-        }
-        self.standing.push(&mut self.journal);
-        let journal = &mut self.journal;
-        journal.push(Event::Counters(&self.counters.to_text()));
-        for full in self.robots_archive.take_full() {
-            journal.push(full.robots_event());
-        }
-        journal.push(robots_extent.robots_event());
-        for full in self.archive.take_full() {
-            journal.push(full.event());
-        }
-        journal.push(extent.event());
-        journal.write()?;
-        if self.seen.is_full() {
-            self.sync_journal()?;
-        }
-        self.seen.commit_as(self.journal.mark())
+        let commit = Commit {
+            batch: self.journal.take(),
+            counters: self.counters.to_text(),
+            n_new: self.n_new,
+            n_queued: self.frontier.n_queued,
+            date: (self.seams.clock)().as_secs(),
+        };
+        self.background.send(Command::Commit(Box::new(commit)))
     }
 
-    /// Makes all that was committed survive the end of the machine.
-    pub(super) fn sync(&mut self) -> Result<(), Error> {
-        self.archive.flush()?;
-        self.robots_archive.flush()?;
-        self.sync_journal()?;
-        self.seen.commit_as(self.journal.mark())?;
-        self.seen.sync()?;
-        self.standing.n_seen = self.seen.len();
+    /// Takes in what the store and the reader have to say.
+    pub(super) fn take_replies(&mut self) -> Result<(), Error> {
+        while let Some(reply) = self.background.try_next()? {
+            self.take_reply(reply)?;
+        }
         Ok(())
     }
 
-    /// What the journal names comes to the disk before the journal does.
-    fn sync_journal(&mut self) -> Result<(), Error> {
-        self.archive.sync()?;
-        self.robots_archive.sync()?;
-        if let Some(contents) = &self.shared.contents {
-            contents.sync().map_err(Error::Contents)?;
-            self.standing.committed = contents.committed().map_err(Error::Contents)?;
+    fn take_reply(&mut self, reply: Reply) -> Result<(), Error> {
+        match reply {
+            Reply::Answered {
+                items,
+                answers,
+                n_new,
+            } => {
+                self.n_new = n_new;
+                self.take_answers(items, &answers)
+            }
+            Reply::Written(end) => {
+                self.journal.note_written(end);
+                Ok(())
+            }
+            Reply::Synced | Reply::Tidied => Ok(()),
+            Reply::Read(host, turn, text) => self.go_on(host, turn, &text),
+            Reply::Failed(error) => Err(*error),
         }
-        self.journal.sync()
+    }
+
+    /// Waits until the store has done all that it was told to.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        while self.background.is_busy() {
+            if let Some(reply) = self.background.next()? {
+                self.take_reply(reply)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits all that happened, links on their way included; returns when that is done.
+    pub(super) fn commit_all(&mut self) -> Result<(), Error> {
+        self.queue_found()?;
+        self.settle()?;
+        self.commit()?;
+        self.settle()
     }
 
     /// Commits, and says that nothing was in flight.
     pub(super) fn close(&mut self) -> Result<(), Error> {
-        self.commit()?;
-        // The next start should not have to read what was done in this run.
-        self.compact_at = 0;
-        self.compact_if_due()?;
+        self.commit_all()?;
+        let date = (self.seams.clock)().as_secs();
+        self.background.send(Command::Tidy(date))?;
         self.journal.push(Event::Closed);
         self.commit()?;
-        self.sync()?;
+        self.background.send(Command::Sync)?;
         // Once more, for the note of how far the first one went.
-        self.journal.sync()
+        self.background.send(Command::Sync)?;
+        self.settle()
     }
 }
 

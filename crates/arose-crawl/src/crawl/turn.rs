@@ -1,5 +1,6 @@
 //! A host whose turn it is: what to ask it, and asking.
 
+use super::background::Text;
 use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
@@ -13,11 +14,20 @@ use crate::robots::Robots;
 /// URLs that are looked at in one turn, where robots.txt disallows one after another.
 const MAX_SKIPS: usize = 1000;
 
+/// What a host is asked for.
+enum Next {
+    Page(Box<Page>),
+    /// Its URL is being read.
+    Reading,
+    Nothing,
+}
+
 impl Crawl {
     /// Starts as many requests as may be made now.
     pub(super) fn take_turns(&mut self) -> Result<(), Error> {
         let now = self.now();
-        self.slots.age(&mut self.frontier.hosts, now);
+        self.slots
+            .age(&mut self.frontier.hosts, self.start.elapsed().saturating_sub(self.stalled));
         while self.has_slot()
             && self.workers.backlog() < 1.0
             && self.load.wait(now).is_zero()
@@ -34,7 +44,7 @@ impl Crawl {
     /// Whether another request may be under way.
     pub(super) fn has_slot(&self) -> bool {
         let limit = self.load.limit;
-        self.n_in_flight - self.slots.n_apart(limit) < limit
+        self.n_in_flight + self.background.n_reading - self.slots.n_apart(limit) < limit
     }
 
     /// Looks up the addresses that are wanted, as far as lookups may be made.
@@ -220,61 +230,104 @@ impl Crawl {
             self.frontier.release(id, now + wait, address, now);
             return Ok(());
         }
-        match self.next_page(id, &robots, now)? {
-            Some(page) => {
+        let next = self.next_page(id, &robots, now)?;
+        self.ask_for(id, address, next, now);
+        Ok(())
+    }
+
+    /// Asks for the next page of a host, or gives it free again.
+    fn ask_for(&mut self, id: HostId, address: IpAddr, next: Next, now: Duration) {
+        match next {
+            Next::Page(page) => {
                 let site = self.frontier.hosts[id as usize].site;
                 self.frontier.sites[site as usize].n_pages += 1;
-                self.ask(id, address, Asked::Page(Box::new(page)), now);
+                self.ask(id, address, Asked::Page(page), now);
             }
-            None => self.frontier.release(id, now, address, now),
+            Next::Reading => {}
+            Next::Nothing => self.frontier.release(id, now, address, now),
         }
+    }
+
+    /// Goes on with a host whose URL was read back.
+    pub(super) fn go_on(&mut self, id: HostId, turn: Turn, text: &Text) -> Result<(), Error> {
+        let now = self.now();
+        let host = &mut self.frontier.hosts[id as usize];
+        let Some(address) = host.address else {
+            return Ok(());
+        };
+        let Rules::Known(robots, _) = &host.rules else {
+            host.put_back(turn);
+            self.frontier.release(id, now, address, now);
+            return Ok(());
+        };
+        let robots = Arc::clone(robots);
+        let next = match self.admit(id, turn, text, &robots, now) {
+            Some(page) => Next::Page(Box::new(page)),
+            None => self.next_page(id, &robots, now)?,
+        };
+        self.ask_for(id, address, next, now);
         Ok(())
     }
 
     /// The next URL of a host that may be fetched.
-    fn next_page(
-        &mut self,
-        id: HostId,
-        robots: &Robots,
-        now: Duration,
-    ) -> Result<Option<Page>, Error> {
-        let stale_after = self.settings().duplicates.stale_after;
+    fn next_page(&mut self, id: HostId, robots: &Robots, now: Duration) -> Result<Next, Error> {
         for _ in 0..MAX_SKIPS {
             let host = &mut self.frontier.hosts[id as usize];
             let turn = host.pop();
             let Some(turn) = turn.or_else(|| host.pop_woken(now)) else {
-                return Ok(None);
+                return Ok(Next::Nothing);
             };
-            let queued = self.journal.read(turn.place, &mut self.buffer)?;
-            let url = NormalUrl::from_parts(&host.origin, queued.rest);
-            let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
-                self.counters.add(Counter::Disallowed, 1);
-                self.drop_url(id, turn.place);
-                continue;
+            let text = match self.journal.read(turn.place) {
+                Some(queued) => queued.into(),
+                None => match self.background.read(id, turn)? {
+                    Some(text) => text,
+                    None => return Ok(Next::Reading),
+                },
             };
-            let folders = host.folders.as_deref_mut();
-            let is_seed = queued.depth == 0;
-            if !is_seed
-                && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
-            {
-                self.counters.add(Counter::Stale, 1);
-                host.aside.push(turn.place);
-                host.wakes = now + PROBE;
-                continue;
+            if let Some(page) = self.admit(id, turn, &text, robots, now) {
+                return Ok(Next::Page(Box::new(page)));
             }
-            self.n_tickets += 1;
-            self.open.insert(self.n_tickets, turn.place);
-            return Ok(Some(Page {
-                ticket: self.n_tickets,
-                n_tries: turn.n_tries,
-                url,
-                kind: queued.kind,
-                depth: queued.depth,
-                n_redirects: queued.n_redirects,
-                is_last: queued.priority >= LAST,
-            }));
         }
-        Ok(None)
+        Ok(Next::Nothing)
+    }
+
+    /// The page of a URL, if it may be fetched now. If not, it is dropped or put aside.
+    fn admit(
+        &mut self,
+        id: HostId,
+        turn: Turn,
+        text: &Text,
+        robots: &Robots,
+        now: Duration,
+    ) -> Option<Page> {
+        let stale_after = self.settings().duplicates.stale_after;
+        let host = &mut self.frontier.hosts[id as usize];
+        let url = NormalUrl::from_parts(&host.origin, &text.rest);
+        let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
+            self.counters.add(Counter::Disallowed, 1);
+            self.drop_url(id, turn.place);
+            return None;
+        };
+        let folders = host.folders.as_deref_mut();
+        let is_seed = text.depth == 0;
+        if !is_seed && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
+        {
+            self.counters.add(Counter::Stale, 1);
+            host.aside.push(turn.place);
+            host.wakes = now + PROBE;
+            return None;
+        }
+        self.n_tickets += 1;
+        self.open.insert(self.n_tickets, turn.place);
+        Some(Page {
+            ticket: self.n_tickets,
+            n_tries: turn.n_tries,
+            url,
+            kind: text.kind,
+            depth: text.depth,
+            n_redirects: text.n_redirects,
+            is_last: text.priority >= LAST,
+        })
     }
 
     fn ask(&mut self, id: HostId, address: IpAddr, asked: Asked, now: Duration) {
@@ -287,8 +340,9 @@ impl Crawl {
         let kept = self.idle.take(id, now);
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
+        let (started, stalled) = (self.working_time(), self.stalled);
         self.slots
-            .begin(id, &mut self.frontier.hosts[id as usize], now);
+            .begin(id, &mut self.frontier.hosts[id as usize], started);
         self.counters.add(Counter::Requests, 1);
         tokio::task::spawn_local(async move {
             let fetched = contain_async(fetcher.fetch(&request, kept)).await;
@@ -298,6 +352,7 @@ impl Crawl {
                 address,
                 asked,
                 since: now,
+                stalled,
                 result,
                 connection,
             };

@@ -213,11 +213,6 @@ impl Host {
         queue.map_or(least, |(priority, _)| *priority)
     }
 
-    /// URLs to be tried again.
-    pub(crate) fn retries(&self) -> impl Iterator<Item = Turn> + '_ {
-        self.retries.iter().copied()
-    }
-
     /// Whether all that waits is to go last.
     pub(super) fn goes_last(&self) -> bool {
         self.retries.is_empty() && self.priority() >= LAST
@@ -285,26 +280,9 @@ impl Host {
         places
     }
 
-    /// The places outside the queues: URLs to be tried again, put aside or lost for now.
-    pub(crate) fn others(&mut self) -> impl Iterator<Item = &mut Place> {
-        let retries = self.retries.iter_mut().map(|turn| &mut turn.place);
-        retries.chain(&mut self.aside).chain(&mut self.lost)
-    }
-
-    /// Gives a URL of a queue another place; whether it is in a queue. Places of one priority
-    /// ascend before and after, if those that come first are moved first and to smaller ones.
-    pub(crate) fn replace(&mut self, priority: u64, place: Place, new: Place) -> bool {
-        let mut queues = self.queues.iter_mut();
-        let Some((_, queue)) = queues.find(|(other, _)| *other == priority) else {
-            return false;
-        };
-        match queue.binary_search(&place) {
-            Ok(found) => {
-                queue[found] = new;
-                true
-            }
-            Err(_) => false,
-        }
+    /// URLs outside the queues: to be tried again, put aside or lost for now.
+    fn n_others(&self) -> usize {
+        self.retries.len() + self.aside.len() + self.lost.len()
     }
 
     /// Removes a URL while the journal is read again. Places of one priority ascend.
@@ -320,10 +298,10 @@ impl Host {
             }
             return true;
         }
-        let n_before = self.others().count();
+        let n_before = self.n_others();
         self.retries.retain(|turn| turn.place != place);
         self.lost.retain(|&other| other != place);
-        self.others().count() < n_before
+        self.n_others() < n_before
     }
 
     /// Takes those of these places off the queues that are there. They must ascend.
@@ -365,18 +343,6 @@ mod tests {
         check("http://127.0.0.1:81/", "127.0.0.1", 81);
         check("http://[::1]/", "[::1]", 80);
         check("https://[::1]:444/", "[::1]", 444);
-    }
-
-    #[test]
-    fn places_change_one_after_another() {
-        let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut host = Host::new(&url, 0);
-        for (priority, place) in [(1, 10), (0, 20), (1, 30)] {
-            host.push(priority, place);
-        }
-        assert!(host.replace(1, 10, 1) && host.replace(0, 20, 2) && host.replace(1, 30, 3));
-        assert!(!host.replace(1, 30, 4) && !host.replace(2, 3, 4));
-        assert_eq!(host.drain(), [2, 1, 3]);
     }
 
     /// A page that fails again and again does not hold up the others.

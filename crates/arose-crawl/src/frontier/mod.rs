@@ -21,7 +21,7 @@ mod host;
 mod site;
 mod workbench;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -37,6 +37,9 @@ pub(crate) use workbench::{Entry, Lane, Workbench};
 /// How many hosts must be over budget for each that is not before all budgets double.
 const SPARE_SHARE: usize = 10;
 
+/// Hosts whose budget is looked at again in one go.
+const MAX_WATCHED: usize = 20_000;
+
 /// All hosts and their queues.
 #[derive(Debug)]
 pub(crate) struct Frontier {
@@ -49,8 +52,11 @@ pub(crate) struct Frontier {
     budget: Budget,
     /// How often budgets were doubled.
     epoch: u32,
-    /// Hosts that are parked or in the spare lane, to be looked at again.
-    watched: Vec<HostId>,
+    /// Hosts that are parked or in the spare lane, to be looked at again, the next one first.
+    watched: VecDeque<HostId>,
+    /// How many of them are left of the present round, and how many were over budget in it.
+    n_left: usize,
+    n_over: usize,
     /// Hosts that are being asked.
     n_busy: usize,
     /// Whether only URLs that were lost are wanted.
@@ -77,7 +83,9 @@ impl Frontier {
             bench: Workbench::default(),
             budget,
             epoch: 0,
-            watched: Vec::new(),
+            watched: VecDeque::new(),
+            n_left: 0,
+            n_over: 0,
             n_busy: 0,
             wants_lost_only: false,
             unresolved: Vec::new(),
@@ -192,7 +200,7 @@ impl Frontier {
     fn watch(&mut self, id: HostId) {
         let host = &mut self.hosts[id as usize];
         if !std::mem::replace(&mut host.is_watched, true) {
-            self.watched.push(id);
+            self.watched.push_back(id);
         }
     }
 
@@ -228,11 +236,18 @@ impl Frontier {
         site.n_pages >= site.allowance(&self.budget, self.epoch)
     }
 
-    /// Looks again at the hosts that are parked or in the spare lane: budgets may have grown. All
-    /// of them double when nearly nobody is left who has not used up his.
+    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: budgets may
+    /// have grown. At the end of a round all budgets double if nearly nobody is left who has not
+    /// used up his.
     pub(crate) fn rebalance(&mut self) {
-        let mut n_over = 0;
-        for id in std::mem::take(&mut self.watched) {
+        if self.n_left == 0 {
+            (self.n_left, self.n_over) = (self.watched.len(), 0);
+        }
+        for _ in 0..self.n_left.min(MAX_WATCHED) {
+            self.n_left -= 1;
+            let Some(id) = self.watched.pop_front() else {
+                break;
+            };
             self.hosts[id as usize].is_watched = false;
             let lane = self.lane(id);
             let host = &mut self.hosts[id as usize];
@@ -246,10 +261,11 @@ impl Frontier {
                 self.advance(id);
                 continue;
             }
-            n_over += usize::from(waits && !host.goes_last());
+            self.n_over += usize::from(waits && !host.goes_last());
             self.watch(id);
         }
-        if n_over > SPARE_SHARE * (self.bench.n_first + self.n_busy) {
+        let n_first = self.bench.n_first + self.n_busy;
+        if self.n_left == 0 && self.n_over > SPARE_SHARE * n_first {
             self.epoch = self.epoch.saturating_add(1);
         }
     }

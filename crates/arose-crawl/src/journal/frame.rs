@@ -16,21 +16,29 @@ use std::path::Path;
 use arose::digest::digest64;
 use arose::mix::mix;
 
-use super::{Event, Place, Reader};
+use super::event::Reader;
+use super::{Event, Place};
 use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
-/// 4 since the files of the archive have names with a time.
-pub(super) const VERSION: u64 = 4;
+/// 5 since places are not offsets in the file.
+pub(super) const VERSION: u64 = 5;
 /// Magic, version, and two notes of how far the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
-/// Length, mark, number of hosts, checksum.
-pub(super) const HEAD: usize = 32;
+/// Length, mark, number of hosts, place of the first event, checksum.
+pub(super) const HEAD: usize = 40;
+const CHECKSUM: usize = HEAD - 8;
 
 /// A whole frame.
 #[derive(Debug)]
 pub(crate) struct Frame<'b> {
-    end: u64,
+    /// Where it begins and ends in the file.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The place of its first event.
+    pub(super) place: Place,
+    /// Whether no event was left out between two others.
+    pub(super) is_dense: bool,
     /// The number of the commit that wrote it.
     pub(crate) mark: u64,
     /// Hosts met before it.
@@ -41,9 +49,15 @@ pub(crate) struct Frame<'b> {
 }
 
 impl Frame<'_> {
-    fn n_hosts_after(&self) -> u64 {
+    pub(super) fn n_hosts_after(&self) -> u64 {
         let is_host = |(event, _): &&(Event<'_>, Place)| matches!(event, Event::Host(_));
         self.n_hosts + self.events.iter().filter(is_host).count() as u64
+    }
+
+    /// A place behind its events.
+    fn places_end(&self) -> Place {
+        let last = self.events.last();
+        last.map_or(self.place, |(_, place)| place + (self.end - self.start))
     }
 }
 
@@ -54,6 +68,8 @@ pub(crate) struct Counted {
     pub(super) end: u64,
     pub(super) mark: u64,
     pub(super) n_hosts: u64,
+    /// A place behind all events.
+    pub(super) place: Place,
     pub(super) synced: u64,
     /// Where that is noted next: not where the furthest note is.
     pub(super) slot: u64,
@@ -64,17 +80,60 @@ pub(crate) struct Counted {
 pub(crate) fn replay(
     file: &File,
     path: &Path,
-    mut accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
+    accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
 ) -> Result<Counted, Error> {
     let (synced, slot) = check_preamble(file, path)?;
     let length = file.metadata().context("reading", path)?.len();
     if length < synced {
         return Err(Error::damaged_at(path, length, "its end is missing"));
     }
+    replay_to(length, (synced, slot), file, path, accept)
+}
+
+/// As [`replay`], of the frames before `until`, all of which are on the disk.
+pub(super) fn replay_synced(
+    until: u64,
+    file: &File,
+    path: &Path,
+    accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
+) -> Result<Counted, Error> {
+    replay_to(until, (until, 0), file, path, accept)
+}
+
+/// Hands whole frames and their bytes to `take`: those in a part of a file that has nothing else.
+pub(super) fn each(
+    range: std::ops::Range<u64>,
+    file: &File,
+    path: &Path,
+    mut take: impl FnMut(&Frame<'_>, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut start, mut body, mut bytes) = (range.start, Vec::new(), Vec::new());
+    while start < range.end {
+        let read = read_frame(file, start, range.end, &mut body).context("reading", path)?;
+        let lost = || Error::damaged_at(path, start, "a frame does not match its checksum");
+        let head = read.ok_or_else(lost)?;
+        bytes.clear();
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&body);
+        let frame = decode(&head, &body, start, path)?;
+        take(&frame, &bytes)?;
+        start = frame.end;
+    }
+    Ok(())
+}
+
+fn replay_to(
+    length: u64,
+    (synced, slot): (u64, u64),
+    file: &File,
+    path: &Path,
+    mut accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
+) -> Result<Counted, Error> {
     let mut counted = Counted {
         end: PREAMBLE,
         mark: 0,
         n_hosts: 0,
+        place: PREAMBLE,
         synced,
         slot: 1 - slot,
     };
@@ -94,6 +153,7 @@ pub(crate) fn replay(
         counted.end = frame.end;
         counted.mark = frame.mark;
         counted.n_hosts = frame.n_hosts_after();
+        counted.place = counted.place.max(frame.places_end());
     }
     let is_damaged = counted.end < synced || !is_torn(file, path, counted.end, length)?;
     match is_damaged {
@@ -194,14 +254,30 @@ fn decode<'b>(
 ) -> Result<Frame<'b>, Error> {
     let mut reader = Reader { bytes: body, at: 0 };
     let mut events = Vec::new();
+    let first = number(&head[24..]);
+    let (mut place, mut is_dense) = (first, true);
     while reader.at < body.len() {
-        let place = start + HEAD as u64 + reader.at as u64;
+        let before = reader.at;
         let event = reader.event();
-        let unknown = || Error::damaged_at(path, place, "an event makes no sense");
-        events.push((event.ok_or_else(unknown)?, place));
+        let at = start + (HEAD + before) as u64;
+        let unknown = || Error::damaged_at(path, at, "an event makes no sense");
+        let n_bytes = match event.ok_or_else(unknown)? {
+            Event::Skip { n_bytes } => {
+                is_dense = false;
+                n_bytes
+            }
+            event => {
+                events.push((event, place));
+                (reader.at - before) as u64
+            }
+        };
+        place = place.checked_add(n_bytes).ok_or_else(unknown)?;
     }
     Ok(Frame {
+        start,
         end: start + (HEAD + body.len()) as u64,
+        place: first,
+        is_dense,
         mark: number(&head[8..]),
         n_hosts: number(&head[16..]),
         is_synced: false,
@@ -227,18 +303,27 @@ fn read_frame(
     }
     body.resize(n_bytes as usize, 0);
     file.read_exact_at(body, start + HEAD as u64)?;
-    let is_whole = checksum(&head[8..24], body, start) == number(&head[24..]);
+    let is_whole = checksum(&head[8..CHECKSUM], body, start) == number(&head[CHECKSUM..]);
     Ok(is_whole.then_some(head))
 }
 
+/// What the head of a frame says of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Title {
+    pub(super) mark: u64,
+    pub(super) n_hosts: u64,
+    pub(super) place: Place,
+}
+
 /// Fills in the head of a frame that is to be written at `start`.
-pub(super) fn seal(frame: &mut [u8], start: u64, mark: u64, n_hosts: u64) {
+pub(super) fn seal(frame: &mut [u8], start: u64, title: Title) {
     let (head, body) = frame.split_at_mut(HEAD);
-    head[..8].copy_from_slice(&(body.len() as u64).to_le_bytes());
-    head[8..16].copy_from_slice(&mark.to_le_bytes());
-    head[16..24].copy_from_slice(&n_hosts.to_le_bytes());
-    let sum = checksum(&head[8..24], body, start);
-    head[24..].copy_from_slice(&sum.to_le_bytes());
+    let numbers = [body.len() as u64, title.mark, title.n_hosts, title.place];
+    for (field, number) in head.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
+        *field = number.to_le_bytes();
+    }
+    let sum = checksum(&head[8..CHECKSUM], body, start);
+    head[CHECKSUM..].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Of a frame at its place, so that no frame counts elsewhere.

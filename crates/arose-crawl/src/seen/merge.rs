@@ -1,19 +1,25 @@
 //! Runs and the buffer into one run.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::record::{Record, Width};
 use super::run::{Cursor, Run, RunWriter};
 use crate::error::Error;
 
+/// Records written between two looks at whether to stop.
+const PACE: u64 = 1 << 16;
+
 /// Writes the records of `runs` and of `buffer`, which ascends, as one run. Of records with one key
-/// the oldest stays.
+/// the oldest stays. Returns the run, or none if it was told to stop.
 pub(super) fn merge(
-    runs: &[Run],
+    runs: &[Arc<Run>],
     buffer: Vec<Record>,
     path: &Path,
     width: Width,
-) -> Result<(), Error> {
+    stop: &AtomicBool,
+) -> Result<Option<Run>, Error> {
     let mut inputs: Vec<Input<'_>> = runs.iter().map(|run| Input::Run(run.cursor())).collect();
     inputs.push(Input::Buffer(buffer.into_iter()));
     let mut heads: Vec<(Record, usize)> = Vec::with_capacity(inputs.len());
@@ -21,7 +27,7 @@ pub(super) fn merge(
         heads.extend(input.next()?.map(|record| (record, index)));
     }
     let mut writer = RunWriter::create(path, width)?;
-    let mut last = None;
+    let (mut last, mut n_written) = (None, 0_u64);
     // The oldest comes first among equals. There are a handful: looking at each beats a heap.
     while let Some(place) = (0..heads.len()).min_by_key(|&place| heads[place].0.key) {
         let (record, index) = heads[place];
@@ -34,9 +40,14 @@ pub(super) fn merge(
         if last != Some(record.key) {
             writer.push(record)?;
             last = Some(record.key);
+            n_written += 1;
+            if n_written.is_multiple_of(PACE) && stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
         }
     }
-    writer.finish()
+    writer.finish()?;
+    Run::open(path, width).map(Some)
 }
 
 enum Input<'r> {

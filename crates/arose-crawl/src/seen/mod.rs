@@ -30,8 +30,9 @@
 //! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A power
 //! cut may keep what was stored from the disk and not what was committed here, so commits have
 //! *marks*, and the set is opened up to the mark that the store knows ([`Seen::open_until`]). Runs
-//! are never undone: before the one commit that writes a run ([`Seen::is_full`]) the store syncs. A
-//! folder is used by one process at a time.
+//! are never undone: before the one commit that replaces runs ([`Seen::is_full`]) the store syncs. A
+//! folder is used by one process at a time. Runs may be merged [aside](Merges::Aside), while the set
+//! is used: what is merged stays in the log until the new run takes its place.
 //!
 //! *Not for* taking URLs back: there is no removal.
 //!
@@ -52,6 +53,7 @@
 mod filter;
 mod log;
 mod manifest;
+mod growth;
 mod merge;
 mod record;
 mod run;
@@ -62,15 +64,16 @@ mod tests;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arose::mix::mix;
 use arose_dedup::disk;
 
 use crate::error::{Context, Error};
 use crate::fingerprint::Fingerprint;
+use growth::Growth;
 use log::{Log, Valid};
 use manifest::Manifest;
-use merge::merge;
 use record::{Record, Width};
 use run::Run;
 
@@ -83,6 +86,8 @@ pub struct Config {
     pub held_bytes: usize,
     /// Whether URLs are kept.
     pub strings: Strings,
+    /// Where runs are merged.
+    pub merges: Merges,
 }
 
 impl Default for Config {
@@ -91,6 +96,7 @@ impl Default for Config {
             buffer_keys: 1 << 18,
             held_bytes: 1 << 30,
             strings: Strings::Drop,
+            merges: Merges::Here,
         }
     }
 }
@@ -111,6 +117,16 @@ pub enum Strings {
     Drop,
     /// URLs too: no two are ever confused.
     Keep,
+}
+
+/// Where runs are merged; the answers do not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merges {
+    /// In the commit that finds the buffer full, which takes as long as that takes.
+    Here,
+    /// On a thread, while the set is used. Keys that come meanwhile gather in memory, up to
+    /// four buffers; then commits wait.
+    Aside,
 }
 
 /// Whether a URL was met before.
@@ -141,16 +157,22 @@ pub struct Seen {
     width: Width,
     manifest: Manifest,
     /// The oldest first.
-    runs: Vec<Run>,
+    runs: Vec<Arc<Run>>,
     log: Log,
     /// Keys that are in no run, with the place of their URL.
-    buffer: HashMap<[u64; 2], u64, KeyHash>,
+    buffer: Keys,
+    growth: Growth,
     /// Those of them that are not in the log either.
     uncommitted: Vec<Record>,
     strings: Option<strings::Strings>,
     /// The mark of the last commit.
     mark: u64,
+    /// How often the answer was `New` since the set was opened.
+    n_new: u64,
 }
+
+/// Keys with the places of their URLs.
+type Keys = HashMap<[u64; 2], u64, KeyHash>;
 
 impl Seen {
     /// Opens the set in `folder`, or makes an empty one.
@@ -200,8 +222,9 @@ impl Seen {
         }
         manifest.remove_others(folder)?;
         let runs = manifest.runs.iter();
-        let runs = runs.map(|&number| Run::open(&manifest::run_path(folder, number), width));
-        let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+        let runs =
+            runs.map(|&number| Run::open(&manifest::run_path(folder, number), width).map(Arc::new));
+        let runs = runs.collect::<Result<Vec<Arc<Run>>, Error>>()?;
         let strings = match config.strings {
             Strings::Drop => None,
             Strings::Keep => Some(strings::Strings::open(&folder.join("strings"))?),
@@ -226,7 +249,7 @@ impl Seen {
                 .iter()
                 .map(|record| (words(record.key), record.place)),
         );
-        let mut seen = Self {
+        let seen = Self {
             folder: folder.to_owned(),
             _lock: lock,
             config,
@@ -236,8 +259,10 @@ impl Seen {
             runs,
             log,
             buffer,
+            growth: Growth::default(),
             uncommitted: Vec::new(),
             strings,
+            n_new: 0,
         };
         seen.hold_runs()?;
         Ok(seen)
@@ -252,7 +277,19 @@ impl Seen {
     #[must_use]
     pub fn len(&self) -> u64 {
         let in_runs: u64 = self.runs.iter().map(|run| run.n_records).sum();
-        in_runs + self.buffer.len() as u64
+        in_runs + self.growth.n_keys() + self.buffer.len() as u64
+    }
+
+    /// How many URLs of the set are committed.
+    #[must_use]
+    pub fn n_committed(&self) -> u64 {
+        self.len() - self.uncommitted.len() as u64
+    }
+
+    /// How often the answer was [`Membership::New`] since the set was opened.
+    #[must_use]
+    pub fn n_new(&self) -> u64 {
+        self.n_new
     }
 
     /// Whether no URL is in the set.
@@ -299,7 +336,10 @@ impl Seen {
     pub fn commit(&mut self) -> Result<(), Error> {
         match self.uncommitted.is_empty() {
             true => Ok(()),
-            false => self.commit_as(self.mark + 1),
+            false => {
+                self.is_full()?;
+                self.commit_as(self.mark + 1)
+            }
         }
     }
 
@@ -309,25 +349,40 @@ impl Seen {
     ///
     /// As [`Seen::commit`].
     pub fn commit_as(&mut self, mark: u64) -> Result<(), Error> {
+        self.commit_first(self.n_new, mark)
+    }
+
+    /// Commits the URLs that were new up to the moment when so many had been
+    /// ([`Seen::n_new`]); later ones wait for another commit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Seen::commit`].
+    pub fn commit_first(&mut self, n_new: u64, mark: u64) -> Result<(), Error> {
         if let Some(strings) = &mut self.strings {
             strings.write()?;
         }
-        if !self.uncommitted.is_empty() || self.mark < mark {
+        let n_later = usize::try_from(self.n_new.saturating_sub(n_new)).unwrap_or(usize::MAX);
+        let n = self.uncommitted.len().saturating_sub(n_later);
+        if n > 0 || self.mark < mark {
             let strings_end = self.strings_end();
-            self.log.append(&self.uncommitted, strings_end, mark)?;
-            self.uncommitted.clear();
+            self.log.append(&self.uncommitted[..n], strings_end, mark)?;
+            self.uncommitted.drain(..n);
             self.mark = mark;
         }
-        if self.is_full() {
-            self.write_run()?;
-        }
-        Ok(())
+        self.grow()
     }
 
-    /// Whether the next commit writes a run, which [`Seen::open_until`] cannot undo.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.buffer.len() >= self.config.buffer_keys.max(1)
+    /// Whether the next commit replaces runs, which [`Seen::open_until`] cannot undo.
+    ///
+    /// # Errors
+    ///
+    /// If runs could not be merged.
+    pub fn is_full(&mut self) -> Result<bool, Error> {
+        match self.config.merges {
+            Merges::Here => Ok(self.buffer.len() >= self.config.buffer_keys.max(1)),
+            Merges::Aside => self.has_merged(),
+        }
     }
 
     /// Commits, and returns when all of it is on the disk.
@@ -337,6 +392,15 @@ impl Seen {
     /// As [`Seen::commit`].
     pub fn sync(&mut self) -> Result<(), Error> {
         self.commit()?;
+        self.sync_committed()
+    }
+
+    /// Returns when all that was committed is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written.
+    pub fn sync_committed(&mut self) -> Result<(), Error> {
         if let Some(strings) = &self.strings {
             strings.sync()?;
         }
@@ -351,7 +415,10 @@ impl Seen {
         answers: &mut [Membership],
         others: &mut Vec<Probe>,
     ) -> Result<(), Error> {
-        self.take_buffered(batch, &mut probes, others)?;
+        let frozen = self.growth.keys();
+        for keys in [Some(&self.buffer), frozen.as_deref()].into_iter().flatten() {
+            self.take_buffered(keys, batch, &mut probes, others)?;
+        }
         probes.sort_unstable();
         let mut keys: Vec<u128> = probes.iter().map(|probe| probe.key).collect();
         keys.dedup();
@@ -377,9 +444,10 @@ impl Seen {
         Ok(())
     }
 
-    /// Takes out the probes whose key is in the buffer: they are known, or another URL's.
+    /// Takes out the probes whose key is in a buffer: they are known, or another URL's.
     fn take_buffered(
         &self,
+        keys: &Keys,
         batch: &[Entry<'_>],
         probes: &mut Vec<Probe>,
         others: &mut Vec<Probe>,
@@ -387,7 +455,7 @@ impl Seen {
         let mut n_kept = 0;
         for at in 0..probes.len() {
             let probe = probes[at];
-            match self.buffer.get(&words(probe.key)) {
+            match keys.get(&words(probe.key)) {
                 None => {
                     probes[n_kept] = probe;
                     n_kept += 1;
@@ -405,6 +473,7 @@ impl Seen {
         let place = strings.map_or(0, |strings| strings.push(entry.url));
         self.buffer.insert(words(key), place);
         self.uncommitted.push(Record { key, place });
+        self.n_new += 1;
         place
     }
 
@@ -418,82 +487,6 @@ impl Seen {
 
     fn strings_end(&self) -> u64 {
         self.strings.as_ref().map_or(0, strings::Strings::end)
-    }
-
-    /// Writes the buffer as a run, merged with the newest runs as long as they are small. The
-    /// manifest decides: before it is replaced nothing has changed, after it all has.
-    fn write_run(&mut self) -> Result<(), Error> {
-        let n_merged = self.n_runs_to_merge();
-        let first_merged = self.runs.len() - n_merged;
-        let number = self.manifest.next_number();
-        let manifest = Manifest {
-            log: number + 1,
-            runs: [&self.manifest.runs[..first_merged], &[number]].concat(),
-            strings_end: self.strings_end(),
-            mark: self.mark,
-        };
-        if let Some(strings) = &self.strings {
-            strings.sync()?;
-        }
-        let path = manifest::run_path(&self.folder, number);
-        merge(
-            &self.runs[first_merged..],
-            self.sorted_buffer(),
-            &path,
-            self.width,
-        )?;
-        let run = Run::open(&path, self.width)?;
-        let log = Log::create(&manifest.log_path(&self.folder), self.width)?;
-        manifest.write(&self.folder, self.width)?;
-        self.runs.truncate(first_merged);
-        self.runs.push(run);
-        self.log = log;
-        self.manifest = manifest;
-        self.buffer.clear();
-        manifest::sync(&self.folder)?;
-        self.manifest.remove_others(&self.folder)?;
-        self.hold_runs()
-    }
-
-    /// Holds runs in memory, the oldest and largest first, as far as they fit.
-    fn hold_runs(&mut self) -> Result<(), Error> {
-        let mut n_left = self.config.held_bytes;
-        for run in &mut self.runs {
-            match n_left.checked_sub(run.n_block_bytes()) {
-                Some(n) => {
-                    n_left = n;
-                    run.hold()?;
-                }
-                None => run.release(),
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs that are less than twice as large as all that is newer.
-    fn n_runs_to_merge(&self) -> usize {
-        let mut n_newer = self.buffer.len() as u64;
-        let small = self.runs.iter().rev().take_while(|run| {
-            let is_small = run.n_records < 2 * n_newer;
-            n_newer += run.n_records;
-            is_small
-        });
-        small.count()
-    }
-
-    fn sorted_buffer(&self) -> Vec<Record> {
-        #[expect(clippy::iter_over_hash_type, reason = "sorted before it is used")]
-        fn records(buffer: &HashMap<[u64; 2], u64, KeyHash>) -> Vec<Record> {
-            let mut records = Vec::with_capacity(buffer.len());
-            for (&[host, rest], &place) in buffer {
-                let key = u128::from(host) << 64 | u128::from(rest);
-                records.push(Record { key, place });
-            }
-            records
-        }
-        let mut records = records(&self.buffer);
-        records.sort_unstable();
-        records
     }
 }
 

@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use arose::digest::digest64;
 use arose_dedup::disk;
@@ -63,7 +64,7 @@ pub(super) struct Run {
     fences: Fences,
     filters: Vec<Filter>,
     /// All blocks, if they are held in memory.
-    held: Option<Vec<u8>>,
+    held: OnceLock<Vec<u8>>,
 }
 
 impl Run {
@@ -102,7 +103,7 @@ impl Run {
             width,
             fences: Fences::new(fences.map(|key| u128::from_be_bytes(*key)).collect()),
             filters: filters.map(Filter::from_bytes).collect(),
-            held: None,
+            held: OnceLock::new(),
         })
     }
 
@@ -111,22 +112,19 @@ impl Run {
         self.fences.keys.len() * BLOCK_BYTES
     }
 
-    /// Reads all blocks into memory, where they are looked for from now on.
-    pub(super) fn hold(&mut self) -> Result<(), Error> {
-        if self.held.is_none() {
+    /// Reads all blocks into memory, where they are looked for from then on. May be called on
+    /// another thread than lookups.
+    pub(super) fn hold(&self) -> Result<(), Error> {
+        if self.held.get().is_none() {
             let mut blocks = vec![0; self.n_block_bytes()];
             let read = self.file.read_exact_at(&mut blocks, 0);
             read.context("reading", &self.path)?;
             let mut all = blocks.as_chunks::<BLOCK_BYTES>().0.iter();
             all.try_for_each(|block| self.check(block))?;
-            self.held = Some(blocks);
+            // If another thread was faster, it has read the same.
+            let _ = self.held.set(blocks);
         }
         Ok(())
-    }
-
-    /// Leaves the blocks to the disk again.
-    pub(super) fn release(&mut self) {
-        self.held = None;
     }
 
     /// Looks for `keys`, which ascend; puts what is found into `places` and leaves what it holds
@@ -134,7 +132,7 @@ impl Run {
     pub(super) fn find_all(&self, keys: &[u128], places: &mut [Option<u64>]) -> Result<(), Error> {
         let mut candidates = self.candidates(keys, places);
         self.keep_possible(keys, &mut candidates);
-        if let Some(blocks) = &self.held {
+        if let Some(blocks) = self.held.get() {
             let blocks = blocks.as_chunks::<BLOCK_BYTES>().0;
             for some in candidates.chunks(AHEAD) {
                 let lines = some
@@ -240,6 +238,7 @@ impl Run {
     pub(super) fn cursor(&self) -> Cursor<'_> {
         Cursor {
             run: self,
+            held: self.held.get().map(Vec::as_slice),
             next_block: 0,
             buffer: Vec::new(),
             buffer_block: 0,
@@ -328,6 +327,8 @@ impl Fences {
 #[derive(Debug)]
 pub(super) struct Cursor<'r> {
     run: &'r Run,
+    /// All blocks, if they were held when it was made.
+    held: Option<&'r [u8]>,
     next_block: usize,
     buffer: Vec<u8>,
     /// The block of the buffer that is being read, where in it, and how many records it has left.
@@ -343,7 +344,7 @@ impl Cursor<'_> {
             return Ok(None);
         }
         let width = self.run.width.n_bytes();
-        let bytes = self.run.held.as_ref().unwrap_or(&self.buffer);
+        let bytes = self.held.unwrap_or(&self.buffer);
         let record = Record::read(&bytes[self.at..][..width]);
         self.at += width;
         self.n_left -= 1;
@@ -355,7 +356,7 @@ impl Cursor<'_> {
         if self.next_block == n_blocks {
             return Ok(false);
         }
-        if self.run.held.is_some() {
+        if self.held.is_some() {
             self.at = self.next_block * BLOCK_BYTES;
         } else {
             self.buffer_block += 1;
@@ -487,7 +488,7 @@ mod tests {
         let (odd, even): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(n, _)| n % 2 == 1);
         let odd: Vec<u128> = odd.into_iter().map(|(_, &key)| key).collect();
         write(&path, width, &odd);
-        let mut run = Run::open(&path, width).unwrap();
+        let run = Run::open(&path, width).unwrap();
         if is_held {
             run.hold().unwrap();
         }
@@ -544,7 +545,7 @@ mod tests {
                 let mut places = vec![None; keys.len()];
                 run.find_all(&keys, &mut places)
             });
-            let held = Run::open(&path, Width::Key).and_then(|mut run| run.hold());
+            let held = Run::open(&path, Width::Key).and_then(|run| run.hold());
             assert!(held.is_err(), "{at}");
             let error = result.expect_err("damage").to_string();
             assert!(

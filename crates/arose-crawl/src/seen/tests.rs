@@ -13,6 +13,15 @@ fn small(strings: Strings) -> Config {
         buffer_keys: 50,
         held_bytes: 3000,
         strings,
+        merges: Merges::Here,
+    }
+}
+
+/// As [`small`], with merges on a thread.
+fn aside(strings: Strings) -> Config {
+    Config {
+        merges: Merges::Aside,
+        ..small(strings)
     }
 }
 
@@ -62,8 +71,10 @@ proptest! {
 
     #[test]
     fn as_a_set_in_memory(batches in prop::collection::vec(prop::collection::vec(0..900_u64, 0..120), 0..20)) {
-        check(small(Strings::Drop), &batches, u64::MAX);
-        check(small(Strings::Keep), &batches, u64::MAX);
+        for config in [small, aside] {
+            check(config(Strings::Drop), &batches, u64::MAX);
+            check(config(Strings::Keep), &batches, u64::MAX);
+        }
     }
 
     /// Three hashes for each half: nine keys for 300 URLs, told apart by their strings.
@@ -71,6 +82,55 @@ proptest! {
     fn collisions_are_resolved_by_strings(batches in prop::collection::vec(prop::collection::vec(0..300_u64, 0..60), 0..10)) {
         check(small(Strings::Keep), &batches, 3);
     }
+}
+
+/// URLs that were new after the moment up to which is committed are forgotten by a crash, and told
+/// to be new once more, however many runs were written meanwhile.
+#[test]
+fn issue_22_a_commit_takes_the_first_alone() {
+    for config in [small(Strings::Drop), aside(Strings::Drop)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seen = Seen::open(folder.path(), config).unwrap();
+        let mut next = 0;
+        for mark in 1..30 {
+            let urls: Vec<String> = (next..next + 40).map(url).collect();
+            seen.insert(&entries(&urls[..25], u64::MAX)).unwrap();
+            let n_new = seen.n_new();
+            seen.insert(&entries(&urls[25..], u64::MAX)).unwrap();
+            seen.is_full().unwrap();
+            seen.commit_first(n_new, mark).unwrap();
+            assert_eq!((seen.len(), seen.n_committed()), (next + 40, next + 25));
+            next += 25;
+            if mark % 5 == 0 {
+                drop(seen);
+                seen = Seen::open(folder.path(), config).unwrap();
+                assert_eq!(seen.len(), next);
+            } else {
+                // Those that were not committed are known as long as the set is open.
+                seen.commit_as(mark).unwrap();
+                next += 15;
+            }
+        }
+    }
+}
+
+/// A merge on a thread changes no answer, and its runs are those of a merge here.
+#[test]
+fn issue_22_merges_aside_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Seen::open(folder.path(), aside(Strings::Drop)).unwrap();
+    let mut n_full = 0;
+    for n in 0..200 {
+        let urls: Vec<String> = (n * 20..n * 20 + 20).map(url).collect();
+        seen.insert(&entries(&urls, u64::MAX)).unwrap();
+        n_full += u64::from(seen.is_full().unwrap());
+        seen.commit_as(n + 1).unwrap();
+        assert!(seen.buffer.len() < 5 * 50, "{}", seen.buffer.len());
+    }
+    assert!(n_full > 3 && seen.runs.len() < 12, "{n_full} {}", seen.runs.len());
+    let urls: Vec<String> = (0..4000).map(url).collect();
+    let answers = seen.insert(&entries(&urls, u64::MAX)).unwrap();
+    assert!(answers.iter().all(|&answer| answer == Membership::Known));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use arose::mix::SplitMix;
 use arose_crawl::fingerprint::Fingerprint;
-use arose_crawl::seen::{Config, Entry, Membership, Seen, Strings};
+use arose_crawl::seen::{Config, Entry, Membership, Merges, Seen, Strings};
 
 const FOLDER: &str = "AROSE_SEEN_FOLDER";
 const N_KILLS: u64 = 30;
@@ -20,6 +20,7 @@ const CONFIG: Config = Config {
     buffer_keys: 60,
     held_bytes: 3000,
     strings: Strings::Keep,
+    merges: Merges::Aside,
 };
 
 fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> Vec<Membership> {

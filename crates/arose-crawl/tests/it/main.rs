@@ -21,6 +21,7 @@ mod script;
 mod shared;
 mod simulated;
 mod sitemaps;
+mod stalls;
 mod tls;
 mod urls;
 mod visits;

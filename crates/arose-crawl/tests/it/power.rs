@@ -501,12 +501,22 @@ fn a_crawl_survives_power_cuts() {
 /// that came later, whatever a power cut left of runs, log and manifest.
 #[test]
 fn the_seen_set_goes_no_further_than_its_mark() {
+    check_marks(seen::Merges::Here);
+}
+
+#[test]
+fn issue_22_nor_does_it_with_merges_aside() {
+    check_marks(seen::Merges::Aside);
+}
+
+fn check_marks(merges: seen::Merges) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("seen");
     let mut empty = Disk::default();
     empty.folders.insert(root.clone());
     let config = seen::Config {
         buffer_keys: 60,
+        merges,
         ..seen::Config::default()
     };
     let insert = |seen: &mut Seen, n: u64| {
@@ -532,7 +542,7 @@ fn the_seen_set_goes_no_further_than_its_mark() {
         (0..5).for_each(|n| {
             insert(&mut seen, mark * 5 + n);
         });
-        if seen.is_full() {
+        if seen.is_full().unwrap() {
             stored = mark;
         }
         seen.commit_as(mark).unwrap();

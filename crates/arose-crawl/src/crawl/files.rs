@@ -1,0 +1,212 @@
+//! The files of a crawl and the order in which they change.
+//!
+//! A commit makes what happened survive the end of the process: the archive first, then the journal
+//! that says how far the archive goes, then the seen set, which can be made from the journal. A
+//! sync makes it survive the end of the machine, in the same order. A crash between any two steps
+//! leaves what the next start understands.
+//!
+//! All of this may take long, so it is done on a thread of its own ([`super::background`]). What the
+//! crawl asks for is done in the order of asking. The journal is rewritten and the seen set is
+//! merged on further threads meanwhile.
+
+use std::sync::atomic::AtomicBool;
+
+use super::restore::Standing;
+use super::*;
+use crate::archive::Part;
+use crate::content::Claim;
+use crate::journal::{Batch, Event, Pool, Successor};
+use crate::robots;
+use crate::seen::{Entry, Membership};
+use crate::task::Task;
+
+/// What the store holds.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) journal: Journal,
+    pub(super) seen: Seen,
+    pub(super) archive: Archive,
+    /// The archive of robots.txt files.
+    pub(super) robots_archive: Archive,
+    pub(super) standing: Standing,
+    pub(super) shared: Arc<Shared>,
+    /// URLs in the journal, done or not, and those of them that wait.
+    pub(super) n_urls: u64,
+    pub(super) n_queued: u64,
+    /// How many URLs had been new when the last commit was made.
+    pub(super) n_new: u64,
+    pub(super) rewriting: Rewriting,
+}
+
+/// When and how the journal is rewritten.
+#[derive(Debug, Default)]
+pub(super) struct Rewriting {
+    /// How long the journal may become before it is looked at for what is done.
+    look_at: u64,
+    under_way: Option<Task<Option<Successor>>>,
+    /// URLs that were queued meanwhile.
+    n_urls: u64,
+}
+
+/// All that happened since the last commit.
+#[derive(Debug)]
+pub(super) struct Commit {
+    pub(super) batch: Arc<Batch>,
+    pub(super) counters: String,
+    /// How many URLs were new when the last of those in the batch was, by [`Seen::n_new`].
+    pub(super) n_new: u64,
+    /// URLs that wait.
+    pub(super) n_queued: u64,
+    /// Now, in seconds since 1970.
+    pub(super) date: u64,
+}
+
+impl Files {
+    pub(super) fn pool(&self) -> Arc<Pool> {
+        self.journal.pool()
+    }
+
+    /// Whether links were met before, in their order.
+    pub(super) fn ask(&mut self, items: &[Item]) -> Result<Vec<Membership>, Error> {
+        let links = items.iter().filter_map(|item| match item {
+            Item::Link(pending) => Some(Entry {
+                fingerprint: pending.found.fingerprint,
+                url: "",
+            }),
+            Item::Page(_) | Item::Rules { .. } => None,
+        });
+        let entries: Vec<Entry<'_>> = links.collect();
+        self.seen.insert(&entries)
+    }
+
+    /// Appends a record to an archive.
+    pub(super) fn append(
+        &mut self,
+        part: Part,
+        record: &Packed,
+        claim: Option<Claim>,
+        date: i64,
+    ) -> Result<(), Error> {
+        match part {
+            Part::Pages => self.archive.append(record, date)?,
+            Part::Robots => self.robots_archive.append(record, date)?,
+        }
+        if let (Some(contents), Some(claim)) = (&self.shared.contents, claim) {
+            contents.give_back(claim);
+        }
+        Ok(())
+    }
+
+    /// Makes all that happened survive the end of the process.
+    pub(super) fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
+        let extent = self.archive.flush()?;
+        let robots_extent = self.robots_archive.flush()?;
+        if let Some(contents) = &self.shared.contents {
+            self.standing.row = contents.archived_below().map_err(Error::Contents)?;
+        }
+        let mut more: Vec<Event<'_>> = vec![Event::Counters(&commit.counters)];
+        more.extend(self.standing.events());
+        let full = self.robots_archive.take_full();
+        more.extend(full.iter().map(|full| full.robots_event()));
+        more.push(robots_extent.robots_event());
+        more.extend(self.archive.take_full().iter().map(|full| full.event()));
+        more.push(extent.event());
+        self.journal.append(&commit.batch, &more)?;
+        self.n_urls += commit.batch.n_urls;
+        self.rewriting.n_urls += commit.batch.n_urls;
+        (self.n_queued, self.n_new) = (commit.n_queued, commit.n_new);
+        if self.seen.is_full()? {
+            self.sync_journal()?;
+        }
+        self.seen.commit_first(self.n_new, self.journal.mark())?;
+        self.rewrite_if_due(commit.date)
+    }
+
+    /// Makes all that was committed survive the end of the machine.
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        self.archive.flush()?;
+        self.robots_archive.flush()?;
+        self.sync_journal()?;
+        self.seen.commit_first(self.n_new, self.journal.mark())?;
+        self.seen.sync_committed()?;
+        self.standing.n_seen = self.seen.n_committed();
+        Ok(())
+    }
+
+    /// What the journal names comes to the disk before the journal does.
+    fn sync_journal(&mut self) -> Result<(), Error> {
+        self.archive.sync()?;
+        self.robots_archive.sync()?;
+        if let Some(contents) = &self.shared.contents {
+            contents.sync().map_err(Error::Contents)?;
+            self.standing.committed = contents.committed().map_err(Error::Contents)?;
+        }
+        self.journal.sync()
+    }
+
+    /// Rewrites the journal if it has become too long, or goes on with that.
+    fn rewrite_if_due(&mut self, date: u64) -> Result<(), Error> {
+        if let Some(task) = self.rewriting.under_way.take_if(|task| task.is_finished()) {
+            return self.replace_journal(task.join()?);
+        }
+        if self.rewriting.under_way.is_some() || !self.is_too_long() {
+            return Ok(());
+        }
+        // What the old journal knew and the new one does not is in the seen set alone, and no crash
+        // may take back what the new one says of the archive.
+        self.sync()?;
+        let rules_since = date.saturating_sub(robots::MAX_AGE.as_secs());
+        let old = self.journal.old(rules_since)?;
+        let path = self.journal.path().to_owned();
+        self.rewriting.n_urls = 0;
+        let work = move |stop: &AtomicBool| old.rewrite(&path, stop);
+        match self.shared.settings.machine.threads {
+            0 => self.replace_journal(work(&AtomicBool::new(false))?),
+            _ => {
+                self.rewriting.under_way = Some(Task::start(work));
+                Ok(())
+            }
+        }
+    }
+
+    fn is_too_long(&mut self) -> bool {
+        let n_bytes = self.journal.n_bytes();
+        if n_bytes < self.rewriting.look_at {
+            return false;
+        }
+        // As far as URLs tell, which are nearly all of it.
+        let share = self.n_queued as f64 / self.n_urls.max(1) as f64;
+        self.look_again_beyond((n_bytes as f64 * share.min(1.0)) as u64);
+        n_bytes >= self.rewriting.look_at
+    }
+
+    /// The journal may become twice as long as it has to be.
+    fn look_again_beyond(&mut self, n_needed: u64) {
+        self.rewriting.look_at = self.shared.settings.archive.compact.max(2 * n_needed);
+    }
+
+    fn replace_journal(&mut self, successor: Option<Successor>) -> Result<(), Error> {
+        let Some(successor) = successor else {
+            return Ok(());
+        };
+        // No crash may take back what is appended to it either.
+        self.sync()?;
+        self.n_urls = successor.n_urls + self.rewriting.n_urls;
+        self.journal.give_way(successor)?;
+        self.look_again_beyond(self.journal.n_bytes());
+        Ok(())
+    }
+
+    /// Rewrites the journal now if that is worth it: the next start should not have to read what was
+    /// done in this run.
+    pub(super) fn tidy(&mut self, date: u64) -> Result<(), Error> {
+        if self.rewriting.under_way.is_none() {
+            self.rewriting.look_at = 0;
+            self.rewrite_if_due(date)?;
+        }
+        match self.rewriting.under_way.take() {
+            Some(task) => self.replace_journal(task.join()?),
+            None => Ok(()),
+        }
+    }
+}

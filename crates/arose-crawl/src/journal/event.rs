@@ -1,0 +1,300 @@
+//! Events of the journal and how they are written.
+//!
+//! ```text
+//! event = tag number* (length bytes)?     numbers in groups of 7 bits, lowest first
+//! ```
+
+use super::{HostId, Place};
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event<'b> {
+    /// A host was met; hosts are numbered in this order. Its `scheme://host[:port]`.
+    Host(&'b str),
+    /// A URL was queued.
+    Url(Queued<'b>),
+    /// A URL needs no further request.
+    Done { host: HostId, place: Place },
+    /// A URL was requested this many times without success, and is to be tried again.
+    Tried {
+        host: HostId,
+        place: Place,
+        n_tries: u8,
+    },
+    /// A URL is not to be requested: robots.txt or the settings do not allow it.
+    Dropped { host: HostId, place: Place },
+    /// A host asks for so many milliseconds between requests.
+    Delay { host: HostId, millis: u64 },
+    /// A host is to be left alone until then, in milliseconds since 1970.
+    NotBefore { host: HostId, millis: u64 },
+    /// A site, by the hash of its name, links to a host of another site.
+    Referrer { host: HostId, site: u64 },
+    /// So far the archive is valid: number of the file, bytes of it and of its index.
+    Archive {
+        file: u64,
+        bytes: u64,
+        index_bytes: u64,
+    },
+    /// The counters, a line each.
+    Counters(&'b str),
+    /// The crawl was left in good order: nothing was in flight.
+    Closed,
+    /// What a host's robots.txt says to us, as a file for everybody, and when it was read, in
+    /// seconds since 1970.
+    Rules {
+        host: HostId,
+        date: u64,
+        text: &'b str,
+    },
+    /// A host's robots.txt cannot be had since then, in seconds since 1970; 0 if it can again.
+    Unreachable { host: HostId, since: u64 },
+    /// So many more pages of a host were fetched.
+    Pages { host: HostId, n: u64 },
+    /// A URL is lost for now: no try got a response. With place 0, all URLs of the host are.
+    Lost { host: HostId, place: Place },
+    /// What is lost at a host is asked for again.
+    Found { host: HostId },
+    /// As [`Event::Archive`], of the archive of robots.txt files.
+    RobotsArchive {
+        file: u64,
+        bytes: u64,
+        index_bytes: u64,
+    },
+    /// So many URLs of the seen set were on the disk.
+    Seen { n_urls: u64 },
+    /// All rows of the index of contents below this one are of records in the archive, and so much
+    /// of its log was on the disk: its number, and bytes.
+    Contents { row: u32, log: u64, bytes: u64 },
+    /// So many bytes of events were left out here; places go on behind them.
+    Skip { n_bytes: u64 },
+}
+
+/// A queued URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Queued<'b> {
+    /// Whose it is.
+    pub(crate) host: HostId,
+    /// Links from a seed.
+    pub(crate) depth: u32,
+    /// Orders the URLs of a host; the smallest first.
+    pub(crate) priority: u64,
+    /// Redirects that led here.
+    pub(crate) n_redirects: u8,
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Path and query.
+    pub(crate) rest: &'b str,
+}
+
+/// What a URL is expected to lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A page.
+    Page,
+    /// A list of pages.
+    Sitemap,
+}
+
+impl Event<'_> {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut put = |tag: u8, numbers: &[u64], bytes: Option<&[u8]>| {
+            out.push(tag);
+            numbers.iter().for_each(|&number| push_number(out, number));
+            if let Some(bytes) = bytes {
+                push_number(out, bytes.len() as u64);
+                out.extend_from_slice(bytes);
+            }
+        };
+        match *self {
+            Event::Host(origin) => put(1, &[], Some(origin.as_bytes())),
+            Event::Url(url) => {
+                let kind = match url.kind {
+                    Kind::Page => 0,
+                    Kind::Sitemap => 1,
+                };
+                let flags = u64::from(url.n_redirects) << 1 | kind;
+                let numbers = [url.host.into(), url.depth.into(), url.priority, flags];
+                put(2, &numbers, Some(url.rest.as_bytes()));
+            }
+            Event::Done { host, place } => put(3, &[host.into(), place], None),
+            Event::Delay { host, millis } => put(4, &[host.into(), millis], None),
+            Event::NotBefore { host, millis } => put(5, &[host.into(), millis], None),
+            Event::Referrer { host, site } => put(6, &[host.into(), site], None),
+            Event::Archive {
+                file,
+                bytes,
+                index_bytes,
+            } => put(7, &[file, bytes, index_bytes], None),
+            Event::Counters(text) => put(8, &[], Some(text.as_bytes())),
+            Event::Closed => put(9, &[], None),
+            Event::Rules { host, date, text } => {
+                put(10, &[host.into(), date], Some(text.as_bytes()));
+            }
+            Event::Unreachable { host, since } => put(11, &[host.into(), since], None),
+            Event::Pages { host, n } => put(12, &[host.into(), n], None),
+            Event::Lost { host, place } => put(30, &[host.into(), place], None),
+            Event::Found { host } => put(31, &[host.into()], None),
+            Event::RobotsArchive {
+                file,
+                bytes,
+                index_bytes,
+            } => put(13, &[file, bytes, index_bytes], None),
+            Event::Tried {
+                host,
+                place,
+                n_tries,
+            } => put(20, &[host.into(), place, n_tries.into()], None),
+            Event::Dropped { host, place } => put(21, &[host.into(), place], None),
+            Event::Seen { n_urls } => put(40, &[n_urls], None),
+            Event::Contents { row, log, bytes } => put(41, &[row.into(), log, bytes], None),
+            Event::Skip { n_bytes } => put(50, &[n_bytes], None),
+        }
+    }
+}
+
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Reads events; nothing where the bytes are none.
+pub(super) struct Reader<'b> {
+    pub(super) bytes: &'b [u8],
+    pub(super) at: usize,
+}
+
+impl<'b> Reader<'b> {
+    pub(super) fn event(&mut self) -> Option<Event<'b>> {
+        let tag = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(match tag {
+            1 => Event::Host(self.text()?),
+            2 => self.url()?,
+            3 => Event::Done {
+                host: self.host()?,
+                place: self.number()?,
+            },
+            4 => Event::Delay {
+                host: self.host()?,
+                millis: self.number()?,
+            },
+            5 => Event::NotBefore {
+                host: self.host()?,
+                millis: self.number()?,
+            },
+            6 => Event::Referrer {
+                host: self.host()?,
+                site: self.number()?,
+            },
+            7 => Event::Archive {
+                file: self.number()?,
+                bytes: self.number()?,
+                index_bytes: self.number()?,
+            },
+            8 => Event::Counters(self.text()?),
+            9 => Event::Closed,
+            10 => Event::Rules {
+                host: self.host()?,
+                date: self.number()?,
+                text: self.text()?,
+            },
+            11 => Event::Unreachable {
+                host: self.host()?,
+                since: self.number()?,
+            },
+            12 => Event::Pages {
+                host: self.host()?,
+                n: self.number()?,
+            },
+            13 => Event::RobotsArchive {
+                file: self.number()?,
+                bytes: self.number()?,
+                index_bytes: self.number()?,
+            },
+            20 => Event::Tried {
+                host: self.host()?,
+                place: self.number()?,
+                n_tries: self.number()?.try_into().ok()?,
+            },
+            21 => Event::Dropped {
+                host: self.host()?,
+                place: self.number()?,
+            },
+            30 => Event::Lost {
+                host: self.host()?,
+                place: self.number()?,
+            },
+            31 => Event::Found { host: self.host()? },
+            40 => Event::Seen {
+                n_urls: self.number()?,
+            },
+            41 => Event::Contents {
+                row: self.number()?.try_into().ok()?,
+                log: self.number()?,
+                bytes: self.number()?,
+            },
+            50 => Event::Skip {
+                n_bytes: self.number()?,
+            },
+            _ => return None,
+        })
+    }
+
+    fn url(&mut self) -> Option<Event<'b>> {
+        let host = self.host()?;
+        let depth = self.number()?.try_into().ok()?;
+        let priority = self.number()?;
+        let flags = self.number()?;
+        Some(Event::Url(Queued {
+            host,
+            depth,
+            priority,
+            n_redirects: (flags >> 1).try_into().ok()?,
+            kind: if flags & 1 == 0 {
+                Kind::Page
+            } else {
+                Kind::Sitemap
+            },
+            rest: self.text()?,
+        }))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn host(&mut self) -> Option<HostId> {
+        self.number()?.try_into().ok()
+    }
+
+    fn slice(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let slice = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(slice)
+    }
+
+    fn text(&mut self) -> Option<&'b str> {
+        std::str::from_utf8(self.slice()?).ok()
+    }
+}
+
+/// The URL at the beginning of some bytes, if there is a whole one.
+pub(super) fn url_at(bytes: &[u8]) -> Option<Queued<'_>> {
+    match (Reader { bytes, at: 0 }).event() {
+        Some(Event::Url(queued)) => Some(queued),
+        _ => None,
+    }
+}

@@ -1,0 +1,219 @@
+//! From a full buffer to a run, here or on a thread.
+//!
+//! A full buffer is *frozen*: lookups still find its keys, and new ones go into another. The frozen
+//! keys and the newest runs become one run, which takes their place in the commit after it is
+//! written. Until then nothing on the disk has changed but for a file that no manifest names.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::log::Log;
+use super::manifest::{self, Manifest};
+use super::merge::merge;
+use super::record::Record;
+use super::run::Run;
+use super::{KeyHash, Keys, Merges, Seen, words};
+use crate::error::Error;
+use crate::task::Task;
+
+/// Buffers that may be filled while runs are merged.
+const MOST_BUFFERS: usize = 4;
+
+/// A merge that is under way.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    frozen: Option<Frozen>,
+    /// Reads a run into memory.
+    holding: Option<Task<()>>,
+}
+
+#[derive(Debug)]
+struct Frozen {
+    keys: Arc<Keys>,
+    /// How many of the newest runs are merged, and the number of the new one.
+    n_merged: usize,
+    number: u64,
+    /// Up to where the keys go.
+    mark: u64,
+    strings_end: u64,
+    task: Option<Task<Option<Run>>>,
+    run: Option<Run>,
+}
+
+impl Growth {
+    /// The frozen keys.
+    pub(super) fn keys(&self) -> Option<Arc<Keys>> {
+        self.frozen.as_ref().map(|frozen| Arc::clone(&frozen.keys))
+    }
+
+    pub(super) fn n_keys(&self) -> u64 {
+        self.frozen.as_ref().map_or(0, |frozen| frozen.keys.len() as u64)
+    }
+}
+
+impl Seen {
+    /// Whether there are as many committed keys as a run begins with.
+    pub(super) fn is_buffer_full(&self) -> bool {
+        self.buffer.len() - self.uncommitted.len() >= self.config.buffer_keys.max(1)
+    }
+
+    /// Whether a run is written and waits to take its place. Waits for one if there are too many
+    /// keys in memory.
+    pub(super) fn has_merged(&mut self) -> Result<bool, Error> {
+        let is_crowded = self.buffer.len() >= MOST_BUFFERS * self.config.buffer_keys.max(1);
+        let Some(frozen) = &mut self.growth.frozen else {
+            return Ok(false);
+        };
+        let is_ready = frozen.task.as_ref().is_some_and(Task::is_finished);
+        if (is_ready || is_crowded)
+            && let Some(task) = frozen.task.take()
+        {
+            frozen.run = task.join()?;
+        }
+        Ok(frozen.run.is_some())
+    }
+
+    /// Puts a run that is ready in its place, and begins the next one if it is time to.
+    pub(super) fn grow(&mut self) -> Result<(), Error> {
+        if let Some(task) = self.growth.holding.take_if(|task| task.is_finished()) {
+            task.join()?;
+        }
+        if let Some(frozen) = self.growth.frozen.take_if(|frozen| frozen.run.is_some()) {
+            self.install(frozen)?;
+        }
+        if self.growth.frozen.is_none() && self.is_buffer_full() {
+            self.freeze()?;
+        }
+        if let Some(frozen) = self.growth.frozen.take_if(|frozen| frozen.run.is_some()) {
+            self.install(frozen)?;
+        }
+        Ok(())
+    }
+
+    /// Freezes the committed keys of the buffer, and merges them.
+    fn freeze(&mut self) -> Result<(), Error> {
+        let mut rest = Keys::with_hasher(KeyHash::new());
+        rest.extend(self.uncommitted.iter().map(|record| (words(record.key), record.place)));
+        let mut keys = std::mem::replace(&mut self.buffer, rest);
+        for record in &self.uncommitted {
+            keys.remove(&words(record.key));
+        }
+        let n_merged = self.n_runs_to_merge(keys.len() as u64);
+        let keys = Arc::new(keys);
+        let number = self.manifest.next_number();
+        let mut frozen = Frozen {
+            keys: Arc::clone(&keys),
+            n_merged,
+            number,
+            mark: self.mark,
+            strings_end: self.strings_end(),
+            task: None,
+            run: None,
+        };
+        let runs = self.runs[self.runs.len() - n_merged..].to_vec();
+        let (path, width) = (manifest::run_path(&self.folder, number), self.width);
+        let work = move |stop: &AtomicBool| merge(&runs, sorted(&keys), &path, width, stop);
+        match self.config.merges {
+            Merges::Here => frozen.run = work(&AtomicBool::new(false))?,
+            Merges::Aside => frozen.task = Some(Task::start(work)),
+        }
+        self.growth.frozen = Some(frozen);
+        Ok(())
+    }
+
+    /// Replaces runs by the one that was made of them. The manifest decides: before it is replaced
+    /// nothing has changed, after it all has. The log begins anew, with what was committed
+    /// meanwhile.
+    fn install(&mut self, frozen: Frozen) -> Result<(), Error> {
+        let Some(run) = frozen.run else {
+            return Ok(());
+        };
+        if let Some(strings) = &self.strings {
+            strings.sync()?;
+        }
+        let first_merged = self.runs.len() - frozen.n_merged;
+        let manifest = Manifest {
+            log: frozen.number + 1,
+            runs: [&self.manifest.runs[..first_merged], &[frozen.number]].concat(),
+            strings_end: frozen.strings_end,
+            mark: frozen.mark,
+        };
+        let mut log = Log::create(&manifest.log_path(&self.folder), self.width)?;
+        let n_uncommitted = self.uncommitted.len();
+        if self.buffer.len() > n_uncommitted {
+            let mut keys = self.buffer.clone();
+            for record in &self.uncommitted {
+                keys.remove(&words(record.key));
+            }
+            log.append(&sorted(&keys), self.strings_end(), self.mark)?;
+            log.sync()?;
+        }
+        manifest.write(&self.folder, self.width)?;
+        self.runs.truncate(first_merged);
+        self.runs.push(Arc::new(run));
+        self.log = log;
+        self.manifest = manifest;
+        manifest::sync(&self.folder)?;
+        self.manifest.remove_others(&self.folder)?;
+        self.hold_last()
+    }
+
+    /// Holds runs in memory, the oldest and largest first, as far as they fit.
+    pub(super) fn hold_runs(&self) -> Result<(), Error> {
+        let held = self.held_runs();
+        held.into_iter().try_for_each(|at| self.runs[at].hold())
+    }
+
+    /// Holds the newest run in memory, if it fits.
+    fn hold_last(&mut self) -> Result<(), Error> {
+        if self.held_runs().last() != Some(&(self.runs.len() - 1)) {
+            return Ok(());
+        }
+        let Some(run) = self.runs.last().map(Arc::clone) else {
+            return Ok(());
+        };
+        match self.config.merges {
+            Merges::Here => run.hold(),
+            Merges::Aside => {
+                // One that is replaced already does not matter.
+                self.growth.holding = Some(Task::start(move |_| run.hold()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Which runs fit into the memory that they may take.
+    fn held_runs(&self) -> Vec<usize> {
+        let mut n_left = self.config.held_bytes;
+        let fits = |&at: &usize| match n_left.checked_sub(self.runs[at].n_block_bytes()) {
+            Some(n) => {
+                n_left = n;
+                true
+            }
+            None => false,
+        };
+        (0..self.runs.len()).filter(fits).collect()
+    }
+
+    /// Runs that are less than twice as large as all that is newer.
+    fn n_runs_to_merge(&self, n_keys: u64) -> usize {
+        let mut n_newer = n_keys;
+        let small = self.runs.iter().rev().take_while(|run| {
+            let is_small = run.n_records < 2 * n_newer;
+            n_newer += run.n_records;
+            is_small
+        });
+        small.count()
+    }
+}
+
+#[expect(clippy::iter_over_hash_type, reason = "sorted before it is used")]
+fn sorted(keys: &Keys) -> Vec<Record> {
+    let mut records = Vec::with_capacity(keys.len());
+    for (&[host, rest], &place) in keys {
+        let key = u128::from(host) << 64 | u128::from(rest);
+        records.push(Record { key, place });
+    }
+    records.sort_unstable();
+    records
+}

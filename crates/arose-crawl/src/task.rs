@@ -1,0 +1,47 @@
+//! Work on a thread of its own, for as long as somebody wants the result.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use crate::error::Error;
+
+/// Something under way. Dropped, it is told to stop and waited for.
+#[derive(Debug)]
+pub(crate) struct Task<T> {
+    thread: Option<JoinHandle<Result<T, Error>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl<T: Send + 'static> Task<T> {
+    /// Starts work that looks now and then whether it is to stop.
+    pub(crate) fn start(
+        work: impl FnOnce(&AtomicBool) -> Result<T, Error> + Send + 'static,
+    ) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        Self {
+            thread: Some(std::thread::spawn(move || work(&told))),
+            stop,
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the end.
+    pub(crate) fn join(mut self) -> Result<T, Error> {
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.and_then(Result::ok).unwrap_or(Err(Error::Worker))
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
