@@ -146,6 +146,7 @@ fn text(line: Line, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) 
     number("hosts", snapshot.n_hosts);
     number("in_flight", snapshot.n_in_flight as u64);
     number("memory", snapshot.memory);
+    number("paused", u64::from(snapshot.is_paused));
     let mut statuses: Vec<(u16, u64)> = snapshot.counters.statuses().collect();
     statuses.sort_by_key(|&(status, n)| (std::cmp::Reverse(n), status));
     statuses.truncate(MAX_STATUSES);

@@ -14,6 +14,7 @@ impl Crawl {
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
+        self.log.push(&report.line)?;
         let date = (self.seams.clock)().as_secs() as i64;
         let Some(ticket) = report.ticket else {
             return self.robots_archive.append(&report.record, date);
@@ -49,9 +50,12 @@ impl Crawl {
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);
             self.record_novelty(report.host, &report.rest, report.novelty);
         }
+        let found_on = self.url_of(report.host, &report.rest);
         for found in report.links {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
+                // Needed to show the page, so no further away than it is.
+                false if found.kind == Kind::Requisite => (report.depth, 0),
                 false => (report.depth.saturating_add(1), 0),
             };
             let from = Some(report.host);
@@ -60,10 +64,17 @@ impl Crawl {
                 depth,
                 n_redirects,
                 from,
+                found_on: Rc::clone(&found_on),
                 is_last: report.is_last,
             })?;
         }
         Ok(())
+    }
+
+    /// The URL of a page of a host.
+    fn url_of(&self, id: HostId, rest: &str) -> Rc<str> {
+        let origin = &self.frontier.hosts[id as usize].origin;
+        format!("{origin}{rest}").into()
     }
 
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {

@@ -12,6 +12,7 @@ use crate::counters::Counter;
 use crate::error::Context;
 use crate::frontier::Rules;
 use crate::journal::Event;
+use crate::log;
 use crate::page;
 use crate::robots::{self, Robots};
 use crate::settings::seconds;
@@ -79,8 +80,12 @@ impl Crawl {
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
-            true => Some(open_contents(folder, &restored)?),
+            true => Some(Arc::new(open_contents(folder, &restored)?)),
             false => None,
+        };
+        let n_host_pages = match settings.host.values().any(|host| host.max_pages.is_some()) {
+            true => log::pages_by_host(folder)?,
+            false => HashMap::new(),
         };
         let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
         let shared = Arc::new(Shared::new(settings, contents)?);
@@ -96,6 +101,7 @@ impl Crawl {
             ),
             load: Load::new(settings),
             statistics: Statistics::open(folder)?,
+            log: Log::open(folder)?,
             slowest: Slowest::default(),
             workers: Workers::new(&shared),
             seams: Rc::new(seams),
@@ -107,6 +113,7 @@ impl Crawl {
             robots_archive,
             counters: restored.counters,
             fetcher: Rc::new(fetcher),
+            bad_seeds: Vec::new(),
             found: Vec::new(),
             later: BinaryHeap::new(),
             open: HashMap::new(),
@@ -114,6 +121,8 @@ impl Crawl {
             compact_at: 0,
             n_journal_urls: restored.n_urls,
             n_in_flight: 0,
+            is_paused: false,
+            n_host_pages,
             slots: Slots::default(),
             outage: Outage::default(),
             n_fetched: 0,
@@ -152,7 +161,9 @@ impl Crawl {
             host.pace.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
             let until = not_before.get(&id).copied().unwrap_or(0);
             let left = Duration::from_millis(until.saturating_sub(date).min(MAX_WAIT));
-            let delay = host.pace.delay(Duration::ZERO, None, settings, date / 1000);
+            let delay = host
+                .pace
+                .delay(Duration::ZERO, None, &settings.polite, date / 1000);
             host.next = left.max(delay).max(least);
         }
     }
@@ -200,6 +211,7 @@ impl Crawl {
         if self.journal.pending() == 0 {
             return Ok(());
         }
+        self.log.flush()?;
         let extent = self.archive.flush()?;
         let robots_extent = self.robots_archive.flush()?;
         if let Some(contents) = &self.shared.contents {

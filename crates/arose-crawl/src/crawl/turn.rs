@@ -5,7 +5,9 @@ use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
 use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
-use crate::journal::{Event, Kind};
+use crate::guard::{Candidate, Guard, Reason};
+use crate::journal::{Event, Kind, Queued};
+use crate::log::Line;
 use crate::names::Known;
 use crate::pace::{DEFERRED, opens_in};
 use crate::robots::Robots;
@@ -66,7 +68,7 @@ impl Crawl {
             Known::Soon => {}
             Known::Nowhere(NoAddress::Unknown, _) => {
                 self.counters.add(Counter::UnknownNames, 1);
-                self.give_up(id);
+                self.give_up(id)?;
             }
             Known::Nowhere(NoAddress::Failed, until) => {
                 // While DNS servers fail for all names, that says nothing of this one.
@@ -94,15 +96,31 @@ impl Crawl {
     }
 
     /// Drops all that waits at a host whose name does not exist.
-    pub(super) fn give_up(&mut self, id: HostId) {
+    pub(super) fn give_up(&mut self, id: HostId) -> Result<(), Error> {
         let host = &mut self.frontier.hosts[id as usize];
         host.stage = Stage::Rest;
         let places = host.drain();
         self.counters.add(Counter::Lost, places.len() as u64);
         for place in places {
+            self.log_untried(id, place, "unknown-name")?;
             self.done(id, place);
         }
         self.drop_jobs(id);
+        Ok(())
+    }
+
+    /// Writes down why a queued URL is given up without a request.
+    fn log_untried(&mut self, id: HostId, place: Place, reason: &str) -> Result<(), Error> {
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let queued = self.journal.read(place, &mut self.buffer)?;
+        let line = Line {
+            date: (self.seams.clock)().as_secs() as i64,
+            reason,
+            found_on: &queued.found_on(origin),
+            url: &format!("{origin}{}", queued.rest),
+            ..Line::default()
+        };
+        self.log.push(&line.text())
     }
 
     /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
@@ -211,7 +229,7 @@ impl Crawl {
         };
         let date = (self.seams.clock)().as_secs();
         let pace = &self.frontier.hosts[id as usize].pace;
-        if pace.is_deferred(Some(&*robots), self.settings(), date) {
+        if pace.is_deferred(Some(&*robots), &self.settings().polite, date) {
             self.counters.add(Counter::DeferredHosts, 1);
             self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
@@ -220,8 +238,13 @@ impl Crawl {
             self.frontier.release(id, now + wait, address, now);
             return Ok(());
         }
+        if self.has_all_pages(&self.frontier.hosts[id as usize]) {
+            self.frontier.release(id, now + DEFERRED, address, now);
+            return Ok(());
+        }
         match self.next_page(id, &robots, now)? {
             Some(page) => {
+                self.count_page(id);
                 let site = self.frontier.hosts[id as usize].site;
                 self.frontier.sites[site as usize].n_pages += 1;
                 self.ask(id, address, Asked::Page(Box::new(page)), now);
@@ -229,6 +252,23 @@ impl Crawl {
             None => self.frontier.release(id, now, address, now),
         }
         Ok(())
+    }
+
+    /// Whether as many pages were fetched of a host as the settings allow for it.
+    pub(super) fn has_all_pages(&self, host: &Host) -> bool {
+        let settings = self.settings().of_host(&host.origin, host.name());
+        let most = settings.and_then(|settings| settings.max_pages);
+        let n_pages = || self.n_host_pages.get(host.name()).copied().unwrap_or(0);
+        most.is_some_and(|most| n_pages() >= most)
+    }
+
+    /// Counts a request for a page, where their number is limited.
+    fn count_page(&mut self, id: HostId) {
+        let host = &self.frontier.hosts[id as usize];
+        let settings = self.settings().of_host(&host.origin, host.name());
+        if settings.is_some_and(|settings| settings.max_pages.is_some()) {
+            *self.n_host_pages.entry(host.name().to_owned()).or_default() += 1;
+        }
     }
 
     /// The next URL of a host that may be fetched.
@@ -249,9 +289,16 @@ impl Crawl {
             let url = NormalUrl::from_parts(&host.origin, queued.rest);
             let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
                 self.counters.add(Counter::Disallowed, 1);
+                self.log_untried(id, turn.place, "robots")?;
                 self.drop_url(id, turn.place);
                 continue;
             };
+            if let Err(reason) = approve(&self.shared.guard, &url, &queued) {
+                self.counters.add(Counter::Withdrawn, 1);
+                self.log_untried(id, turn.place, reason.as_str())?;
+                self.drop_url(id, turn.place);
+                continue;
+            }
             let folders = host.folders.as_deref_mut();
             let is_seed = queued.depth == 0;
             if !is_seed
@@ -272,6 +319,7 @@ impl Crawl {
                 depth: queued.depth,
                 n_redirects: queued.n_redirects,
                 is_last: queued.priority >= LAST,
+                found_on: queued.found_on(&host.origin).into(),
             }));
         }
         Ok(None)
@@ -304,6 +352,16 @@ impl Crawl {
             let _ = sent.send(Arrived::Response(Box::new(completed))).await;
         });
     }
+}
+
+/// Whether a queued URL is still in scope: the settings may have changed since it was found.
+fn approve(guard: &Guard, url: &NormalUrl, queued: &Queued<'_>) -> Result<(), Reason> {
+    let candidate = Candidate {
+        url,
+        link_depth: queued.depth,
+        robots: None,
+    };
+    guard.approve_for(&candidate, queued.kind.into())
 }
 
 fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {

@@ -21,7 +21,7 @@ use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
 /// 4 since the files of the archive have names with a time.
-pub(super) const VERSION: u64 = 4;
+pub(super) const VERSION: u64 = 5;
 /// Magic, version, and two notes of how far the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, checksum.
