@@ -1,5 +1,7 @@
 //! `arose crawl`: fetches pages politely and drops duplicates on the way.
 
+mod closing;
+mod failures;
 mod metrics;
 pub(crate) mod progress;
 mod repair;
@@ -10,10 +12,11 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use arose_crawl::counters::{Counter, Counters};
-use arose_crawl::settings::{DuplicateLinks, TEMPLATE};
+use arose_crawl::settings::{DuplicateLinks, Reach, TEMPLATE};
 use arose_crawl::{Control, End, Settings, Summary};
 use serde_json::{Value, json};
 
@@ -25,7 +28,7 @@ use crate::read::Outcome;
 /// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes into DIR:
 /// archive/*.warc.gz with every response and archive/*.cdxj that says where each is. A page with
 /// the payload of another is a revisit record; a near duplicate is stored whole and names what it
-/// resembles. robots.txt is obeyed, Crawl-delay, Request-rate and Visit-time included. A crawl that
+/// resembles. The sites of the seeds are the scope; `--scope` says otherwise. robots.txt is obeyed, Crawl-delay, Request-rate and Visit-time included. A crawl that
 /// was interrupted or killed goes on where it was when it is started again with the same DIR;
 /// Ctrl-C finishes what is in flight.
 #[derive(clap::Args)]
@@ -33,12 +36,14 @@ use crate::read::Outcome;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:
-  arose crawl https://example.org/ -o example --contact https://me.example/bot --host example.org
+  arose crawl https://example.org/ -o example --contact https://me.example/bot
   arose crawl seeds.txt -o crawl --contact me@example.org --settings crawl.toml
-  arose crawl -o crawl                      # goes on
+  arose crawl -o crawl                      # resumes
   arose crawl --print-settings > crawl.toml # every setting with its default
   arose crawl status crawl
+  arose crawl failures crawl                # what failed, by reason
   arose crawl retry crawl                   # what could not be reached
+  arose crawl pause crawl                   # and resume, and reload
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
@@ -77,13 +82,19 @@ struct Crawl {
     /// Crawls this domain and all hosts below it only; may be given several times.
     #[arg(long, value_name = "NAME")]
     domain: Vec<String>,
+    /// How far from the seeds to go; kept for the next run [default: site]
+    #[arg(long, value_name = "REACH", conflicts_with_all = ["host", "domain"])]
+    scope: Option<Scope>,
+    /// Also fetch what pages need to be shown (styles, pictures, scripts, fonts), from any host
+    #[arg(long)]
+    requisites: bool,
     /// Links from a seed, at most.
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     /// Pages, at most.
     #[arg(long, value_name = "N")]
     pages: Option<u64>,
-    /// Seconds of this run, at most.
+    /// Seconds of this run, at most; not kept for the next one
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
     /// Seconds between two requests to a host, and to an address.
@@ -107,6 +118,30 @@ struct Crawl {
     /// Prints the summary as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// How far from the seeds a crawl goes.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Scope {
+    /// The directory of a seed and all below it
+    Prefix,
+    /// The host of a seed
+    Host,
+    /// The registrable domain of a seed
+    Site,
+    /// Everywhere
+    Web,
+}
+
+impl From<Scope> for Reach {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Prefix => Self::Prefix,
+            Scope::Host => Self::Host,
+            Scope::Site => Self::Site,
+            Scope::Web => Self::Web,
+        }
+    }
 }
 
 /// When the links of duplicates are followed.
@@ -138,6 +173,31 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List the URLs whose last try failed, by reason
+    Failures {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have a running crawl send no further requests until it is resumed
+    Pause {
+        /// Directory of the crawl
+        dir: PathBuf,
+    },
+    /// Have a paused crawl continue
+    Resume {
+        /// Directory of the crawl
+        dir: PathBuf,
+    },
+    /// Have a running crawl take the settings in DIR/settings.toml
+    ///
+    /// SIGHUP does the same. If the settings cannot be used, the crawl continues with those it has.
+    Reload {
+        /// Directory of the crawl
+        dir: PathBuf,
+    },
     /// Rebuild the queue of a damaged crawl from its archive
     ///
     /// Reads every record of the archive and every readable part of the journal, and writes journal
@@ -164,11 +224,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
         Some(Command::Status { dir, json }) => status(dir, *json),
         Some(Command::Retry { dir, json }) => retry(dir, *json),
+        Some(Command::Failures { dir, json }) => failures::run(dir, *json),
+        Some(Command::Pause { dir }) => order(arose_crawl::pause(dir)),
+        Some(Command::Resume { dir }) => order(arose_crawl::resume(dir)),
+        Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),
         Some(Command::Repair { dir, json }) => repair::run(dir, *json),
         Some(Command::Export { dir, queue: false }) => export_index(dir),
         Some(Command::Export { dir, queue: true }) => export_queue(dir),
         None => crawl(&options.crawl),
     }
+}
+
+/// An order to a running crawl, which has taken it or not.
+fn order(taken: Result<(), arose_crawl::Error>) -> anyhow::Result<Outcome> {
+    taken?;
+    Ok(Outcome::Found)
 }
 
 /// Inputs of other commands, with the archives of a crawl in place of its folder.
@@ -194,7 +264,7 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
     let is_new = !arose_crawl::is_crawl(folder);
     anyhow::ensure!(
         !(is_new && seeds.pages.is_empty() && seeds.sitemaps.is_empty()),
-        "there is no crawl in {} to go on with: give seeds",
+        "there is no crawl in `{}` to resume; pass seeds",
         folder.display()
     );
     let settings = settings(options, folder)?;
@@ -202,6 +272,10 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
     signals::stop_on_interrupt(&control);
     if let Some(address) = options.metrics {
         metrics::serve(address, &control)?;
+    }
+    if let Some(seconds) = options.seconds.filter(|seconds| *seconds > 0.0) {
+        let duration = Duration::try_from_secs_f64(seconds);
+        control.end_after(duration.context("`--seconds` is too large")?);
     }
     let shown = progress::start(&control);
     let summary = arose_crawl::crawl(folder, settings, seeds, &control);
@@ -216,7 +290,7 @@ fn retry(folder: &Path, json: bool) -> anyhow::Result<Outcome> {
         "`{}` holds no crawl; pass the directory of one",
         folder.display()
     );
-    let settings = read_settings(&folder.join("settings.toml"))?;
+    let settings = arose_crawl::kept_settings(folder)?;
     let control = Arc::new(Control::default());
     signals::stop_on_interrupt(&control);
     let shown = progress::start(&control);
@@ -243,28 +317,21 @@ fn end(
     })
 }
 
-/// Those of the file, else those of the last run, with what the options say; kept for the next run.
+/// Those of the file, else those of the last run, with what the options say.
 fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
-    let kept = folder.join("settings.toml");
-    let path = options
-        .settings
-        .clone()
-        .or_else(|| kept.exists().then(|| kept.clone()));
-    let mut settings = match &path {
+    let mut settings = match &options.settings {
         Some(path) => read_settings(path)?,
-        None => Settings::default(),
+        None => arose_crawl::kept_settings(folder)?,
     };
     if let Some(contact) = &options.contact {
         settings.agent.contact.clone_from(contact);
     }
-    settings.scope.hosts.extend(options.host.iter().cloned());
-    settings
-        .scope
-        .domains
-        .extend(options.domain.iter().cloned());
+    add_new(&mut settings.scope.hosts, &options.host);
+    add_new(&mut settings.scope.domains, &options.domain);
+    settings.scope.reach = options.scope.map_or(settings.scope.reach, Reach::from);
+    settings.scope.requisites |= options.requisites;
     settings.scope.max_depth = options.depth.unwrap_or(settings.scope.max_depth);
     settings.stop.pages = options.pages.unwrap_or(settings.stop.pages);
-    settings.stop.seconds = options.seconds.unwrap_or(settings.stop.seconds);
     settings.polite.delay = options.delay.unwrap_or(settings.polite.delay);
     settings.polite.address_delay = options.delay.unwrap_or(settings.polite.address_delay);
     settings.network.allow_private |= options.allow_private;
@@ -274,13 +341,17 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
         Some(WhenFollowed::First) => DuplicateLinks::First,
         None => settings.duplicates.links,
     };
-    settings.network.name_servers.extend(&options.name_server);
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let text = settings.to_toml().context("cannot keep the settings")?;
-    // A crash must not leave half a file, which would stand for other settings.
-    arose_dedup::disk::replace(&kept, text.as_bytes())
-        .with_context(|| format!("cannot write {}", kept.display()))?;
+    add_new(&mut settings.network.name_servers, &options.name_server);
     Ok(settings)
+}
+
+/// Adds what is not there yet: the same command may resume a crawl.
+fn add_new<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
+    for item in more {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
 }
 
 pub(crate) fn read_settings(path: &Path) -> anyhow::Result<Settings> {
@@ -300,44 +371,10 @@ fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::
         summary.n_fetched,
         summary.elapsed.as_secs_f64()
     )?;
-    for line in end_lines(summary) {
+    for line in closing::lines(summary, folder) {
         writeln!(out, "{line}")?;
     }
     writeln!(out, "archive: {}", folder.join("archive").display())
-}
-
-/// How the crawl ended, and what was not fetched.
-fn end_lines(summary: &Summary) -> Vec<String> {
-    let get = |counter| summary.counters.get(counter);
-    let left = [
-        (get(Counter::Lost), "URLs given up: ", ""),
-        (
-            get(Counter::UnfollowedDuplicates),
-            "duplicates whose links were not followed: ",
-            "",
-        ),
-        (
-            summary.n_lost,
-            "URLs lost for now: ",
-            "; `arose crawl retry` asks again",
-        ),
-        (
-            summary.n_aside,
-            "URLs put aside where pages gave nothing new: ",
-            "",
-        ),
-    ];
-    let is_all = left.iter().all(|(n, ..)| *n == 0);
-    let end = match summary.end {
-        End::Done if is_all => "everything was fetched",
-        End::Done => "nothing is left to fetch",
-        End::Stopped => "stopped; the same command goes on",
-        End::Limit => "a limit was reached; raise it to go on",
-        End::Waiting => "what is left must wait; the same command goes on later",
-    };
-    let left = left.iter().filter(|(n, ..)| *n > 0);
-    let left = left.map(|(n, what, remedy)| format!("{what}{n}{remedy}"));
-    std::iter::once(end.to_owned()).chain(left).collect()
 }
 
 /// The counters that are not zero, and why what was rejected was.
@@ -434,15 +471,6 @@ fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
     };
     written.context("cannot write the status")?;
     Ok(Outcome::Found)
-}
-
-/// The settings of the last run.
-pub(crate) fn kept_settings(folder: &Path) -> anyhow::Result<Settings> {
-    let kept = folder.join("settings.toml");
-    match kept.exists() {
-        true => read_settings(&kept),
-        false => Ok(Settings::default()),
-    }
 }
 
 fn export_index(dir: &Path) -> anyhow::Result<Outcome> {

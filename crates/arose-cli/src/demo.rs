@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arose_crawl::counters::Counter;
-use arose_crawl::settings::DuplicateLinks;
+use arose_crawl::settings::{DuplicateLinks, Reach};
 use arose_crawl::{Control, Seeds, Settings, Summary};
 use arose_dedup::{Config as DedupConfig, Progress, Start};
 use serde_json::Value;
@@ -110,6 +110,7 @@ fn web(options: &Options) -> Config {
 /// Polite, but in a hurry: the web is ours.
 fn settings(server: &Server) -> Settings {
     let mut settings = Settings::default();
+    settings.scope.reach = Reach::Web;
     settings.network.allow_private = true;
     settings.network.name_servers = vec![server.dns];
     settings.polite.delay = 0.1;

@@ -34,7 +34,9 @@ use std::collections::BTreeSet;
 
 use regex::{RegexSet, RegexSetBuilder};
 
+use crate::journal::Kind;
 use crate::robots::Robots;
+use crate::scope::Roots;
 use crate::url::{Invalid, NormalUrl};
 
 /// What to approve.
@@ -61,6 +63,8 @@ pub struct Config {
     pub include: Vec<String>,
     /// Regular expressions none of which may match.
     pub exclude: Vec<String>,
+    /// Where no hosts and no domains are listed: what seeds and URLs in scope have in common.
+    pub roots: Option<Roots>,
 }
 
 impl Default for Config {
@@ -76,6 +80,7 @@ impl Default for Config {
             blocked: Vec::new(),
             include: Vec::new(),
             exclude: Vec::new(),
+            roots: None,
         }
     }
 }
@@ -187,6 +192,24 @@ impl From<Invalid> for Reason {
     }
 }
 
+/// What a URL is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be read for itself.
+    Page,
+    /// To show a page that is in scope: it may lie anywhere that is not blocked or excluded.
+    Requisite,
+}
+
+impl From<Kind> for Purpose {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Page | Kind::Sitemap => Self::Page,
+            Kind::Requisite => Self::Requisite,
+        }
+    }
+}
+
 /// A URL to be judged, and what is known about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'c> {
@@ -232,10 +255,19 @@ impl Guard {
     ///
     /// The first [`Reason`] why not.
     pub fn approve(&self, candidate: &Candidate<'_>) -> Result<(), Reason> {
+        self.approve_for(candidate, Purpose::Page)
+    }
+
+    /// As [`Guard::approve`], for something that is wanted for this purpose.
+    pub(crate) fn approve_for(
+        &self,
+        candidate: &Candidate<'_>,
+        purpose: Purpose,
+    ) -> Result<(), Reason> {
         let url = candidate.url;
         reject(url.as_str().len() > self.config.max_length, Reason::Length)?;
         reject(!is_host_name(url.host()), Reason::HostName)?;
-        self.check_scope(url)?;
+        self.check_scope(url, purpose)?;
         self.check_path(url.path())?;
         let n_parameters = url.query().map_or(0, |query| query.split('&').count());
         reject(
@@ -251,14 +283,22 @@ impl Guard {
         )
     }
 
-    fn check_scope(&self, url: &NormalUrl) -> Result<(), Reason> {
+    fn check_scope(&self, url: &NormalUrl, purpose: Purpose) -> Result<(), Reason> {
         let host = url.host();
         reject(is_below(host, &self.blocked), Reason::Blocked)?;
-        let is_unlimited = self.hosts.is_empty() && self.domains.is_empty();
-        let is_named = self.hosts.contains(host) || is_below(host, &self.domains);
-        reject(!is_unlimited && !is_named, Reason::OutOfScope)?;
+        let is_named = match self.hosts.is_empty() && self.domains.is_empty() {
+            true => {
+                let roots = self.config.roots.as_ref();
+                roots.is_none_or(|roots| roots.contain(url))
+            }
+            false => self.hosts.contains(host) || is_below(host, &self.domains),
+        };
+        let is_in_scope = is_named || purpose == Purpose::Requisite;
+        reject(!is_in_scope, Reason::OutOfScope)?;
         reject(self.exclude.is_match(url.as_str()), Reason::Excluded)?;
-        let is_included = self.include.is_empty() || self.include.is_match(url.as_str());
+        let is_included = self.include.is_empty()
+            || purpose == Purpose::Requisite
+            || self.include.is_match(url.as_str());
         reject(!is_included, Reason::NotIncluded)
     }
 

@@ -5,6 +5,7 @@
 //!
 //! - [`url`]: the one spelling of a URL; [`fingerprint`]: sixteen bytes that stand for it.
 //! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
+//! - [`scope`]: how far from its seeds a crawl goes.
 //! - [`robots`]: what a site allows, with the line that decided.
 //! - [`sitemap`]: the pages a site lists itself.
 //! - [`visit`]: single pages on demand, for whoever decides itself what comes next.
@@ -27,6 +28,7 @@ mod frontier;
 pub mod guard;
 mod journal;
 mod load;
+mod log;
 mod mark;
 mod names;
 mod number;
@@ -34,6 +36,7 @@ mod pace;
 mod page;
 pub mod resolve;
 pub mod robots;
+pub mod scope;
 pub mod seen;
 pub mod settings;
 pub mod sitemap;
@@ -45,9 +48,11 @@ pub mod visit;
 mod workers;
 
 pub use crawl::{
-    Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary, archives,
-    crawl, index_lines, is_crawl, queued_urls, repair, retry, status,
+    BadSeed, Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary,
+    archives, crawl, index_lines, is_crawl, is_paused, is_running, kept_settings, pause,
+    queued_urls, reload, repair, resume, retry, status,
 };
 pub use error::Error;
+pub use log::{FailedUrl, failures};
 pub use settings::Settings;
 pub use turns::Turns;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::fetch::{Failure, Response};
 use crate::robots::{Robots, TimeOfDay};
-use crate::settings::{Settings, seconds};
+use crate::settings::{Polite, Settings, seconds};
 use crate::{date, number};
 
 /// The longest wait after failures or busy responses before the next try.
@@ -101,7 +101,7 @@ impl Pace {
         if let Some(wait) = asked.and_then(|value| retry_after(value, unix_seconds)) {
             return Pause::Asked(wait);
         }
-        let least = least_busy_delay(settings).max(adaptive(response.took, settings));
+        let least = least_busy_delay(settings).max(adaptive(response.took, &settings.polite));
         self.busy_delay = (self.busy_delay.max(least) * 2).min(MAX_BACKOFF);
         Pause::For(self.busy_delay)
     }
@@ -111,15 +111,15 @@ impl Pace {
         &self,
         took: Duration,
         robots: Option<&Robots>,
-        settings: &Settings,
+        polite: &Polite,
         unix_seconds: u64,
     ) -> Duration {
-        let asked = match self.is_deferred(robots, settings, unix_seconds) {
+        let asked = match self.is_deferred(robots, polite, unix_seconds) {
             true => DEFERRED,
             false => self.asked(robots, unix_seconds),
         };
-        seconds(settings.polite.delay)
-            .max(adaptive(took, settings))
+        seconds(polite.delay)
+            .max(adaptive(took, polite))
             .max(asked)
             .max(self.busy_delay)
     }
@@ -129,10 +129,10 @@ impl Pace {
     pub(crate) fn is_deferred(
         &self,
         robots: Option<&Robots>,
-        settings: &Settings,
+        polite: &Polite,
         unix_seconds: u64,
     ) -> bool {
-        self.asked(robots, unix_seconds) > seconds(settings.polite.defer_above)
+        self.asked(robots, unix_seconds) > seconds(polite.defer_above)
     }
 
     /// The delay that robots.txt asks for at this time of day.
@@ -155,8 +155,7 @@ fn least_busy_delay(settings: &Settings) -> Duration {
     seconds(settings.polite.delay).max(Duration::from_secs(1))
 }
 
-fn adaptive(took: Duration, settings: &Settings) -> Duration {
-    let polite = &settings.polite;
+fn adaptive(took: Duration, polite: &Polite) -> Duration {
     let delay = took.mul_f64(polite.factor.max(0.0));
     delay.min(seconds(polite.max_delay))
 }
@@ -227,9 +226,15 @@ mod tests {
         for _ in 0..9 {
             assert_eq!(pace.note(&success, &settings, 0), Pause::None);
         }
-        assert_eq!(pace.delay(Duration::ZERO, None, &settings, 0), secs(4));
+        assert_eq!(
+            pace.delay(Duration::ZERO, None, &settings.polite, 0),
+            secs(4)
+        );
         pace.note(&success, &settings, 0);
-        assert_eq!(pace.delay(Duration::ZERO, None, &settings, 0), secs(2));
+        assert_eq!(
+            pace.delay(Duration::ZERO, None, &settings.polite, 0),
+            secs(2)
+        );
         // A slow host doubles the delay that its slowness already gave it.
         let slow = response("429 Busy", 3);
         let mut pace = Pace::default();
@@ -246,7 +251,10 @@ mod tests {
         }
         let asked = response("503 Busy\r\nRetry-After: 1", 0);
         assert_eq!(pace.note(&asked, &settings, 0), Pause::Asked(secs(1)));
-        assert_eq!(pace.delay(Duration::ZERO, None, &settings, 0), secs(16));
+        assert_eq!(
+            pace.delay(Duration::ZERO, None, &settings.polite, 0),
+            secs(16)
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arose::digest::digest64;
 use arose_corpus::html::{self, Links};
@@ -17,11 +18,12 @@ use crate::archive::{Packed, Packer, Record, bare_media_type, payload_digest};
 use crate::contain::contain;
 use crate::content::{Claim, Contents, Name, Original, Sketcher};
 use crate::error::Error;
-use crate::fetch::{Head, Message, request_bytes};
+use crate::fetch::{Failure, Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Novelty;
 use crate::guard::{Candidate, Counts, Guard};
 use crate::journal::{HostId, Kind};
+use crate::log;
 use crate::robots;
 use crate::settings::{DuplicateLinks, Settings};
 use crate::sitemap;
@@ -42,7 +44,11 @@ pub(crate) struct Job {
     pub(crate) n_redirects: u8,
     /// Whether it was queued to go last.
     pub(crate) is_last: bool,
+    /// The page that it was found on; nothing for seeds.
+    pub(crate) found_on: Box<str>,
     pub(crate) message: Message,
+    /// How long the request took.
+    pub(crate) took: Duration,
     /// When it came, in seconds since 1970.
     pub(crate) date: i64,
     pub(crate) address: IpAddr,
@@ -76,6 +82,8 @@ pub(crate) struct Report {
     pub(crate) n_known: u64,
     pub(crate) counts: Counts,
     pub(crate) record: Packed,
+    /// What the log says of it.
+    pub(crate) line: String,
 }
 
 impl Report {
@@ -100,6 +108,7 @@ impl Report {
             n_known: 0,
             counts: Counts::default(),
             record: Packed::default(),
+            line: String::new(),
         }
     }
 }
@@ -119,7 +128,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) normalizer: Normalizer,
-    pub(crate) contents: Option<Contents>,
+    pub(crate) contents: Option<Arc<Contents>>,
 }
 
 /// The guard that these settings describe.
@@ -130,19 +139,24 @@ pub(crate) fn guard(settings: &Settings) -> Result<Guard, Error> {
     })
 }
 
+/// The normalizer that these settings describe.
+pub(crate) fn normalizer(settings: &Settings) -> Normalizer {
+    let crumbs = match settings.scope.drop_crumbs {
+        true => Crumbs::Drop,
+        false => Crumbs::Keep,
+    };
+    Normalizer {
+        crumbs,
+        ..Normalizer::default()
+    }
+}
+
 impl Shared {
     /// What these settings say.
-    pub(crate) fn new(settings: Settings, contents: Option<Contents>) -> Result<Self, Error> {
+    pub(crate) fn new(settings: Settings, contents: Option<Arc<Contents>>) -> Result<Self, Error> {
         let guard = guard(&settings)?;
-        let crumbs = match settings.scope.drop_crumbs {
-            true => Crumbs::Drop,
-            false => Crumbs::Keep,
-        };
         Ok(Self {
-            normalizer: Normalizer {
-                crumbs,
-                ..Normalizer::default()
-            },
+            normalizer: normalizer(&settings),
             guard,
             contents,
             settings,
@@ -175,6 +189,13 @@ impl Reader {
         }
     }
 
+    /// Reads by these settings from now on.
+    pub(crate) fn renew(&mut self, shared: &Arc<Shared>) {
+        if !Arc::ptr_eq(&self.shared, shared) {
+            *self = Self::new(Arc::clone(shared));
+        }
+    }
+
     /// One that reports every link of every page, however often it was met.
     pub(crate) fn of_each(shared: Arc<Shared>) -> Self {
         let settings = &shared.settings;
@@ -182,7 +203,10 @@ impl Reader {
             packer: Packer::new(settings.archive.level),
             sketcher: Sketcher::new(),
             html: html::Config {
-                links: Links::Collect,
+                links: match settings.scope.requisites {
+                    true => Links::CollectAll,
+                    false => Links::Collect,
+                },
                 ..html::Config::default()
             },
             limits: Limits {
@@ -219,6 +243,7 @@ impl Reader {
         let packed = contain(|| self.pack(&job, &payload, &report));
         report.is_unread |= packed.is_none();
         report.record = packed.unwrap_or_default();
+        report.line = line(&job, &payload, &report);
         report
     }
 
@@ -274,7 +299,8 @@ impl Reader {
                 .origin()
                 .split_once("://")
                 .map_or("", |(_, rest)| rest);
-            request_bytes(authority, job.url.rest(), &self.user_agent)
+            // Credentials stay out of archives.
+            request_bytes(authority, job.url.rest(), &self.user_agent, &[])
         });
         let record = Record {
             url: job.url.as_str(),
@@ -321,7 +347,20 @@ impl Reader {
                 Err(error) => report.failure = Some(error),
             }
         }
+        if shared.settings.scope.requisites {
+            self.add_requisites(
+                job,
+                &body,
+                header("content-type"),
+                page.as_ref().ok(),
+                report,
+            );
+        }
         let Ok(page) = page else { return };
+        // Whatever comes in place of a picture is not followed.
+        if job.kind == Kind::Requisite {
+            return;
+        }
         report.is_page = true;
         report.novelty.is_duplicate = report.original.is_some();
         report.novelty.shape = shape(&job.url, &page.text);
@@ -345,6 +384,36 @@ impl Reader {
             }
         }
         report.novelty.leads_on = leads_on(&job.url, &report.links);
+    }
+
+    /// Adds what a page or a style sheet needs to be shown.
+    fn add_requisites(
+        &mut self,
+        job: &Job,
+        body: &[u8],
+        content_type: Option<&str>,
+        page: Option<&payload::Page>,
+        report: &mut Report,
+    ) {
+        let media_type = bare_media_type(content_type.unwrap_or_default());
+        let metadata = page.and_then(|page| page.metadata.as_ref());
+        let is_style = media_type.eq_ignore_ascii_case("text/css");
+        let sheet = match is_style {
+            true => String::from_utf8_lossy(body),
+            false => "".into(),
+        };
+        let of_page = metadata.iter().flat_map(|metadata| &metadata.requisites);
+        let of_page = of_page
+            .map(String::as_str)
+            .filter(|_| job.kind == Kind::Page);
+        for text in of_page.chain(html::css::urls(&sheet)) {
+            let link = Link {
+                text,
+                kind: Kind::Requisite,
+                is_redirect: false,
+            };
+            self.add_link(job, &link, report);
+        }
     }
 
     fn add_links(&mut self, job: &Job, metadata: &html::Metadata, report: &mut Report) {
@@ -394,7 +463,8 @@ impl Reader {
     /// Normalises a link, asks the guard, and adds it to the report.
     fn add_link(&mut self, job: &Job, link: &Link<'_>, report: &mut Report) {
         let text = link.text.split('#').next().unwrap_or_default();
-        let key = digest64(text.as_bytes()) ^ digest64(job.url.origin().as_bytes()) | 1;
+        let key = digest64(text.as_bytes()) ^ digest64(job.url.origin().as_bytes());
+        let key = key ^ (link.kind as u64) << 7 | 1;
         // The depth decides with the guard, so two pages may have different answers.
         let can_skip = !link.is_redirect && self.shared.settings.scope.max_depth == u32::MAX;
         let slot = self.recent.get_mut(key as usize >> 1 & (N_RECENT - 1));
@@ -410,14 +480,18 @@ impl Reader {
                 self.shared.normalizer.normalize(text, base.as_ref())
             }
         };
-        let link_depth = job.depth.saturating_add(u32::from(!link.is_redirect));
+        let is_further = !link.is_redirect && link.kind != Kind::Requisite;
+        let link_depth = job.depth.saturating_add(u32::from(is_further));
         let judged = url.map_err(Into::into).and_then(|url| {
             let candidate = Candidate {
                 url: &url,
                 link_depth,
                 robots: None,
             };
-            self.shared.guard.approve(&candidate).map(|()| url)
+            let guard = &self.shared.guard;
+            guard
+                .approve_for(&candidate, link.kind.into())
+                .map(|()| url)
         });
         report
             .counts
@@ -434,6 +508,29 @@ impl Reader {
             });
         }
     }
+}
+
+/// What the log says of a response whose body has this digest.
+fn line(job: &Job, payload: &str, report: &Report) -> String {
+    let head = job.message.head();
+    let content_type = head.and_then(|head| head.get("content-type"));
+    let original = report.original.as_ref();
+    let line = log::Line {
+        date: job.date,
+        status: report.status,
+        reason: match report.is_unread {
+            true => Failure::Unreadable.as_str(),
+            false => "",
+        },
+        n_bytes: job.message.body().len(),
+        took: job.took,
+        content_type: content_type.unwrap_or_default(),
+        digest: payload,
+        duplicate_of: original.map_or("", |original| &original.url),
+        found_on: &job.found_on,
+        url: job.url.as_str(),
+    };
+    line.text()
 }
 
 /// Bytes of a text up to which its words are always compared.

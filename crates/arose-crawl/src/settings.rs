@@ -4,6 +4,7 @@
 //! test keeps the two equal. Unknown names are errors, so that a misspelt limit does not go
 //! unnoticed.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::guard;
+use crate::scope::Roots;
 
 /// A settings file with every default.
 pub const TEMPLATE: &str = include_str!("settings.toml");
@@ -39,6 +41,67 @@ pub struct Settings {
     pub archive: Archive,
     /// What the crawl may take of the machine.
     pub machine: Machine,
+    /// Settings for single hosts, by name or origin.
+    pub host: BTreeMap<String, HostSettings>,
+}
+
+/// Settings for a single host. What is sent goes to one origin only: `https://` and the name, unless
+/// the entry is for another origin. Delay and limits hold for all origins with the name.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostSettings {
+    /// Seconds between two requests, in place of those of all hosts. robots.txt may ask for more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<f64>,
+    /// Pages that are fetched of the host, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pages: Option<u64>,
+    /// The largest body, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_body: Option<usize>,
+    /// Headers to send.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Cookies to send, as the header `Cookie` has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cookies: Option<String>,
+    /// User name for basic authentication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Password for basic authentication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Token for bearer authentication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<String>,
+}
+
+impl HostSettings {
+    /// Whether something is sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        *self != self.without_secrets()
+    }
+
+    /// The settings without what is sent.
+    fn without_secrets(&self) -> Self {
+        Self {
+            delay: self.delay,
+            max_pages: self.max_pages,
+            max_body: self.max_body,
+            ..Self::default()
+        }
+    }
+}
+
+/// The name of the host that an entry is for, which may be a name or an origin.
+pub(crate) fn host_name(key: &str) -> String {
+    let text = match key.contains("://") {
+        true => key.to_owned(),
+        false => format!("https://{key}"),
+    };
+    let url = url::Url::parse(&text).ok();
+    let name = url.as_ref().and_then(url::Url::host_str);
+    name.unwrap_or(key).to_owned()
 }
 
 /// Who we are.
@@ -67,7 +130,14 @@ impl Default for Agent {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scope {
-    /// Hosts to crawl; with neither hosts nor domains, all.
+    /// How far from the seeds the crawl goes, where neither hosts nor domains are listed.
+    pub reach: Reach,
+    /// Whether to fetch also what pages need to be shown, from any host.
+    pub requisites: bool,
+    /// What seeds and URLs in scope have in common; not limited by seeds if there is nothing.
+    #[serde(skip)]
+    pub roots: Option<Roots>,
+    /// Hosts to crawl; with neither hosts nor domains, those within reach of the seeds.
     pub hosts: Vec<String>,
     /// Domains to crawl, with all hosts below them.
     pub domains: Vec<String>,
@@ -99,6 +169,9 @@ impl Default for Scope {
     fn default() -> Self {
         let guard = guard::Config::default();
         Self {
+            reach: Reach::Site,
+            requisites: false,
+            roots: None,
             hosts: Vec::new(),
             domains: Vec::new(),
             blocked: Vec::new(),
@@ -131,8 +204,23 @@ impl Scope {
             blocked: self.blocked.clone(),
             include: self.include.clone(),
             exclude: self.exclude.clone(),
+            roots: self.roots.clone(),
         }
     }
+}
+
+/// How far from the seeds a crawl goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// The directory of a seed and all below it.
+    Prefix,
+    /// The host of a seed.
+    Host,
+    /// The registrable domain of a seed, with all hosts below it.
+    Site,
+    /// Everywhere.
+    Web,
 }
 
 /// When a crawl ends; zero stands for no limit.
@@ -253,6 +341,10 @@ pub struct Network {
     pub name_servers: Vec<SocketAddr>,
     /// A file of certificates (PEM) to trust beside those of the web.
     pub certificates: Option<PathBuf>,
+    /// Hosts whose certificates are not checked.
+    pub ignore_certificates: Vec<String>,
+    /// A Netscape cookie file.
+    pub cookies: Option<PathBuf>,
     /// Bytes a second; zero for no limit.
     pub max_bytes_per_second: u64,
 }
@@ -371,6 +463,8 @@ pub struct Machine {
     /// Bytes of memory above which fewer requests are made at a time. A quarter of it may hold URLs
     /// met before.
     pub max_memory: u64,
+    /// URLs met lately that are held in memory, 50 bytes each, before they go to the disk.
+    pub seen_buffer: usize,
     /// Share of failed requests above which fewer are made at a time.
     pub max_errors: f64,
 }
@@ -380,6 +474,7 @@ impl Default for Machine {
         Self {
             threads: 1,
             max_memory: 4 << 30,
+            seen_buffer: 1 << 18,
             max_errors: 0.5,
         }
     }
@@ -404,9 +499,40 @@ impl Settings {
         toml::to_string(self)
     }
 
-    /// All settings as one line, for the archive.
+    /// All settings as one line, for the archive; without what single hosts are sent, which is
+    /// nobody else's business.
     pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        let hosts = self.host.iter();
+        let hosts = hosts.map(|(name, host)| (name.clone(), host.without_secrets()));
+        let public = Self {
+            host: hosts.collect(),
+            ..self.clone()
+        };
+        serde_json::to_string(&public).unwrap_or_default()
+    }
+
+    /// Whether they hold something that is not for everyone to read.
+    #[must_use]
+    pub fn has_secrets(&self) -> bool {
+        self.host.values().any(HostSettings::is_sent)
+    }
+
+    /// What is set for a host alone; the entry for its origin before the one for its name.
+    pub(crate) fn of_host(&self, origin: &str, name: &str) -> Option<&HostSettings> {
+        match self.host.is_empty() {
+            true => None,
+            false => self.host.get(origin).or_else(|| self.host.get(name)),
+        }
+    }
+
+    /// The pace for a host.
+    pub(crate) fn polite_of(&self, origin: &str, name: &str) -> Polite {
+        let delay = self.of_host(origin, name).and_then(|host| host.delay);
+        Polite {
+            delay: delay.unwrap_or(self.polite.delay),
+            address_delay: delay.unwrap_or(self.polite.address_delay),
+            ..self.polite.clone()
+        }
     }
 
     /// The header `User-Agent`.
@@ -435,7 +561,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 58);
+        assert_eq!(active.count(), 62);
     }
 
     #[test]

@@ -341,6 +341,8 @@ impl Visitor {
             depth: 0,
             n_redirects: 0,
             is_last: false,
+            found_on: "".into(),
+            took: Duration::ZERO,
             message: response.message,
             date: 0,
             address: Ipv4Addr::UNSPECIFIED.into(),
@@ -462,7 +464,8 @@ impl Visitor {
         let (result, connection) = self.fetcher.fetch(&request, kept).await;
         gate.kept = connection;
         gate.ended = Instant::now();
-        *turn = gate.ended + seconds(self.settings().polite.address_delay);
+        let polite = self.settings().polite_of(url.origin(), url.host());
+        *turn = gate.ended + seconds(polite.address_delay);
         if result.as_ref().is_err_and(|failure| failure.is_passing()) {
             let n_addresses = gate.addresses.len();
             gate.addresses.rotate_left(n_addresses.min(1));
@@ -473,7 +476,7 @@ impl Visitor {
         let took = result
             .as_ref()
             .map_or(Duration::ZERO, |response| response.took);
-        gate.next = gate.ended + pause.max(gate.pace.delay(took, None, settings, date));
+        gate.next = gate.ended + pause.max(gate.pace.delay(took, None, &polite, date));
         result.map_err(No::Failed)
     }
 

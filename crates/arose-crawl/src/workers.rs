@@ -22,18 +22,23 @@ const QUEUE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Workers {
     place: Place,
+    /// What pages are read by.
+    shared: Arc<Shared>,
     /// Jobs without a report.
     pub(crate) n_open: usize,
     n_most: usize,
     /// Jobs that the queue had no room for; no more than requests were in flight.
-    overflow: VecDeque<Job>,
+    overflow: VecDeque<Task>,
 }
+
+/// A job, and what it is to be read by.
+type Task = (Job, Arc<Shared>);
 
 #[derive(Debug)]
 enum Place {
     Here(Box<Reader>, VecDeque<Report>),
     Threads {
-        jobs: SyncSender<Job>,
+        jobs: SyncSender<Task>,
         reports: mpsc::Receiver<Report>,
         threads: Vec<JoinHandle<()>>,
     },
@@ -48,10 +53,16 @@ impl Workers {
         };
         Self {
             place,
+            shared: Arc::clone(shared),
             n_open: 0,
             n_most: QUEUE * n_threads.max(1),
             overflow: VecDeque::new(),
         }
+    }
+
+    /// Has later jobs read by other settings.
+    pub(crate) fn renew(&mut self, shared: &Arc<Shared>) {
+        self.shared = Arc::clone(shared);
     }
 
     /// Hands over a job.
@@ -59,11 +70,12 @@ impl Workers {
         self.n_open += 1;
         match &mut self.place {
             Place::Here(reader, reports) => {
+                reader.renew(&self.shared);
                 reports.push_back(reader.read(job));
                 Ok(())
             }
             Place::Threads { .. } => {
-                self.overflow.push_back(job);
+                self.overflow.push_back((job, Arc::clone(&self.shared)));
                 self.push_overflow()
             }
         }
@@ -131,7 +143,8 @@ fn threads(shared: &Arc<Shared>, n_threads: usize) -> Place {
         let (queue, sender) = (Arc::clone(&queue), sender.clone());
         let mut reader = Reader::new(Arc::clone(shared));
         std::thread::spawn(move || {
-            while let Some(job) = next_job(&queue) {
+            while let Some((job, shared)) = next_job(&queue) {
+                reader.renew(&shared);
                 if sender.blocking_send(reader.read(job)).is_err() {
                     return;
                 }
@@ -146,7 +159,7 @@ fn threads(shared: &Arc<Shared>, n_threads: usize) -> Place {
 }
 
 /// The lock is held while waiting: another worker that wants a job can do nothing else either.
-fn next_job(queue: &Mutex<Receiver<Job>>) -> Option<Job> {
+fn next_job(queue: &Mutex<Receiver<Task>>) -> Option<Task> {
     queue
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

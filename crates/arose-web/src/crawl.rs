@@ -12,8 +12,9 @@ use std::path::Path;
 
 use arose_dedup::report::html::{Count, bytes, seconds};
 use askama::Template;
-use axum::extract::State;
-use axum::response::{Html, IntoResponse, Response};
+use axum::extract::{Path as UrlPath, State as Site};
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -106,7 +107,7 @@ pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
 #[template(path = "crawl.html")]
 struct Page {
     nav: Nav,
-    is_done: bool,
+    state: State,
     since: String,
     figures: Vec<(&'static str, String)>,
     plots: Vec<Markup>,
@@ -115,12 +116,57 @@ struct Page {
     slowest: Vec<(Markup, String)>,
 }
 
-pub(crate) async fn page(State(site): State<Shared>) -> Result<Response, Refusal> {
+pub(crate) async fn page(Site(site): Site<Shared>) -> Result<Response, Refusal> {
     let page = work(&site, Lane::Light, |view, _| {
         Ok(render(&page_of(view, &samples(&view.folder.path)?)))
     })
     .await?;
     Ok(Html(page).into_response())
+}
+
+/// What a crawl does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    Paused,
+    Finished,
+    /// Its process ended before it could say so.
+    Interrupted,
+}
+
+/// What the crawl in a directory does, whose last line is this one.
+fn state(folder: &Path, last: &Sample) -> State {
+    match (arose_crawl::is_running(folder), last.is_done) {
+        (Ok(true), _) if arose_crawl::is_paused(folder) => State::Paused,
+        (Ok(true), _) => State::Running,
+        (_, true) => State::Finished,
+        (Ok(false), false) => State::Interrupted,
+        // Statistics alone, perhaps of a crawl on another machine.
+        (Err(_), false) => State::Running,
+    }
+}
+
+/// Passes an order on to the running crawl: `pause`, `resume` or `reload`.
+pub(crate) async fn order(
+    Site(site): Site<Shared>,
+    UrlPath(order): UrlPath<String>,
+) -> Result<Response, Refusal> {
+    work(&site, Lane::Light, move |view, _| {
+        let folder = &view.folder.path;
+        let taken = match order.as_str() {
+            "pause" => arose_crawl::pause(folder),
+            "resume" => arose_crawl::resume(folder),
+            "reload" => arose_crawl::reload(folder),
+            _ => return Err(Refusal::not_found("A crawl can pause, resume and reload.")),
+        };
+        taken.map_err(|error| Refusal {
+            status: StatusCode::CONFLICT,
+            title: "Order not taken",
+            detail: format!("The crawl did not take the order: {error}."),
+        })
+    })
+    .await?;
+    Ok(Redirect::to("/crawl").into_response())
 }
 
 fn page_of(view: &View, samples: &[Sample]) -> Page {
@@ -167,7 +213,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
     slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
     Page {
         nav: Nav::new(view, Tab::Crawl),
-        is_done: last.is_done,
+        state: state(&view.folder.path, &last),
         since: seconds(last.seconds),
         figures: figures.collect(),
         plots: plots

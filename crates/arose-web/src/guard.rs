@@ -143,7 +143,7 @@ fn check(site: &Shared, request: &Request) -> Result<(), Box<Response>> {
     {
         return refuse(
             StatusCode::FORBIDDEN,
-            "Ratings are accepted only from pages of this server.",
+            "Changes are accepted only from pages of this server.",
         );
     }
     let Some(token) = site.token() else {

@@ -117,6 +117,7 @@ fn router(site: Shared) -> Router {
         .route("/rate/undo", post(rate::undo))
         .route("/ratings", get(rate::tables))
         .route("/crawl", get(crawl::page))
+        .route("/crawl/{order}", post(crawl::order))
         .route("/estimates", get(estimates::page))
         .route("/api/search", get(api::search))
         .route("/api/clusters", get(api::clusters))

@@ -33,6 +33,9 @@ pub(crate) fn start(control: &Arc<Control>) -> Shown {
         let every = Duration::from_secs(if is_terminal { 1 } else { 10 });
         let mut before = Snapshot::default();
         while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
+            for message in control.take_messages() {
+                eprintln!("arose: {message}");
+            }
             let now = control.snapshot();
             let line = line(&before, &now);
             let mut err = std::io::stderr().lock();
@@ -59,8 +62,9 @@ fn line(before: &Snapshot, now: &Snapshot) -> String {
     };
     let get = |counter| now.counters.get(counter);
     let duplicates = get(Counter::ExactDuplicates) + get(Counter::NearDuplicates);
+    let paused = if now.is_paused { "paused; " } else { "" };
     format!(
-        "{} pages, {rate:.0}/s; {} queued on {} hosts; {} in flight; {duplicates} duplicates; {} failed",
+        "{paused}{} pages, {rate:.0}/s; {} queued on {} hosts; {} in flight; {duplicates} duplicates; {} failed",
         get(Counter::Pages),
         now.n_queued,
         now.n_hosts,

@@ -11,7 +11,7 @@ use crate::output::write_json;
 use crate::read::Outcome;
 
 pub(super) fn run(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
-    let settings = super::kept_settings(dir)?;
+    let settings = arose_crawl::kept_settings(dir)?;
     let repaired = arose_crawl::repair(dir, settings)
         .with_context(|| format!("cannot repair the crawl in `{}`", dir.display()))?;
     let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! Ctrl-C: once to finish what is in flight, twice to end at once.
+//! Signals: Ctrl-C once to finish what is in flight, twice to end at once; SIGHUP to reload settings.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn stop_on_interrupt(control: &Arc<Control>) {
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
             for _ in 0..2 {
-                if wait().await.is_err() {
+                if wait(&control).await.is_err() {
                     return;
                 }
                 eprintln!("\narose: finishing what is in flight; once more to stop at once");
@@ -26,11 +26,16 @@ pub(super) fn stop_on_interrupt(control: &Arc<Control>) {
     });
 }
 
-async fn wait() -> std::io::Result<()> {
+/// Waits for a signal to stop; others are handed on.
+async fn wait(control: &Control) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     std::future::poll_fn(|context| {
+        while hangup.poll_recv(context).is_ready() {
+            control.reload();
+        }
         let is_ready =
             terminate.poll_recv(context).is_ready() || interrupt.poll_recv(context).is_ready();
         match is_ready {

@@ -73,6 +73,9 @@ struct Reader<'c> {
 
 impl Reader<'_> {
     fn text(&mut self, text: Text<'_>) {
+        if self.hides_text {
+            self.collector.hidden_text(text.raw);
+        }
         if self.hides_text || self.templates > 0 {
             return;
         }

@@ -17,6 +17,7 @@
 //! ```
 
 pub mod content;
+pub mod css;
 pub mod entity;
 mod entity_table;
 mod foreign;

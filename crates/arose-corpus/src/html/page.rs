@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use url::Url;
 
-use super::Warning;
 use super::resolve::{Resolver, is_web};
 use super::sink::Sink;
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
+use super::{Warning, css};
 
 /// A link to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,9 @@ pub struct Metadata {
     /// `href` of `a`, `area` and those `link`s that lead to a page, `src` of `frame` and
     /// `iframe`, in order.
     pub links: Vec<Link>,
+    /// What the page needs to be shown, in order: styles, pictures, scripts, fonts, sounds and
+    /// films. Empty unless [`Links::CollectAll`].
+    pub requisites: Vec<String>,
 }
 
 /// Whether the addresses of links are wanted.
@@ -80,6 +83,8 @@ pub enum Links {
     Skip,
     /// Collect and resolve them.
     Collect,
+    /// As well as the addresses of what the page needs to be shown.
+    CollectAll,
 }
 
 /// Gathers metadata while a page is read.
@@ -89,7 +94,10 @@ pub(super) struct Collector {
     found: Metadata,
     /// Links as written.
     hrefs: Hrefs,
+    /// What the page needs, as written.
+    requisites: Hrefs,
     reads_title: bool,
+    reads_style: bool,
 }
 
 /// Links as written, in one text: a page of nothing but links has one for each eight bytes.
@@ -121,7 +129,9 @@ impl Collector {
             links,
             found: Metadata::default(),
             hrefs: Hrefs::default(),
+            requisites: Hrefs::default(),
             reads_title: false,
+            reads_style: false,
         }
     }
 
@@ -133,6 +143,9 @@ impl Collector {
         tokenizer: &Tokenizer<'a>,
     ) -> Option<Cow<'a, str>> {
         self.reads_title = false;
+        if self.links == Links::CollectAll {
+            self.require(name, tokenizer);
+        }
         match name.tag {
             Tag::A | Tag::Area => return self.link(tokenizer, "href"),
             Tag::Frame | Tag::Iframe => return self.link(tokenizer, "src"),
@@ -165,10 +178,56 @@ impl Collector {
         }
     }
 
+    /// Looks at text that nobody sees: it may be a style sheet.
+    #[inline]
+    pub(super) fn hidden_text(&mut self, raw: &str) {
+        if self.reads_style {
+            css::urls(raw).for_each(|url| self.requisites.push(url, false));
+        }
+    }
+
+    /// Takes the addresses of what a tag needs to be shown.
+    fn require(&mut self, name: Name<'_>, tokenizer: &Tokenizer<'_>) {
+        self.reads_style = name.tag == Tag::Style;
+        if let Some(style) = tokenizer.attribute("style") {
+            css::urls(&style).for_each(|url| self.requisites.push(url, false));
+        }
+        let attributes: &[&str] = match name.tag {
+            Tag::Link => {
+                let rel = tokenizer.attribute("rel").unwrap_or_default();
+                match SHOWN_RELATIONS.iter().any(|shown| has_word(&rel, shown)) {
+                    true => &["href"],
+                    false => &[],
+                }
+            }
+            Tag::Img | Tag::Image => &["src", "href", "xlink:href"],
+            Tag::Body | Tag::Table | Tag::Td => &["background"],
+            _ => match name.raw.to_ascii_lowercase().as_str() {
+                "script" | "source" | "audio" | "embed" | "track" | "input" => &["src"],
+                "video" => &["src", "poster"],
+                "object" => &["data"],
+                "use" => &["href", "xlink:href"],
+                _ => &[],
+            },
+        };
+        for attribute in attributes {
+            if let Some(url) = tokenizer.attribute(attribute) {
+                self.requisites.push(&url, false);
+            }
+        }
+        if let Some(set) = tokenizer.attribute("srcset") {
+            let first =
+                |candidate: &'_ str| candidate.split_ascii_whitespace().next().map(str::to_owned);
+            let urls = set.split(',').filter_map(first);
+            urls.for_each(|url| self.requisites.push(&url, false));
+        }
+    }
+
     /// Looks at an end tag just read.
     #[inline]
     pub(super) fn end(&mut self) {
         self.reads_title = false;
+        self.reads_style = false;
     }
 
     /// The title so far, or nothing.
@@ -211,6 +270,15 @@ impl Collector {
                 found.links.push(Link { url, nofollow });
             }
         }
+        for (href, _) in self.requisites.iter() {
+            let href = href.trim();
+            let is_data = href
+                .get(..5)
+                .is_some_and(|head| head.eq_ignore_ascii_case("data:"));
+            if !href.is_empty() && !is_data {
+                found.requisites.extend(resolver.resolve(href));
+            }
+        }
         if resolver.left == 0 {
             warnings.push(Warning::LinksTruncated);
         }
@@ -219,7 +287,7 @@ impl Collector {
 
     fn link<'a>(&mut self, tokenizer: &Tokenizer<'a>, attribute: &str) -> Option<Cow<'a, str>> {
         let href = tokenizer.attribute(attribute)?;
-        if self.links == Links::Collect {
+        if self.links != Links::Skip {
             let nofollow = tokenizer
                 .attribute("rel")
                 .is_some_and(|rel| has_word(&rel, "nofollow"));
@@ -272,6 +340,17 @@ impl Collector {
 
 /// The relations in which `<link>` leads to a page that a reader may open, as `<a>` does.
 const PAGE_RELATIONS: [&str; 6] = ["author", "help", "license", "next", "prev", "search"];
+
+/// The relations in which `<link>` names something that is needed to show the page.
+const SHOWN_RELATIONS: [&str; 7] = [
+    "stylesheet",
+    "icon",
+    "apple-touch-icon",
+    "mask-icon",
+    "manifest",
+    "preload",
+    "modulepreload",
+];
 
 /// Resolved links may together take this many times the bytes of the page, and some slack: a long
 /// `<base>` before many short links would otherwise fill any memory.

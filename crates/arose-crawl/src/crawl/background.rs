@@ -96,6 +96,17 @@ pub(super) struct Text {
     pub(super) n_redirects: u8,
     pub(super) kind: Kind,
     pub(super) rest: Box<str>,
+    found_on: Box<str>,
+}
+
+impl Text {
+    /// The URL that it was found on, if that is known; `origin` is that of its host.
+    pub(super) fn found_on(&self, origin: &str) -> String {
+        match self.found_on.starts_with('/') {
+            true => format!("{origin}{}", self.found_on),
+            false => self.found_on.to_string(),
+        }
+    }
 }
 
 impl From<Queued<'_>> for Text {
@@ -106,6 +117,7 @@ impl From<Queued<'_>> for Text {
             n_redirects: queued.n_redirects,
             kind: queued.kind,
             rest: queued.rest.into(),
+            found_on: queued.found_on.into(),
         }
     }
 }
@@ -236,8 +248,12 @@ impl Background {
             self.n_reading += 1;
             return Ok(None);
         }
-        let queued = self.pool.read(turn.place, &mut self.buffer)?;
-        Ok(Some(queued.into()))
+        self.read_now(turn.place).map(Some)
+    }
+
+    /// Reads a queued URL, which must be in the file.
+    pub(super) fn read_now(&mut self, place: Place) -> Result<Text, Error> {
+        Ok(self.pool.read(place, &mut self.buffer)?.into())
     }
 
     /// A reply that is there.

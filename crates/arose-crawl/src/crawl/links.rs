@@ -1,11 +1,12 @@
 //! From seeds and links to queued URLs.
 
 use super::background::Command;
+use super::start::{MAX_BAD_SEEDS, judge};
 use super::*;
 use crate::counters::{Counter, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::LAST;
-use crate::guard::{Candidate, Counts};
+use crate::guard::Counts;
 use crate::journal::{Event, Queued};
 use crate::seen::Membership;
 
@@ -36,17 +37,10 @@ impl Crawl {
         kind: Kind,
         seeds: impl Iterator<Item = String>,
     ) -> Result<(), Error> {
+        let nowhere: Arc<str> = "".into();
         for seed in seeds {
-            let url = self.shared.normalizer.normalize(&seed, None);
             let mut counts = Counts::default();
-            let judged = url.map_err(Into::into).and_then(|url| {
-                let candidate = Candidate {
-                    url: &url,
-                    link_depth: 0,
-                    robots: None,
-                };
-                self.shared.guard.approve(&candidate).map(|()| url)
-            });
+            let judged = judge(&seed, &self.shared.normalizer, &self.shared.guard);
             counts.add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
             self.counters.judge(&counts);
             match judged {
@@ -62,10 +56,16 @@ impl Crawl {
                         depth: 0,
                         n_redirects: 0,
                         from: None,
+                        found_on: Arc::clone(&nowhere),
                         is_last: false,
                     }));
                 }
-                Err(_) => self.counters.add(Counter::BadSeeds, 1),
+                Err(reason) => {
+                    self.counters.add(Counter::BadSeeds, 1);
+                    if self.bad_seeds.len() < MAX_BAD_SEEDS {
+                        self.bad_seeds.push(BadSeed { text: seed, reason });
+                    }
+                }
             }
             if self.found.len() >= BATCH {
                 self.queue_found()?;
@@ -141,6 +141,7 @@ impl Crawl {
             n_redirects: pending.n_redirects,
             kind: pending.found.kind,
             rest: url.rest(),
+            found_on: below(url.origin(), &pending.found_on),
         };
         let place = self.journal.push(Event::Url(queued));
         self.frontier.push(&queued, place);
@@ -173,4 +174,10 @@ impl Crawl {
             self.journal.push(Event::Referrer { host: to, site });
         }
     }
+}
+
+/// A URL without its origin if that is this one.
+fn below<'u>(origin: &str, url: &'u str) -> &'u str {
+    let rest = url.strip_prefix(origin);
+    rest.filter(|rest| rest.starts_with('/')).unwrap_or(url)
 }

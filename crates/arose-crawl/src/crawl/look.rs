@@ -65,7 +65,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
         n_queued: restored.frontier.n_queued,
         n_lost: restored.frontier.n_lost(),
         n_hosts: restored.frontier.hosts.len() as u64,
-        is_running: is_locked(folder)?,
+        is_running: is_running(folder)?,
         is_closed: restored.is_closed,
         n_archive_files: archives.len() as u64,
         n_archive_bytes,
@@ -94,7 +94,12 @@ fn journal(folder: &Path) -> Result<(PathBuf, File), Error> {
     Ok((path, file))
 }
 
-fn is_locked(folder: &Path) -> Result<bool, Error> {
+/// Whether a process crawls into a directory now.
+///
+/// # Errors
+///
+/// If that cannot be found out.
+pub fn is_running(folder: &Path) -> Result<bool, Error> {
     let path = folder.join("lock");
     let file = File::open(&path).context("reading", &path)?;
     Ok(matches!(

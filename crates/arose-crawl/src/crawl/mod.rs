@@ -15,6 +15,7 @@
 mod background;
 mod files;
 mod links;
+mod live;
 mod look;
 mod outage;
 mod repair;
@@ -25,6 +26,7 @@ mod robots;
 mod run;
 mod sitemaps;
 mod slots;
+mod start;
 mod store;
 mod turn;
 
@@ -33,7 +35,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,7 +44,11 @@ use tokio::time::Instant;
 
 pub use repair::{Repaired, repair};
 
-pub use look::{Status, archives, index_lines, is_crawl, queued_urls, status};
+pub use live::{is_paused, pause, reload, resume};
+
+pub use start::{BadSeed, kept_settings};
+
+pub use look::{Status, archives, index_lines, is_crawl, is_running, queued_urls, status};
 
 use crate::archive::{Archive, Packed};
 use crate::connect::{Addresses, Connect, Tcp};
@@ -52,9 +58,11 @@ use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
 use crate::frontier::{Frontier, RobotsJob, Turn};
 use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
+use crate::log::Log;
 use crate::names::Names;
 use crate::page::{Found, Report, Shared, Ticket};
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
+use crate::scope::Seeded;
 use crate::seen::Seen;
 use crate::settings::Settings;
 use crate::statistics::{Slowest, Statistics};
@@ -129,7 +137,13 @@ const NO_CONTACT: &str = "name a contact that the owners of sites can write to (
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
+    pause: AtomicBool,
+    reload: AtomicBool,
+    /// Milliseconds that the run may take; 0 for as long as the settings say.
+    millis: AtomicU64,
     wake: Notify,
+    /// What there is to tell; held to add or take.
+    messages: Mutex<Vec<String>>,
     /// Held for a copy only.
     snapshot: Mutex<Snapshot>,
 }
@@ -139,6 +153,51 @@ impl Control {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.wake.notify_one();
+    }
+
+    /// Sends no further requests until told otherwise.
+    pub fn pause(&self, is_paused: bool) {
+        self.pause.store(is_paused, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Has the crawl read the settings in its directory again.
+    pub fn reload(&self) {
+        self.reload.store(true, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Limits how long this run may take, whatever the settings say. What is in flight at the end
+    /// gets a few seconds.
+    pub fn end_after(&self, duration: Duration) {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.millis.store(millis.max(1), Ordering::Relaxed);
+    }
+
+    /// What the crawl had to tell since this was asked last.
+    #[must_use]
+    pub fn take_messages(&self) -> Vec<String> {
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *messages)
+    }
+
+    fn say(&self, message: String) {
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        messages.push(message);
+    }
+
+    fn is_paused(&self) -> bool {
+        self.pause.load(Ordering::Relaxed)
+    }
+
+    fn takes_reload(&self) -> bool {
+        self.reload.swap(false, Ordering::Relaxed)
+    }
+
+    /// How long the run may take, if that is limited here.
+    fn duration(&self) -> Option<Duration> {
+        let millis = self.millis.load(Ordering::Relaxed);
+        (millis > 0).then(|| Duration::from_millis(millis))
     }
 
     /// How the crawl does, as of the last second.
@@ -170,6 +229,8 @@ pub struct Snapshot {
     pub n_hosts: u64,
     /// Requests under way.
     pub n_in_flight: usize,
+    /// Whether it was told to pause.
+    pub is_paused: bool,
     /// Requests that may be under way.
     pub limit: usize,
     /// Bytes of memory.
@@ -195,6 +256,10 @@ pub struct Summary {
     pub n_lost: u64,
     /// Of these: put aside, because their directories gave nothing new.
     pub n_aside: u64,
+    /// Hosts where URLs wait because their site, or the host itself, has had all its pages.
+    pub n_full_hosts: u64,
+    /// Seeds of this run that cannot be crawled, the first few.
+    pub bad_seeds: Vec<BadSeed>,
     /// Hosts met.
     pub n_hosts: u64,
     /// Of this run.
@@ -244,9 +309,7 @@ pub fn crawl(
     allow_files(&mut settings);
     block_on(async {
         let seams = Seams::real(&settings)?;
-        let mut crawl = Crawl::open(folder, settings, seams)?;
-        crawl.add_seeds(seeds.pages.into_iter())?;
-        crawl.add_sitemaps(seeds.sitemaps.into_iter())?;
+        let mut crawl = start::start(folder, settings, seams, seeds)?;
         crawl.run(control).await
     })
 }
@@ -261,6 +324,7 @@ pub fn retry(folder: &Path, mut settings: Settings, control: &Control) -> Result
     allow_files(&mut settings);
     block_on(async {
         let seams = Seams::real(&settings)?;
+        start::limit_scope(folder, &mut settings, &Seeded::read(folder)?)?;
         let mut crawl = Crawl::open_lost(folder, settings, seams)?;
         crawl.run(control).await
     })
@@ -312,8 +376,11 @@ pub struct Crawl {
     idle: Idle,
     load: Load,
     statistics: Statistics,
+    log: Log,
     slowest: Slowest,
     workers: Workers,
+    /// The first of the seeds that cannot be crawled.
+    bad_seeds: Vec<BadSeed>,
     /// Links of pages read lately, to be asked for in one go, each page behind its links.
     found: Vec<Item>,
     /// Pages that wait for the answers to their links.
@@ -326,6 +393,9 @@ pub struct Crawl {
     open: HashMap<Ticket, Place>,
     n_tickets: Ticket,
     n_in_flight: usize,
+    is_paused: bool,
+    /// Pages fetched of hosts whose number is limited, by name.
+    n_host_pages: HashMap<String, u64>,
     slots: Slots,
     turns: Turns,
     /// Time that the loop was late by.
@@ -354,8 +424,9 @@ struct Pending {
     found: Found,
     depth: u32,
     n_redirects: u8,
-    /// Where it was found.
+    /// The host it was found on, and the page.
     from: Option<HostId>,
+    found_on: Arc<str>,
     /// Whether it goes last.
     is_last: bool,
 }
@@ -434,6 +505,8 @@ struct Page {
     n_redirects: u8,
     /// Whether it was queued to go last.
     is_last: bool,
+    /// The page that it was found on.
+    found_on: Box<str>,
 }
 
 impl Crawl {

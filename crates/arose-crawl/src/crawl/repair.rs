@@ -149,6 +149,7 @@ struct Linked {
     depth: u32,
     kind: Kind,
     n_redirects: u8,
+    found_on: Box<str>,
 }
 
 /// Bytes of a frame of the new journal.
@@ -262,6 +263,7 @@ impl Repair<'_> {
                 depth: job.depth.saturating_add(steps),
                 kind: found.kind,
                 n_redirects: u8::from(found.is_redirect),
+                found_on: job.url.as_str().into(),
             });
         }
     }
@@ -437,6 +439,7 @@ impl Repair<'_> {
                 n_redirects: linked.n_redirects,
                 kind: linked.kind,
                 rest: linked.url.rest(),
+                found_on: &linked.found_on,
             }));
             self.done.n_queued += 1;
             self.done.n_from_links += 1;
@@ -548,6 +551,8 @@ fn job(record: &Stored, url: NormalUrl, kind: Kind, depth: u32, date: i64) -> Jo
         depth,
         n_redirects: 0,
         is_last: false,
+        found_on: "".into(),
+        took: Duration::ZERO,
         message: Message {
             bytes,
             head_end,

@@ -13,9 +13,12 @@ impl Crawl {
             return Err(Error::Contents(failure));
         }
         let mut refused = [0; 2];
+        let found_on = self.url_of(report.host, &report.rest);
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
+                // Needed to show the page, so no further away than it is.
+                false if found.kind == Kind::Requisite => (report.depth, 0),
                 false => (report.depth.saturating_add(1), 0),
             };
             let pending = Pending {
@@ -23,6 +26,7 @@ impl Crawl {
                 depth,
                 n_redirects,
                 from: Some(report.host),
+                found_on: Arc::clone(&found_on),
                 is_last: report.is_last,
             };
             match self.refusal(&pending) {
@@ -49,6 +53,7 @@ impl Crawl {
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
+        self.log.push(&report.line)?;
         let date = (self.seams.clock)().as_secs() as i64;
         let part = match report.ticket {
             Some(_) => Part::Pages,
@@ -94,6 +99,12 @@ impl Crawl {
             self.record_novelty(report.host, &report.rest, report.novelty);
         }
         Ok(())
+    }
+
+    /// The URL of a page of a host.
+    fn url_of(&self, id: HostId, rest: &str) -> Arc<str> {
+        let origin = &self.frontier.hosts[id as usize].origin;
+        format!("{origin}{rest}").into()
     }
 
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {

@@ -4,6 +4,7 @@ use super::*;
 use crate::counters::Counter;
 use crate::frontier::Rules;
 use crate::journal::Event;
+use crate::log::Line;
 use crate::pace::{self, Pause};
 use crate::page::Job;
 use crate::settings::seconds;
@@ -38,7 +39,9 @@ impl Crawl {
             .as_ref()
             .map_or(Duration::ZERO, |response| response.took.saturating_sub(late));
         self.count(&result);
-        let address_next = now + seconds(self.settings().polite.address_delay);
+        let host = &self.frontier.hosts[id as usize];
+        let polite = self.settings().polite_of(&host.origin, host.name());
+        let address_next = now + seconds(polite.address_delay);
         if self.is_our_fault(id, &result, now) {
             self.ask_again(id, asked);
             let host_next = now + self.delay(id, took);
@@ -46,6 +49,9 @@ impl Crawl {
             return Ok(());
         }
         let wait = self.pace(id, &result);
+        if let Err(failure) = result {
+            self.log_failure(id, &asked, failure, now - since.min(now))?;
+        }
         match asked {
             Asked::Robots(job) => self.finish_robots(id, address, job, result)?,
             Asked::Page(page) => self.finish_page(id, address, *page, result)?,
@@ -114,7 +120,8 @@ impl Crawl {
             _ => None,
         };
         let date = (self.seams.clock)().as_secs();
-        host.pace.delay(took, robots, self.settings(), date)
+        let polite = self.settings().polite_of(&host.origin, host.name());
+        host.pace.delay(took, robots, &polite, date)
     }
 
     /// Adapts the pace of a host; returns how long it is to be left alone.
@@ -143,6 +150,7 @@ impl Crawl {
         match result {
             Ok(response) => {
                 if pace::is_busy(&response) && n_tries < BUSY_TRIES {
+                    self.log_busy(&page, &response)?;
                     self.put_back(id, page.ticket, n_tries);
                     return Ok(());
                 }
@@ -154,6 +162,8 @@ impl Crawl {
                     depth: page.depth,
                     n_redirects: page.n_redirects,
                     is_last: page.is_last,
+                    found_on: page.found_on,
+                    took: response.took,
                     message: response.message,
                     date: (self.seams.clock)().as_secs() as i64,
                     address,
@@ -173,6 +183,46 @@ impl Crawl {
                 Ok(())
             }
         }
+    }
+
+    /// Writes down that a request failed.
+    fn log_failure(
+        &mut self,
+        id: HostId,
+        asked: &Asked,
+        failure: Failure,
+        took: Duration,
+    ) -> Result<(), Error> {
+        let (url, found_on) = match asked {
+            Asked::Page(page) => (page.url.as_str().into(), &*page.found_on),
+            Asked::Robots(job) => {
+                let origin = &self.frontier.hosts[id as usize].origin;
+                (format!("{origin}{}", job.rest), "")
+            }
+        };
+        let line = Line {
+            date: (self.seams.clock)().as_secs() as i64,
+            reason: failure.as_str(),
+            took,
+            found_on,
+            url: &url,
+            ..Line::default()
+        };
+        self.log.push(&line.text())
+    }
+
+    /// Writes down that a page is to be asked for again because its host is busy.
+    fn log_busy(&mut self, page: &Page, response: &Response) -> Result<(), Error> {
+        let line = Line {
+            date: (self.seams.clock)().as_secs() as i64,
+            status: response.message.head().map_or(0, |head| head.status),
+            n_bytes: response.message.body().len(),
+            took: response.took,
+            found_on: &page.found_on,
+            url: page.url.as_str(),
+            ..Line::default()
+        };
+        self.log.push(&line.text())
     }
 
     /// Puts a URL back, to be tried again after the others of its host.

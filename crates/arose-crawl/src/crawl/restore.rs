@@ -13,7 +13,7 @@ use crate::content::{Contents, Name};
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::guard::{Candidate, Guard};
-use crate::journal::{Event, Frame};
+use crate::journal::{Event, Frame, Queued};
 use crate::robots::Robots;
 use crate::seen::{self, Entry};
 
@@ -100,6 +100,7 @@ pub(super) fn restore(
 
 pub(super) fn seen_config(settings: &Settings) -> seen::Config {
     seen::Config {
+        buffer_keys: settings.machine.seen_buffer.max(1),
         held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
         merges: match settings.machine.threads {
             0 => seen::Merges::Here,
@@ -235,7 +236,7 @@ impl Restored {
                 self.n_urls += 1;
                 let origin = &self.frontier.hosts[queued.host as usize].origin;
                 let url = NormalUrl::from_parts(origin, queued.rest);
-                if !self.is_approved(url.as_ref(), queued.depth) {
+                if !self.is_approved(url.as_ref(), &queued) {
                     self.withdrawn.entry(queued.host).or_default().push(place);
                 }
                 self.frontier.push(&queued, place);
@@ -318,16 +319,16 @@ impl Restored {
 }
 
 impl Restored {
-    fn is_approved(&self, url: Option<&NormalUrl>, link_depth: u32) -> bool {
+    fn is_approved(&self, url: Option<&NormalUrl>, queued: &Queued<'_>) -> bool {
         let (Some(guard), Some(url)) = (&self.guard, url) else {
             return true;
         };
         let candidate = Candidate {
             url,
-            link_depth,
+            link_depth: queued.depth,
             robots: None,
         };
-        guard.approve(&candidate).is_ok()
+        guard.approve_for(&candidate, queued.kind.into()).is_ok()
     }
 }
 

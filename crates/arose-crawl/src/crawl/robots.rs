@@ -38,6 +38,8 @@ impl Crawl {
             depth: 0,
             n_redirects: 0,
             is_last: false,
+            found_on: "".into(),
+            took: response.took,
             message: response.message,
             date: (self.seams.clock)().as_secs() as i64,
             address,
@@ -194,13 +196,14 @@ impl Crawl {
             self.journal.push(Event::Delay { host: id, millis });
         }
         let settings = &self.shared.settings;
-        if host.pace.is_deferred(Some(&robots), settings, date) {
+        if host.pace.is_deferred(Some(&robots), &settings.polite, date) {
             self.counters.add(Counter::DeferredHosts, 1);
         }
         if host.stage != Stage::Busy {
+            let polite = settings.polite_of(&host.origin, host.name());
             let delay = host
                 .pace
-                .delay(Duration::ZERO, Some(&robots), settings, date);
+                .delay(Duration::ZERO, Some(&robots), &polite, date);
             host.next = host.next.max(now + delay);
         }
         host.rules = Rules::Known(Arc::new(robots), now + robots::MAX_AGE);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::counters::Counter;
+use crate::frontier::Stage;
 use crate::load::{self, Sample};
 use crate::settings::seconds;
 use crate::statistics::Line;
@@ -9,6 +10,9 @@ use crate::turns::STALL;
 
 /// How often the load is looked at and the state shown.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How long requests in flight are waited for when the crawl is to end.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Answers that are taken in before requests are made.
 const BURST: usize = 64;
@@ -24,6 +28,8 @@ impl Crawl {
         let mut ticked = self.now();
         let mut before = self.counters.clone();
         let mut end = None;
+        let mut ended = None;
+        self.forget_orders()?;
         let mut burst = Vec::with_capacity(BURST);
         loop {
             let begun = self.now();
@@ -43,11 +49,13 @@ impl Crawl {
             self.wake(now);
             self.look_up()?;
             end = end.or_else(|| self.limit_reached(control));
-            if end.is_none() {
+            if end.is_none() && !self.is_paused {
                 self.take_turns()?;
             }
             self.commit_if_due()?;
-            if self.is_quiet()
+            ended = ended.or_else(|| self.is_urgent(control).then_some(now));
+            let is_overdue = ended.is_some_and(|ended| now - ended >= GRACE);
+            if (self.is_quiet() || is_overdue && self.has_read_all())
                 && let Some(end) = end.or_else(|| self.exhausted())
             {
                 self.close()?;
@@ -55,7 +63,8 @@ impl Crawl {
                 return Ok(self.summary(end));
             }
             self.end_turn(begun);
-            self.wait(control, &mut burst, end.is_some()).await?;
+            let is_ending = end.is_some() || self.is_paused;
+            self.wait(control, &mut burst, is_ending).await?;
         }
     }
 
@@ -129,9 +138,26 @@ impl Crawl {
 
     /// Whether nothing is under way.
     fn is_quiet(&self) -> bool {
+        self.n_in_flight == 0 && self.has_read_all()
+    }
+
+    /// Whether all that came has been read.
+    fn has_read_all(&self) -> bool {
         let background = &self.background;
-        let is_asking = self.n_in_flight + background.n_reading + background.n_asked > 0;
+        let is_asking = background.n_reading + background.n_asked > 0;
         !is_asking && self.workers.n_open == 0 && self.found.is_empty()
+    }
+
+    /// Whether somebody waits for the end: what is in flight then has little time, and is asked for
+    /// again by the next run.
+    fn is_urgent(&self, control: &Control) -> bool {
+        control.is_stopped() || self.is_late(control)
+    }
+
+    fn is_late(&self, control: &Control) -> bool {
+        let stop = seconds(self.settings().stop.seconds);
+        let most = control.duration().or((!stop.is_zero()).then_some(stop));
+        most.is_some_and(|most| self.now() >= most)
     }
 
     /// Whether a host will have its turn within reasonable time.
@@ -148,7 +174,7 @@ impl Crawl {
 
     /// Why there is nothing left to do; none if there is.
     fn exhausted(&mut self) -> Option<End> {
-        if self.has_work() {
+        if self.is_paused || self.has_work() {
             return None;
         }
         match self.frontier.n_queued {
@@ -169,16 +195,16 @@ impl Crawl {
         }
         let n_open = self.n_in_flight + self.background.n_reading + self.n_reported;
         let n_answers = self.counters.get(Counter::Pages) + (n_open + self.workers.n_open) as u64;
-        let is_late = stop.seconds > 0.0 && self.now() >= seconds(stop.seconds);
         let is_reached = is_over(stop.pages, n_answers)
             || is_over(stop.bytes, self.counters.get(Counter::Bytes))
-            || is_late;
+            || self.is_late(control);
         is_reached.then_some(End::Limit)
     }
 
     /// Looks at the last second, and shows how the crawl does.
     fn tick(&mut self, control: &Control, before: &Counters, line: Line) -> Result<(), Error> {
         let now = self.now();
+        self.take_orders(control)?;
         let memory = load::memory();
         let since = |counter| self.counters.get(counter) - before.get(counter);
         self.load.adapt(&Sample {
@@ -194,6 +220,7 @@ impl Crawl {
             n_queued: self.frontier.n_queued,
             n_hosts: self.frontier.hosts.len() as u64,
             n_in_flight: self.n_in_flight,
+            is_paused: self.is_paused,
             limit: self.load.limit,
             memory,
             elapsed: now,
@@ -211,7 +238,11 @@ impl Crawl {
     }
 
     fn summary(&self, end: End) -> Summary {
+        let hosts = self.frontier.hosts.iter();
+        let full = hosts.filter(|host| host.stage == Stage::Parked || self.has_all_pages(host));
         Summary {
+            n_full_hosts: full.filter(|host| host.has_work()).count() as u64,
+            bad_seeds: self.bad_seeds.clone(),
             counters: self.counters.clone(),
             end,
             n_queued: self.frontier.n_queued,

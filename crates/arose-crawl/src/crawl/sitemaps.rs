@@ -9,7 +9,9 @@ const MAX_SITEMAPS: usize = 100;
 
 impl Crawl {
     pub(super) fn take_sitemaps(&mut self, id: HostId, sitemaps: &[String]) -> Result<(), Error> {
-        let base = Url::parse(&self.frontier.hosts[id as usize].origin).ok();
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let base = Url::parse(origin).ok();
+        let found_on: Arc<str> = format!("{origin}/robots.txt").into();
         for text in sitemaps.iter().take(MAX_SITEMAPS) {
             let url = self.shared.normalizer.normalize(text, base.as_ref());
             let mut counts = crate::guard::Counts::default();
@@ -35,6 +37,7 @@ impl Crawl {
                     depth: 0,
                     n_redirects: 0,
                     from: Some(id),
+                    found_on: Arc::clone(&found_on),
                     is_last: false,
                 };
                 match self.refusal(&pending) {

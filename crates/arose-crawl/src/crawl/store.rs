@@ -14,6 +14,7 @@ use crate::counters::Counter;
 use crate::error::Context;
 use crate::frontier::Rules;
 use crate::journal::Event;
+use crate::log;
 use crate::page;
 use crate::robots::{self, Robots};
 use crate::settings::seconds;
@@ -81,8 +82,12 @@ impl Crawl {
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
-            true => Some(open_contents(folder, &restored)?),
+            true => Some(Arc::new(open_contents(folder, &restored)?)),
             false => None,
+        };
+        let n_host_pages = match settings.host.values().any(|host| host.max_pages.is_some()) {
+            true => log::pages_by_host(folder)?,
+            false => HashMap::new(),
         };
         let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
         let shared = Arc::new(Shared::new(settings, contents)?);
@@ -112,6 +117,7 @@ impl Crawl {
             ),
             load: Load::new(settings),
             statistics: Statistics::open(folder)?,
+            log: Log::open(folder)?,
             slowest: Slowest::default(),
             workers: Workers::new(&shared),
             seams: Rc::new(seams),
@@ -122,12 +128,15 @@ impl Crawl {
             background: Background::new(files, settings.fetch.in_flight),
             counters: restored.counters,
             fetcher: Rc::new(fetcher),
+            bad_seeds: Vec::new(),
             found: Vec::new(),
             n_reported: 0,
             later: BinaryHeap::new(),
             open: HashMap::new(),
             n_tickets: 0,
             n_in_flight: 0,
+            is_paused: false,
+            n_host_pages,
             slots: Slots::default(),
             turns: Turns::default(),
             stalled: Duration::ZERO,
@@ -167,7 +176,9 @@ impl Crawl {
             host.pace.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
             let until = not_before.get(&id).copied().unwrap_or(0);
             let left = Duration::from_millis(until.saturating_sub(date).min(MAX_WAIT));
-            let delay = host.pace.delay(Duration::ZERO, None, settings, date / 1000);
+            let delay = host
+                .pace
+                .delay(Duration::ZERO, None, &settings.polite, date / 1000);
             host.next = left.max(delay).max(least);
         }
     }
@@ -214,6 +225,7 @@ impl Crawl {
         if self.journal.pending() == 0 {
             return Ok(());
         }
+        self.log.flush()?;
         let commit = Commit {
             batch: self.journal.take(),
             counters: self.counters.to_text(),

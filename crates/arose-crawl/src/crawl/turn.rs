@@ -6,7 +6,9 @@ use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
 use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
+use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
+use crate::log::Line;
 use crate::names::Known;
 use crate::pace::{DEFERRED, opens_in};
 use crate::robots::Robots;
@@ -76,7 +78,7 @@ impl Crawl {
             Known::Soon => {}
             Known::Nowhere(NoAddress::Unknown, _) => {
                 self.counters.add(Counter::UnknownNames, 1);
-                self.give_up(id);
+                self.give_up(id)?;
             }
             Known::Nowhere(NoAddress::Failed, until) => {
                 // While DNS servers fail for all names, that says nothing of this one.
@@ -104,15 +106,34 @@ impl Crawl {
     }
 
     /// Drops all that waits at a host whose name does not exist.
-    pub(super) fn give_up(&mut self, id: HostId) {
+    pub(super) fn give_up(&mut self, id: HostId) -> Result<(), Error> {
         let host = &mut self.frontier.hosts[id as usize];
         host.stage = Stage::Rest;
         let places = host.drain();
         self.counters.add(Counter::Lost, places.len() as u64);
         for place in places {
+            let text = match self.journal.read(place) {
+                Some(queued) => queued.into(),
+                None => self.background.read_now(place)?,
+            };
+            self.log_untried(id, &text, "unknown-name")?;
             self.done(id, place);
         }
         self.drop_jobs(id);
+        Ok(())
+    }
+
+    /// Writes down why a queued URL is given up without a request.
+    fn log_untried(&mut self, id: HostId, text: &Text, reason: &str) -> Result<(), Error> {
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let line = Line {
+            date: (self.seams.clock)().as_secs() as i64,
+            reason,
+            found_on: &text.found_on(origin),
+            url: &format!("{origin}{}", text.rest),
+            ..Line::default()
+        };
+        self.log.push(&line.text())
     }
 
     /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
@@ -221,13 +242,17 @@ impl Crawl {
         };
         let date = (self.seams.clock)().as_secs();
         let pace = &self.frontier.hosts[id as usize].pace;
-        if pace.is_deferred(Some(&*robots), self.settings(), date) {
+        if pace.is_deferred(Some(&*robots), &self.settings().polite, date) {
             self.counters.add(Counter::DeferredHosts, 1);
             self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
         }
         if let Some(wait) = opens_in(&robots, date) {
             self.frontier.release(id, now + wait, address, now);
+            return Ok(());
+        }
+        if self.has_all_pages(&self.frontier.hosts[id as usize]) {
+            self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
         }
         let next = self.next_page(id, &robots, now)?;
@@ -239,6 +264,7 @@ impl Crawl {
     fn ask_for(&mut self, id: HostId, address: IpAddr, next: Next, now: Duration) {
         match next {
             Next::Page(page) => {
+                self.count_page(id);
                 let site = self.frontier.hosts[id as usize].site;
                 self.frontier.sites[site as usize].n_pages += 1;
                 self.ask(id, address, Asked::Page(page), now);
@@ -261,12 +287,29 @@ impl Crawl {
             return Ok(());
         };
         let robots = Arc::clone(robots);
-        let next = match self.admit(id, turn, text, &robots, now) {
+        let next = match self.admit(id, turn, text, &robots, now)? {
             Some(page) => Next::Page(Box::new(page)),
             None => self.next_page(id, &robots, now)?,
         };
         self.ask_for(id, address, next, now);
         Ok(())
+    }
+
+    /// Whether as many pages were fetched of a host as the settings allow for it.
+    pub(super) fn has_all_pages(&self, host: &Host) -> bool {
+        let settings = self.settings().of_host(&host.origin, host.name());
+        let most = settings.and_then(|settings| settings.max_pages);
+        let n_pages = || self.n_host_pages.get(host.name()).copied().unwrap_or(0);
+        most.is_some_and(|most| n_pages() >= most)
+    }
+
+    /// Counts a request for a page, where their number is limited.
+    fn count_page(&mut self, id: HostId) {
+        let host = &self.frontier.hosts[id as usize];
+        let settings = self.settings().of_host(&host.origin, host.name());
+        if settings.is_some_and(|settings| settings.max_pages.is_some()) {
+            *self.n_host_pages.entry(host.name().to_owned()).or_default() += 1;
+        }
     }
 
     /// The next URL of a host that may be fetched.
@@ -284,7 +327,7 @@ impl Crawl {
                     None => return Ok(Next::Reading),
                 },
             };
-            if let Some(page) = self.admit(id, turn, &text, robots, now) {
+            if let Some(page) = self.admit(id, turn, &text, robots, now)? {
                 return Ok(Next::Page(Box::new(page)));
             }
         }
@@ -299,15 +342,22 @@ impl Crawl {
         text: &Text,
         robots: &Robots,
         now: Duration,
-    ) -> Option<Page> {
+    ) -> Result<Option<Page>, Error> {
         let stale_after = self.settings().duplicates.stale_after;
         let host = &mut self.frontier.hosts[id as usize];
         let url = NormalUrl::from_parts(&host.origin, &text.rest);
         let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
             self.counters.add(Counter::Disallowed, 1);
+            self.log_untried(id, text, "robots")?;
             self.drop_url(id, turn.place);
-            return None;
+            return Ok(None);
         };
+        if let Err(reason) = approve(&self.shared.guard, &url, text) {
+            self.counters.add(Counter::Withdrawn, 1);
+            self.log_untried(id, text, reason.as_str())?;
+            self.drop_url(id, turn.place);
+            return Ok(None);
+        }
         let folders = host.folders.as_deref_mut();
         let is_seed = text.depth == 0;
         if !is_seed && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
@@ -315,11 +365,11 @@ impl Crawl {
             self.counters.add(Counter::Stale, 1);
             host.aside.push(turn.place);
             host.wakes = now + PROBE;
-            return None;
+            return Ok(None);
         }
         self.n_tickets += 1;
         self.open.insert(self.n_tickets, turn.place);
-        Some(Page {
+        Ok(Some(Page {
             ticket: self.n_tickets,
             n_tries: turn.n_tries,
             url,
@@ -327,7 +377,8 @@ impl Crawl {
             depth: text.depth,
             n_redirects: text.n_redirects,
             is_last: text.priority >= LAST,
-        })
+            found_on: text.found_on(&host.origin).into(),
+        }))
     }
 
     fn ask(&mut self, id: HostId, address: IpAddr, asked: Asked, now: Duration) {
@@ -359,6 +410,16 @@ impl Crawl {
             let _ = sent.send(Arrived::Response(Box::new(completed))).await;
         });
     }
+}
+
+/// Whether a queued URL is still in scope: the settings may have changed since it was found.
+fn approve(guard: &Guard, url: &NormalUrl, text: &Text) -> Result<(), Reason> {
+    let candidate = Candidate {
+        url,
+        link_depth: text.depth,
+        robots: None,
+    };
+    guard.approve_for(&candidate, text.kind.into())
 }
 
 fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {

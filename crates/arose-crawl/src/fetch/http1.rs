@@ -345,12 +345,21 @@ fn chunk_size(line: &[u8]) -> Option<usize> {
 }
 
 /// The request for a path.
-pub(crate) fn request(authority: &str, rest: &str, user_agent: &str) -> Vec<u8> {
-    format!(
+pub(crate) fn request(
+    authority: &str,
+    rest: &str,
+    user_agent: &str,
+    others: &[(&str, String)],
+) -> Vec<u8> {
+    let mut request = format!(
         "GET {rest} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {user_agent}\r\n\
-         Accept: {ACCEPT}\r\nAccept-Encoding: gzip, deflate, br\r\n\r\n"
-    )
-    .into_bytes()
+         Accept: {ACCEPT}\r\nAccept-Encoding: gzip, deflate, br\r\n"
+    );
+    for (name, value) in others {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    request.into_bytes()
 }
 
 /// What we like best.

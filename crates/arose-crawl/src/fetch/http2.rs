@@ -55,9 +55,10 @@ impl Sender {
         let sent = hyper::Request::get(format!("https://{}{}", request.authority, request.rest))
             .header("user-agent", &fetcher.user_agent)
             .header("accept", super::http1::ACCEPT)
-            .header("accept-encoding", "gzip, deflate, br")
-            .body(Empty::new())
-            .map_err(|_| Failure::NotHttp)?;
+            .header("accept-encoding", "gzip, deflate, br");
+        let extra = fetcher.extra_headers(request).into_iter();
+        let sent = extra.fold(sent, |sent, (name, value)| sent.header(name, value));
+        let sent = sent.body(Empty::new()).map_err(|_| Failure::NotHttp)?;
         let ready = timeout_at(first_byte, self.sender.ready()).await;
         ready
             .map_err(|_| Failure::Slow)?

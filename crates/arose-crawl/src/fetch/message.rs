@@ -21,6 +21,12 @@ pub enum Failure {
     Unreachable,
     /// No secure connection could be agreed on.
     Tls,
+    /// The certificate of the server is expired, or not valid yet.
+    ExpiredCertificate,
+    /// Nobody who is trusted has signed the certificate of the server.
+    UnknownIssuer,
+    /// The certificate of the server is for another host.
+    OtherName,
     /// The connection was closed before an answer began.
     Closed,
     /// A phase took too long.
@@ -35,10 +41,13 @@ pub enum Failure {
 
 impl Failure {
     /// All of them, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Forbidden,
         Self::Unreachable,
         Self::Tls,
+        Self::ExpiredCertificate,
+        Self::UnknownIssuer,
+        Self::OtherName,
         Self::Closed,
         Self::Slow,
         Self::NotHttp,
@@ -53,6 +62,9 @@ impl Failure {
             Self::Forbidden => "forbidden-address",
             Self::Unreachable => "unreachable",
             Self::Tls => "tls",
+            Self::ExpiredCertificate => "certificate-expired",
+            Self::UnknownIssuer => "certificate-unknown-issuer",
+            Self::OtherName => "certificate-other-name",
             Self::Closed => "closed",
             Self::Slow => "timeout",
             Self::NotHttp => "not-http",
@@ -63,7 +75,15 @@ impl Failure {
 
     /// Whether no connection stood long enough for a response: another day it may.
     pub(crate) fn is_of_connection(self) -> bool {
-        self.is_passing() || self == Self::Tls
+        self.is_passing() || self.is_of_tls()
+    }
+
+    /// Whether no secure connection could be made.
+    fn is_of_tls(self) -> bool {
+        matches!(
+            self,
+            Self::Tls | Self::ExpiredCertificate | Self::UnknownIssuer | Self::OtherName
+        )
     }
 
     /// Whether another try may succeed.

@@ -9,12 +9,14 @@
 //! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
 //! a pool of bounded size ([`Idle`]).
 
+mod credentials;
 pub(crate) mod http1;
 mod http2;
 mod idle;
 mod message;
 mod tls;
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -28,8 +30,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::connect::{Connect, Stream};
 use crate::error::Error;
 use crate::journal::Kind;
-use crate::settings::{self, Settings, seconds};
+use crate::settings::{self, Settings, host_name, seconds};
 use crate::sitemap;
+use credentials::Credentials;
 use http1::Reuse;
 
 #[cfg(test)]
@@ -115,15 +118,26 @@ async fn usable(kept: Option<Connection>) -> Option<Connection> {
 pub(crate) struct Fetcher {
     pub(crate) connector: Rc<dyn Connect>,
     pub(crate) tls: Tls,
+    credentials: Credentials,
     pub(crate) limits: Limits,
     pub(crate) user_agent: String,
+    /// The largest body of single hosts, by name.
+    max_bodies: HashMap<String, usize>,
+}
+
+fn max_bodies(settings: &Settings) -> HashMap<String, usize> {
+    let hosts = settings.host.iter();
+    let hosts = hosts.filter_map(|(key, host)| Some((host_name(key), host.max_body?)));
+    hosts.collect()
 }
 
 impl Fetcher {
     pub(crate) fn new(settings: &Settings, connector: Rc<dyn Connect>) -> Result<Self, Error> {
         Ok(Self {
             connector,
-            tls: Tls::new(settings.network.certificates.as_deref())?,
+            tls: Tls::new(&settings.network)?,
+            credentials: Credentials::new(settings)?,
+            max_bodies: max_bodies(settings),
             limits: Limits::new(&settings.fetch),
             user_agent: settings.user_agent(),
         })
@@ -131,9 +145,11 @@ impl Fetcher {
 
     /// The limits for a request. A sitemap may be as large as the protocol allows.
     fn limits_of(&self, request: &Request) -> Limits {
+        let of_host = self.max_bodies.get(&*request.name).copied();
+        let max_body = of_host.unwrap_or(self.limits.max_body);
         let max_body = match request.kind {
-            Kind::Page => self.limits.max_body,
-            Kind::Sitemap => self.limits.max_body.max(sitemap::MAX_BYTES as usize),
+            Kind::Page | Kind::Requisite => max_body,
+            Kind::Sitemap => max_body.max(sitemap::MAX_BYTES as usize),
         };
         Limits {
             max_body,
@@ -173,6 +189,13 @@ impl Fetcher {
         }
     }
 
+    /// Headers that this host alone is sent.
+    fn extra_headers(&self, request: &Request) -> Vec<(&str, String)> {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_secs();
+        self.credentials.headers(request, now)
+    }
+
     async fn connect(&self, request: &Request, deadline: Instant) -> Result<Connection, Failure> {
         let deadline = (Instant::now() + self.limits.connect).min(deadline);
         let connect = async {
@@ -202,7 +225,13 @@ impl Fetcher {
     ) -> Result<(Message, Option<Connection>), Failure> {
         match connection {
             Connection::Http1(mut stream) => {
-                let bytes = http1::request(&request.authority, &request.rest, &self.user_agent);
+                let headers = self.extra_headers(request);
+                let bytes = http1::request(
+                    &request.authority,
+                    &request.rest,
+                    &self.user_agent,
+                    &headers,
+                );
                 let limits = self.limits_of(request);
                 let (message, reuse) =
                     http1::exchange(&mut *stream, &bytes, &limits, deadline).await?;

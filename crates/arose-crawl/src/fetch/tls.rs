@@ -1,38 +1,69 @@
-//! Secure connections.
+//! Secure connections, and which certificates are good enough for them.
+//!
+//! A certificate is good if the authorities of the web or those of a file have signed it for the
+//! host. One that stands in the file itself is good for the hosts that it names, whoever signed it:
+//! servers that sign their own certificates are trusted one by one. For hosts that the settings
+//! name, every certificate is.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use tokio_rustls::TlsConnector;
 
 use super::{Connection, Failure, http2};
 use crate::connect::Stream;
 use crate::error::Error;
+use crate::settings::Network;
 
 /// Makes connections secure, and speaks what the server prefers of HTTP/2 and HTTP/1.1.
 pub(crate) struct Tls {
     connector: TlsConnector,
+    /// For hosts whose certificates do not matter.
+    lenient: TlsConnector,
+    unchecked: BTreeSet<String>,
 }
 
 impl Tls {
-    /// Trusts the authorities of the web, and those in a file if there is one.
-    pub(crate) fn new(certificates: Option<&Path>) -> Result<Self, Error> {
+    /// Trusts the authorities of the web, those in a file if there is one, and all that named hosts
+    /// present.
+    pub(crate) fn new(network: &Network) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        if let Some(path) = certificates {
-            add_file(&mut roots, path)?;
-        }
+        let trusted = match &network.certificates {
+            Some(path) => read_file(path)?,
+            None => Vec::new(),
+        };
+        // Whatever cannot be an authority may still be a server's own.
+        roots.add_parsable_certificates(trusted.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider speaks TLS 1.2 and 1.3");
-        let mut config = config.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let connector = TlsConnector::from(Arc::new(config));
-        Ok(Self { connector })
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let authorities = authorities
+            .build()
+            .map_err(|error| Error::Settings(format!("no certificates to trust: {error}")))?;
+        let connector = |checks| {
+            let verifier = Verifier {
+                authorities: Arc::clone(&authorities),
+                trusted: trusted.clone(),
+                checks,
+            };
+            connector(&provider, verifier)
+        };
+        Ok(Self {
+            connector: connector(Checks::All),
+            lenient: connector(Checks::None),
+            unchecked: network.ignore_certificates.iter().cloned().collect(),
+        })
     }
 
     /// Makes a connection to `name` secure.
@@ -41,10 +72,14 @@ impl Tls {
         stream: Box<dyn Stream>,
         name: &str,
     ) -> Result<Connection, Failure> {
-        let name = name.trim_matches(['[', ']']).to_owned();
-        let name = ServerName::try_from(name).map_err(|_| Failure::Tls)?;
-        let secured = self.connector.connect(name, stream).await;
-        let secured = secured.map_err(|_| Failure::Tls)?;
+        let name = name.trim_matches(['[', ']']);
+        let connector = match self.unchecked.contains(name) {
+            true => &self.lenient,
+            false => &self.connector,
+        };
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| Failure::Tls)?;
+        let secured = connector.connect(name, stream).await;
+        let secured = secured.map_err(|error| failure(&error))?;
         if secured.get_ref().1.alpn_protocol() == Some(b"h2") {
             return http2::Sender::new(secured).await.map(Connection::Http2);
         }
@@ -52,12 +87,103 @@ impl Tls {
     }
 }
 
-fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), Error> {
+fn connector(provider: &Arc<rustls::crypto::CryptoProvider>, verifier: Verifier) -> TlsConnector {
+    let config = ClientConfig::builder_with_provider(Arc::clone(provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider speaks TLS 1.2 and 1.3");
+    let mut config = config
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+/// Why a connection could not be made secure.
+fn failure(error: &std::io::Error) -> Failure {
+    let cause = error.get_ref().and_then(|inner| inner.downcast_ref());
+    let Some(rustls::Error::InvalidCertificate(error)) = cause else {
+        return Failure::Tls;
+    };
+    match error {
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => Failure::ExpiredCertificate,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            Failure::OtherName
+        }
+        _ => Failure::UnknownIssuer,
+    }
+}
+
+/// What is asked of certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    All,
+    None,
+}
+
+/// Judges certificates.
+#[derive(Debug)]
+struct Verifier {
+    authorities: Arc<WebPkiServerVerifier>,
+    /// Certificates of a file.
+    trusted: Vec<CertificateDer<'static>>,
+    checks: Checks,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.checks == Checks::None {
+            return Ok(ServerCertVerified::assertion());
+        }
+        if self.trusted.iter().any(|trusted| trusted == certificate) {
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        self.authorities
+            .verify_server_cert(certificate, others, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let bad = || Error::damaged(path, "it holds no certificates (PEM)");
     let certificates = CertificateDer::pem_file_iter(path).map_err(|_| bad())?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|_| bad())?;
-        roots.add(certificate).map_err(|_| bad())?;
+    let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(|_| bad())?;
+    match certificates.is_empty() {
+        true => Err(bad()),
+        false => Ok(certificates),
     }
-    Ok(())
 }

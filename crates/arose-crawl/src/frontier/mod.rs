@@ -94,6 +94,11 @@ impl Frontier {
         }
     }
 
+    /// Has sites take as much as this from now on.
+    pub(crate) fn set_budget(&mut self, budget: Budget) {
+        self.budget = budget;
+    }
+
     /// The host of a URL, if it is known; `origin_hash` is the first half of its fingerprint.
     pub(crate) fn find(&self, origin_hash: u64) -> Option<HostId> {
         self.by_origin.get(&origin_hash).copied()
@@ -322,6 +327,7 @@ mod tests {
             n_redirects: 0,
             kind: Kind::Page,
             rest: "/",
+            found_on: "",
         };
         frontier.push(&queued, place);
     }

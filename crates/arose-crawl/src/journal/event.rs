@@ -84,6 +84,9 @@ pub(crate) struct Queued<'b> {
     pub(crate) kind: Kind,
     /// Path and query.
     pub(crate) rest: &'b str,
+    /// Where it was found: path and query of a page of the same host, or else a whole URL. Nothing
+    /// for seeds.
+    pub(crate) found_on: &'b str,
 }
 
 /// What a URL is expected to lead to.
@@ -93,6 +96,12 @@ pub(crate) enum Kind {
     Page,
     /// A list of pages.
     Sitemap,
+    /// What a page needs to be shown: a style, a picture, a script, a font.
+    Requisite,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Page, Self::Sitemap, Self::Requisite];
 }
 
 impl Event<'_> {
@@ -108,13 +117,11 @@ impl Event<'_> {
         match *self {
             Event::Host(origin) => put(1, &[], Some(origin.as_bytes())),
             Event::Url(url) => {
-                let kind = match url.kind {
-                    Kind::Page => 0,
-                    Kind::Sitemap => 1,
-                };
-                let flags = u64::from(url.n_redirects) << 1 | kind;
+                let flags = u64::from(url.n_redirects) << 2 | url.kind as u64;
                 let numbers = [url.host.into(), url.depth.into(), url.priority, flags];
                 put(2, &numbers, Some(url.rest.as_bytes()));
+                push_number(out, url.found_on.len() as u64);
+                out.extend_from_slice(url.found_on.as_bytes());
             }
             Event::Done { host, place } => put(3, &[host.into(), place], None),
             Event::Delay { host, millis } => put(4, &[host.into(), millis], None),
@@ -252,13 +259,10 @@ impl<'b> Reader<'b> {
             host,
             depth,
             priority,
-            n_redirects: (flags >> 1).try_into().ok()?,
-            kind: if flags & 1 == 0 {
-                Kind::Page
-            } else {
-                Kind::Sitemap
-            },
+            n_redirects: (flags >> 2).try_into().ok()?,
+            kind: *Kind::ALL.get((flags & 3) as usize)?,
             rest: self.text()?,
+            found_on: self.text()?,
         }))
     }
 

@@ -21,7 +21,7 @@ use super::{Event, Place};
 use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
-/// 5 since places are not offsets in the file.
+/// 5 since places are not offsets in the file, and URLs say where they were found.
 pub(super) const VERSION: u64 = 5;
 /// Magic, version, and two notes of how far the file was synced.
 pub(super) const PREAMBLE: u64 = 48;

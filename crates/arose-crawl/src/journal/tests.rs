@@ -15,6 +15,7 @@ const URL: Queued<'static> = Queued {
     n_redirects: 2,
     kind: Kind::Sitemap,
     rest: "/a?b",
+    found_on: "http://h/c",
 };
 
 const EVENTS: [Event<'static>; 19] = [

@@ -122,6 +122,8 @@ fn any_answer_is_met() {
                 depth: 0,
                 n_redirects: 0,
                 is_last: false,
+                found_on: "".into(),
+                took: std::time::Duration::ZERO,
                 message,
                 date: 0,
                 address: IpAddr::from([127, 0, 0, 1]),
@@ -191,6 +193,8 @@ fn job(path: &str) -> Job {
         depth: 0,
         n_redirects: 0,
         is_last: false,
+        found_on: "".into(),
+        took: std::time::Duration::ZERO,
         message: Message {
             bytes,
             head_end,

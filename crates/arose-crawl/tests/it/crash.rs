@@ -36,6 +36,7 @@ fn web() -> Server {
 
 fn careful(dns: std::net::SocketAddr) -> arose_crawl::Settings {
     let mut settings = arose_crawl::Settings::default();
+    settings.scope.reach = arose_crawl::settings::Reach::Web;
     settings.network.allow_private = true;
     settings.network.name_servers = vec![dns];
     settings.polite.delay = DELAY.as_secs_f64();

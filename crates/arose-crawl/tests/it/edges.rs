@@ -150,6 +150,59 @@ fn issue_21_delays_without_bounds_defer() {
     }
 }
 
+/// Where the settings accept any delay, one that no clock can hold counts as thirty days, and the
+/// time at which it ends can be reckoned.
+#[test]
+fn issue_21_delays_without_bounds_have_an_end() {
+    for line in [
+        "Request-rate: 1/18446744073709549568",
+        "Crawl-delay: 18446744073709549568",
+        "Crawl-delay: 1e300",
+    ] {
+        // The file takes so long that now and the delay together are more than there can be.
+        let text = format!("User-agent: *\n{line}\n{}", "#".repeat(2500));
+        let web = Web::new(ONE, move |request| match request.target.as_str() {
+            "/robots.txt" => {
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", text.len());
+                Reply::Trickle([head.as_bytes(), text.as_bytes()].concat())
+            }
+            _ => page(request, &[]),
+        });
+        let mut settings = settings();
+        settings.fetch.first_byte = 1000.0;
+        settings.fetch.whole = 10_000.0;
+        settings.polite.defer_above = 18_446_744_073_709_549_568.0;
+        let folder = tempfile::tempdir().unwrap();
+        let summary = web.crawl(folder.path(), settings, HOME);
+        assert_eq!(web.targets("a.test"), [""; 0], "{line}");
+        assert_eq!((summary.end, summary.n_queued), (End::Waiting, 1), "{line}");
+        assert_eq!(summary.counters.get(Counter::DeferredHosts), 0, "{line}");
+    }
+}
+
+/// The same within one run: after a day the page is asked for again.
+#[test]
+fn issue_21_waits_without_bounds_end_within_a_run() {
+    for value in ["Fri, 31 Dec 9999 23:59:59 GMT", "99999999999999999999999"] {
+        let busy = format!("Retry-After: {value}\r\n");
+        let web = Web::new(ONE, move |request| {
+            match (request.target.as_str(), request.n_before) {
+                ("/robots.txt", _) => response(404, "", b""),
+                (_, 0) => response(503, &busy, b""),
+                _ => page(request, &[]),
+            }
+        });
+        let mut settings = settings();
+        settings.stop.patience = 25.0 * 3600.0;
+        let folder = tempfile::tempdir().unwrap();
+        let summary = web.crawl(folder.path(), settings, HOME);
+        assert_eq!(summary.end, End::Done, "{value}");
+        let log = web.log();
+        let wait = (log[2].at - log[1].at).as_secs();
+        assert_eq!(wait, 24 * 3600, "{value}");
+    }
+}
+
 #[test]
 fn issue_21_waits_without_bounds_last_a_day() {
     for value in ["Fri, 31 Dec 9999 23:59:59 GMT", "99999999999999999999999"] {
@@ -200,8 +253,11 @@ fn issue_21_panics_are_contained() {
         _ => page(request, &[]),
     });
     let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    // A response that nobody takes in does not hold up the test.
+    settings.stop.seconds = 600.0;
     for _ in 0..2 {
-        let summary = web.crawl(folder.path(), settings(), HOME);
+        let summary = web.crawl(folder.path(), settings.clone(), HOME);
         assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
         assert_eq!(summary.counters.failed(Failure::Unreadable), 1);
         assert_eq!(summary.counters.get(Counter::Lost), 1);

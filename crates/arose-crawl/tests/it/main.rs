@@ -12,6 +12,7 @@ mod faults;
 mod ipv6;
 mod killed;
 mod mutations;
+mod operators;
 mod pace;
 mod power;
 mod progress;

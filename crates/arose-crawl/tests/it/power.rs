@@ -1,11 +1,14 @@
 //! A crawl after power cuts.
 //!
 //! A crawl of a simulated web in virtual time is recorded, change by change of its files. What a
-//! power cut may leave is made from the changes up to a random point: unsynced writes dropped, torn
-//! or out of order, names that never reached the disk. From there the crawl is started again, often
-//! to be cut once more, and must end with each page in the archive once.
+//! power cut may leave is made from the changes up to some point: unsynced writes dropped, torn or
+//! out of order, names that never reached the disk. From there the crawl is started again, often to
+//! be cut once more, and must end with each page in the archive once.
 //!
-//! `AROSE_CRASH_POINTS` sets the number of points; the default is for every day.
+//! Two kinds of points. A sync that is missing shows where the next part of the crawl has just been
+//! synced and nothing else has: so for each part ([`PARTS`]) some points right after its syncs are
+//! taken, and all that was not synced is lost there. The other points are random;
+//! `AROSE_CRASH_POINTS` sets their number, and the default is for every day.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +103,7 @@ fn expected_urls() -> BTreeSet<String> {
 }
 
 /// Crawls to the end; `n_run` sets the date, so that no two runs share one.
-fn crawl(folder: &Path, n_run: u64, compact: u64) {
+fn crawl(folder: &Path, n_run: u64, variant: Variant) {
     let mut settings = Settings::default();
     settings.machine.threads = 0;
     settings.fetch.in_flight = 64;
@@ -108,7 +111,8 @@ fn crawl(folder: &Path, n_run: u64, compact: u64) {
     settings.budget.pages = 1000;
     settings.duplicates.stale_after = 0;
     settings.archive.max_file = 12_000;
-    settings.archive.compact = compact;
+    settings.archive.compact = variant.compact;
+    settings.machine.seen_buffer = variant.seen_buffer;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -445,7 +449,58 @@ fn restore(disk: &Disk, root: &Path) {
 
 fn n_points() -> u64 {
     let number = std::env::var("AROSE_CRASH_POINTS").ok();
-    number.map_or(24, |number| number.parse().unwrap())
+    number.map_or(8, |number| number.parse().unwrap())
+}
+
+/// Settings that decide what is written when.
+#[derive(Debug, Clone, Copy)]
+struct Variant {
+    compact: u64,
+    seen_buffer: usize,
+}
+
+/// A journal that is rewritten all the time, and a seen set that writes a run every few seconds.
+const VARIANTS: [Variant; 2] = [
+    Variant {
+        compact: 2000,
+        seen_buffer: 1 << 18,
+    },
+    Variant {
+        compact: 64 << 20,
+        seen_buffer: 40,
+    },
+];
+
+/// The parts of a crawl, by the names of their files and directories, and how many points are taken
+/// after syncs of each.
+const PARTS: [(&str, usize); 4] = [("journal", 4), ("seen", 4), ("contents", 1), ("archive", 1)];
+
+/// After how many changes a sync of this part had just been made.
+fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {
+    let mut paths: BTreeMap<u64, PathBuf> = BTreeMap::new();
+    let mut points = Vec::new();
+    for (n, change) in (1..).zip(changes) {
+        let synced = match change {
+            Change::Link { path, file } => {
+                paths.insert(*file, path.clone());
+                continue;
+            }
+            Change::Sync { file } => &paths[file],
+            Change::SyncFolder { path } => path,
+            _ => continue,
+        };
+        let below = synced.strip_prefix(root).unwrap().to_string_lossy();
+        if below.starts_with(part) {
+            points.push(n);
+        }
+    }
+    points
+}
+
+/// So many of these, evenly spread, the last one among them.
+fn spread(points: &[usize], n: usize) -> impl Iterator<Item = usize> + '_ {
+    let n = n.min(points.len());
+    (1..=n).map(move |k| points[points.len() * k / n - 1])
 }
 
 thread_local! {
@@ -454,11 +509,11 @@ thread_local! {
 }
 
 /// Crawls from what is on a disk; returns what was changed.
-fn recorded(root: &Path, disk: &Disk, compact: u64) -> Vec<Change> {
+fn recorded(root: &Path, disk: &Disk, variant: Variant) -> Vec<Change> {
     restore(disk, root);
     let recording = Recording::start(root);
     let n_run = N_RUNS.replace(N_RUNS.get() + 1);
-    crawl(root, n_run, compact);
+    crawl(root, n_run, variant);
     recording.changes()
 }
 
@@ -469,20 +524,31 @@ fn a_crawl_survives_power_cuts() {
     let mut random = SplitMix::new(7);
     let mut empty = Disk::default();
     empty.folders.insert(root.clone());
-    let runs: Vec<(u64, Vec<Change>)> = [2000, 64 << 20]
-        .map(|compact| (compact, recorded(&root, &empty, compact)))
-        .into();
+    let runs = VARIANTS.map(|variant| (variant, recorded(&root, &empty, variant)));
     check(&root);
     let mut n_done = 0;
+    for (variant, changes) in &runs {
+        for (part, n_points) in PARTS {
+            let points = after_syncs(&root, changes, part);
+            assert!(!points.is_empty(), "{part} is never synced");
+            for at in spread(&points, n_points) {
+                println!("{part}: after {at} of {} changes", changes.len());
+                let disk = survivors(&empty, &changes[..at], Cut::Everything, &mut random);
+                recorded(&root, &disk, *variant);
+                check(&root);
+                n_done += 1;
+            }
+        }
+    }
     for n in 0..n_points() {
-        let (compact, changes) = &runs[n as usize % 2];
+        let (variant, changes) = &runs[n as usize % 2];
         let cut = CUTS[n as usize / 2 % 4];
         let at = random.below(changes.len() as u64 + 1) as usize;
         let mut disk = survivors(&empty, &changes[..at], cut, &mut random);
         println!("point {n}: {cut:?} after {at} of {} changes", changes.len());
         // Every third crawl is cut again while it recovers, when it has just begun or later.
         if n % 3 == 0 {
-            let again = recorded(&root, &disk, *compact);
+            let again = recorded(&root, &disk, *variant);
             let most = if n % 2 == 0 { 60 } else { again.len() as u64 };
             let at = random.below(most.min(again.len() as u64) + 1) as usize;
             let cut = CUTS[random.below(4) as usize];
@@ -490,7 +556,7 @@ fn a_crawl_survives_power_cuts() {
             disk = survivors(&disk, &again[..at], cut, &mut random);
             n_done += 1;
         }
-        recorded(&root, &disk, *compact);
+        recorded(&root, &disk, *variant);
         check(&root);
         n_done += 1;
     }
@@ -557,7 +623,7 @@ fn check_marks(merges: seen::Merges) {
     }
     let changes = recording.changes();
     drop((seen, recording));
-    for n in 0..8 * n_points() {
+    for n in 0..8 * n_points().max(24) {
         let cut = CUTS[n as usize % 4];
         let at = random.below(changes.len() as u64 + 1) as usize;
         let disk = survivors(&empty, &changes[..at], cut, &mut random);

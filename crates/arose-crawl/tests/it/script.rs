@@ -25,6 +25,8 @@ pub(crate) struct Request {
     pub(crate) target: String,
     /// Requests for the same target of the same host before this one.
     pub(crate) n_before: usize,
+    /// All of its lines.
+    pub(crate) head: String,
 }
 
 /// What a server does with a request.
@@ -184,6 +186,7 @@ impl Web {
             host: host.to_owned(),
             n_before: log.iter().filter(is_same).count(),
             target,
+            head: head.clone(),
         };
         log.push(request.clone());
         Some(request)

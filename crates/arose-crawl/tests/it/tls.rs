@@ -189,7 +189,7 @@ fn unknown_certificates_are_refused() {
     let (address, seen) = serve(b"h2");
     let (summary, _) = run(address, None);
     assert_eq!(summary.n_fetched, 0);
-    assert!(summary.counters.failed(Failure::Tls) > 0);
+    assert!(summary.counters.failed(Failure::UnknownIssuer) > 0);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
 }
 
@@ -249,6 +249,23 @@ fn certificates_of_other_hosts_are_refused() {
         ..seams(settings, Box::new(|| Duration::from_secs(1_700_000_000)))
     });
     assert_eq!(summary.n_fetched, 0);
-    assert!(summary.counters.failed(Failure::Tls) > 0);
+    assert!(summary.counters.failed(Failure::OtherName) > 0);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
+}
+
+/// A host whose certificates are not to be checked is asked all the same; others are not.
+#[test]
+fn issue_22_certificates_of_named_hosts_are_ignored() {
+    let (address, seen) = serve(b"h2");
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(None);
+    settings.network.ignore_certificates = vec!["own.test".to_owned()];
+    let seeds = ["own", "other"].map(|name| format!("https://{name}.test:{}/", address.port()));
+    let summary = run_with(folder.path(), settings, seeds.to_vec(), |settings| Seams {
+        resolver: Rc::new(Loopback),
+        ..seams(settings, Box::new(|| Duration::from_secs(1_700_000_000)))
+    });
+    assert_eq!(summary.counters.get(Counter::Pages), 3);
+    assert!(summary.counters.failed(Failure::UnknownIssuer) > 0);
+    assert_eq!(seen.http2.load(Ordering::Relaxed), 4);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use arose_crawl::counters::Counter;
-use arose_crawl::settings::{DuplicateBody, DuplicateLinks};
+use arose_crawl::settings::{DuplicateBody, DuplicateLinks, Reach};
 use arose_crawl::{Control, End, Seeds, Settings, Summary, crawl, index_lines};
 use testweb::judge::By;
 use testweb::truth::{Likeness, Visit};
@@ -14,6 +14,7 @@ use testweb::{Config, Kind, PageCount, PageId, Robots, Server};
 /// No delays, no budgets, all links: what is there is fetched as fast as it goes.
 pub(crate) fn settings(server: &Server) -> Settings {
     let mut settings = Settings::default();
+    settings.scope.reach = Reach::Web;
     settings.network.allow_private = true;
     settings.network.name_servers = vec![server.dns];
     settings.polite.delay = 0.0;

@@ -1,0 +1,110 @@
+//! The closing message: what was left, why, and which command would change that.
+
+use std::path::Path;
+
+use arose_crawl::counters::{Counter, Counters, Failure, Refusal};
+use arose_crawl::{End, Summary};
+
+/// How the crawl ended, and what was not fetched, a line each.
+pub(super) fn lines(summary: &Summary, folder: &Path) -> Vec<String> {
+    let dir = folder.display();
+    let left = left(summary, &dir.to_string());
+    let end = match summary.end {
+        End::Done if left.is_empty() => "everything in scope was fetched".to_owned(),
+        End::Done => "nothing is left to fetch".to_owned(),
+        End::Stopped => format!("stopped; resume with `arose crawl -o {dir}`"),
+        End::Limit => format!(
+            "a limit of this run was reached; resume with `arose crawl -o {dir}` and a higher one"
+        ),
+        End::Waiting => format!("what is left must wait; resume later with `arose crawl -o {dir}`"),
+    };
+    let bad = summary.bad_seeds.iter();
+    let bad = bad.map(|seed| format!("bad seed `{}`: {}", seed.text, seed.reason));
+    std::iter::once(end).chain(bad).chain(left).collect()
+}
+
+/// What was not fetched.
+fn left(summary: &Summary, dir: &str) -> Vec<String> {
+    let counters = &summary.counters;
+    let get = |counter| counters.get(counter);
+    let refused = counters.failed(Failure::Forbidden);
+    let rows = [
+        (
+            summary.n_lost,
+            "URLs lost for now",
+            format!("`arose crawl retry {dir}` asks again"),
+        ),
+        (
+            get(Counter::Lost),
+            "URLs given up",
+            format!("`arose crawl failures {dir}` lists them with the reasons"),
+        ),
+        (
+            refused,
+            "requests to private addresses, which are refused",
+            "`--allow-private` permits them".to_owned(),
+        ),
+        (tls(counters), "failed secure connections", tls_remedy(dir)),
+        (
+            counters
+                .rejections()
+                .find(|(reason, _)| *reason == "out-of-scope")
+                .map_or(0, |(_, n)| n),
+            "links out of scope",
+            "`--scope`, `--host` and `--domain` change the scope".to_owned(),
+        ),
+        (
+            get(Counter::Disallowed),
+            "URLs that robots.txt disallows",
+            format!("`arose crawl failures {dir}` lists them"),
+        ),
+        (
+            get(Counter::DeferredHosts),
+            "hosts that ask for too long a delay",
+            "`polite.defer_above` in the settings accepts longer ones".to_owned(),
+        ),
+        (
+            summary.n_full_hosts,
+            "hosts that have had all their pages",
+            "`budget.max_pages` in the settings allows more".to_owned(),
+        ),
+        (
+            counters.refused(Refusal::TooManyHosts),
+            "URLs at further hosts of sites with too many",
+            "`budget.max_hosts` in the settings allows more".to_owned(),
+        ),
+        (
+            summary.n_aside,
+            "URLs put aside where pages gave nothing new",
+            "`duplicates.stale_after` in the settings decides when".to_owned(),
+        ),
+        (
+            get(Counter::UnfollowedDuplicates),
+            "duplicates whose links were not followed",
+            "`--duplicate-links last` follows them".to_owned(),
+        ),
+    ];
+    let rows = rows.into_iter().filter(|(n, ..)| *n > 0);
+    rows.map(|(n, what, remedy)| format!("{what}: {n}; {remedy}"))
+        .collect()
+}
+
+fn tls(counters: &Counters) -> u64 {
+    let failures = [
+        Failure::Tls,
+        Failure::ExpiredCertificate,
+        Failure::UnknownIssuer,
+        Failure::OtherName,
+    ];
+    failures
+        .map(|failure| counters.failed(failure))
+        .iter()
+        .sum()
+}
+
+fn tls_remedy(dir: &str) -> String {
+    format!(
+        "`arose crawl failures {dir}` has the reasons; `network.certificates` and \
+         `network.ignore_certificates` in the settings accept more certificates"
+    )
+}

@@ -1,0 +1,167 @@
+//! Starting a crawl: what is wrong with seeds and settings is said before anything is written.
+
+use arose_dedup::disk;
+
+use super::*;
+use crate::archive;
+use crate::error::Context;
+use crate::guard::{Candidate, Guard, Reason};
+use crate::page;
+use crate::scope::Seeded;
+use crate::settings::Reach;
+
+/// The settings of the last run, in the directory of a crawl.
+const SETTINGS: &str = "settings.toml";
+
+/// A seed that cannot be crawled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSeed {
+    /// As it was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// Bad seeds that are named.
+pub(super) const MAX_BAD_SEEDS: usize = 20;
+
+/// Opens the crawl in a directory with further seeds, or begins one there. If that fails, nothing
+/// is left of a crawl that was not there before.
+pub(super) fn start(
+    folder: &Path,
+    mut settings: Settings,
+    seams: Seams,
+    seeds: Seeds,
+) -> Result<Crawl, Error> {
+    let kept = settings.clone();
+    let seeded = check(folder, &mut settings, &seams, &seeds)?;
+    let mut crawl = Crawl::open(folder, settings, seams)?;
+    seeded.write(folder)?;
+    keep_settings(folder, &kept)?;
+    crawl.add_seeds(seeds.pages.into_iter())?;
+    crawl.add_sitemaps(seeds.sitemaps.into_iter())?;
+    Ok(crawl)
+}
+
+/// Checks all that can be checked before the directory is touched, and limits the scope to what the
+/// seeds describe.
+fn check(
+    folder: &Path,
+    settings: &mut Settings,
+    seams: &Seams,
+    seeds: &Seeds,
+) -> Result<Seeded, Error> {
+    archive::Config::new(settings)?;
+    Fetcher::new(settings, Rc::clone(&seams.connector))?;
+    let normalizer = page::normalizer(settings);
+    let guard = page::guard(settings)?;
+    let mut seeded = Seeded::read(folder)?;
+    let mut bad = None;
+    let mut n_good = 0;
+    for text in seeds.pages.iter().chain(&seeds.sitemaps) {
+        match judge(text, &normalizer, &guard) {
+            Ok(url) => {
+                check_sent(settings, &url)?;
+                n_good += 1;
+                seeded.add(&url);
+            }
+            Err(reason) => {
+                let text = text.clone();
+                bad.get_or_insert(BadSeed { text, reason });
+            }
+        }
+    }
+    if let (0, Some(bad), false) = (n_good, bad, is_crawl(folder)) {
+        let message = format!("no seed can be crawled: `{}`: {}", bad.text, bad.reason);
+        return Err(Error::Settings(message));
+    }
+    limit_scope(folder, settings, &seeded)?;
+    Ok(seeded)
+}
+
+/// Where neither hosts nor domains are listed, the seeds say what is in scope.
+pub(super) fn limit_scope(
+    folder: &Path,
+    settings: &mut Settings,
+    seeded: &Seeded,
+) -> Result<(), Error> {
+    let scope = &mut settings.scope;
+    if scope.reach == Reach::Web || !scope.hosts.is_empty() || !scope.domains.is_empty() {
+        return Ok(());
+    }
+    if seeded.is_empty() {
+        let message = format!(
+            "the seeds of `{}` are not known, so neither is the scope; pass them again, or \
+             `--scope web`",
+            folder.display()
+        );
+        return Err(Error::Settings(message));
+    }
+    let roots = seeded.roots(scope.reach, &page::normalizer(settings));
+    settings.scope.roots = Some(roots);
+    Ok(())
+}
+
+/// A seed that sends nothing because its scheme is another one would fail for no visible reason.
+fn check_sent(settings: &Settings, url: &NormalUrl) -> Result<(), Error> {
+    let of_name = settings.host.get(url.host());
+    let is_sent = of_name.is_some_and(crate::settings::HostSettings::is_sent);
+    let is_https = url.origin() == format!("https://{}", url.host());
+    if !is_sent || is_https || settings.host.contains_key(url.origin()) {
+        return Ok(());
+    }
+    let (name, origin) = (url.host(), url.origin());
+    Err(Error::Settings(format!(
+        "`host.\"{name}\"` sends to https://{name} only, and a seed is at {origin}; write \
+         `host.\"{origin}\"` to send there"
+    )))
+}
+
+/// A seed as a URL, or what is wrong with it.
+pub(super) fn judge(
+    text: &str,
+    normalizer: &crate::url::Normalizer,
+    guard: &Guard,
+) -> Result<NormalUrl, Reason> {
+    let url = normalizer.normalize(text, None)?;
+    let candidate = Candidate {
+        url: &url,
+        link_depth: 0,
+        robots: None,
+    };
+    guard.approve(&candidate).map(|()| url)
+}
+
+/// Keeps the settings for the next run. With passwords in them they are for their owner alone.
+fn keep_settings(folder: &Path, settings: &Settings) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(SETTINGS);
+    let text = settings.to_toml();
+    let text = text.map_err(|error| Error::Settings(format!("settings: {error}")))?;
+    if settings.has_secrets() {
+        // Protected before there is anything to read in it.
+        let part = folder.join("settings.toml.part");
+        let file = std::fs::File::create(&part).context("creating", &part)?;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        file.set_permissions(mode).context("protecting", &part)?;
+    }
+    // A crash must not leave half a file, which would stand for other settings.
+    disk::replace(&path, text.as_bytes()).context("writing", &path)
+}
+
+/// The settings that the last run in a directory kept; the defaults if there are none.
+///
+/// # Errors
+///
+/// If they cannot be read or used.
+pub fn kept_settings(folder: &Path) -> Result<Settings, Error> {
+    let path = folder.join(SETTINGS);
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Settings::default());
+        }
+        text => text.context("reading", &path)?,
+    };
+    Settings::parse(&text)
+        .map_err(|error| Error::Settings(format!("`{}`: {error}", path.display())))
+}
