@@ -34,9 +34,9 @@ impl Crawl {
         if let Some(connection) = connection {
             self.idle.put(id, connection, now);
         }
-        let took = result
-            .as_ref()
-            .map_or(Duration::ZERO, |response| response.took.saturating_sub(late));
+        let took = result.as_ref().map_or(Duration::ZERO, |response| {
+            response.took.saturating_sub(late)
+        });
         self.count(&result);
         let address_next = now + seconds(self.settings().polite.address_delay);
         if self.is_our_fault(id, &result, now) {
