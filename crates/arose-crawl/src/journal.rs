@@ -105,7 +105,11 @@ impl Journal {
         written.context("writing", path)?;
         Ok(Self {
             path: path.to_owned(),
-            pool: Arc::new(Pool::new(path.to_owned(), copy_of(&file, path)?, Vec::new())),
+            pool: Arc::new(Pool::new(
+                path.to_owned(),
+                copy_of(&file, path)?,
+                Vec::new(),
+            )),
             file,
             end: PREAMBLE,
             mark: 0,

@@ -148,8 +148,14 @@ fn text(line: Line, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) 
     number("memory", snapshot.memory);
     let n_short = snapshot.turns.up_to().find(|(ms, _)| *ms == 20);
     number("turns", snapshot.turns.n());
-    number("turns_over_20_ms", snapshot.turns.n() - n_short.map_or(0, |(_, n)| n));
-    number("longest_turn_ms", snapshot.turns.longest().as_millis() as u64);
+    number(
+        "turns_over_20_ms",
+        snapshot.turns.n() - n_short.map_or(0, |(_, n)| n),
+    );
+    number(
+        "longest_turn_ms",
+        snapshot.turns.longest().as_millis() as u64,
+    );
     number("paused", u64::from(snapshot.is_paused));
     let mut statuses: Vec<(u16, u64)> = snapshot.counters.statuses().collect();
     statuses.sort_by_key(|&(status, n)| (std::cmp::Reverse(n), status));

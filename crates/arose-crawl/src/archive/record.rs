@@ -48,7 +48,11 @@ impl Packed {
     /// How many bytes it has.
     pub(crate) fn n_bytes(&self) -> usize {
         let line = self.line.as_ref().map_or(0, String::len);
-        line + self.members.iter().map(|member| member.len(&[])).sum::<usize>()
+        line + self
+            .members
+            .iter()
+            .map(|member| member.len(&[]))
+            .sum::<usize>()
     }
 }
 

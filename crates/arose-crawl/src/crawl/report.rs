@@ -76,7 +76,10 @@ impl Crawl {
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);
         self.counters.add(Counter::Known, report.n_known);
-        for (refusal, n) in [Refusal::NotOurs, Refusal::Redirects].into_iter().zip(refused) {
+        for (refusal, n) in [Refusal::NotOurs, Refusal::Redirects]
+            .into_iter()
+            .zip(refused)
+        {
             (0..n).for_each(|_| self.counters.refuse(refusal));
         }
         match report.status {

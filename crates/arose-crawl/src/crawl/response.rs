@@ -35,9 +35,9 @@ impl Crawl {
         if let Some(connection) = connection {
             self.idle.put(id, connection, now);
         }
-        let took = result
-            .as_ref()
-            .map_or(Duration::ZERO, |response| response.took.saturating_sub(late));
+        let took = result.as_ref().map_or(Duration::ZERO, |response| {
+            response.took.saturating_sub(late)
+        });
         self.count(&result);
         let host = &self.frontier.hosts[id as usize];
         let polite = self.settings().polite_of(&host.origin, host.name());

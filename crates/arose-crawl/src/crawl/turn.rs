@@ -28,8 +28,10 @@ impl Crawl {
     /// Starts as many requests as may be made now.
     pub(super) fn take_turns(&mut self) -> Result<(), Error> {
         let now = self.now();
-        self.slots
-            .age(&mut self.frontier.hosts, self.start.elapsed().saturating_sub(self.stalled));
+        self.slots.age(
+            &mut self.frontier.hosts,
+            self.start.elapsed().saturating_sub(self.stalled),
+        );
         while self.has_slot()
             && self.workers.backlog() < 1.0
             && self.load.wait(now).is_zero()

@@ -134,7 +134,9 @@ impl Trouble {
     fn forgive(&mut self) {
         self.is_lost = false;
         let lost = self.lost.drain(..).map(|place| (place, 0));
-        self.retries.iter_mut().for_each(|(_, n_tries)| *n_tries = 0);
+        self.retries
+            .iter_mut()
+            .for_each(|(_, n_tries)| *n_tries = 0);
         self.retries.extend(lost);
     }
 }
@@ -356,7 +358,10 @@ impl Places {
     fn find(&self, place: Place) -> Option<usize> {
         let after = self.chunks.partition_point(|&(first, _)| first <= place);
         let &(first, start) = self.chunks.get(after.checked_sub(1)?)?;
-        let end = self.chunks.get(after).map_or(self.offsets.len(), |next| next.1);
+        let end = self
+            .chunks
+            .get(after)
+            .map_or(self.offsets.len(), |next| next.1);
         let offset = u32::try_from(place - first).ok()?;
         let found = self.offsets[start..end].binary_search(&offset).ok()?;
         Some(start + found)
@@ -380,7 +385,9 @@ impl Bits {
     }
 
     fn get(&self, at: usize) -> bool {
-        self.words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+        self.words
+            .get(at / 64)
+            .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
     /// Clears a bit; whether it was set.
@@ -393,7 +400,10 @@ impl Bits {
     }
 
     fn n_set(&self) -> u64 {
-        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+        self.words
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum()
     }
 }
 

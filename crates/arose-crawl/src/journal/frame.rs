@@ -28,6 +28,8 @@ pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, place of the first event, checksum.
 pub(super) const HEAD: usize = 40;
 const CHECKSUM: usize = HEAD - 8;
+/// Numbers of a head are mixed with this, or they would look like what was never written.
+const MASK: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
 /// A whole frame.
 #[derive(Debug)]
@@ -231,7 +233,7 @@ fn next_whole(file: &File, path: &Path, start: u64, length: u64) -> Result<Optio
         file.read_exact_at(&mut window, from)
             .context("reading", path)?;
         for (at, head) in (from..).zip(window.windows(HEAD)).take(WINDOW) {
-            let n_bytes = number(head);
+            let n_bytes = field(head, 0);
             let is_possible = n_bytes > 0 && n_bytes <= length - at - HEAD as u64;
             if is_possible
                 && read_frame(file, at, length, &mut body)
@@ -254,7 +256,7 @@ fn decode<'b>(
 ) -> Result<Frame<'b>, Error> {
     let mut reader = Reader { bytes: body, at: 0 };
     let mut events = Vec::new();
-    let first = number(&head[24..]);
+    let first = field(head, 3);
     let (mut place, mut is_dense) = (first, true);
     while reader.at < body.len() {
         let before = reader.at;
@@ -278,8 +280,8 @@ fn decode<'b>(
         end: start + (HEAD + body.len()) as u64,
         place: first,
         is_dense,
-        mark: number(&head[8..]),
-        n_hosts: number(&head[16..]),
+        mark: field(head, 1),
+        n_hosts: field(head, 2),
         is_synced: false,
         events,
     })
@@ -297,7 +299,7 @@ fn read_frame(
         return Ok(None);
     }
     file.read_exact_at(&mut head, start)?;
-    let n_bytes = number(&head);
+    let n_bytes = field(&head, 0);
     if n_bytes == 0 || n_bytes > length - start - HEAD as u64 {
         return Ok(None);
     }
@@ -320,7 +322,7 @@ pub(super) fn seal(frame: &mut [u8], start: u64, title: Title) {
     let (head, body) = frame.split_at_mut(HEAD);
     let numbers = [body.len() as u64, title.mark, title.n_hosts, title.place];
     for (field, number) in head.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
-        *field = number.to_le_bytes();
+        *field = (number ^ MASK).to_le_bytes();
     }
     let sum = checksum(&head[8..CHECKSUM], body, start);
     head[CHECKSUM..].copy_from_slice(&sum.to_le_bytes());
@@ -381,6 +383,11 @@ fn check_preamble(file: &File, path: &Path) -> Result<(u64, u64), Error> {
     });
     let unknown = || Error::damaged_at(path, 16, "how far it was synced cannot be read");
     notes.max().ok_or_else(unknown)
+}
+
+/// A number of a head.
+fn field(head: &[u8], at: usize) -> u64 {
+    number(&head[8 * at..]) ^ MASK
 }
 
 fn number(bytes: &[u8]) -> u64 {

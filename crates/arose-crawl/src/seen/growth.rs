@@ -37,7 +37,7 @@ struct Frozen {
     mark: u64,
     strings_end: u64,
     task: Option<Task<Option<Run>>>,
-    run: Option<Run>,
+    run: Option<Arc<Run>>,
 }
 
 impl Growth {
@@ -47,7 +47,9 @@ impl Growth {
     }
 
     pub(super) fn n_keys(&self) -> u64 {
-        self.frozen.as_ref().map_or(0, |frozen| frozen.keys.len() as u64)
+        self.frozen
+            .as_ref()
+            .map_or(0, |frozen| frozen.keys.len() as u64)
     }
 }
 
@@ -68,9 +70,28 @@ impl Seen {
         if (is_ready || is_crowded)
             && let Some(task) = frozen.task.take()
         {
-            frozen.run = task.join()?;
+            match task.join() {
+                Ok(run) => frozen.run = run.map(Arc::new),
+                Err(error) => {
+                    self.thaw();
+                    return Err(error);
+                }
+            }
         }
-        Ok(frozen.run.is_some())
+        Ok(self.has_run())
+    }
+
+    fn has_run(&self) -> bool {
+        let frozen = self.growth.frozen.as_ref();
+        frozen.is_some_and(|frozen| frozen.run.is_some())
+    }
+
+    /// Puts frozen keys back, after a merge that failed.
+    fn thaw(&mut self) {
+        if let Some(frozen) = self.growth.frozen.take() {
+            let keys = frozen.keys.iter();
+            self.buffer.extend(keys.map(|(&key, &place)| (key, place)));
+        }
     }
 
     /// Puts a run that is ready in its place, and begins the next one if it is time to.
@@ -78,22 +99,26 @@ impl Seen {
         if let Some(task) = self.growth.holding.take_if(|task| task.is_finished()) {
             task.join()?;
         }
-        if let Some(frozen) = self.growth.frozen.take_if(|frozen| frozen.run.is_some()) {
-            self.install(frozen)?;
+        if self.has_run() {
+            self.install()?;
         }
         if self.growth.frozen.is_none() && self.is_buffer_full() {
             self.freeze()?;
         }
-        if let Some(frozen) = self.growth.frozen.take_if(|frozen| frozen.run.is_some()) {
-            self.install(frozen)?;
+        match self.has_run() {
+            true => self.install(),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Freezes the committed keys of the buffer, and merges them.
     fn freeze(&mut self) -> Result<(), Error> {
         let mut rest = Keys::with_hasher(KeyHash::new());
-        rest.extend(self.uncommitted.iter().map(|record| (words(record.key), record.place)));
+        rest.extend(
+            self.uncommitted
+                .iter()
+                .map(|record| (words(record.key), record.place)),
+        );
         let mut keys = std::mem::replace(&mut self.buffer, rest);
         for record in &self.uncommitted {
             keys.remove(&words(record.key));
@@ -114,18 +139,29 @@ impl Seen {
         let (path, width) = (manifest::run_path(&self.folder, number), self.width);
         let work = move |stop: &AtomicBool| merge(&runs, sorted(&keys), &path, width, stop);
         match self.config.merges {
-            Merges::Here => frozen.run = work(&AtomicBool::new(false))?,
-            Merges::Aside => frozen.task = Some(Task::start(work)),
+            Merges::Here => {
+                self.growth.frozen = Some(frozen);
+                let run = work(&AtomicBool::new(false)).inspect_err(|_| self.thaw())?;
+                if let Some(frozen) = &mut self.growth.frozen {
+                    frozen.run = run.map(Arc::new);
+                }
+            }
+            Merges::Aside => {
+                frozen.task = Some(Task::start(work));
+                self.growth.frozen = Some(frozen);
+            }
         }
-        self.growth.frozen = Some(frozen);
         Ok(())
     }
 
     /// Replaces runs by the one that was made of them. The manifest decides: before it is replaced
     /// nothing has changed, after it all has. The log begins anew, with what was committed
     /// meanwhile.
-    fn install(&mut self, frozen: Frozen) -> Result<(), Error> {
-        let Some(run) = frozen.run else {
+    fn install(&mut self) -> Result<(), Error> {
+        let Some(frozen) = &self.growth.frozen else {
+            return Ok(());
+        };
+        let Some(run) = frozen.run.clone() else {
             return Ok(());
         };
         if let Some(strings) = &self.strings {
@@ -150,9 +186,10 @@ impl Seen {
         }
         manifest.write(&self.folder, self.width)?;
         self.runs.truncate(first_merged);
-        self.runs.push(Arc::new(run));
+        self.runs.push(run);
         self.log = log;
         self.manifest = manifest;
+        self.growth.frozen = None;
         manifest::sync(&self.folder)?;
         self.manifest.remove_others(&self.folder)?;
         self.hold_last()

@@ -51,9 +51,9 @@
 //! ```
 
 mod filter;
+mod growth;
 mod log;
 mod manifest;
-mod growth;
 mod merge;
 mod record;
 mod run;
@@ -416,7 +416,10 @@ impl Seen {
         others: &mut Vec<Probe>,
     ) -> Result<(), Error> {
         let frozen = self.growth.keys();
-        for keys in [Some(&self.buffer), frozen.as_deref()].into_iter().flatten() {
+        for keys in [Some(&self.buffer), frozen.as_deref()]
+            .into_iter()
+            .flatten()
+        {
             self.take_buffered(keys, batch, &mut probes, others)?;
         }
         probes.sort_unstable();

@@ -127,7 +127,11 @@ fn issue_22_merges_aside_end() {
         seen.commit_as(n + 1).unwrap();
         assert!(seen.buffer.len() < 5 * 50, "{}", seen.buffer.len());
     }
-    assert!(n_full > 3 && seen.runs.len() < 12, "{n_full} {}", seen.runs.len());
+    assert!(
+        n_full > 3 && seen.runs.len() < 12,
+        "{n_full} {}",
+        seen.runs.len()
+    );
     let urls: Vec<String> = (0..4000).map(url).collect();
     let answers = seen.insert(&entries(&urls, u64::MAX)).unwrap();
     assert!(answers.iter().all(|&answer| answer == Membership::Known));

@@ -45,9 +45,9 @@ fn n_over(turns: &Turns, ms: u64) -> u64 {
 #[test]
 fn issue_22_syncs_and_rewrites_stall_no_turn() {
     let (waits, _) = crawl(0);
-    assert!(n_over(&waits.turns, 100) >= 3, "{:?}", waits.turns);
+    assert!(n_over(&waits.turns, 500) >= 1, "{:?}", waits.turns);
     let (goes_on, n_changes) = crawl(1);
     assert!(n_changes > 100, "{n_changes}");
-    // A busy machine may keep the loop from running for a while, but not each time.
-    assert!(n_over(&goes_on.turns, 100) <= 1, "{:?}", goes_on.turns);
+    // A busy machine may keep the loop from running for a while, but not for so long.
+    assert_eq!(n_over(&goes_on.turns, 500), 0, "{:?}", goes_on.turns);
 }
