@@ -873,7 +873,7 @@ mod tests {
         std::fs::write(&path, [7; 60]).unwrap();
         assert!(open().contains("no journal"));
         std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
-        assert!(open().contains("version 2, not 4"));
+        assert!(open().contains("version 2, not 5"));
         std::fs::write(&path, b"").unwrap();
         assert!(open().contains("damaged at byte 0"));
     }
