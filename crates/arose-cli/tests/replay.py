@@ -1,7 +1,8 @@
 """Serves the archive of a crawl with pywb, and checks it with warcio and cdxj-indexer.
 
 replay.py CRAWL INDEX ROOT: the directory of a crawl, its exported index, and an empty directory for
-pywb's collection. Prints one line of JSON: how many records were served, and what is wrong.
+pywb's collection. Prints one line of JSON: how many records were served, and what is wrong. Where
+AROSE_PLAYWRIGHT names a browser's module, each HTML page with status 200 is opened there too.
 """
 
 import base64
@@ -121,12 +122,44 @@ def check_replay():
                 n_served += 1
             else:
                 problems.append(f"{record['url']}: {status} {digest}, not {record['status']} {record['digest']}")
+        shown = check_browser(port)
     finally:
         server.kill()
         server.wait()
-    return n_served
+    return n_served, shown
+
+
+def payload_of(port, date, url):
+    return ask(port, date, url)[1]
+
+
+def check_browser(port):
+    """A real browser shows every page, with the styles that it links to."""
+    if "AROSE_PLAYWRIGHT" not in os.environ:
+        return None
+    urls = {parsed(line)[2]["url"] for line in lines}
+    pages = []
+    for line in lines:
+        _, date, record = parsed(line)
+        if record.get("mime") == "text/html" and record["status"] == "200":
+            body = payload_of(port, date, record["url"])
+            has_style = any(url.endswith(".css") for url in urls) and b"rel=\"stylesheet\"" in body
+            pages.append([date, record["url"], has_style])
+    path = os.path.join(root, "pages.json")
+    with open(path, "w") as out:
+        json.dump(pages, out)
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay.mjs")
+    command = ["node", script, f"http://127.0.0.1:{port}/crawl", path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    if done.returncode != 0:
+        problems.append(f"browser: {done.stderr[-2000:]}")
+        return None
+    found = json.loads(done.stdout)
+    problems.extend(found["problems"])
+    return {"pages": len(pages), "shown": found["shown"], "styled": found["styled"]}
 
 
 check_archives()
 check_index()
-print(json.dumps({"lines": len(lines), "served": check_replay(), "problems": problems[:20]}))
+n_served, browser = check_replay()
+print(json.dumps({"lines": len(lines), "served": n_served, "browser": browser, "problems": problems[:20]}))

@@ -312,9 +312,9 @@ fn lost_urls_are_counted_and_asked_for_again() {
     arguments.extend(["--settings", &settings, "-o", &dir]);
     arguments.extend(seeds.iter().map(String::as_str));
     let text = run(&arguments);
-    let lost = "URLs lost for now: 1; `arose crawl retry` asks again";
+    let lost = format!("URLs lost for now: 1; `arose crawl retry {dir}` asks again");
     assert!(
-        text.contains(lost) && !text.contains("everything"),
+        text.contains(&lost) && !text.contains("everything"),
         "{text}"
     );
     let status: Value = serde_json::from_str(&run(&["status", &dir, "--json"])).unwrap();

@@ -11,6 +11,7 @@ mod index;
 mod killed;
 mod losses;
 mod memory;
+mod operators;
 mod questions;
 mod replay;
 mod serve;

@@ -52,4 +52,73 @@ fn pywb_serves_every_page_of_the_demo() {
         (&replayed["lines"], &replayed["served"]),
         (&n_lines.into(), &n_lines.into())
     );
+    if std::env::var_os("AROSE_PLAYWRIGHT").is_some() {
+        let browser = &replayed["browser"];
+        assert_eq!(browser["shown"], browser["pages"], "{replayed}");
+    }
+}
+
+/// Debian documentation, crawled with what its pages need: pywb serves every record, and a real
+/// browser shows every page with its styles.
+#[test]
+fn issue_22_documentation_replays_with_its_styles() {
+    let root = Path::new("/usr/share/doc/valgrind/html");
+    if !root.is_dir() {
+        eprintln!("SKIPPED: no documentation of valgrind; `.ci/run` installs it");
+        return;
+    }
+    let server = testweb::Server::start(testweb::Config {
+        folders: vec![testweb::Folder {
+            host: "docs.test".to_owned(),
+            path: root.to_owned(),
+        }],
+        ..testweb::Config::plain(1)
+    });
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("docs");
+    let seed = server.web.origin("docs.test") + "/index.html";
+    let arose = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
+        command.stdin(Stdio::null());
+        command
+    };
+    let mut command = arose();
+    command.args([
+        "crawl",
+        &seed,
+        "--requisites",
+        "--allow-private",
+        "--delay",
+        "0",
+    ]);
+    command.args([
+        "--scope",
+        "host",
+        "--name-server",
+        &server.dns.to_string(),
+        "-o",
+    ]);
+    let output = command.arg(&dir).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    server.stop().unwrap();
+    let output = arose()
+        .args(["crawl", "export"])
+        .arg(&dir)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("vg_basic.css"), "{text}");
+    let index = folder.path().join("index.cdxj");
+    std::fs::write(&index, &text).unwrap();
+    let Some(replayed) = replay(&dir, &index, folder.path()) else {
+        return;
+    };
+    assert_eq!(replayed["problems"], serde_json::json!([]), "{replayed}");
+    assert_eq!(replayed["lines"], replayed["served"]);
+    if std::env::var_os("AROSE_PLAYWRIGHT").is_some() {
+        let browser = &replayed["browser"];
+        assert_eq!(browser["shown"], browser["pages"], "{replayed}");
+        assert!(browser["styled"].as_u64() > Some(10), "{replayed}");
+    }
 }

@@ -183,24 +183,20 @@ fn issue_21_delays_without_bounds_have_an_end() {
 /// The same within one run: after a day the page is asked for again.
 #[test]
 fn issue_21_waits_without_bounds_end_within_a_run() {
-    for value in ["Fri, 31 Dec 9999 23:59:59 GMT", "99999999999999999999999"] {
-        let busy = format!("Retry-After: {value}\r\n");
-        let web = Web::new(ONE, move |request| {
-            match (request.target.as_str(), request.n_before) {
-                ("/robots.txt", _) => response(404, "", b""),
-                (_, 0) => response(503, &busy, b""),
-                _ => page(request, &[]),
-            }
-        });
-        let mut settings = settings();
-        settings.stop.patience = 25.0 * 3600.0;
-        let folder = tempfile::tempdir().unwrap();
-        let summary = web.crawl(folder.path(), settings, HOME);
-        assert_eq!(summary.end, End::Done, "{value}");
-        let log = web.log();
-        let wait = (log[2].at - log[1].at).as_secs();
-        assert_eq!(wait, 24 * 3600, "{value}");
-    }
+    let web = Web::new(ONE, |request| {
+        match (request.target.as_str(), request.n_before) {
+            ("/robots.txt", _) => response(404, "", b""),
+            (_, 0) => response(503, "Retry-After: 99999999999999999999999\r\n", b""),
+            _ => page(request, &[]),
+        }
+    });
+    let mut settings = settings();
+    settings.stop.patience = 25.0 * 3600.0;
+    let folder = tempfile::tempdir().unwrap();
+    let summary = web.crawl(folder.path(), settings, HOME);
+    assert_eq!(summary.end, End::Done);
+    let log = web.log();
+    assert_eq!((log[2].at - log[1].at).as_secs(), 24 * 3600);
 }
 
 #[test]

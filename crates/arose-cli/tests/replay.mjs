@@ -1,0 +1,45 @@
+// Opens archived pages in a real browser, as pywb replays them.
+//
+// node replay.mjs BASE PAGES
+// BASE is the address of a collection, PAGES a file of JSON: a list of [date, url, is_styled].
+// AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser. Prints one line of
+// JSON: how many pages were shown, how many of them with a style sheet, and what is wrong.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const [base, file] = process.argv.slice(2);
+const origin = new URL(base).origin;
+const { chromium } = createRequire(import.meta.url)(process.env.AROSE_PLAYWRIGHT);
+const browser = await chromium.launch({
+  executablePath: process.env.AROSE_CHROMIUM || "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+});
+const problems = [];
+let shown = 0;
+let styled = 0;
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(60000);
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin) && !url.startsWith("data:")) problems.push(`request to ${url}`);
+  });
+  for (const [date, url, isStyled] of JSON.parse(readFileSync(file, "utf8"))) {
+    const response = await page.goto(`${base}/${date}mp_/${url}`, { waitUntil: "load" });
+    const text = (await page.innerText("body")).trim();
+    if (response.status() !== 200 || text === "") {
+      problems.push(`${url}: status ${response.status()}, ${text.length} characters`);
+      continue;
+    }
+    shown += 1;
+    const rules = await page.evaluate(() =>
+      [...document.styleSheets].map((sheet) => {
+        try { return sheet.cssRules.length; } catch { return -1; }
+      }).reduce((sum, n) => sum + n, 0));
+    if (rules > 0) styled += 1;
+    else if (isStyled) problems.push(`${url}: no style (${rules})`);
+  }
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify({ shown, styled, problems: problems.slice(0, 20) }));
