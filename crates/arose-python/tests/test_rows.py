@@ -1,5 +1,6 @@
 """Texts, tables and datasets in memory: every kind of input gives the same rows."""
 
+import json
 import os
 import pickle
 import subprocess
@@ -40,7 +41,6 @@ def kinds():
     yield "polars categories", polars.Series(TEXTS, dtype=polars.Categorical)
     yield "polars frame", polars.DataFrame({"text": TEXTS})
     yield "polars lazy", polars.LazyFrame({"text": TEXTS})
-    yield "arose", arose.Sketcher("exact") and pa.table({"text": TEXTS})
 
 
 def rows(table):
@@ -264,3 +264,16 @@ def test_the_wheel_brings_the_command(tmp_path):
     script = os.path.join(os.path.dirname(sys.executable), "arose")
     ran = subprocess.run([script, "--version"], capture_output=True, text=True)
     assert ran.stdout == f"arose {arose.__version__}\n"
+
+
+def test_the_tutorial_runs(monkeypatch):
+    root = os.path.join(os.path.dirname(__file__), "..", "..", "..")
+    monkeypatch.chdir(root)
+    with open("examples/tutorial.ipynb") as file:
+        cells = json.load(file)["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert len(names["kept"]) == 247
+    assert names["again"].summary["counts"]["kept"] == names["again"].summary["counts"]["empty"]

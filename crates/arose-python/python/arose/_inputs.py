@@ -214,10 +214,9 @@ def kept_of(data: Any, mask: Any) -> Any:
 
 def length_of(data: Any) -> int | None:
     """The number of rows, where that can be told without reading them."""
-    if hasattr(data, "height"):
-        return data.height
-    if hasattr(data, "num_rows"):
-        return data.num_rows
+    for name in ("height", "num_rows"):
+        if hasattr(data, name):
+            return int(getattr(data, name))
     return len(data) if hasattr(data, "__len__") else None
 
 

@@ -69,7 +69,8 @@ def callback_of(progress: Any) -> Callback | None:
     if isinstance(progress, bool):
         return Bar() if progress else None
     if callable(progress):
-        return progress
+        callback: Callback = progress
+        return callback
     raise SettingError(f"progress={progress!r}, expected True, False, None or a function")
 
 

@@ -79,7 +79,8 @@ class Deduplicated:
     @property
     def incomplete_files(self) -> list[dict[str, Any]]:
         """Input files that could not be read completely: path, position, reason and detail."""
-        return self.summary["incomplete_files"]
+        files: list[dict[str, Any]] = self.summary["incomplete_files"]
+        return files
 
     @property
     def kept(self) -> Path | None:

@@ -86,7 +86,7 @@ def names(parameter: str, field: str | Sequence[str] | None) -> list[str]:
     if isinstance(field, str):
         return [field]
     try:
-        found = list(field)
+        found: list[Any] = list(field)
     except TypeError:
         found = [field]
     if not all(isinstance(name, str) for name in found):

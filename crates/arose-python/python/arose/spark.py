@@ -452,7 +452,7 @@ def _incomplete_line(file: dict[str, Any]) -> str:
 
 
 def _n_incomplete(read: dict[str, Any]) -> int:
-    return len(read["incomplete"]) + read.get("more_incomplete", 0)
+    return len(read["incomplete"]) + int(read.get("more_incomplete", 0))
 
 
 def _refuse_losses(read: dict[str, Any]) -> None:
@@ -479,10 +479,10 @@ def _cores(spark: SparkSession) -> int:
     return max(2, int(cores or 1) * int(instances or 1))
 
 
-def _sources(parts: list[str]) -> list[tuple[str, int, int]]:
+def _sources(parts: list[str]) -> list[list[str | int]]:
     """Files with size and time, by which a change is seen."""
     paths = {path for part in parts for path, _ in json.loads(part)["files"]}
-    found = []
+    found: list[list[str | int]] = []
     for path in sorted(paths):
         try:
             status = os.stat(path)
