@@ -86,14 +86,16 @@ pub enum Error {
         /// How it differs.
         change: Change,
     },
-    /// There is a run, and what standard input will contain is not known.
+    /// There is a run, and what standard input or a table will contain is not known.
     #[error(
-        "`{}` already contains a run, and standard input may differ from its input; start over \
+        "`{}` already contains a run, and {input} may differ from its input; start over \
          with --force, or choose another output directory", path.display()
     )]
-    StandardInput {
+    ReadOnce {
         /// The output directory.
         path: PathBuf,
+        /// What cannot be read twice.
+        input: &'static str,
     },
     /// Revisit records are asked for, and no input has such.
     #[error("--dropped revisit has no effect: no input file is a web archive; remove it")]

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Error;
 use crate::config::Config;
 use crate::error::Change;
 use crate::job::not_read;
 use crate::source::{Source, path_text};
 use crate::stage::kept::output_paths;
+use crate::work::Work;
+use crate::{Error, Progress};
 
 /// What a run is to read.
 pub(crate) struct Inputs {
@@ -21,6 +22,33 @@ pub(crate) struct Inputs {
     pub(crate) names: Vec<PathBuf>,
     /// All files they stand for, in order.
     pub(crate) files: Vec<Source>,
+    /// The file that is all there is to read, if it is to be moved.
+    pub(crate) moved: Option<Moved>,
+}
+
+/// A file that is moved into the output directory, where it goes by a name.
+#[derive(Debug, Clone)]
+pub struct Moved {
+    /// The name, without an extension.
+    pub name: String,
+    /// A Parquet file.
+    pub file: PathBuf,
+}
+
+impl Moved {
+    /// Moves the file; where it is then.
+    pub(crate) fn keep(&self, work: &Work, progress: &Progress) -> Result<PathBuf, Error> {
+        let file_name = format!("{}.parquet", self.name);
+        work.stage("input", progress, |folder| {
+            let path = folder.join(&file_name);
+            // A rename does not lead to another file system.
+            if fs::rename(&self.file, &path).is_err() {
+                fs::copy(&self.file, &path).map_err(Error::io("write", &path))?;
+            }
+            Ok(())
+        })?;
+        Ok(work.path("input").join(file_name))
+    }
 }
 
 impl Inputs {
@@ -45,13 +73,24 @@ impl Inputs {
         let inputs = Self {
             names: names.to_vec(),
             files: paths.into_iter().map(Source::of_any).collect(),
+            moved: None,
         };
         inputs.check_distinct()?;
         Ok(inputs)
     }
 
-    pub(crate) fn has_standard_input(&self) -> bool {
-        self.names.iter().any(|name| name.as_os_str() == "-")
+    /// The one file that is to be moved.
+    pub(crate) fn moved(input: &Moved) -> Self {
+        Self {
+            names: vec![PathBuf::from(&input.name)],
+            files: Vec::new(),
+            moved: Some(input.clone()),
+        }
+    }
+
+    /// Whether there is input that cannot be read twice: standard input, or a table.
+    pub(crate) fn is_read_once(&self) -> bool {
+        self.moved.is_some() || self.names.iter().any(|name| name.as_os_str() == "-")
     }
 
     /// The names as text.
@@ -61,9 +100,13 @@ impl Inputs {
 
     /// An error if a run in `out` had other inputs.
     pub(crate) fn compare(&self, there: &[Source], out: &Path) -> Result<(), Error> {
-        if self.has_standard_input() {
-            return Err(Error::StandardInput {
+        if self.is_read_once() {
+            return Err(Error::ReadOnce {
                 path: out.to_owned(),
+                input: match self.moved {
+                    Some(_) => "the table",
+                    None => "standard input",
+                },
             });
         }
         let changed = |path: &Path, change| {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::column::Writer;
 use crate::config::{Config, Exact, KeptAs, ListedPairs, Update};
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, Moved};
 use crate::losses::{self, IncompleteFile};
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
@@ -47,6 +47,17 @@ pub fn run(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
+    on_threads(config, out, || {
+        let inputs = Inputs::list(inputs, config, out)?;
+        Job::open_with(inputs, config, out, start, progress)?.run()
+    })
+}
+
+fn on_threads<T: Send>(
+    config: &Config,
+    out: &Path,
+    run: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     let threads = config.corpus.threads.get();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::Io {
@@ -54,7 +65,26 @@ pub fn run(
         path: out.to_owned(),
         source: io::Error::other(error),
     })?;
-    pool.install(|| Job::open(inputs, config, out, start, progress)?.run())
+    pool.install(run)
+}
+
+/// Like [`run`], on one file that goes by another name and is moved into `out`: what a caller has
+/// written of a table in memory. What the table will contain is not known beforehand, so a run that
+/// is already there is never taken for the same.
+///
+/// # Errors
+///
+/// See [`Error`].
+pub fn run_moved(
+    input: &Moved,
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
+    on_threads(config, out, || {
+        Job::open_with(Inputs::moved(input), config, out, start, progress)?.run()
+    })
 }
 
 /// The chance that a pair is found, at some similarities: what the settings promise.
@@ -110,8 +140,8 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn open(
-        inputs: &[PathBuf],
+    fn open_with(
+        inputs: Inputs,
         config: &'a Config,
         out: &'a Path,
         start: Start,
@@ -121,7 +151,6 @@ impl<'a> Job<'a> {
         if config.exact == Exact::Bytes && config.against.is_some() {
             return Err(Error::BytesAgainstIndex);
         }
-        let inputs = Inputs::list(inputs, config, out)?;
         let mut settings = config.settings();
         settings["inputs"] = json!(inputs.texts());
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
@@ -149,10 +178,13 @@ impl<'a> Job<'a> {
         if let Some(summary) = update::prepared(&self.work.path("update"))? {
             return self.complete(summary, holder.as_ref());
         }
-        keep_standard_input(&self.work, &mut self.readable, self.progress)?;
+        match &self.inputs.moved {
+            Some(moved) => self.readable = vec![moved.keep(&self.work, self.progress)?],
+            None => keep_standard_input(&self.work, &mut self.readable, self.progress)?,
+        }
         let read = self.read()?;
         let found = Found::find(&self, read, holder.as_ref())?;
-        if !self.inputs.has_standard_input() {
+        if !self.inputs.is_read_once() {
             self.inputs.check_read(&found.read.found.sources)?;
         }
         let rows = self.write(&found)?;
@@ -219,7 +251,7 @@ impl<'a> Job<'a> {
     fn read(&self) -> Result<Note<read::Read>, Error> {
         let skip = not_read(self.config, self.out);
         let read = self.work.stage("read", self.progress, |folder| {
-            if !self.inputs.has_standard_input() {
+            if !self.inputs.is_read_once() {
                 self.progress.expect_bytes(self.inputs.n_bytes());
             }
             read::run(&self.readable, self.config, skip, folder, self.progress)

@@ -44,7 +44,8 @@ pub use config::{
     Verify,
 };
 pub use error::{Change, Error};
-pub use job::{method, promise, run};
+pub use inputs::Moved;
+pub use job::{method, promise, run, run_moved};
 pub use losses::IncompleteFile;
 pub use memory::default_memory;
 pub use plan::{Plan, plan};

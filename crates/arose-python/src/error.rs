@@ -1,5 +1,6 @@
 //! Errors as Python sees them: the same words, causes included.
 
+use std::any::Any;
 use std::error::Error;
 
 use pyo3::create_exception;
@@ -32,8 +33,33 @@ create_exception!(
     "Part of the input cannot be read, and strict=True was set."
 );
 
-/// An error and its causes in one line.
+/// An error and its causes in one line, with parameters as Python names them.
 pub(crate) fn words(error: &dyn Error) -> String {
+    in_python(&chain(error))
+}
+
+/// Options of the command line become parameters.
+fn in_python(words: &str) -> String {
+    /// Parameters that are true or false.
+    const FLAGS: [&str; 3] = ["force", "strict", "drop_empty"];
+    let mut parts = words.split("--");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_name = |c: &char| c.is_ascii_lowercase() || *c == '-';
+        let n = part.chars().take_while(is_name).count();
+        let (option, rest) = part.split_at(n);
+        let name = option.trim_end_matches('-').replace('-', "_");
+        match (n, FLAGS.contains(&&*name)) {
+            (0, _) => text.push_str("--"),
+            (_, true) => text.push_str(&format!("{name}=True")),
+            (_, false) => text.push_str(&name),
+        }
+        text.push_str(rest);
+    }
+    text
+}
+
+fn chain(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -59,10 +85,18 @@ pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
     use arose_dedup::Error as E;
     match error {
         E::Setting(_) | E::Recall { .. } => setting(error),
-        E::InputLost { .. } => InputLost::new_err(words(&error).replace("--strict", "strict=True")),
+        E::InputLost { .. } => InputLost::new_err(words(&error)),
         E::Corpus(_) | E::InsideOutput { .. } | E::InputChanged { .. } => input(error),
         _ => AroseError::new_err(words(&error)),
     }
+}
+
+/// A panic, which is a mistake of the program. Python must be able to catch it.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+    let words = words.unwrap_or("unknown cause");
+    AroseError::new_err(format!("internal error: {words}; please report it"))
 }
 
 /// An error of the columnar library.

@@ -1,15 +1,17 @@
 //! The online index: have I seen this before?
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arose_dedup::index::{self, Seen, Settings, Sketcher};
+use arose_dedup::index::{self, Seen, Settings, Sketch, Sketcher};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 
 use crate::error::{self, AroseError};
 use crate::options;
 
-/// A folder of sketches, open for writing and reading.
+/// A directory of sketches.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Index {
     /// None once it is closed.
@@ -17,8 +19,56 @@ pub(crate) struct Index {
 }
 
 struct Open {
-    index: index::Index,
+    index: Kind,
     sketcher: Sketcher,
+    /// Held while this process may write.
+    _mark: Option<Mark>,
+}
+
+enum Kind {
+    Writer(index::Index),
+    Reader(index::Reader),
+}
+
+/// The indexes that this process has open for writing, by their paths.
+static OPEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// An entry in [`OPEN`], removed when it is dropped.
+struct Mark(PathBuf);
+
+impl Mark {
+    fn new(folder: &Path) -> Self {
+        let path = real(folder);
+        marks().insert(path.clone());
+        Self(path)
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        marks().remove(&self.0);
+    }
+}
+
+fn marks() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Why an index cannot be opened. A lock may be held by this process itself.
+fn not_opened(folder: &Path, error: index::Error) -> PyErr {
+    match error {
+        index::Error::Locked { .. } if marks().contains(&real(folder)) => {
+            AroseError::new_err(format!(
+                "this process has `{}` open for writing already; close it, or pass read_only=True",
+                folder.display()
+            ))
+        }
+        error => failed(error),
+    }
 }
 
 /// A document of the index that is a duplicate.
@@ -67,27 +117,50 @@ fn failed(error: index::Error) -> PyErr {
     AroseError::new_err(error::words(&error))
 }
 
+impl Open {
+    fn query(&self, text: &str, host: Option<&str>) -> Result<Vec<index::Match>, index::Error> {
+        let sketch = self.sketcher.sketch(text, host);
+        match &self.index {
+            Kind::Writer(index) => index.query(&sketch),
+            Kind::Reader(reader) => reader.query(&sketch),
+        }
+    }
+}
+
 impl Index {
-    fn new(index: index::Index) -> Self {
+    fn new(index: index::Index, folder: &Path) -> Self {
         let sketcher = Sketcher::new(index.settings());
         Self {
-            open: Mutex::new(Some(Arc::new(Open { index, sketcher }))),
+            open: Mutex::new(Some(Arc::new(Open {
+                index: Kind::Writer(index),
+                sketcher,
+                _mark: Some(Mark::new(folder)),
+            }))),
         }
     }
 
-    /// Works on the open index without the interpreter lock.
-    fn with<T: Send>(
+    /// Works on an index that may be written to.
+    fn write<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Open) -> Result<T, index::Error> + Send,
+        work: impl FnOnce(&index::Index, &Sketcher) -> Result<T, index::Error> + Send,
     ) -> PyResult<T> {
+        let open = self.opened()?;
+        match &open.index {
+            Kind::Writer(index) => py.detach(|| work(index, &open.sketcher)).map_err(failed),
+            Kind::Reader(_) => Err(AroseError::new_err(
+                "the index is open for reading only; open it without read_only=True",
+            )),
+        }
+    }
+
+    fn opened(&self) -> PyResult<Arc<Open>> {
         let open = self
             .open
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let open = open.ok_or_else(|| AroseError::new_err("the index is closed"))?;
-        py.detach(|| work(&open)).map_err(failed)
+        open.ok_or_else(|| AroseError::new_err("the index is closed"))
     }
 }
 
@@ -99,27 +172,61 @@ impl Index {
         let config = options::parse::<options::Options>(options)?.config()?;
         let settings = Settings::agreeing_with(&config);
         let index = py.detach(|| index::Index::create(&folder, settings));
-        Ok(Self::new(index.map_err(failed)?))
+        let index = index.map_err(|error| not_opened(&folder, error))?;
+        Ok(Self::new(index, &folder))
     }
 
     /// Opens one that is there.
     #[staticmethod]
-    fn open(py: Python<'_>, folder: PathBuf) -> PyResult<Self> {
+    fn open(py: Python<'_>, folder: PathBuf, read_only: bool) -> PyResult<Self> {
+        if read_only {
+            let reader = py.detach(|| index::Reader::open(&folder)).map_err(failed)?;
+            let sketcher = Sketcher::new(reader.settings());
+            let open = Open {
+                index: Kind::Reader(reader),
+                sketcher,
+                _mark: None,
+            };
+            return Ok(Self {
+                open: Mutex::new(Some(Arc::new(open))),
+            });
+        }
         let index = py.detach(|| index::Index::open(&folder));
-        Ok(Self::new(index.map_err(failed)?))
+        let index = index.map_err(|error| not_opened(&folder, error))?;
+        Ok(Self::new(index, &folder))
     }
 
     fn insert(&self, py: Python<'_>, name: &str, text: &str, host: Option<&str>) -> PyResult<()> {
-        self.with(py, |open| {
-            open.index.insert(name, &open.sketcher.sketch(text, host))
+        self.write(py, |index, sketcher| {
+            index.insert(name, &sketcher.sketch(text, host))
+        })
+    }
+
+    /// Adds documents, sketched on all cores.
+    fn add(&self, py: Python<'_>, names: Vec<String>, texts: Vec<PyBackedStr>) -> PyResult<()> {
+        self.write(py, |index, sketcher| {
+            let sketches: Vec<Sketch> = in_parallel(&texts, |text| sketcher.sketch(text, None));
+            let names = names.iter().map(String::as_str);
+            let documents: Vec<(&str, &Sketch)> = names.zip(&sketches).collect();
+            index.insert_all(&documents)
         })
     }
 
     fn query(&self, py: Python<'_>, text: &str, host: Option<&str>) -> PyResult<Vec<Match>> {
-        let found = self.with(py, |open| {
-            open.index.query(&open.sketcher.sketch(text, host))
-        })?;
+        let open = self.opened()?;
+        let found = py.detach(|| open.query(text, host)).map_err(failed)?;
         Ok(found.into_iter().map(Match::from).collect())
+    }
+
+    /// The duplicates of each text.
+    fn query_many(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<Vec<Vec<Match>>> {
+        let open = self.opened()?;
+        let found = py.detach(|| in_parallel(&texts, |text| open.query(text, None)));
+        let found = found.into_iter().map(|found| {
+            let found = found.map_err(failed)?;
+            Ok(found.into_iter().map(Match::from).collect())
+        });
+        found.collect()
     }
 
     /// Duplicates; if there are none, the document is inserted.
@@ -130,9 +237,8 @@ impl Index {
         text: &str,
         host: Option<&str>,
     ) -> PyResult<Vec<Match>> {
-        let seen = self.with(py, |open| {
-            let sketch = open.sketcher.sketch(text, host);
-            open.index.query_or_insert(name, &sketch)
+        let seen = self.write(py, |index, sketcher| {
+            index.query_or_insert(name, &sketcher.sketch(text, host))
         })?;
         Ok(match seen {
             Seen::Known(found) => found.into_iter().map(Match::from).collect(),
@@ -141,34 +247,68 @@ impl Index {
     }
 
     fn remove(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
-        self.with(py, |open| open.index.remove(name))
+        self.write(py, |index, _| index.remove(name))
     }
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |open| open.index.commit())
+        self.write(py, |index, _| index.commit())
+    }
+
+    /// The names of all documents, in the order in which they came.
+    fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.write(py, |index, _| index.names_from(0))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let stats = self.with(py, |open| open.index.stats())?;
-        Ok(stats.n_docs as usize)
+        let open = self.opened()?;
+        let stats = py.detach(|| match &open.index {
+            Kind::Writer(index) => index.stats(),
+            Kind::Reader(reader) => Ok(reader.stats()),
+        });
+        Ok(stats.map_err(failed)?.n_docs as usize)
     }
 
-    /// Commits and lets go of the folder.
+    /// Commits and lets go of the directory.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let open = self
             .open
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        match open {
-            None => Ok(()),
-            Some(open) => py
-                .detach(move || {
-                    let done = open.index.commit();
-                    drop(open);
-                    done
-                })
-                .map_err(failed),
-        }
+        let Some(open) = open else {
+            return Ok(());
+        };
+        py.detach(move || {
+            let done = match &open.index {
+                Kind::Writer(index) => index.commit(),
+                Kind::Reader(_) => Ok(()),
+            };
+            drop(open);
+            done
+        })
+        .map_err(failed)
     }
+}
+
+/// Applies `work` to every text on all cores. Threads do not survive a fork, so they are new each
+/// time.
+fn in_parallel<T: Send>(texts: &[PyBackedStr], work: impl Fn(&str) -> T + Sync) -> Vec<T> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = texts.len().div_ceil(cores).max(64);
+    std::thread::scope(|scope| {
+        let parts = texts.chunks(part);
+        let work = &work;
+        let threads: Vec<_> = parts
+            .map(|texts| {
+                scope.spawn(move || texts.iter().map(|text| work(text)).collect::<Vec<T>>())
+            })
+            .collect();
+        let parts = threads.into_iter();
+        parts
+            .flat_map(|part| {
+                part.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    })
 }

@@ -16,13 +16,22 @@ mod extract;
 mod index;
 mod options;
 mod read;
+mod rows;
+mod shown;
 mod sketcher;
+mod spill;
 mod step;
 mod table;
 mod text;
 mod watch;
 
 use pyo3::prelude::*;
+
+/// Runs the command line; the exit code.
+#[pyfunction]
+fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| arose_cli::run(arguments))
+}
 
 #[pymodule]
 fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -39,6 +48,7 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::Match>()?;
     module.add_class::<read::Reader>()?;
     module.add_class::<sketcher::Sketcher>()?;
+    module.add_class::<spill::Spill>()?;
     module.add_class::<step::Chunks>()?;
     module.add_class::<step::Worker>()?;
     module.add_class::<table::Table>()?;
@@ -46,7 +56,16 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(extract::extract, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
-    module.add_function(wrap_pyfunction!(dedup::table_to_parquet, module)?)?;
+    module.add_function(wrap_pyfunction!(dedup::dedup_table, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::clusters, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::documents_of, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::first_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::mask, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::filter, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::texts, module)?)?;
+    module.add_function(wrap_pyfunction!(shown::differences, module)?)?;
+    module.add_function(wrap_pyfunction!(spill::usual_names, module)?)?;
+    module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::promise, module)?)?;
     module.add_function(wrap_pyfunction!(step::cut_input, module)?)?;
     module.add_function(wrap_pyfunction!(step::read_bytes, module)?)?;

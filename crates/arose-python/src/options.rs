@@ -11,7 +11,7 @@ use arose::rule::{Criterion, DEFAULT_THRESHOLD, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
-use arose_corpus::{Files, Statuses};
+use arose_corpus::{Fields, Files, Statuses};
 use arose_dedup::{
     Against, Config, Empty, Exact, Keep, ListedPairs, OnLoss, Output, Update, Verify,
 };
@@ -34,6 +34,20 @@ pub(crate) struct Reading {
     all_text: bool,
     pub(crate) strict: bool,
     threads: Option<NonZeroUsize>,
+    /// The columns of a table that was written for this run.
+    columns: Option<Columns>,
+}
+
+/// The columns to look at, and no others.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Columns {
+    text: Option<String>,
+    html: Option<String>,
+    id: Option<String>,
+    url: Option<String>,
+    priority: Option<String>,
+    time: Option<String>,
 }
 
 impl Default for Reading {
@@ -49,6 +63,7 @@ impl Default for Reading {
             all_text: false,
             strict: false,
             threads: None,
+            columns: None,
         }
     }
 }
@@ -212,10 +227,33 @@ impl Reading {
             skip: Vec::new(),
         };
         config.threads = self.threads.unwrap_or(config.threads);
+        // Names that are given stand alone: a misspelt one must not read another field.
         let fields = &mut config.fields;
-        fields.text.splice(..0, self.text_field.iter().cloned());
-        fields.id.splice(..0, self.id_field.iter().cloned());
-        fields.url.splice(..0, self.url_field.iter().cloned());
+        if !self.text_field.is_empty() {
+            fields.text.clone_from(&self.text_field);
+            fields.html.clear();
+        }
+        for (names, given) in [
+            (&mut fields.id, &self.id_field),
+            (&mut fields.url, &self.url_field),
+        ] {
+            if !given.is_empty() {
+                names.clone_from(given);
+            }
+        }
+        if let Some(columns) = &self.columns {
+            let only = |name: &Option<String>| name.iter().cloned().collect();
+            *fields = Fields {
+                text: only(&columns.text),
+                html: only(&columns.html),
+                id: only(&columns.id),
+                url: only(&columns.url),
+                title: Vec::new(),
+                language: Vec::new(),
+                fetched: only(&columns.time),
+                priority: only(&columns.priority),
+            };
+        }
         config
     }
 }
@@ -269,11 +307,11 @@ impl Options {
             ));
         }
         let mut corpus = self.reading.config();
-        corpus.fields.priority = self.priority_field.iter().cloned().collect();
-        corpus
-            .fields
-            .fetched
-            .splice(..0, self.time_field.iter().cloned());
+        if self.reading.columns.is_none() {
+            corpus.fields.priority = self.priority_field.iter().cloned().collect();
+            let time = self.time_field.iter().cloned();
+            corpus.fields.fetched.splice(..0, time);
+        }
         corpus.limits.line_bytes = MAX_DOCUMENT;
         corpus.limits.record_bytes = MAX_DOCUMENT;
         corpus.limits.body_bytes = MAX_DOCUMENT;

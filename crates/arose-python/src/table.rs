@@ -5,12 +5,17 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::error::PyArrowResult;
 use pyo3_arrow::ffi::{
     ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
 };
+
+use crate::error;
 
 /// A table that every Arrow library takes as it is: `pyarrow.table(t)`, `polars.DataFrame(t)`.
 #[pyclass(frozen, module = "arose")]
@@ -27,6 +32,25 @@ impl Table {
     pub(crate) fn of(batch: RecordBatch) -> Self {
         Self::new(batch.schema(), vec![batch])
     }
+
+    /// All rows in one batch.
+    pub(crate) fn whole(&self) -> Result<RecordBatch, ArrowError> {
+        match &self.batches[..] {
+            [batch] => Ok(batch.clone()),
+            batches => concat_batches(&self.schema, batches),
+        }
+    }
+}
+
+/// Another library, or what to install.
+fn library<'py>(py: Python<'py>, name: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(name).map_err(|cause| {
+        let error = PyImportError::new_err(format!(
+            "{name} is not installed; run `pip install {extra}`"
+        ));
+        error.set_cause(py, Some(cause));
+        error
+    })
 }
 
 /// A record batch as the struct that travels between libraries.
@@ -58,11 +82,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyArrowResult<Bound<'py, PyTuple>> {
-        let batch = match &self.batches[..] {
-            [batch] => batch.clone(),
-            batches => concat_batches(&self.schema, batches)?,
-        };
-        let array = as_struct(batch);
+        let array = as_struct(self.whole()?);
         to_array_pycapsules(py, struct_field(&self.schema), &array, requested_schema)
     }
 
@@ -94,17 +114,46 @@ impl Table {
 
     /// The same as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+        library(slf.py(), "pyarrow", "pyarrow")?.call_method1("table", (slf,))
     }
 
     /// The same as a `pandas.DataFrame`.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        library(slf.py(), "pandas", "arose[pandas]")?;
+        library(slf.py(), "pyarrow", "arose[pandas]")?;
         Self::to_pyarrow(slf)?.call_method0("to_pandas")
     }
 
     /// The same as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+        library(slf.py(), "polars", "polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    /// A table from the bytes that pickle keeps.
+    #[staticmethod]
+    fn from_bytes(bytes: Vec<u8>) -> PyResult<Self> {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes));
+        let builder = builder.map_err(error::input)?;
+        let schema = builder.schema().clone();
+        let reader = builder
+            .with_batch_size(1 << 16)
+            .build()
+            .map_err(error::input)?;
+        let batches = reader
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(error::arrow)?;
+        Ok(Self::new(schema, batches))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Vec<u8>,))> {
+        let table = slf.get();
+        let mut writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&table.schema), None)
+            .map_err(error::input)?;
+        for batch in &table.batches {
+            writer.write(batch).map_err(error::input)?;
+        }
+        let bytes = writer.into_inner().map_err(error::input)?;
+        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
     }
 }
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use crate::error;
+
 /// How often signals are looked for.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs `work` on another thread without the interpreter lock. Until it is done, `look` is called
-/// with the lock every so often; if it or a signal handler raises, `stop` is called and the
+/// with the lock every so often, and once at the end; if it or a signal handler raises, `stop` is called and the
 /// exception is passed on once the work has ended.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
@@ -41,6 +43,9 @@ pub(crate) fn run<T: Send>(
         }
         let result = py.detach(|| worker.join());
         raised?;
-        result.map_err(|panic| std::panic::resume_unwind(panic))
+        let result = result.map_err(|panic| error::panicked(&*panic))?;
+        // The last counts.
+        look(py)?;
+        Ok(result)
     })
 }

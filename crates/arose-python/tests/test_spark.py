@@ -206,3 +206,29 @@ def test_a_driver_that_was_killed_is_started_again(lines, tmp_path):
     assert stages[0] == "arose: verify"
     assert "dropped_near" in again.stdout
     check(lines, os.fspath(out), policy="combined")
+
+
+def test_issue_30_the_session_of_the_caller_stays_as_it_is(spark, lines, tmp_path):
+    from arose.spark import SETTINGS
+
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    dedup(spark, [lines], os.fspath(tmp_path / "out"), partitions=2)
+    assert {name: spark.conf.get(name, None) for name in SETTINGS} == before
+
+
+def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path):
+    texts = [json.loads(line)["text"] for line in open(lines)][:60]
+    rows = [(i, text) for i, text in enumerate([None, *texts])]
+    df = spark.createDataFrame(rows, "key long, review string").coalesce(1)
+    with pytest.raises(arose.InputError, match="text='txet': no such column.*review"):
+        dedup(df, text="txet")
+    found = dedup(df, text="review", id="key", directory=os.fspath(tmp_path / "frame"), partitions=2)
+    assert found.columns[:2] == ["key", "review"]
+    got = {row["key"]: row for row in found.collect()}
+    local = arose.dedup([text for _, text in rows]).documents.to_pyarrow().to_pylist()
+    assert len(got) == len(rows)
+    for row in local:
+        assert got[row["row"]]["kept"] == row["kept"]
+        assert got[row["row"]]["kept_id"] == row["kept_row"]
+        assert got[row["row"]]["rule"] == row["rule"]

@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// From the top down: a crate imports only crates below it.
-const ORDER: [&[&str]; 7] = [
-    &["arose-cli", "arose-python"],
+const ORDER: [&[&str]; 8] = [
+    &["arose-python"],
+    &["arose-cli"],
     &["arose-web", "arose-estimate"],
     &["arose-crawl"],
     &["arose-search"],

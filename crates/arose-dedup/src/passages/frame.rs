@@ -96,7 +96,7 @@ impl<'a> Frame<'a> {
             }
             return Ok(summary);
         }
-        let has_pipe = self.inputs.has_standard_input();
+        let has_pipe = self.inputs.is_read_once();
         keep_standard_input(&self.work, &mut self.readable, self.progress)?;
         if has_pipe && self.config.remove.is_some() {
             check_rewritable(self.readable.iter(), self.config)?;

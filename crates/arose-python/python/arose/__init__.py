@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from . import _arose
+from . import _arose, _inputs, _progress
+from ._progress import Callback as ProgressCallback
+from ._result import Deduplicated, Difference
+from ._settings import checked, names, table_name
 from ._arose import (
     AroseError,
     Comparison,
@@ -38,6 +40,7 @@ __all__ = [
     "AroseError",
     "Comparison",
     "Deduplicated",
+    "Difference",
     "Index",
     "InputError",
     "InputLost",
@@ -60,7 +63,6 @@ Mode = Literal["henzinger", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-ProgressCallback = Callable[[str, int, int | None], Any]
 
 
 def compare(
@@ -85,8 +87,13 @@ def compare(
     >>> both.is_duplicate
     False
     """
-    options = {"w": w, "policy": policy, "threshold": threshold, "site": site}
-    return _arose.compare(a, b, json.dumps(options))
+    for name, text in [("a", a), ("b", b)]:
+        if not isinstance(text, str):
+            raise TypeError(f"{name} is {type(text).__name__}, expected str")
+    options = checked({"w": w, "policy": policy, "threshold": threshold})
+    if site not in (None, "same", "different"):
+        raise SettingError(f"site={site!r}, expected 'same' or 'different'")
+    return _arose.compare(a, b, json.dumps({**options, "site": site}))
 
 
 def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Page:
@@ -100,7 +107,7 @@ def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Pag
     >>> page.title, page.text
     ('T', 'T\\nrose & more')
     """
-    return _arose.extract(html, json.dumps({"mode": mode, "url": url}))
+    return _arose.extract(html, json.dumps({**checked({"mode": mode}), "url": url}))
 
 
 def read(
@@ -136,7 +143,7 @@ def read(
     reading = _reading(
         mode, text_field, id_field, url_field, success, threads, include, exclude, all_text, strict
     )
-    return _arose.read(_paths(paths), json.dumps(reading))
+    return _arose.read(_inputs.paths("paths", paths), json.dumps(reading))
 
 
 class Sketcher:
@@ -170,7 +177,7 @@ class Sketcher:
             "seed": seed,
             "threads": threads,
         }
-        self._native = _arose.Sketcher(json.dumps(options))
+        self._native = _arose.Sketcher(json.dumps(checked(options)))
 
     def sketch(self, texts: Any) -> Table:
         """Sketches texts: a list of strings, or a string array of pyarrow, polars, pandas or any
@@ -246,12 +253,30 @@ class Index:
             "site": site,
             "seed": seed,
         }
-        return cls(_arose.Index.create(os.fspath(folder), json.dumps(options)))
+        return cls(_arose.Index.create(os.fspath(folder), json.dumps(checked(options))))
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Index:
-        """Opens an index."""
-        return cls(_arose.Index.open(os.fspath(folder)))
+    def open(cls, folder: str | os.PathLike[str], *, read_only: bool = False) -> Index:
+        """Open an index; with `read_only` beside whoever writes, as it is now."""
+        return cls(_arose.Index.open(os.fspath(folder), read_only))
+
+    def add(self, names: Iterable[str], texts: Iterable[str]) -> None:
+        """Add many documents, sketched on all cores.
+
+        >>> import tempfile
+        >>> with arose.Index.create(tempfile.mkdtemp() + "/seen") as index:
+        ...     index.add(["a", "b"], ["a rose is a rose", "a tulip is a tulip"])
+        ...     [[found.name for found in matches] for matches in index.query_many(["a rose is a rose"])]
+        [['a']]
+        """
+        names, texts = list(names), list(texts)
+        if len(names) != len(texts):
+            raise ValueError(f"{len(names)} names for {len(texts)} texts")
+        self._native.add(names, texts)
+
+    def query_many(self, texts: Iterable[str]) -> list[list[Match]]:
+        """Return the duplicates of each text, looked up on all cores."""
+        return self._native.query_many(list(texts))
 
     def insert(self, name: str, text: str, *, host: str | None = None) -> None:
         """Adds a document under a name."""
@@ -280,6 +305,10 @@ class Index:
     def __len__(self) -> int:
         return len(self._native)
 
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all documents, in the order in which they came."""
+        return iter(self._native.names())
+
     def __enter__(self) -> Index:
         return self
 
@@ -287,34 +316,13 @@ class Index:
         self.close()
 
 
-@dataclass(frozen=True)
-class Deduplicated:
-    """What a run found."""
-
-    #: A row per document: kept or not, for which document it was dropped, by which rule.
-    documents: Table
-    #: A row per verified pair, with its scores.
-    pairs: Table
-    #: Settings, counts, promised and estimated recall, times.
-    summary: dict[str, Any]
-    #: The folder with these, the documents kept and the report; None if it was temporary.
-    output: Path | None
-
-    @property
-    def incomplete_files(self) -> list[dict[str, Any]]:
-        """Input files that could not be read completely: path, position, reason and detail."""
-        return self.summary["incomplete_files"]
-
-    @property
-    def kept(self) -> Path | None:
-        """The file or folder of the documents that stay, in the format they came in."""
-        return self.output and self.output / self.summary["kept_in"]
-
-
 def dedup(
-    inputs: Any,
+    data: Any = None,
     output: str | os.PathLike[str] | None = None,
     *,
+    texts: Any = None,
+    files: Paths | None = None,
+    name: str = "table",
     policy: Policy = "jaccard",
     threshold: float | None = None,
     w: int | None = None,
@@ -345,80 +353,132 @@ def dedup(
     strict: bool = False,
     threads: int | None = None,
     force: bool = False,
-    progress: bool | ProgressCallback = False,
+    progress: bool | ProgressCallback | None = None,
 ) -> Deduplicated:
-    """Finds exact and near duplicates and keeps one document of each group.
+    """Find exact and near duplicates and keep one document of each cluster.
 
-    `inputs` are files, folders and patterns, or a table (pyarrow, polars, pandas, ...) with a
-    column of text. The options are those of `arose dedup` on the command line, and so are the
-    results, which go to the folder `output` if one is given; a run that was interrupted there goes
-    on. `progress` is True for lines on standard error, or is called with stage, records done and
-    records in all (None if not known).
+    `data` is one of
+
+    - texts: any iterable of strings (list, tuple, generator), a NumPy array or a string array of
+      Arrow, a pandas or polars Series; None stands for a missing text;
+    - a table: a pandas or polars DataFrame, a polars LazyFrame, a Hugging Face `Dataset` or
+      `IterableDataset`, or anything with the Arrow C stream interface;
+    - files: a string or path, which may be a directory or a pattern, or an iterable of
+      `pathlib.Path`.
+
+    A single string is a file and a list of strings is texts; `texts=` and `files=` are never
+    ambiguous. A table needs a column with the text, `text` by default; `text_field` names another
+    one. Results of texts and tables are aligned with the rows of the input, and `found.filter(data)`
+    returns the kept rows. Their IDs are those of the ID column, else `name` and the row: `table#5`.
+
+    The options are those of `arose dedup` on the command line, and so are the results, which go to
+    the directory `output` if one is given; an interrupted run over files is resumed there. A run
+    that is already there is replaced only with `force=True`. `progress` shows a bar: by default in
+    terminals and notebooks, always with True, never with False; a function is called with the
+    stage, the records done and the records in all (None if unknown).
 
     Files that could not be read completely are in `incomplete_files` of the result; with `strict`
     they and damaged records raise `InputLost` before any document is kept.
 
+    >>> found = arose.dedup(["a rose is a rose", "a rose  is a rose", "a tulip"])
+    >>> list(map(bool, found.mask))
+    [True, False, True]
     >>> found = arose.dedup("examples/pages.jsonl")
     >>> found.summary["counts"]["kept"]
     247
-    >>> rose = "a rose is a rose is a rose, whatever else it may be called today"
     >>> import pyarrow
+    >>> rose = "a rose is a rose is a rose, whatever else it may be called today"
     >>> table = pyarrow.table({"text": [rose, rose + " or tomorrow", "another text altogether"]})
-    >>> found = arose.dedup(table, threshold=0.7, w=2)
-    >>> found.documents.to_pyarrow()["kept"].to_pylist()
+    >>> arose.dedup(table, threshold=0.7, w=2).documents.to_pyarrow()["kept"].to_pylist()
     [True, False, True]
     """
-    options = {
-        "policy": policy,
-        "threshold": threshold,
-        "w": w,
-        "cjk_w": cjk_w,
-        "recall": recall,
-        "verify": verify,
-        "keep": keep,
-        "priority_field": priority_field,
-        "time_field": time_field,
-        "exact": exact,
-        "drop_empty": drop_empty,
-        "short": short,
-        "site": site,
-        "cap": cap,
-        "pairs": pairs,
-        "seed": seed,
-        "memory": memory,
-        "against": None if against is None else os.fspath(against),
-        "update_index": update_index,
-        "reading": _reading(
-            mode,
-            text_field,
-            id_field,
-            url_field,
-            success,
-            threads,
-            include,
-            exclude,
-            all_text,
-            strict,
-        ),
-    }
-    callback = _progress_lines() if progress is True else (progress or None)
-    is_table = hasattr(inputs, "__arrow_c_stream__") or hasattr(inputs, "__arrow_c_array__")
-    with tempfile.TemporaryDirectory(prefix="arose-") as scratch:
-        base = None
-        if is_table:
-            base = scratch
-            _arose.table_to_parquet(inputs, os.path.join(scratch, "table.parquet"))
-            inputs = os.path.join(scratch, "table.parquet")
-        folder = Path(output) if output is not None else Path(scratch, "out")
-        summary, documents, pairs = _arose.dedup(
-            _paths(inputs), folder, json.dumps(options), force or is_table, callback, base
-        )
-    return Deduplicated(
-        documents=documents,
-        pairs=pairs,
-        summary=json.loads(summary),
-        output=None if output is None else folder,
+    options = checked(
+        {
+            "policy": policy,
+            "threshold": threshold,
+            "w": w,
+            "cjk_w": cjk_w,
+            "recall": recall,
+            "verify": verify,
+            "keep": keep,
+            "priority_field": priority_field,
+            "time_field": time_field,
+            "exact": exact,
+            "drop_empty": drop_empty,
+            "short": short,
+            "site": site,
+            "cap": cap,
+            "pairs": pairs,
+            "seed": seed,
+            "memory": memory,
+            "against": None if against is None else os.fspath(against),
+            "update_index": update_index,
+        }
     )
+    options["reading"] = _reading(
+        mode, text_field, id_field, url_field, success, threads, include, exclude, all_text, strict
+    )
+    force = checked({"force": force})["force"]
+    paths = _inputs.files_of(data, texts, files)
+    callback = _progress.callback_of(progress)
+    work = Path(tempfile.mkdtemp(prefix="arose-"))
+    folder = Path(output) if output is not None else work / "out"
+    try:
+        if paths is not None:
+            found = _arose.dedup(paths, folder, json.dumps(options), force, callback)
+        else:
+            rows = data if texts is None else texts
+            file = work / "rows.parquet"
+            n_rows = _spill(rows, file, table_name(name), options, has_all=output is not None)
+            found = _arose.dedup_table(
+                file, name, n_rows, folder, json.dumps(options), force, callback
+            )
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    finally:
+        _progress.close(callback)
+    if output is not None:
+        shutil.rmtree(work, ignore_errors=True)
+    summary = json.loads(found[0])
+    if options["reading"]["text_field"]:
+        _refuse_no_text(summary, text_field)
+    return Deduplicated(
+        documents=found[1],
+        pairs=found[2],
+        summary=summary,
+        output=None if output is None else folder,
+        _work=work if output is None else None,
+    )
+
+
+def _spill(rows: Any, file: Path, name: str, options: dict[str, Any], *, has_all: bool) -> int:
+    """Write rows to a file, tell the options their columns, and return how many there are."""
+    reading = options["reading"]
+    wanted = {
+        "name": name,
+        "text_field": reading["text_field"],
+        "id_field": reading["id_field"],
+        "url_field": reading["url_field"],
+        "priority_field": options["priority_field"],
+        "time_field": options["time_field"],
+        "has_all": has_all,
+    }
+    used = [*reading["text_field"], *reading["id_field"], *reading["url_field"]]
+    used += [field for field in (options["priority_field"], options["time_field"]) if field]
+    target = _arose.Spill(file, json.dumps(wanted))
+    _inputs.spill(target, rows, [*used, *_inputs.usual_names()], has_all)
+    n_rows, columns = target.finish()
+    reading["columns"] = json.loads(columns)
+    return n_rows
+
+
+def _refuse_no_text(summary: dict[str, Any], text_field: Any) -> None:
+    """An error if a field that was asked for is in no file."""
+    files = summary["incomplete_files"]
+    if summary["counts"]["read"] == 0 and files and files[0]["reason"] == "no text field":
+        first = files[0]
+        raise InputError(f"text_field={text_field!r}: `{first['path']}`: {first['detail']}")
 
 
 def promise(
@@ -432,14 +492,8 @@ def promise(
     >>> dict(arose.promise(threshold=0.8))[0.9] > 0.999
     True
     """
-    options = {"policy": policy, "threshold": threshold, "recall": recall}
+    options = checked({"policy": policy, "threshold": threshold, "recall": recall})
     return _arose.promise(json.dumps(options))
-
-
-def _paths(paths: Paths) -> list[str]:
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
-    return [os.fspath(path) for path in paths]
 
 
 def _reading(
@@ -454,30 +508,12 @@ def _reading(
     all_text: bool = False,
     strict: bool = False,
 ) -> dict[str, Any]:
-    def names(field: str | Sequence[str]) -> list[str]:
-        return [field] if isinstance(field, str) else list(field)
-
+    options = {"mode": mode, "success": success, "all_text": all_text, "strict": strict}
     return {
-        "mode": mode,
-        "text_field": names(text_field),
-        "id_field": names(id_field),
-        "url_field": names(url_field),
-        "success": success,
-        "include": names(include),
-        "exclude": names(exclude),
-        "all_text": all_text,
-        "strict": strict,
-        "threads": threads,
+        **checked({**options, "threads": threads}),
+        "text_field": names("text_field", text_field),
+        "id_field": names("id_field", id_field),
+        "url_field": names("url_field", url_field),
+        "include": names("include", include),
+        "exclude": names("exclude", exclude),
     }
-
-
-def _progress_lines() -> ProgressCallback:
-    """Says where a run is whenever it is in another stage."""
-    last = [""]
-
-    def tell(stage: str, done: int, total: int | None) -> None:
-        if stage != last[0]:
-            last[0] = stage
-            print(f"arose: {stage}", file=sys.stderr, flush=True)
-
-    return tell

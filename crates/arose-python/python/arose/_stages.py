@@ -181,7 +181,8 @@ class Stages:
             print(f"arose: {name}", file=sys.stderr, flush=True)
             return None
         self.seconds[name] = stage["seconds"]
-        return stage["note"]
+        note: dict[str, Any] = stage["note"]
+        return note
 
     def finish(self, name: str, note: dict[str, Any]) -> None:
         seconds = round(time.monotonic() - self._begin, 3)

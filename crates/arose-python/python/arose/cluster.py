@@ -206,9 +206,8 @@ def in_order(batches: Iterator[Any]) -> Iterator[Any]:
 
 def put_in_order(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches sorted, which takes as much memory as they do."""
-    batches = list(batches)
-    if batches:
-        table = pa.Table.from_batches(batches)
+    if all_of_them := list(batches):
+        table = pa.Table.from_batches(all_of_them)
         yield from table.sort_by([(name, "ascending") for name in ORDER]).to_batches(8)
 
 

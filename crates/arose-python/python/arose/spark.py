@@ -12,6 +12,7 @@ docs/cluster.md says more.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import os
@@ -121,8 +122,6 @@ class SparkEngine:
         self.n_partitions = n_partitions
         self.runner = runner
         self.order = order
-        for name, value in SETTINGS.items():
-            spark.conf.set(name, value)
 
     def read(self, parts: list[str], folder: str | None) -> None:
         """Reads parts of the input that executors can see; paths may be relative to a folder."""
@@ -310,9 +309,9 @@ def _union(tables: list[Table], write: Change | None = None) -> DataFrame:
 
 
 def dedup(
-    spark: SparkSession,
-    inputs: list[str],
-    output: str,
+    spark: SparkSession | DataFrame,
+    inputs: list[str] | None = None,
+    output: str | None = None,
     *,
     partitions: int | None = None,
     force: bool = False,
@@ -320,8 +319,11 @@ def dedup(
     input_bytes: int = INPUT_BYTES,
     runner: Runner = work,
     **options: Any,
-) -> dict[str, Any]:
-    """Runs the job on a session and returns the summary that is also in OUT/summary.json.
+) -> Any:
+    """Run the job on a session and return the summary that is also in OUT/summary.json.
+
+    Of a DataFrame (`dedup(df, text="review")`) the result is a DataFrame: every row of `df` with
+    `kept`, `rule` and what else was found; see `arose._frames.dedup_frame`.
 
     Options are those of `arose.dedup`. `partitions` is the number of shuffle partitions (default:
     twice the cores that Spark speaks of); the rows do not depend on it. Files that
@@ -329,22 +331,52 @@ def dedup(
     damaged records raise `InputLost` after reading. With `gather` workers sort the messages
     of a partition, for engines that do not keep an order they were asked for; Spark does.
     """
+    if hasattr(spark, "sparkSession"):
+        from ._frames import dedup_frame
+
+        return dedup_frame(spark, partitions=partitions, **options)
+    if inputs is None or output is None:
+        raise TypeError("pass inputs and output, or a DataFrame in place of the session")
+    order = put_in_order if gather else in_order
+    engine = SparkEngine if "://" in output else SharedEngine
+    with own_session(spark) as own, _steps_speak():
+        engine_of = functools.partial(engine, own, runner=runner, order=order)
+        settings = _options(options)
+        return _dedup(own, inputs, output, partitions, force, input_bytes, engine_of, settings)
+
+
+@contextlib.contextmanager
+def _steps_speak() -> Iterator[None]:
+    """What a step says is what there is to know; Spark says much more."""
     from pyspark.errors import PySparkException
 
     try:
-        order = put_in_order if gather else in_order
-        engine = SparkEngine if "://" in output else SharedEngine
-        engine_of = functools.partial(engine, spark, runner=runner, order=order)
-        settings = _options(options)
-        return _dedup(
-            spark, inputs, output, partitions, force, input_bytes, engine_of, settings
-        )
+        yield
     except PySparkException as error:
-        # What a step says is what there is to know; Spark says much more.
         said = re.search(r"^arose\.\w+Error: (.*)$", str(error), re.MULTILINE)
         if said is None:
             raise
         raise _arose.AroseError(said[1]) from error
+
+
+@contextlib.contextmanager
+def own_session(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session with settings of ours, which shares everything else with the caller's."""
+    from pyspark.errors import PySparkException
+
+    try:
+        own = spark.newSession()
+    except (PySparkException, NotImplementedError, AttributeError):
+        # Some servers have one session only. It gets back what it had.
+        own = spark
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    try:
+        for name, value in SETTINGS.items():
+            own.conf.set(name, value)
+        yield own
+    finally:
+        for name, value in before.items() if own is spark else ():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def _dedup(
@@ -420,7 +452,7 @@ def _incomplete_line(file: dict[str, Any]) -> str:
 
 
 def _n_incomplete(read: dict[str, Any]) -> int:
-    return len(read["incomplete"]) + read.get("more_incomplete", 0)
+    return len(read["incomplete"]) + int(read.get("more_incomplete", 0))
 
 
 def _refuse_losses(read: dict[str, Any]) -> None:
@@ -436,7 +468,7 @@ def _refuse_losses(read: dict[str, Any]) -> None:
     ]
     raise _arose.InputLost(
         f"the input is incomplete: {' and '.join(counts)} cannot be read, first {first}; "
-        "repair the input or run without --strict"
+        "repair the input or run without strict=True"
     )
 
 
@@ -447,10 +479,10 @@ def _cores(spark: SparkSession) -> int:
     return max(2, int(cores or 1) * int(instances or 1))
 
 
-def _sources(parts: list[str]) -> list[tuple[str, int, int]]:
+def _sources(parts: list[str]) -> list[list[str | int]]:
     """Files with size and time, by which a change is seen."""
     paths = {path for part in parts for path, _ in json.loads(part)["files"]}
-    found = []
+    found: list[list[str | int]] = []
     for path in sorted(paths):
         try:
             status = os.stat(path)

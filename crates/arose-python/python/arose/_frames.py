@@ -1,0 +1,84 @@
+"""`arose dedup` for a Spark DataFrame: every row comes back, with what was found about it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from ._arose import InputError, SettingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: The number of a row, which the result has, too.
+ROW = "arose_row"
+#: Columns that the result has besides those of the input.
+FOUND = (ROW, "kept", "kept_row", "cluster", "rule", "similarity")
+
+
+def dedup_frame(
+    df: DataFrame,
+    *,
+    text: str = "text",
+    id: str | None = None,
+    directory: str | None = None,
+    partitions: int | None = None,
+    **options: Any,
+) -> DataFrame:
+    """Find duplicates among the rows of `df` and return all rows with what was found.
+
+    `text` is the column with the text, `id` one that `kept_id` shall refer to. The rows are written
+    to `directory` first, so that every executor sees the same ones; it is a temporary directory if
+    Spark runs on this machine, and must be one that all executors see otherwise. It has to stay
+    while the result is used. The new columns are `arose_row`, `kept`, `kept_row` (the row it was
+    dropped for), `cluster` (the kept row of its cluster), `rule`, `similarity` and, with `id`,
+    `kept_id`. A row without text is kept. Finding duplicates runs at once; the result is lazy.
+    """
+    from pyspark.sql import functions as f
+
+    from . import spark as job
+
+    for parameter, column in [("text", text), ("id", id)]:
+        if column is not None and column not in df.columns:
+            found = ", ".join(f"{name} ({kind})" for name, kind in df.dtypes)
+            raise InputError(f"{parameter}={column!r}: no such column; columns found: {found}")
+    if taken := [name for name in (*FOUND, "kept_id") if name in df.columns]:
+        raise InputError(f"`{taken[0]}` is a column of the result; rename it")
+    spark = df.sparkSession
+    root = _directory(spark, directory)
+    rows, out = f"{root}/rows", f"{root}/out"
+    df.withColumn(ROW, f.monotonically_increasing_id()).write.mode("error").parquet(rows)
+    job.dedup(
+        spark, [rows], out, partitions=partitions, text_field=[text], id_field=[ROW], **options
+    )
+    documents = spark.read.parquet(f"{out}/documents.parquet")
+    row_of = documents.select("doc", f.col("id").cast("long").alias("row"))
+
+    def row(name: str, number: str) -> DataFrame:
+        return row_of.select(f.col("doc").alias(number), f.col("row").alias(name))
+
+    found = (
+        documents.join(row("kept_row", "kept_doc"), "kept_doc", "left")
+        .withColumnRenamed("cluster", "cluster_doc")
+        .join(row("cluster", "cluster_doc"), "cluster_doc", "left")
+        .select(
+            f.col("id").cast("long").alias(ROW), "kept", "kept_row", "cluster", "rule", "similarity"
+        )
+    )
+    written = spark.read.parquet(rows)
+    result = written.join(found, ROW, "left")
+    result = result.withColumn("kept", f.coalesce("kept", f.lit(True)))
+    if id is not None:
+        ids = written.select(f.col(ROW).alias("kept_row"), f.col(id).alias("kept_id"))
+        result = result.join(ids, "kept_row", "left")
+    return result.select(*df.columns, *FOUND, *(["kept_id"] if id is not None else []))
+
+
+def _directory(spark: Any, directory: str | None) -> str:
+    if directory is not None:
+        return os.fspath(directory).rstrip("/")
+    master = spark.conf.get("spark.master", "") or ""
+    if not master.startswith("local"):
+        raise SettingError("directory=None, expected a directory that all executors see")
+    return tempfile.mkdtemp(prefix="arose-spark-")

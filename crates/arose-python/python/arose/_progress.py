@@ -1,0 +1,80 @@
+"""A progress bar in terminals and notebooks: `tqdm` where it is installed, a plain line otherwise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ._arose import SettingError
+
+Callback = Callable[[str, int, "int | None"], Any]
+
+
+class Bar:
+    """One bar per stage; called with stage, records done and records in all."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._bar: Any = None
+        self._width = 0
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if stage != self._stage:
+            self.close()
+            self._stage = stage
+            self._bar = _tqdm(stage, total)
+        if self._bar is None:
+            self._write(stage, done, total)
+            return
+        self._bar.total = total
+        self._bar.n = done
+        self._bar.refresh()
+
+    def _write(self, stage: str, done: int, total: int | None) -> None:
+        share = f" {done / total:4.0%}" if total else ""
+        count = f"{done:,} of {total:,}" if total else f"{done:,}"
+        line = f"arose: {stage}{share} {count}"
+        print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
+        self._width = len(line)
+
+    def close(self) -> None:
+        """Ends the line of the current stage."""
+        if self._bar is not None:
+            self._bar.close()
+        elif self._width:
+            print(file=sys.stderr, flush=True)
+        self._bar, self._width = None, 0
+
+
+def _tqdm(stage: str, total: int | None) -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=total, desc=f"arose: {stage}", file=sys.stderr, unit="rec", unit_scale=True)
+
+
+def is_interactive() -> bool:
+    """Whether someone watches: a terminal or a notebook."""
+    if "ipykernel" in sys.modules:
+        return True
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def callback_of(progress: Any) -> Callback | None:
+    """What to call while a run is at work."""
+    if progress is None:
+        return Bar() if is_interactive() else None
+    if isinstance(progress, bool):
+        return Bar() if progress else None
+    if callable(progress):
+        callback: Callback = progress
+        return callback
+    raise SettingError(f"progress={progress!r}, expected True, False, None or a function")
+
+
+def close(callback: Callback | None) -> None:
+    """Ends a bar, also after an error."""
+    if isinstance(callback, Bar):
+        callback.close()

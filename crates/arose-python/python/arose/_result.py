@@ -1,0 +1,220 @@
+"""What a run found, for people and for programs."""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import _arose, _inputs
+from ._arose import AroseError, Table
+
+#: Clusters and pairs in the HTML view.
+SHOWN = 5
+#: Characters of a text in the HTML view.
+OPENING = 120
+
+
+@dataclass(frozen=True)
+class Deduplicated:
+    """What a run found.
+
+    Of rows (texts, tables, datasets) everything goes by the rows of the input: `documents` has one
+    row for each, in order, also where the text is null. Of files it goes by documents.
+
+    >>> rose = "a rose is a rose is a rose, whatever else it may be called today"
+    >>> found = arose.dedup([rose, None, rose.upper(), "another text altogether"], threshold=0.7)
+    >>> found
+    <arose.Deduplicated: 4 rows, 3 kept, 0 exact and 1 near duplicate in 1 cluster>
+    >>> list(map(bool, found.mask))
+    [True, True, False, True]
+    """
+
+    #: A row per row or document: kept or dropped, for which one, by which rule.
+    documents: Table
+    #: A row per verified pair, with its scores.
+    pairs: Table
+    #: Settings, counts, promised and estimated recall, times.
+    summary: dict[str, Any]
+    #: The directory with these, the kept documents and the report; None if it was temporary.
+    output: Path | None
+    _work: Path | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.output is None and self._work is not None:
+            weakref.finalize(self, shutil.rmtree, self._work, ignore_errors=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Temporary files are not there for whoever reads it back.
+        return {**self.__dict__, "_work": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def is_by_rows(self) -> bool:
+        """Whether the input was rows, and not files."""
+        return "row" in self.documents.column_names
+
+    @property
+    def mask(self) -> Any:
+        """True for each row that is kept: a NumPy array, or a list where NumPy is not installed."""
+        kept = _arose.mask(self.documents)
+        try:
+            import numpy
+        except ImportError:
+            return [bool(is_kept) for is_kept in kept]
+        return numpy.frombuffer(bytes(kept), dtype=numpy.bool_)
+
+    @property
+    def clusters(self) -> Table:
+        """A row per cluster, largest first: the kept row and its ID, the size and all members."""
+        return _arose.clusters(self.documents)
+
+    @property
+    def incomplete_files(self) -> list[dict[str, Any]]:
+        """Input files that could not be read completely: path, position, reason and detail."""
+        files: list[dict[str, Any]] = self.summary["incomplete_files"]
+        return files
+
+    @property
+    def kept(self) -> Path | None:
+        """The file or directory of the kept documents; None without an output directory."""
+        return self.output and self.output / self.summary["kept_in"]
+
+    def filter(self, data: Any) -> Any:
+        """Return the kept rows of what was deduplicated, as the same kind of object.
+
+        Takes what `dedup` takes, except files: lists, NumPy arrays, pandas, polars, pyarrow and
+        Hugging Face `datasets`. The index of pandas and all columns stay. An iterator gives an
+        iterator.
+
+        >>> texts = ["a rose is a rose", "a rose  is a rose", "a tulip"]
+        >>> arose.dedup(texts).filter(texts)
+        ['a rose is a rose', 'a tulip']
+        """
+        self._check_rows("filter")
+        n = _inputs.length_of(data)
+        if n is not None and n != len(self.documents):
+            raise ValueError(
+                f"data has {n} rows, expected {len(self.documents)}: pass what was deduplicated"
+            )
+        return _inputs.kept_of(data, self.mask)
+
+    def filter_arrow(self, data: Any) -> Table:
+        """Return the kept rows of any Arrow table or stream.
+
+        >>> import pyarrow
+        >>> table = pyarrow.table({"text": ["a rose", "a rose"], "stars": [5, 4]})
+        >>> arose.dedup(table).filter_arrow(table).to_pyarrow()["stars"].to_pylist()
+        [5]
+        """
+        self._check_rows("filter_arrow")
+        return _arose.filter(self.documents, data)
+
+    def _check_rows(self, name: str) -> None:
+        if not self.is_by_rows:
+            raise AroseError(f"{name} is for rows; of files, the kept documents are in `kept`")
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as one HTML page, and write it to `path` if one is given."""
+        page = (self._directory() / "report.html").read_text(encoding="utf-8")
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def show_pair(self, a: int, b: int) -> Difference:
+        """Show where two rows or documents differ; `a` and `b` are their numbers.
+
+        >>> found = arose.dedup(["a rose is a rose", "a rose  is a rose", "a rose is a tulip"])
+        >>> print(found.show_pair(0, 2))
+        a rose is a [-rose-] {+tulip+}
+        """
+        docs = self._documents_of([a, b])
+        first, second = _arose.texts(self._directory(), docs)
+        return Difference(first, second, *_arose.differences(first, second))
+
+    def _directory(self) -> Path:
+        directory = self.output or self._work and self._work / "out"
+        if directory is None or not directory.exists():
+            raise AroseError("the files of this run are gone; run it with an output directory")
+        return directory
+
+    def _documents_of(self, rows: list[int]) -> list[int]:
+        """The documents of rows: rows without text are none."""
+        for row in rows:
+            if not 0 <= row < len(self.documents):
+                raise IndexError(f"no row {row}: there are {len(self.documents)}")
+        if not self.is_by_rows:
+            return rows
+        return _arose.documents_of(self.documents, rows)
+
+    def __repr__(self) -> str:
+        counts = self.summary["counts"]
+        n, what = len(self.documents), "row" if self.is_by_rows else "document"
+        near, clusters = counts["dropped_near"], counts["clusters"]
+        n_kept = counts["kept"] + (counts["null_text"] if self.is_by_rows else 0)
+        words = (
+            f"{_counted(n, what)}, {n_kept:,} kept, {counts['dropped_exact']:,} exact and "
+            f"{_counted(near, 'near duplicate')} in {_counted(clusters, 'cluster')}"
+        )
+        if known := counts["dropped_known"]:
+            words += f", {known:,} already in the index"
+        if files := counts["incomplete_files"]:
+            words += f", {_counted(files, 'incomplete file')}"
+        return f"<arose.Deduplicated: {words}>"
+
+    def _repr_html_(self) -> str:
+        words = html.escape(repr(self)[1:-1].removeprefix("arose.Deduplicated: "))
+        parts = [f"<p><b>arose.Deduplicated</b>: {words}</p>"]
+        clusters = _rows(self.clusters, SHOWN)
+        if clusters:
+            rows = [[c["cluster"], c["kept_id"], c["size"]] for c in clusters]
+            parts.append(_table("Largest clusters", ["kept", "ID", "size"], rows))
+        pairs = _rows(self.pairs, SHOWN)
+        if pairs:
+            rows = [[p["a"], p["b"], p["rule"], _rounded(p["jaccard"])] for p in pairs]
+            parts.append(_table("Sample pairs", ["a", "b", "rule", "similarity"], rows))
+        return "".join(parts)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two texts and where they differ: `[-only in a-]`, `{+only in b+}`."""
+
+    a: str = field(repr=False)
+    b: str = field(repr=False)
+    text: str
+    _rows: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<table>{self._rows}</table>"
+
+
+def _counted(n: int, one: str) -> str:
+    return f"{n:,} {one}" if n == 1 else f"{n:,} {one}s"
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _rows(table: Table, most: int) -> list[dict[str, Any]]:
+    return _arose.first_rows(table, most)
+
+
+def _table(title: str, names: list[str], rows: list[list[Any]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))[:OPENING]}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><caption>{title}</caption><tr>{head}</tr>{body}</table>"
