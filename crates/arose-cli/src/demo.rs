@@ -59,7 +59,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         "`{}` already contains a crawl; remove it or choose another directory with -o",
         folder.display()
     );
-    let is_open = options.serve.is_some_and(|address| !address.ip().is_loopback());
+    let is_open = options
+        .serve
+        .is_some_and(|address| !address.ip().is_loopback());
     anyhow::ensure!(
         !is_open,
         "--serve takes loopback addresses only; use `arose serve` with --token for others"

@@ -40,9 +40,7 @@ pub use arose::digest::Digest;
 pub use body::http::{decode_content, decode_content_strictly};
 pub use body::{charset, payload};
 pub use config::{Config, Fields, Files, Limits, Revisits, Statuses};
-pub use document::{
-    Counts, Document, DuplicateBody, Item, Original, Position, Reason, Warning,
-};
+pub use document::{Counts, Document, DuplicateBody, Item, Original, Position, Reason, Warning};
 pub use error::Error;
 pub use format::warc;
 pub use losses::{Loss, Losses};

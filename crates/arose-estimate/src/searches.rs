@@ -18,7 +18,7 @@ use arose::compare::{Profile, Profiler};
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::EngineSet;
 use arose::estimate::searches::{
-    self as formulas, About, VerifiedResult, MAX_RESULTS, Results, mean_of_ratios, ratio_of_sums,
+    self as formulas, About, MAX_RESULTS, Results, VerifiedResult, mean_of_ratios, ratio_of_sums,
 };
 use arose::estimate::{Estimate, Method};
 use arose::rule::{Policy, SiteRelation};

@@ -529,9 +529,7 @@ impl Top {
     /// Scores up to this are of no interest.
     fn threshold(&self) -> Score {
         match self.best.last() {
-            Some(worst) if self.best.len() == self.size => {
-                score_of(worst.ranked.key).next_down()
-            }
+            Some(worst) if self.best.len() == self.size => score_of(worst.ranked.key).next_down(),
             _ => Score::MIN,
         }
     }

@@ -356,10 +356,12 @@ impl Index {
     ///
     /// If the index is damaged.
     pub fn document(&self, doc: u64) -> Result<Option<Indexed>, Error> {
-        self.with_view(|view| match address_of(doc, &view.searcher, &self.fields)? {
-            Some(address) => self.indexed(view, address).map(Some),
-            None => Ok(None),
-        })
+        self.with_view(
+            |view| match address_of(doc, &view.searcher, &self.fields)? {
+                Some(address) => self.indexed(view, address).map(Some),
+                None => Ok(None),
+            },
+        )
     }
 
     pub(crate) fn indexed(&self, view: &View, address: DocAddress) -> tantivy::Result<Indexed> {

@@ -226,8 +226,7 @@ impl PhraseScorer {
             if doc == TERMINATED {
                 return Some(doc);
             }
-            self.words
-                .find_starts(doc, &mut self.starts, &self.go_on)?;
+            self.words.find_starts(doc, &mut self.starts, &self.go_on)?;
             if !self.starts.is_empty() {
                 return Some(doc);
             }

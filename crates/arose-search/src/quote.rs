@@ -121,7 +121,10 @@ impl Index {
                     doc,
                     document,
                     n_tokens: shared.iter().map(ExactSizeIterator::len).sum(),
-                    passages: shared.into_iter().map(|tokens| text.bytes(tokens)).collect(),
+                    passages: shared
+                        .into_iter()
+                        .map(|tokens| text.bytes(tokens))
+                        .collect(),
                 });
             }
         }

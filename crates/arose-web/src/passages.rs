@@ -56,7 +56,9 @@ impl Shared {
             max_documents: MAX_DOCUMENTS,
         };
         let go_on = stop.as_go_on();
-        let found = view.index.quotations_while(&text[..end], &quoting, &go_on)?;
+        let found = view
+            .index
+            .quotations_while(&text[..end], &quoting, &go_on)?;
         let found = found.ok_or_else(Stop::refusal)?;
         let ranges = found.documents.iter().flat_map(|other| &other.passages);
         let passages = union(ranges.cloned().collect());
@@ -113,7 +115,11 @@ impl Shared {
             counted(n_documents, "other document", "other documents"),
         );
         if found.n_left_out > 0 {
-            let left_out = counted(found.n_left_out as u64, "similar one was", "similar ones were");
+            let left_out = counted(
+                found.n_left_out as u64,
+                "similar one was",
+                "similar ones were",
+            );
             words.push_str(&format!(" A further {left_out} not compared."));
         }
         if self.is_cut {

@@ -55,7 +55,10 @@ pub(super) fn run(options: &Options, file: &Path) -> anyhow::Result<Outcome> {
 fn read(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let read = match file.as_os_str() == "-" {
-        true => io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes),
+        true => io::stdin()
+            .lock()
+            .take(MAX_BYTES + 1)
+            .read_to_end(&mut bytes),
         false => fs::File::open(file).and_then(|it| it.take(MAX_BYTES + 1).read_to_end(&mut bytes)),
     };
     let n_bytes = read.with_context(|| format!("cannot read `{}`", file.display()))?;
@@ -118,7 +121,11 @@ fn write_text(
         options.min
     )?;
     if n_results != n_documents {
-        write!(out, ", in {}", counted(n_results as u64, "result", "results"))?;
+        write!(
+            out,
+            ", in {}",
+            counted(n_results as u64, "result", "results")
+        )?;
     }
     writeln!(out)?;
     for listed in shown {
@@ -153,16 +160,29 @@ fn write_result(
         let words: Vec<&str> = text[longest.clone()].split_whitespace().collect();
         let passage = words.join(" ");
         let shown: String = passage.chars().take(MAX_SHOWN).collect();
-        let more = if shown.len() < passage.len() { " …" } else { "" };
+        let more = if shown.len() < passage.len() {
+            " …"
+        } else {
+            ""
+        };
         writeln!(out, "     \"{}{more}\"", printable(&shown))?;
     }
     match listed.n_others {
         0 => Ok(()),
-        n => writeln!(out, "     and {}", counted(n as u64, "duplicate", "duplicates")),
+        n => writeln!(
+            out,
+            "     and {}",
+            counted(n as u64, "duplicate", "duplicates")
+        ),
     }
 }
 
-fn as_json(found: &Quotations, n_results: usize, shown: &[&Listed<'_>], options: &Options) -> Value {
+fn as_json(
+    found: &Quotations,
+    n_results: usize,
+    shown: &[&Listed<'_>],
+    options: &Options,
+) -> Value {
     let hits = shown.iter().map(|listed| {
         let (found, document) = (listed.found, &listed.found.document);
         let passages = found.passages.iter();

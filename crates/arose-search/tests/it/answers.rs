@@ -457,7 +457,8 @@ fn issue_23_phrases_can_be_stopped_anywhere() {
     for last in [0, 1, 100, n_looks_inside - 1] {
         let left = AtomicUsize::new(last);
         let go_on: GoOn = Arc::new(move || {
-            let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+            let taken =
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
             taken.is_ok()
         });
         let query: Query = long.parse().unwrap();

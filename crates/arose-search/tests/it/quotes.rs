@@ -81,7 +81,10 @@ fn issue_29_quotations_equal_brute_force() {
         }
         n_found.push(seen.len());
     }
-    assert!(n_found[0] > 50 && n_found[6] > 0 && n_found[6] < 20, "{n_found:?}");
+    assert!(
+        n_found[0] > 50 && n_found[6] > 0 && n_found[6] < 20,
+        "{n_found:?}"
+    );
 }
 
 /// What is not compared is counted, and a search that was stopped has no result.

@@ -220,7 +220,10 @@ const NEAR: &str = "urn:arose:revisit:near-duplicate";
 fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let first = folder.path().join("a.warc");
-    write_archive(&first, &[("http://x.org/1", "red rose"), ("http://x.org/2", "thorn")]);
+    write_archive(
+        &first,
+        &[("http://x.org/1", "red rose"), ("http://x.org/2", "thorn")],
+    );
     add_revisit(&first, "http://mirror.org/copy", SAME, "http://x.org/1");
     check(updated(folder.path()).unwrap(), 3, 3, 0);
     let second = folder.path().join("b.warc");
@@ -250,10 +253,18 @@ fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
         hit.duplicates().unwrap(),
         "2 exact duplicates and 1 near duplicate"
     );
-    for query in ["site:late.org", "url:late red", "\"red rose\" site:late.org"] {
+    for query in [
+        "site:late.org",
+        "url:late red",
+        "\"red rose\" site:late.org",
+    ] {
         let found = ask(query);
         let hit = &found.hits[0];
-        assert_eq!((found.n_documents, hit.doc, hit.kept), (1, 4, false), "{query}");
+        assert_eq!(
+            (found.n_documents, hit.doc, hit.kept),
+            (1, 4, false),
+            "{query}"
+        );
         assert_eq!(hit.url.as_deref(), Some("http://late.org/rose"));
         assert_eq!(hit.title.as_deref(), Some("red rose"));
         assert_eq!(hit.cluster, 0);
@@ -261,7 +272,10 @@ fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
     let copy = index.document(2).unwrap().unwrap();
     let original = index.document(0).unwrap().unwrap();
     assert!(copy.is_revisit && !original.is_revisit);
-    assert_eq!((copy.title, copy.text.clone()), (original.title, original.text));
+    assert_eq!(
+        (copy.title, copy.text.clone()),
+        (original.title, original.text)
+    );
     let copy = index.document(2).unwrap().unwrap();
     // Its page is where the original has it.
     let opened = Folder::open(folder.path()).unwrap();
@@ -282,14 +296,20 @@ fn issue_23_duplicates_without_text_are_told() {
         let changes = updated(folder.path()).unwrap();
         assert_eq!((changes.n_added, changes.n_without_text), (n_added, 2));
     }
-    write_archive(&folder.path().join("b.warc"), &[("http://x.org/2", "thorn")]);
+    write_archive(
+        &folder.path().join("b.warc"),
+        &[("http://x.org/2", "thorn")],
+    );
     let changes = updated(folder.path()).unwrap();
     assert_eq!((changes.n_added, changes.n_without_text), (1, 2));
     let index = indexed(folder.path());
     assert_eq!(n_matching(&index, &Query::words("rose")), 1);
     let near = index.search(&"site:near.org".parse().unwrap(), &Request::default());
     let near = &near.unwrap().hits[0];
-    assert_eq!((near.cluster, near.kept, near.title.as_deref()), (0, false, None));
+    assert_eq!(
+        (near.cluster, near.kept, near.title.as_deref()),
+        (0, false, None)
+    );
     assert_eq!(n_matching(&index, &"site:orphan.org".parse().unwrap()), 1);
 }
 

@@ -81,7 +81,10 @@ fn issue_29_a_document_marks_what_occurs_elsewhere() {
         serde_json::json!({ "id": id, "url": url, "title": format!("About {id}"), "text": text })
     };
     let lines = [
-        line("quoting", format!("{}<b>{passage}</b>{}", other("a"), other("b"))),
+        line(
+            "quoting",
+            format!("{}<b>{passage}</b>{}", other("a"), other("b")),
+        ),
         line("quoted", format!("{}{passage}{}", other("c"), other("d"))),
         line("stranger", other("e")),
     ];
@@ -96,7 +99,10 @@ fn issue_29_a_document_marks_what_occurs_elsewhere() {
     }
     assert_eq!(page.matches("<mark").count(), 1);
     let stranger = server.get("/document/2").body;
-    assert!(!stranger.contains("<mark") && !stranger.contains("Elsewhere"), "{stranger}");
+    assert!(
+        !stranger.contains("<mark") && !stranger.contains("Elsewhere"),
+        "{stranger}"
+    );
 }
 
 /// A stored page is sent with a policy that lets it do nothing.

@@ -186,7 +186,10 @@ fn duplicate_of(headers: &Headers) -> Option<Original> {
 
 /// What a revisit record of this profile says of its body; none for unknown profiles.
 fn revisited_body(profile: &str) -> Option<DuplicateBody> {
-    let names = ["/revisit/identical-payload-digest", "/revisit/server-not-modified"];
+    let names = [
+        "/revisit/identical-payload-digest",
+        "/revisit/server-not-modified",
+    ];
     if names.iter().any(|name| profile.ends_with(name)) {
         return Some(DuplicateBody::Same);
     }
