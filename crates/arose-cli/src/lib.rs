@@ -5,6 +5,7 @@
 
 mod answers;
 mod compare;
+mod completions;
 mod corpus;
 mod crawl;
 mod dedup;
@@ -32,7 +33,7 @@ use clap::Parser;
 
 use read::Outcome;
 
-/// Finds exact and near duplicates in texts.
+/// Find exact and near duplicates in text.
 ///
 /// Exit code: 0 if done or found, 1 if nothing was found, 2 on error, 3 if done but part of the
 /// input could not be read.
@@ -60,6 +61,8 @@ enum Arguments {
     Url(url::Options),
     Robots(robots::Options),
     Demo(demo::Options),
+    Completions(completions::Options),
+    Man(completions::ManOptions),
 }
 
 /// Runs a command with its arguments, of which the first is the name of the program.
@@ -87,6 +90,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Arguments::Url(options) => url::run(&options),
         Arguments::Robots(options) => robots::run(&options),
         Arguments::Demo(options) => demo::run(&options),
+        Arguments::Completions(options) => completions::run(&options),
+        Arguments::Man(options) => completions::write_man_pages(&options),
     };
     match result {
         Ok(Outcome::Found) => 0,

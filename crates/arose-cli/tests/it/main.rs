@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod completions;
 mod crawl;
 mod dedup;
 mod estimate;
@@ -16,3 +17,4 @@ mod questions;
 mod replay;
 mod serve;
 mod tidy;
+mod words;

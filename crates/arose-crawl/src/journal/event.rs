@@ -46,7 +46,7 @@ pub(crate) enum Event<'b> {
         date: u64,
         text: &'b str,
     },
-    /// A host's robots.txt cannot be had since then, in seconds since 1970; 0 if it can again.
+    /// A host's robots.txt is not available since then, in seconds since 1970; 0 if it is again.
     Unreachable { host: HostId, since: u64 },
     /// So many more pages of a host were fetched.
     Pages { host: HostId, n: u64 },

@@ -234,7 +234,7 @@ fn copy_lines(
     Ok(())
 }
 
-/// Copies the kept records of any other file; of an archive also what is no document.
+/// Copies the kept records of any other file; of an archive also the records that are not documents.
 fn copy_records(
     source: &Source,
     number: usize,

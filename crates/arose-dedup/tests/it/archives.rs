@@ -1,4 +1,4 @@
-//! Web archives: what is no document passes through, what is dropped goes or becomes a revisit.
+//! Web archives: records that are not documents pass through, what is dropped goes or becomes a revisit.
 
 use std::collections::BTreeMap;
 use std::fs;
