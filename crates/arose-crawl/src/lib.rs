@@ -20,7 +20,6 @@ pub mod counters;
 mod crawl;
 mod date;
 mod error;
-mod escape;
 mod fetch;
 pub mod fingerprint;
 mod frontier;
@@ -38,10 +37,10 @@ pub mod seen;
 pub mod settings;
 pub mod sitemap;
 mod statistics;
-pub mod url;
 pub mod visit;
 mod workers;
 
+pub use arose_corpus::url;
 pub use crawl::{
     Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary, archives,
     crawl, index_lines, is_crawl, queued_urls, repair, retry, status,
