@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use arose::Threshold;
 use arose::compare::{Comparison, Profile, Profiler};
 use arose::rule::{Policy, Rule, ShortPolicy, SiteRelation};
@@ -40,6 +40,7 @@ Policies:
   combined  2 features and 355 bits agree
   site      combined on one site, 372 bits between sites, both where --site is unknown
   site-union  as site, and combined between sites too
+  contained  the exact containment of the shorter text reaches --threshold
 Equal texts are duplicates under every policy. Texts below twice the shingle length are
 duplicates only if equal.")]
 pub(crate) struct Options {
@@ -59,7 +60,7 @@ pub(crate) struct Options {
     /// What makes two texts duplicates.
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
-    /// The least resemblance of duplicates under the policy `jaccard`; 0.8 if not given.
+    /// Minimum resemblance (policy jaccard, default 0.8) or containment (policy contained, 0.9).
     #[arg(long, value_name = "J", value_parser = threshold)]
     threshold: Option<Threshold>,
     /// Whether the texts come from one site, for the policy `site`; unknown if not given.
@@ -113,11 +114,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 /// A setting that the policy does not look at is a mistake, not a detail.
 fn check_settings(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
+    ensure!(
+        policy != PolicyName::Url,
+        "--policy url compares URLs, not texts; choose another policy"
+    );
     policy.check_used(&[
         (
             "--threshold",
             options.threshold.is_some(),
-            policy == PolicyName::Jaccard,
+            policy.has_threshold(),
         ),
         ("--site", options.site.is_some(), policy.is_by_site()),
     ])

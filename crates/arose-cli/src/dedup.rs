@@ -56,6 +56,8 @@ Policies:
   combined  b, and 355 bits agree (Henzinger)
   site      combined inside a site, c between sites
   site-union  as site, and combined between sites too
+  contained  a longer kept document has --threshold of its shingles (0.9): excerpts, teasers
+  url       the normalized URL is the same, whatever the text
 
 Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
 completely.")]
@@ -69,7 +71,8 @@ pub(crate) struct Options {
     /// What makes two documents duplicates.
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
-    /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
+    /// Minimum Jaccard similarity of duplicates (policy jaccard), or share of a document that
+    /// another contains (policy contained). [default: 0.8, and 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
     threshold: Option<Threshold>,
     /// Tokens per shingle. [default: 5, and 8 for the other policies]
@@ -214,10 +217,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         return plan(options, &inputs, &config);
     }
     announce(options, &config)?;
-    let start = match options.force {
-        true => Start::Anew,
-        false => Start::Resume,
-    };
+    let start = start(options.force);
     let progress = Progress::default();
     let summary = watch(progress::line_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
@@ -252,6 +252,21 @@ pub(crate) fn outcome(summary: &Value) -> Outcome {
     }
 }
 
+/// What becomes of a run that is in the output directory.
+pub(crate) fn start(is_forced: bool) -> Start {
+    match is_forced {
+        true => Start::Anew,
+        false => Start::Resume,
+    }
+}
+
+/// A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
+pub(crate) fn allow_large_documents(corpus: &mut arose_corpus::Config) {
+    corpus.limits.line_bytes = MAX_DOCUMENT;
+    corpus.limits.record_bytes = MAX_DOCUMENT;
+    corpus.limits.body_bytes = MAX_DOCUMENT;
+}
+
 /// How many files could not be read completely.
 fn incomplete(summary: &Value) -> u64 {
     let n_files = summary["counts"]["incomplete_files"].as_u64();
@@ -262,13 +277,20 @@ fn incomplete(summary: &Value) -> u64 {
 fn check_used(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
-    let is_near = policy != PolicyName::Exact;
+    let is_near = policy.has_sketches();
+    let has_shingles = is_near || policy == PolicyName::Contained;
+    let is_url = policy == PolicyName::Url;
     policy.check_used(&[
-        ("--threshold", options.threshold.is_some(), is_jaccard),
+        (
+            "--threshold",
+            options.threshold.is_some(),
+            policy.has_threshold(),
+        ),
         ("--recall", options.recall.is_some(), is_jaccard),
         ("--site", options.site.is_some(), policy.is_by_site()),
-        ("--w", options.w.is_some(), is_near),
-        ("--cjk-w", options.cjk_w.is_some(), is_near),
+        ("--w", options.w.is_some(), has_shingles),
+        ("--cjk-w", options.cjk_w.is_some(), has_shingles),
+        ("--drop-empty", options.drop_empty, !is_url),
         ("--verify", options.verify.is_some(), is_near),
         ("--short", options.short.is_some(), is_near),
         ("--cap", options.cap.is_some(), is_near),
@@ -297,10 +319,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         .fields
         .fetched
         .splice(..0, options.time_field.iter().cloned());
-    // A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
-    corpus.limits.line_bytes = MAX_DOCUMENT;
-    corpus.limits.record_bytes = MAX_DOCUMENT;
-    corpus.limits.body_bytes = MAX_DOCUMENT;
+    allow_large_documents(&mut corpus);
     Ok(Config {
         policy: Policy {
             criterion,
@@ -407,7 +426,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 const MIN_MEMORY: u64 = 64 << 20;
 /// The largest document that is read, in bytes.
-pub(crate) const MAX_DOCUMENT: usize = 1 << 30;
+const MAX_DOCUMENT: usize = 1 << 30;
 
 /// Says what will be done before it is.
 fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
@@ -440,10 +459,15 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     let read = count("read");
     let share = |n: u64| 100.0 * n as f64 / read.max(1) as f64;
     writeln!(out, "read            {read:>10}")?;
+    let near = match summary["settings"]["policy"].as_str() {
+        Some("contained") => "contained",
+        Some("url") => "same URL",
+        _ => "near duplicates",
+    };
     for (label, name) in [
         ("kept", "kept"),
         ("exact duplicates", "dropped_exact"),
-        ("near duplicates", "dropped_near"),
+        (near, "dropped_near"),
     ] {
         let n = count(name);
         writeln!(out, "{label:<16} {n:>9}  {:5.1} %", share(n))?;
@@ -465,6 +489,10 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
                  the other drops"
             )?;
         }
+    }
+    if let n @ 1.. = count("not_judged") {
+        let note = "kept; too short to be judged";
+        writeln!(out, "not judged      {n:>10}  {:5.1} %  {note}", share(n))?;
     }
     if let n @ 1.. = count("empty") {
         let decision = match count("dropped_empty") {

@@ -1,18 +1,20 @@
 //! `arose index`: the online index on the command line.
 
 mod add;
+mod passages;
 mod query;
 
 use std::io::{self, BufRead as _, BufWriter, Write};
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arose::Threshold;
 use arose::rule::Criterion;
 use arose_corpus::{Config, Documents, Item, Warning};
 use arose_dedup::Config as DedupConfig;
 use arose_dedup::index::{self, FeatureKeys, Index, Kind, Reader, Settings, Sketch, Sketcher};
+use arose_dedup::passages::index::is_index;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
@@ -68,6 +70,7 @@ enum Command {
   arose index create --policy site seen
   arose index create --policy b --keys mega seen
   arose index create --samples 200 --agree 160 seen
+  arose index create --passages --min 13 books
 
 Policies, which are those of `arose dedup`:
   exact       the text is the same, symbols included
@@ -82,11 +85,18 @@ Exact duplicates are duplicates under every policy. All settings are fixed when 
 struct Create {
     /// The folder, empty or not yet there.
     folder: PathBuf,
+    /// Keep the passages of documents, not their sketches: finds which documents contain parts of a
+    /// text
+    #[arg(long)]
+    passages: bool,
+    /// Minimum length of a passage in tokens, with --passages [default: 50]
+    #[arg(long, value_name = "N", requires = "passages")]
+    min: Option<usize>,
     /// What makes two documents duplicates.
-    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
+    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard, conflicts_with = "passages")]
     policy: PolicyName,
     /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
-    #[arg(long, value_name = "J", value_parser = threshold)]
+    #[arg(long, value_name = "J", value_parser = threshold, conflicts_with = "passages")]
     threshold: Option<Threshold>,
     /// Tokens per shingle. [default: 5, and 8 where features decide]
     #[arg(short, long, value_name = "N")]
@@ -176,6 +186,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 }
 
 fn create(options: &Create) -> anyhow::Result<Outcome> {
+    if options.passages {
+        return passages::create(&options.folder, options.min);
+    }
+    let is_indexed = options.policy.has_sketches() || options.policy == PolicyName::Exact;
+    ensure!(
+        is_indexed,
+        "an index of sketches cannot decide --policy {}; use it with `arose dedup`",
+        options.policy.criterion(None).name()
+    );
     check_used(options)?;
     let default = Settings::default();
     let criterion = options.policy.criterion(options.threshold);
@@ -227,6 +246,7 @@ fn kind(options: &Create, criterion: Criterion) -> Kind {
 }
 
 fn remove(options: &Remove) -> anyhow::Result<Outcome> {
+    passages::refuse(&options.folder, "remove")?;
     let index = Index::open(&options.folder)?;
     let mut n_missing = 0;
     let mut remove = |name: &str| -> anyhow::Result<()> {
@@ -253,6 +273,9 @@ fn remove(options: &Remove) -> anyhow::Result<Outcome> {
 }
 
 fn stats(options: &Stats) -> anyhow::Result<Outcome> {
+    if is_index(&options.folder) {
+        return passages::stats(&options.folder, options.json);
+    }
     let reader = Reader::open(&options.folder)?;
     let stats = reader.stats();
     let rows = [
@@ -287,6 +310,7 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
 }
 
 fn verify(options: &Folder) -> anyhow::Result<Outcome> {
+    passages::refuse(&options.folder, "verify")?;
     let verified = index::verify(&options.folder)?;
     eprintln!(
         "{} files, {} records and {} entries are sound",
@@ -296,6 +320,7 @@ fn verify(options: &Folder) -> anyhow::Result<Outcome> {
 }
 
 fn compact(options: &Folder) -> anyhow::Result<Outcome> {
+    passages::refuse(&options.folder, "compact")?;
     let index = Index::open(&options.folder)?;
     let before = index.stats()?;
     index.compact()?;

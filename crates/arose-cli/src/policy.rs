@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::{Context, ensure};
 use arose::Threshold;
-use arose::rule::{Criterion, ShortPolicy};
+use arose::rule::{Criterion, DEFAULT_CONTAINMENT, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use clap::ValueEnum;
@@ -19,6 +19,8 @@ pub(crate) enum PolicyName {
     Combined,
     Site,
     SiteUnion,
+    Contained,
+    Url,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,7 +50,23 @@ impl PolicyName {
             Self::Combined => Criterion::PUBLISHED_COMBINED,
             Self::Site => Criterion::SITE,
             Self::SiteUnion => Criterion::SITE_UNION,
+            Self::Contained => {
+                Criterion::Contained(threshold.unwrap_or_else(|| {
+                    Threshold::new(DEFAULT_CONTAINMENT).expect("0.9 is a share")
+                }))
+            }
+            Self::Url => Criterion::Url,
         }
+    }
+
+    /// Whether `--threshold` means something.
+    pub(crate) fn has_threshold(self) -> bool {
+        matches!(self, Self::Jaccard | Self::Contained)
+    }
+
+    /// Whether sketches of two documents can decide.
+    pub(crate) fn has_sketches(self) -> bool {
+        !matches!(self, Self::Exact | Self::Contained | Self::Url)
     }
 
     pub(crate) fn is_by_site(self) -> bool {

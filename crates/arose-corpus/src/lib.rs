@@ -35,6 +35,7 @@ mod output;
 mod pipeline;
 mod source;
 pub mod time;
+pub mod url;
 
 pub use arose::digest::Digest;
 pub use body::http::{decode_content, decode_content_strictly};

@@ -21,7 +21,6 @@ pub mod counters;
 mod crawl;
 mod date;
 mod error;
-mod escape;
 mod fetch;
 pub mod fingerprint;
 mod frontier;
@@ -43,10 +42,10 @@ pub mod sitemap;
 mod statistics;
 mod task;
 mod turns;
-pub mod url;
 pub mod visit;
 mod workers;
 
+pub use arose_corpus::url;
 pub use crawl::{
     BadSeed, Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary,
     archives, crawl, index_lines, is_crawl, is_paused, is_running, kept_settings, pause,

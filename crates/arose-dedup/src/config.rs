@@ -10,6 +10,8 @@ use arose::site::SiteKind;
 use arose::{Threshold, rule};
 use serde_json::{Value, json};
 
+use crate::Error;
+
 /// How to find duplicates and what to keep of them.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -226,7 +228,8 @@ impl Config {
             "limits": format!("{:?}", self.corpus.limits),
         });
         let own = match self.policy.criterion {
-            Criterion::Exact => json!({}),
+            Criterion::Exact | Criterion::Url => json!({}),
+            Criterion::Contained(threshold) => json!({ "threshold": threshold.get() }),
             Criterion::Jaccard(threshold) => {
                 json!({ "threshold": threshold.get(), "recall": self.recall.get(),
                         "samples": crate::record::N_SAMPLES })
@@ -282,6 +285,27 @@ impl Config {
             settings["update_index"] = json!(against.update == Update::Add);
         }
         settings
+    }
+
+    /// An error if the policy cannot do what other settings ask for.
+    pub(crate) fn check_policy(&self) -> Result<(), Error> {
+        let criterion = self.policy.criterion;
+        let is_url = criterion == Criterion::Url;
+        let is_whole = is_url || matches!(criterion, Criterion::Contained(_));
+        let refused = [
+            ("--against", is_whole && self.against.is_some()),
+            ("--pairs all", is_whole && self.pairs == ListedPairs::All),
+            ("--exact bytes", is_url && self.exact == Exact::Bytes),
+            ("--drop-empty", is_url && self.empty == Empty::Drop),
+            ("--verify", is_whole && self.verify != Verify::Text),
+        ];
+        match refused.into_iter().find(|(_, is_refused)| *is_refused) {
+            None => Ok(()),
+            Some((option, _)) => Err(Error::PolicyOption {
+                option,
+                policy: criterion.name(),
+            }),
+        }
     }
 
     /// Bytes for one of `share` equal parts of the memory.

@@ -149,6 +149,16 @@ pub enum Error {
     /// Exact duplicates by bytes cannot be looked up in an index.
     #[error("--exact bytes cannot be combined with --against: an index compares text")]
     BytesAgainstIndex,
+    /// A policy that cannot do what an option asks for.
+    #[error(
+        "{option} cannot be combined with --policy {policy}; remove it or choose another policy"
+    )]
+    PolicyOption {
+        /// The option.
+        option: &'static str,
+        /// The policy.
+        policy: &'static str,
+    },
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,
@@ -162,6 +172,12 @@ pub enum Error {
     )]
     CutPage {
         /// The input file.
+        path: PathBuf,
+    },
+    /// A directory that is no index of passages.
+    #[error("no index of passages in `{}`; create one with `arose index create --passages`", path.display())]
+    NoPassages {
+        /// The directory.
         path: PathBuf,
     },
     /// There is nothing to look for.

@@ -19,7 +19,7 @@ use crate::stage::dropped::DroppedDocs;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
-use crate::stage::{candidates, cluster, exact, ids, read, update, verify};
+use crate::stage::{candidates, cluster, contained, exact, ids, read, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
 
@@ -115,6 +115,8 @@ pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
 pub fn method(config: &Config) -> Result<String, Error> {
     Ok(match config.policy.criterion {
         Criterion::Exact => "exact duplicates only".to_owned(),
+        Criterion::Contained(_) => "anchors of windows, verified on the shingles".to_owned(),
+        Criterion::Url => "documents with the same normalized URL".to_owned(),
         Criterion::Jaccard(threshold) => {
             let banding = Bands::new(config, threshold)?.banding();
             format!("{} bands of {} samples", banding.b(), banding.q())
@@ -151,6 +153,7 @@ impl<'a> Job<'a> {
         if config.exact == Exact::Bytes && config.against.is_some() {
             return Err(Error::BytesAgainstIndex);
         }
+        config.check_policy()?;
         let mut settings = config.settings();
         settings["inputs"] = json!(inputs.texts());
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
@@ -382,6 +385,7 @@ impl<'a> Job<'a> {
                 "dropped_empty": written.dropped_empty,
                 "empty": read.n_empty,
                 "short": read.n_short,
+                "not_judged": candidates.n_unjudged,
                 "null_text": read.n_null(),
                 "incomplete_files": read.losses.n_files,
                 "damaged_records": read.losses.n_records,
@@ -450,12 +454,26 @@ impl Found {
         });
         let known = known.transpose()?;
         let candidates = work.stage("candidates", progress, |folder| {
-            candidates::run(&read_in, &exact_in, config, folder, progress)
+            match config.policy.criterion {
+                Criterion::Contained(_) => {
+                    contained::candidates([&read_in, &exact_in], config, folder, progress)
+                }
+                Criterion::Url => candidates::none(folder),
+                _ => candidates::run(&read_in, &exact_in, config, folder, progress),
+            }
         })?;
-        let verified = work.stage("verify", progress, |folder| {
-            verify_candidates(&read_in, &candidates_in, config, folder, progress)
+        let verified = work.stage("verify", progress, |folder| match config.policy.criterion {
+            Criterion::Contained(least) => {
+                let n_slots = candidates.found.n_slots;
+                let stages = [&*read_in, &*candidates_in];
+                contained::verify(stages, n_slots, least, config, folder, progress)
+            }
+            _ => verify_candidates(&read_in, &candidates_in, config, folder, progress),
         })?;
         let clusters = work.stage("cluster", progress, |folder| {
+            if let Criterion::Contained(_) = config.policy.criterion {
+                return contained::clusters([&read_in, &exact_in, &verify_in], config, folder);
+            }
             let stages = cluster::Stages {
                 read: &read_in,
                 exact: &exact_in,

@@ -96,6 +96,8 @@ pub(crate) const NOT_FETCHED: i64 = i64::MIN;
 pub(crate) const SHORT: u32 = 1;
 /// No text and no images.
 pub(crate) const EMPTY: u32 = 2;
+/// Without a URL, where URLs are compared: nobody's duplicate.
+pub(crate) const ALONE: u32 = 8;
 /// Mostly in a script without blanks.
 pub(crate) const UNSPACED: u32 = 4;
 

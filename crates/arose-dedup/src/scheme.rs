@@ -263,7 +263,9 @@ impl Rules {
                 cross_min_bits,
                 ..
             } => (Some(same.min_features), Some(cross_min_bits)),
-            Criterion::Exact | Criterion::Jaccard(_) => (None, None),
+            Criterion::Exact | Criterion::Jaccard(_) | Criterion::Contained(_) | Criterion::Url => {
+                (None, None)
+            }
         };
         let k = Features::SIX_BY_FOURTEEN.k();
         let subsets = match r {
@@ -312,7 +314,9 @@ impl Rules {
             Criterion::Combined(both) => features(both.min_features) * bits(both.min_bits),
             Criterion::Site { same, .. } => features(same.min_features) * bits(same.min_bits),
             // Equal texts always are found.
-            Criterion::Exact => f64::from(u8::from(similarity >= 1.0)),
+            Criterion::Exact | Criterion::Contained(_) | Criterion::Url => {
+                f64::from(u8::from(similarity >= 1.0))
+            }
             Criterion::Jaccard(_) => 0.0,
         }
     }

@@ -101,6 +101,8 @@ impl Scorer {
     fn unverified_rule(&self, evidence: &Evidence) -> Rule {
         match self.policy.criterion {
             Criterion::Exact => Rule::Exact,
+            Criterion::Contained(_) => Rule::Contained,
+            Criterion::Url => Rule::Url,
             Criterion::Jaccard(_) => Rule::Jaccard,
             Criterion::B { .. } => Rule::B,
             Criterion::C { .. } => Rule::C,

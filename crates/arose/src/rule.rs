@@ -45,6 +45,8 @@ pub const MIN_BITS_ALONE: u32 = 372;
 /// Projection bits that must agree if C filters what B has found.
 pub const MIN_BITS_FILTER: u32 = 355;
 
+/// Minimum share of a contained document, unless another one is chosen.
+pub const DEFAULT_CONTAINMENT: f64 = 0.9;
 /// Minimum Jaccard similarity of duplicates, unless another one is chosen.
 pub const DEFAULT_THRESHOLD: f64 = 0.8;
 
@@ -67,6 +69,12 @@ pub enum Criterion {
     Exact,
     /// The Jaccard coefficient of the shingle sets.
     Jaccard(Threshold),
+    /// The share of a document's shingles that the other, which is no shorter, has too.
+    /// [`decide`] never says so, since its evidence is symmetric; see
+    /// [`Comparison::rule`](crate::compare::Comparison::rule).
+    Contained(Threshold),
+    /// The URL, whatever the content.
+    Url,
     /// Common features.
     B {
         /// The least number of them, r.
@@ -166,6 +174,10 @@ pub enum Rule {
     SiteUnion,
     /// The rule of no pair: an empty document that was dropped because empty ones are not wanted.
     Empty,
+    /// The shingles of one document are among those of the other.
+    Contained,
+    /// The same URL.
+    Url,
 }
 
 /// Names the rule that makes the pair duplicates; `None` means distinct.
@@ -260,6 +272,8 @@ impl Criterion {
         match self {
             Self::Exact => "exact",
             Self::Jaccard(_) => "jaccard",
+            Self::Contained(_) => "contained",
+            Self::Url => "url",
             Self::B { .. } => "b",
             Self::C { .. } => "c",
             Self::Combined(_) => "combined",
@@ -275,7 +289,7 @@ impl Criterion {
     #[must_use]
     pub const fn default_w(self) -> NonZeroUsize {
         match self {
-            Self::Exact | Self::Jaccard(_) => shingle::DEFAULT_W,
+            Self::Exact | Self::Jaccard(_) | Self::Contained(_) | Self::Url => shingle::DEFAULT_W,
             _ => shingle::FEATURE_W,
         }
     }
@@ -290,7 +304,7 @@ impl Criterion {
 
     fn decide(self, evidence: &Evidence) -> Option<Rule> {
         match self {
-            Self::Exact => None,
+            Self::Exact | Self::Contained(_) | Self::Url => None,
             Self::Jaccard(threshold) => evidence
                 .jaccard
                 .is_some_and(|jaccard| threshold.reached_by(jaccard))
@@ -350,7 +364,7 @@ impl SiteRelation {
 
 impl Rule {
     /// Every rule, in the order of its declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Exact,
         Self::Jaccard,
         Self::B,
@@ -360,6 +374,8 @@ impl Rule {
         Self::SiteCross,
         Self::SiteUnion,
         Self::Empty,
+        Self::Contained,
+        Self::Url,
     ];
 
     /// The rule's name in files; it never changes.
@@ -375,6 +391,8 @@ impl Rule {
             Self::SiteCross => "site-cross",
             Self::SiteUnion => "site-union",
             Self::Empty => "empty",
+            Self::Contained => "contained",
+            Self::Url => "url",
         }
     }
 }

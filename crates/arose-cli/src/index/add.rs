@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use arose_dedup::index::{Error, Index, Seen, Sketch};
+use arose_dedup::passages::index::is_index;
 use clap::ValueEnum;
 
 use super::{Work, sketches};
@@ -66,12 +67,22 @@ const GROUP: usize = 1024;
 /// Adds documents.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     crate::input::check_standard_input_once(&options.inputs)?;
+    let config = options.reading.config(vec![options.folder.clone()]);
+    if is_index(&options.folder) {
+        ensure!(
+            !options.new && options.on_conflict == Conflict::Refuse,
+            "--new and --on-conflict have no effect on an index of passages; remove them"
+        );
+        if options.strict {
+            losses::check(&options.inputs, config.clone())?;
+        }
+        return super::passages::add(&options.folder, &options.inputs, &config);
+    }
     let index = Index::open(&options.folder)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut progress = Progress::new();
     let mut group = Vec::new();
     let mut warnings = Warnings::default();
-    let config = options.reading.config(vec![options.folder.clone()]);
     if options.strict {
         losses::check(&options.inputs, config.clone())?;
     }

@@ -3,11 +3,15 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arose::rule::{Evidence, Rule, SiteRelation};
+use arose::token::Tokenizer;
+use arose_corpus::Item;
 use arose_dedup::index::{Match, Reader, Sketch, Sketcher};
+use arose_dedup::passages::index::is_index;
 use serde_json::{Value, json};
 
+use super::passages::Questions;
 use super::{Work, sketches};
 use crate::corpus::Choosing;
 use crate::input::{self, Limit};
@@ -51,6 +55,9 @@ pub(super) struct Options {
 /// Answers questions.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     input::check_standard_input_once(&options.inputs)?;
+    if is_index(&options.folder) {
+        return run_passages(options);
+    }
     let reader = Reader::open(&options.folder)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut outcome = Outcome::NothingFound;
@@ -87,6 +94,38 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     }
     out.flush().context("cannot write the result")?;
     Ok(losses::outcome(&works.counts().losses, outcome))
+}
+
+/// Answers questions by an index of passages.
+fn run_passages(options: &Options) -> anyhow::Result<Outcome> {
+    ensure!(
+        options.host.is_none(),
+        "--host has no effect on an index of passages; remove it"
+    );
+    let mut questions = Questions::open(&options.folder, options.json)?;
+    if options.inputs.is_empty() {
+        let input::Text { text, warning } = input::read_standard_input(options.limit)?;
+        if let Some(warning) = warning {
+            eprintln!("arose: {warning}");
+        }
+        questions.ask("standard input", &Tokenizer::default().tokens(&text))?;
+        return questions.finish();
+    }
+    let mut warnings = Warnings::default();
+    let config = options.reading.config(vec![options.folder.clone()]);
+    let mut items = arose_corpus::read(&options.inputs, config)?;
+    for item in items.by_ref() {
+        match item {
+            Item::Document(document) => {
+                let tokens = arose_dedup::tokens(&Tokenizer::default(), &document);
+                questions.ask(&arose_dedup::index::name(&document), &tokens)?;
+            }
+            Item::Skipped(warning) if options.strict => losses::refuse(&warning)?,
+            Item::Skipped(warning) => warnings.show(&warning),
+        }
+    }
+    let outcome = questions.finish()?;
+    Ok(losses::outcome(&items.counts().losses, outcome))
 }
 
 fn write_matches(out: &mut impl Write, name: &str, found: &[Match]) -> io::Result<()> {

@@ -10,8 +10,12 @@ use std::time::{Duration, Instant};
 const N_KILLS: u32 = 24;
 
 fn dedup(input: &Path, out: &Path) -> Command {
+    start("dedup", input, out)
+}
+
+fn start(name: &str, input: &Path, out: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
-    command.arg("dedup").arg(input).arg("-o").arg(out);
+    command.arg(name).arg(input).arg("-o").arg(out);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -88,32 +92,59 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("input.jsonl");
     write_input(&input);
-    let calm = folder.path().join("calm");
-    let begin = Instant::now();
-    assert!(dedup(&input, &calm).status().unwrap().success());
-    let mut length = begin.elapsed();
-    let expected = result(&calm);
+    check_kills(N_KILLS, folder.path(), |out| dedup(&input, out));
+}
 
-    let out = folder.path().join("out");
+/// Kills a command so many times; what it leaves in the end is what it leaves undisturbed.
+fn check_kills(n: u32, folder: &Path, command: impl Fn(&Path) -> Command) {
+    let calm = folder.join("calm");
+    let begin = Instant::now();
+    assert!(command(&calm).status().unwrap().success());
+    let mut length = begin.elapsed();
+    let expected = all_results(&calm);
+    let out = folder.join("out");
     let mut n_kills = 0;
-    for attempt in 0_u32..10 * N_KILLS {
-        if n_kills == N_KILLS {
+    for attempt in 0_u32..10 * n {
+        if n_kills == n {
             break;
         }
-        let moment = length.mul_f64(f64::from(attempt * 7 % N_KILLS) / f64::from(N_KILLS));
-        match is_killed_after(moment, &mut dedup(&input, &out)) {
+        let moment = length.mul_f64(f64::from(attempt * 7 % n) / f64::from(n));
+        match is_killed_after(moment, &mut command(&out)) {
             true => n_kills += 1,
             // The undisturbed run had the machine less for itself than this one.
             false => length = length.mul_f64(0.9),
         }
         // Every third time the run may end, after one, two or three kills.
         if attempt % 3 == 2 {
-            assert!(dedup(&input, &out).status().unwrap().success());
-            assert_eq!(result(&out), expected, "killed after {moment:?}");
+            assert!(command(&out).status().unwrap().success());
+            assert!(all_results(&out) == expected, "killed after {moment:?}");
             fs::remove_dir_all(&out).unwrap();
         }
     }
-    assert_eq!(n_kills, N_KILLS, "runs end before they can be killed");
+    assert_eq!(n_kills, n, "runs end before they can be killed");
+    fs::remove_dir_all(&calm).unwrap();
+}
+
+/// A search for passages is killed at 30 moments, and so is one for the items of a reference.
+#[test]
+fn issue_29_a_killed_search_for_passages_resumes_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, reference] = ["input.jsonl", "items.jsonl"].map(|name| folder.path().join(name));
+    write_input(&input);
+    let lines = fs::read_to_string(&input).unwrap();
+    let items = lines.split_inclusive('\n').step_by(100).collect::<String>();
+    fs::write(&reference, items).unwrap();
+    check_kills(30, folder.path(), |out| {
+        let mut command = start("passages", &input, out);
+        command.args(["--remove", "later"]);
+        command
+    });
+    check_kills(30, folder.path(), |out| {
+        let mut command = start("passages", &input, out);
+        command.arg("--against").arg(&reference);
+        command.args(["--remove", "spans"]);
+        command
+    });
 }
 
 /// Files of several formats, so that reading is interrupted in each of them.

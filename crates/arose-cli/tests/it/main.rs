@@ -8,6 +8,7 @@ mod dedup;
 mod estimate;
 mod faults;
 mod golden;
+mod hostile_passages;
 mod index;
 mod killed;
 mod losses;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use crate::escape;
+use crate::url::escape;
 
 /// A pattern with `*` for anything and a final `$` for the end.
 #[derive(Debug, Clone, PartialEq)]

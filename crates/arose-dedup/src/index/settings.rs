@@ -235,7 +235,11 @@ impl Settings {
             Criterion::B { min_features } => min_features,
             Criterion::Combined(combined) => combined.min_features,
             Criterion::Site { same, .. } => same.min_features,
-            Criterion::Exact | Criterion::C { .. } | Criterion::Jaccard(_) => return None,
+            Criterion::Exact
+            | Criterion::C { .. }
+            | Criterion::Jaccard(_)
+            | Criterion::Contained(_)
+            | Criterion::Url => return None,
         };
         Some((r as usize, keys))
     }
@@ -349,7 +353,9 @@ impl Kind {
                     [keys, same.min_features, same.min_bits, cross_min_bits],
                 )
             }
-            Criterion::Exact | Criterion::Jaccard(_) => unreachable!("refused by check"),
+            Criterion::Exact | Criterion::Jaccard(_) | Criterion::Contained(_) | Criterion::Url => {
+                unreachable!("refused by check")
+            }
         }
     }
 
@@ -436,6 +442,11 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
             "criterion",
             "exact",
             "a rule on features and simhashes, or the kind without sketches",
+        )),
+        Criterion::Contained(_) | Criterion::Url => Err(Error::parameter(
+            "criterion",
+            criterion.name(),
+            "a rule that sketches can decide",
         )),
         Criterion::Jaccard(_) => Err(Error::parameter(
             "criterion",

@@ -19,6 +19,7 @@ mod config;
 mod cut;
 mod documents;
 mod frame;
+pub mod index;
 mod job;
 mod kept;
 mod listing;

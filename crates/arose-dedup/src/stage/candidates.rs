@@ -55,6 +55,11 @@ pub(crate) struct Candidates {
     /// Pairs that were not listed although all are wanted.
     pub(crate) n_unlisted: u64,
     pub(crate) tally: Tally,
+    /// Documents too short to be judged, and places in lists of anchors (policy `contained`).
+    #[serde(default)]
+    pub(crate) n_unjudged: u64,
+    #[serde(default)]
+    pub(crate) n_slots: u64,
 }
 
 /// Finds the candidates among the documents in `read` and leaves them in `folder`.
@@ -80,8 +85,14 @@ pub(crate) fn run(
     }
 }
 
+/// Leaves no candidates in `folder`.
+pub(crate) fn none(folder: &Path) -> Result<Candidates, Error> {
+    Writer::<PairKey>::create(&folder.join(CANDIDATES))?.finish()?;
+    Ok(Candidates::default())
+}
+
 /// The documents that may have near duplicates: not short, not a copy of an earlier one.
-fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
+pub(crate) fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     let mut active = Flags::new(docs.left() as usize);
     for place in 0..active.len() {
@@ -146,6 +157,7 @@ fn search<T: Tables>(
         n_pairs: search.out.finish()?,
         n_unlisted: search.n_unlisted,
         tally: search.tally,
+        ..Candidates::default()
     })
 }
 

@@ -71,11 +71,7 @@ pub(crate) fn run(
 ) -> Result<Clusters, Error> {
     let n_docs = Scan::<DocRecord>::open(&stages.read.join(DOCS))?.left() as usize;
     let ranks = Ranks::new(stages.read, stages.exact, config, folder)?;
-    let mut keepers = Writer::create(&folder.join(KEEPERS))?;
-    for doc in 0..n_docs as Ordinal {
-        keepers.push(&ranks.best(doc)?)?;
-    }
-    keepers.finish()?;
+    write_keepers(&ranks, n_docs, folder)?;
     let mut found = Clusters::default();
     let mut pairs = vec![stages.verify.join(PAIRS)];
     loop {
@@ -97,6 +93,15 @@ pub(crate) fn run(
         found.n_repaired += verified.n_pairs;
         pairs.push(repair.join(PAIRS));
     }
+}
+
+/// Leaves which copy of each content stays.
+pub(crate) fn write_keepers(ranks: &Ranks, n_docs: usize, folder: &Path) -> Result<(), Error> {
+    let mut keepers = Writer::create(&folder.join(KEEPERS))?;
+    for doc in 0..n_docs as Ordinal {
+        keepers.push(&ranks.best(doc)?)?;
+    }
+    keepers.finish().map(drop)
 }
 
 /// Where a round of repair leaves its pairs.
@@ -149,12 +154,13 @@ impl Link {
 /// A document that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Taken {
-    doc: Ordinal,
-    centre: Ordinal,
-    jaccard: u64,
-    rule: u32,
-    sims: [u16; 2],
+pub(crate) struct Taken {
+    pub(crate) doc: Ordinal,
+    pub(crate) centre: Ordinal,
+    /// Bits of the coefficient.
+    pub(crate) jaccard: u64,
+    pub(crate) rule: u32,
+    pub(crate) sims: [u16; 2],
 }
 
 /// Makes the stars of all pairs in some files; which documents are taken, and their ties.
@@ -238,7 +244,11 @@ pub(crate) fn take_stars(
     Ok(())
 }
 
-fn write_stars(taken: &mut Sorted<Taken>, n_docs: usize, folder: &Path) -> Result<(), Error> {
+pub(crate) fn write_stars(
+    taken: &mut Sorted<Taken>,
+    n_docs: usize,
+    folder: &Path,
+) -> Result<(), Error> {
     let mut out = Writer::create(&folder.join(STARS))?;
     let mut next = taken.next()?;
     for doc in 0..n_docs as Ordinal {

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use arose::rule::Criterion;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Scan, Writer};
 use crate::config::Config;
-use crate::record::{Copied, DocRecord, EMPTY, Ordinal};
+use crate::record::{ALONE, Copied, DocRecord, EMPTY, Ordinal};
 use crate::sorter::Sorter;
 use crate::stage::read::DOCS;
 use crate::{Error, Progress};
@@ -45,8 +46,12 @@ pub(crate) fn run(
     let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
     let mut ordinal = 0;
     while let Some(doc) = docs.next()? {
-        // Empty documents are nobody's duplicates.
-        if doc.flags & EMPTY == 0 {
+        // Empty documents are nobody's duplicates, unless they are compared by their URLs.
+        let alone = match config.policy.criterion {
+            Criterion::Url => ALONE,
+            _ => EMPTY,
+        };
+        if doc.flags & alone == 0 {
             contents.push(Content {
                 digest: doc.digest,
                 doc: ordinal,

@@ -4,6 +4,7 @@ pub(crate) mod bucket;
 pub(crate) mod candidates;
 pub(crate) mod checkpoint;
 pub(crate) mod cluster;
+pub(crate) mod contained;
 pub(crate) mod dropped;
 pub(crate) mod exact;
 pub(crate) mod ids;

@@ -24,6 +24,7 @@ use arose::simhash::Fingerprint384;
 use arose::site::site;
 use arose::sketch::{NarrowMinHash, Sketcher};
 use arose::token::{Tokenizer, Tokens};
+use arose_corpus::url::Normalizer;
 use arose_corpus::{Bookmark, Document, Item, Position, Reason, Warning};
 use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ use crate::config::{Config, Exact, Keep};
 use crate::losses::Losses;
 use crate::progress::InputPlace;
 use crate::record::{
-    DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
+    ALONE, DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
 };
 use crate::scheme::Bands;
 use crate::source::{Source, path_text};
@@ -242,8 +243,11 @@ impl Maker {
             tokens: tokens.fingerprints,
         };
         row.vectors.site = self.site(row.url.as_deref());
-        let is_exact = self.config.policy.criterion == Criterion::Exact;
-        if row.record.flags & (SHORT | EMPTY) == 0 && !is_exact {
+        let has_sketch = !matches!(
+            self.config.policy.criterion,
+            Criterion::Exact | Criterion::Contained(_) | Criterion::Url
+        );
+        if row.record.flags & (SHORT | EMPTY) == 0 && has_sketch {
             self.sketch(&mut row);
         }
         row
@@ -251,7 +255,9 @@ impl Maker {
 
     fn record(&self, document: &Document, tokens: &Tokens) -> DocRecord {
         let content = document.content_digest();
+        let is_url = self.config.policy.criterion == Criterion::Url;
         let Digest(digest) = match self.config.exact {
+            _ if is_url => Digest::of_bytes(normal_url(document).as_bytes()),
             Exact::Text => content,
             Exact::Bytes => document.digest,
         };
@@ -272,6 +278,7 @@ impl Maker {
             n_tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
             n_bytes: u32::try_from(document.text.len()).unwrap_or(u32::MAX),
             flags: flag(is_short, SHORT)
+                | flag(is_url && document.url.is_none(), ALONE)
                 | flag(content == Digest::EMPTY, EMPTY)
                 | flag(tokens.is_mostly_unspaced(), UNSPACED),
         }
@@ -309,12 +316,25 @@ impl Maker {
     }
 }
 
+/// The URL of a document in its one spelling; as it is where it is no web address.
+fn normal_url(document: &Document) -> String {
+    let url = document.url.as_deref().unwrap_or_default();
+    match Normalizer::default().normalize(url, None) {
+        Ok(normal) => normal.as_str().to_owned(),
+        Err(_) => url.to_owned(),
+    }
+}
+
 /// Whether the policy asks for simhashes of all documents.
 pub(crate) fn has_simhash(config: &Config) -> bool {
     let criterion = config.policy.criterion;
     !matches!(
         criterion,
-        Criterion::Exact | Criterion::Jaccard(_) | Criterion::B { .. }
+        Criterion::Exact
+            | Criterion::Jaccard(_)
+            | Criterion::B { .. }
+            | Criterion::Contained(_)
+            | Criterion::Url
     )
 }
 

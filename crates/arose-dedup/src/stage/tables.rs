@@ -9,7 +9,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arose::rule::Rule;
+use arose::rule::{Criterion, Rule};
 use arose_corpus::Position;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder,
@@ -111,6 +111,10 @@ pub(crate) fn write_documents(
     let mut own_keepers = Scan::<Ordinal>::open(&stages.cluster.join(KEEPERS))?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
+    let copy_rule = match config.policy.criterion {
+        Criterion::Url => Rule::Url,
+        _ => Rule::Exact,
+    };
     // A row for each document, then its copy in the kept output or its pair.
     progress.expect(2 * read.n_docs);
     let mut table = Table::create(path, document_schema())?;
@@ -136,7 +140,7 @@ pub(crate) fn write_documents(
         let verdict = match held.transpose()?.flatten() {
             Some(verdict) => verdict,
             None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
-            None => Verdict::of(doc, &record, &star, keeper, &keepers)?,
+            None => Verdict::of(doc, &record, &star, keeper, &keepers, copy_rule)?,
         };
         dropped.add(doc, &verdict)?;
         let position = Position {

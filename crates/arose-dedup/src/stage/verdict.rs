@@ -46,14 +46,15 @@ impl Verdict {
         }))
     }
 
-    /// The verdict among the documents of the run, given what happened to its content and which
-    /// copy stays.
+    /// The verdict among the documents of the run, given what happened to its content, which copy
+    /// stays and the rule that makes copies.
     pub(crate) fn of(
         doc: Ordinal,
         record: &DocRecord,
         star: &Star,
         keeper: Ordinal,
         keepers: &Column<Ordinal>,
+        copies: Rule,
     ) -> Result<Self, Error> {
         if star.centre != NOT_TAKEN {
             return Ok(Self {
@@ -66,11 +67,15 @@ impl Verdict {
         }
         let is_kept = keeper == doc;
         let exact = exact_scores(record.n_tokens);
+        let is_same = copies == Rule::Exact;
         Ok(Self {
             kept_doc: (!is_kept).then_some(keeper),
-            rule: (!is_kept).then_some(Rule::Exact),
-            similarity: (!is_kept).then_some(1.0),
-            sims: [exact.b_sim, exact.c_sim],
+            rule: (!is_kept).then_some(copies),
+            similarity: (!is_kept && is_same).then_some(1.0),
+            sims: match is_same {
+                true => [exact.b_sim, exact.c_sim],
+                false => [NO_SCORE; 2],
+            },
             known_as: None,
         })
     }

@@ -5,6 +5,7 @@
 
 mod against;
 mod archives;
+mod contained;
 mod exact;
 mod exactness;
 mod faults;

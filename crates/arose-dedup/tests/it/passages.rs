@@ -1,11 +1,20 @@
 //! `passages` as its users see it: counts on published data, and the same bytes in any way.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arose::mix::SplitMix;
 use arose::passage::Removal;
+use arose_dedup::passages::against::{self, Against, Found};
 use arose_dedup::passages::{Config, Remove, run};
-use arose_dedup::{Progress, Start};
-use serde_json::Value;
+use arose_dedup::{Error, Progress, Start};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use serde_json::{Value, json};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::support::results;
 
 fn summary(input: &Path, config: &Config, out: &Path) -> Value {
     let inputs = [input.to_owned()];
@@ -100,5 +109,288 @@ fn short_answers() {
         21_627,
         13,
         [4_924, 1_651, 631, 191, 6_932, 4_794, 4_164, 1],
+    );
+}
+
+/// Texts of which a third is copied from others.
+fn repeating_texts(n: usize) -> Vec<String> {
+    let mut random = SplitMix::new(29);
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for number in 0..n {
+        let mut text: Vec<String> = (0..200)
+            .map(|_| format!("w{}", random.below(5000)))
+            .collect();
+        if number > 0 && random.below(3) > 0 {
+            let source = texts[random.below(number as u64) as usize].clone();
+            let start = random.below(100) as usize;
+            text.splice(50..50, source[start..start + 90].iter().cloned());
+        }
+        if number % 10 == 0 {
+            text.extend(
+                "this line stands in many of the texts and repeats"
+                    .split(' ')
+                    .map(String::from),
+            );
+        }
+        texts.push(text);
+    }
+    texts.iter().map(|text| text.join(" ")).collect()
+}
+
+fn jsonl(path: &Path, texts: &[String]) {
+    let lines = texts
+        .iter()
+        .map(|text| json!({ "text": text }).to_string() + "\n");
+    fs::write(path, lines.collect::<String>()).unwrap();
+}
+
+/// Threads and memory change nothing, nor does a stop in the middle.
+#[test]
+fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, reference] = ["in.jsonl", "items.jsonl"].map(|name| folder.path().join(name));
+    let texts = repeating_texts(300);
+    jsonl(&input, &texts);
+    let items: Vec<String> = texts
+        .iter()
+        .step_by(7)
+        .map(|text| text[40..400].to_owned())
+        .collect();
+    jsonl(&reference, &items);
+    let against = Against {
+        reference: vec![reference],
+        common: 5.try_into().unwrap(),
+        found: Found::Cut,
+    };
+    let mut expected: Option<[Vec<(String, Vec<u8>)>; 2]> = None;
+    for (threads, memory) in [(1, 1 << 30), (1, 1 << 12), (4, 1 << 30), (3, 1 << 16)] {
+        let mut config = Config {
+            min: 8,
+            memory,
+            remove: Some(Remove::default()),
+            ..Config::default()
+        };
+        config.corpus.threads = threads.try_into().unwrap();
+        let outs = ["repeated", "against"]
+            .map(|name| folder.path().join(format!("{name}-{threads}-{memory}")));
+        let (mut progress, mut matched) = (Progress::of_passages(), Progress::of_reference());
+        let inputs = [input.clone()];
+        if memory == 1 << 16 {
+            // Stopped at once, and started again.
+            progress.stop();
+            matched.stop();
+            let stopped = run(&inputs, &config, &outs[0], Start::Resume, &progress);
+            assert!(matches!(stopped, Err(Error::Stopped)));
+            let stopped = against::run(
+                &inputs,
+                &against,
+                &config,
+                &outs[1],
+                Start::Resume,
+                &matched,
+            );
+            assert!(matches!(stopped, Err(Error::Stopped)));
+            (progress, matched) = (Progress::of_passages(), Progress::of_reference());
+        }
+        let repeated = run(&inputs, &config, &outs[0], Start::Resume, &progress).unwrap();
+        assert!(repeated["counts"]["passages"].as_u64().unwrap() > 100);
+        let found = against::run(
+            &inputs,
+            &against,
+            &config,
+            &outs[1],
+            Start::Resume,
+            &matched,
+        )
+        .unwrap();
+        assert!(found["counts"]["items_found"].as_u64().unwrap() > 30);
+        let method = if memory < 1 << 20 {
+            "anchors"
+        } else {
+            "memory"
+        };
+        assert_eq!(found["method"], method);
+        let bytes = [results(&outs[0]), results(&outs[1])];
+        assert_eq!([bytes[0].len(), bytes[1].len()], [5, 4]);
+        match &expected {
+            None => expected = Some(bytes),
+            Some(expected) => assert!(*expected == bytes, "{threads} threads, {memory} bytes"),
+        }
+    }
+}
+
+/// Writes texts in some format, under a name that tells it.
+fn write_as(folder: &Path, format: &str, texts: &[&str]) -> PathBuf {
+    let path = folder.join(format!("in.{format}"));
+    let row = |text: &&str, separator: char| format!("1{separator}\"{text}\"\n");
+    match format {
+        "jsonl" | "jsonl.gz" | "jsonl.zst" => {
+            let lines = texts
+                .iter()
+                .map(|text| json!({ "id": 1, "text": text }).to_string() + "\n");
+            let bytes = lines.collect::<String>();
+            let bytes = match format {
+                "jsonl.gz" => {
+                    let level = flate2::Compression::fast();
+                    let mut packer = flate2::write::GzEncoder::new(Vec::new(), level);
+                    std::io::Write::write_all(&mut packer, bytes.as_bytes()).unwrap();
+                    packer.finish().unwrap()
+                }
+                "jsonl.zst" => zstd::encode_all(bytes.as_bytes(), 1).unwrap(),
+                _ => bytes.into_bytes(),
+            };
+            fs::write(&path, bytes).unwrap();
+        }
+        "json" => {
+            let rows: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
+            fs::write(&path, serde_json::to_string_pretty(&rows).unwrap()).unwrap();
+        }
+        "csv" | "tsv" => {
+            let separator = if format == "csv" { ',' } else { '\t' };
+            let rows = texts
+                .iter()
+                .map(|text| row(text, separator))
+                .collect::<String>();
+            fs::write(&path, format!("id{separator}text\n{rows}")).unwrap();
+        }
+        "parquet" => {
+            let column: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+            let batch = RecordBatch::try_from_iter([("text", column)]).unwrap();
+            let file = fs::File::create(&path).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+        }
+        _ => {
+            let folder = folder.join("texts");
+            fs::create_dir(&folder).unwrap();
+            for (number, text) in texts.iter().enumerate() {
+                fs::write(folder.join(format!("{number}.txt")), text).unwrap();
+            }
+            return folder;
+        }
+    }
+    path
+}
+
+/// Texts can be cut in every format, and are read again as they should be.
+#[test]
+fn issue_29_every_format_can_be_cut() {
+    let texts = [
+        "Nothing: é, 東京.",
+        "One two three four five. Own words here.",
+        "Before, one TWO three four five; after “it”.",
+        "one two three four five",
+    ];
+    let expected = [texts[0], texts[1], "Before, after “it”."];
+    for format in [
+        "jsonl",
+        "jsonl.gz",
+        "jsonl.zst",
+        "json",
+        "csv",
+        "tsv",
+        "parquet",
+        "txt",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let input = write_as(folder.path(), format, &texts);
+        let out = folder.path().join("out");
+        let config = Config {
+            min: 4,
+            remove: Some(Remove::default()),
+            ..Config::default()
+        };
+        let summary = summary(&input, &config, &out);
+        assert_eq!(summary["removal"]["documents_dropped"], 1, "{format}");
+        let kept = out.join(summary["kept_in"].as_str().unwrap());
+        let read = arose_corpus::read(&[kept], arose_corpus::Config::default()).unwrap();
+        let left: Vec<String> = read
+            .filter_map(|item| match item {
+                arose_corpus::Item::Document(document) => Some(document.text),
+                arose_corpus::Item::Skipped(_) => None,
+            })
+            .collect();
+        assert_eq!(left, expected, "{format}");
+    }
+}
+
+/// Right-to-left and combining scripts, clusters of several characters, and one endless word.
+#[test]
+fn issue_29_cuts_leave_valid_text_in_any_script() {
+    let arabic = "بِسْمِ ٱللَّهِ ٱلرَّحْمَٰنِ ٱلرَّحِيمِ";
+    let hindi = "क्षत्रिय विद्यार्थी श्रीमान् नमस्ते";
+    let marks = "e\u{301}a\u{300} o\u{308}u\u{30a} i\u{302}y\u{301} n\u{303}c\u{327}";
+    let faces = "one 👩‍👩‍👧 two 🇩🇪 three 👍🏽 four";
+    let thai = "ภาษาไทยเป็นภาษาที่มีระดับเสียง";
+    let endless = "x".repeat(300_000);
+    let mut texts = Vec::new();
+    for part in [arabic, hindi, marks, faces, thai, &*endless] {
+        texts.push(format!("start {part} end"));
+        texts.push(format!("begin\u{600}7 {part}\u{301} stop"));
+        texts.push(format!("{part}{part}"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.jsonl");
+    jsonl(&input, &texts);
+    for min in [1, 2, 4] {
+        for removal in [Removal::Later, Removal::WholeFirst, Removal::All] {
+            let out = folder.path().join(format!("{min}-{removal:?}"));
+            let config = Config {
+                min,
+                remove: Some(Remove {
+                    removal,
+                    min_left: 0,
+                    ..Remove::default()
+                }),
+                ..Config::default()
+            };
+            let summary = summary(&input, &config, &out);
+            assert!(summary["removal"]["removed"].as_u64().unwrap() > 0);
+            let kept = fs::read_to_string(out.join("kept.jsonl")).unwrap();
+            let left: Vec<Value> = kept
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            assert_eq!(left.len(), texts.len());
+            for (left, text) in left.iter().zip(&texts) {
+                // What is left is made of whole clusters of the text, in their order.
+                let mut clusters = text.graphemes(true);
+                let left = left["text"].as_str().unwrap();
+                for cluster in left.graphemes(true) {
+                    assert!(
+                        clusters.any(|other| other == cluster),
+                        "{left:?} of {text:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Removed spans may overlap: every token goes once.
+#[test]
+fn issue_29_overlapping_removals_take_each_token_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.jsonl");
+    let texts = ["a b c d e f g h", "a b c d x", "c d e f y", "b c d e f z"].map(String::from);
+    jsonl(&input, &texts);
+    let config = Config {
+        min: 3,
+        remove: Some(Remove::default()),
+        ..Config::default()
+    };
+    let out = folder.path().join("out");
+    let summary = summary(&input, &config, &out);
+    let kept = fs::read_to_string(out.join("kept.jsonl")).unwrap();
+    let left: Vec<&str> = kept.lines().collect();
+    assert_eq!(
+        left[1..],
+        ["{\"text\":\"x\"}", "{\"text\":\"y\"}", "{\"text\":\"z\"}"]
+    );
+    let removal = &summary["removal"];
+    assert_eq!(
+        (&removal["removed"], &removal["kept"]),
+        (&json!(13), &json!(11))
     );
 }

@@ -9,7 +9,7 @@
 //! decoding would complete another one is left alone, so that a second pass changes nothing.
 
 /// Appends `text` to `out` with every escape in its one spelling.
-pub(crate) fn push_normal(text: &[u8], out: &mut Vec<u8>) {
+pub fn push_normal(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest) {
         out.extend_from_slice(&rest[..at]);
@@ -37,7 +37,7 @@ fn push_escape<'t>(text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
 }
 
 /// Appends `byte` as an escape.
-pub(crate) fn push_escaped(byte: u8, out: &mut Vec<u8>) {
+pub fn push_escaped(byte: u8, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let [high, low] = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
     out.extend_from_slice(&[b'%', high, low]);

@@ -25,18 +25,17 @@
 //! file that stores fingerprints: whoever changes a result raises [`VERSION`].
 //!
 //! ```
-//! use arose_crawl::url::Normalizer;
+//! use arose_corpus::url::Normalizer;
 //! let url = Normalizer::default().normalize("HTTP://ABC.com:80/%7Esmith/../a?#top", None)?;
 //! assert_eq!(url.as_str(), "http://abc.com/a");
-//! # Ok::<(), arose_crawl::url::Invalid>(())
+//! # Ok::<(), arose_corpus::url::Invalid>(())
 //! ```
 
 mod crumb;
+pub mod escape;
 
 use ::url::{Host, ParseError};
 use arose::site::{SiteKind, site};
-
-use crate::escape;
 
 pub use ::url::Url;
 
@@ -114,7 +113,8 @@ impl Normalizer {
 
     /// The normal form of an absolute URL on the host of another, if it is plainly normal: most
     /// links stay on their host, whose spelling need not be looked at again.
-    pub(crate) fn normalize_beside(&self, input: &str, other: &NormalUrl) -> Option<NormalUrl> {
+    #[must_use]
+    pub fn normalize_beside(&self, input: &str, other: &NormalUrl) -> Option<NormalUrl> {
         let rest = input.strip_prefix(other.origin())?;
         let is_plain = rest.starts_with('/') && is_plain_rest(rest) && self.crumbs == Crumbs::Keep;
         is_plain.then(|| NormalUrl {
@@ -235,7 +235,8 @@ pub struct NormalUrl {
 impl NormalUrl {
     /// A URL from an origin and what follows it, both taken from a normal URL; none if they are not
     /// even similar to that.
-    pub(crate) fn from_parts(origin: &str, rest: &str) -> Option<Self> {
+    #[must_use]
+    pub fn from_parts(origin: &str, rest: &str) -> Option<Self> {
         let start = origin.find("://")? + 3;
         let authority = &origin[start..];
         let user = authority.rfind('@').map_or(0, |at| at + 1);

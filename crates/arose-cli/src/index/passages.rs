@@ -1,0 +1,164 @@
+//! `arose index` on an index of passages.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use arose::passage::DEFAULT_TOKENS;
+use arose::token::Tokens;
+use arose_corpus::Config;
+use arose_dedup::Progress;
+use arose_dedup::passages::index::{Answer, PassageIndex, PassageReader, is_index};
+use serde_json::{Value, json};
+
+use crate::dedup::progress::line_of;
+use crate::losses;
+use crate::output::{printable, watch, write_json};
+use crate::read::Outcome;
+
+pub(super) fn create(folder: &Path, min: Option<usize>) -> anyhow::Result<Outcome> {
+    PassageIndex::create(folder, min.unwrap_or(DEFAULT_TOKENS))?;
+    Ok(Outcome::Found)
+}
+
+pub(super) fn add(folder: &Path, inputs: &[PathBuf], config: &Config) -> anyhow::Result<Outcome> {
+    let mut index = PassageIndex::open(folder)?;
+    let progress = Progress::of_passages();
+    let added = watch(line_of(&progress), || {
+        index.add(inputs, config, arose_dedup::default_memory(), &progress)
+    })?;
+    for warning in added.warnings() {
+        eprintln!("arose: {}", printable(warning));
+    }
+    eprintln!("added {} documents", added.n_docs());
+    if let n_files @ 1.. = added.n_incomplete() {
+        losses::say_incomplete(n_files);
+        return Ok(Outcome::Incomplete);
+    }
+    Ok(match added.n_docs() {
+        0 => Outcome::NothingFound,
+        _ => Outcome::Found,
+    })
+}
+
+pub(super) fn stats(folder: &Path, is_json: bool) -> anyhow::Result<Outcome> {
+    let stats = PassageIndex::stats(folder)?;
+    let rows = [
+        ("documents", stats.n_docs),
+        ("tokens", stats.n_tokens),
+        ("min", stats.min as u64),
+        ("segments", stats.n_segments as u64),
+        ("disk_bytes", stats.disk_bytes),
+    ];
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = match is_json {
+        true => {
+            let object: serde_json::Map<String, Value> = rows
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into()))
+                .collect();
+            write_json(&mut out, &object.into())
+        }
+        false => rows
+            .iter()
+            .try_for_each(|(name, value)| writeln!(out, "{:<14}{value}", name.replace('_', " "))),
+    };
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the result")?;
+    Ok(Outcome::Found)
+}
+
+/// An error if the index is one of passages, which cannot do this.
+pub(super) fn refuse(folder: &Path, what: &str) -> anyhow::Result<()> {
+    if is_index(folder) {
+        bail!(
+            "`{}` is an index of passages, which has no `{what}`; create it anew from its documents",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// Questions to an index, and their answers.
+pub(super) struct Questions {
+    reader: PassageReader,
+    is_json: bool,
+    out: BufWriter<StdoutLock<'static>>,
+    outcome: Outcome,
+}
+
+impl Questions {
+    pub(super) fn open(folder: &Path, is_json: bool) -> anyhow::Result<Self> {
+        Ok(Self {
+            reader: PassageReader::open(folder)?,
+            is_json,
+            out: BufWriter::new(io::stdout().lock()),
+            outcome: Outcome::NothingFound,
+        })
+    }
+
+    /// Prints which documents have passages of a text.
+    pub(super) fn ask(&mut self, name: &str, tokens: &Tokens) -> anyhow::Result<()> {
+        let answer = self.reader.query(&tokens.fingerprints)?;
+        if !answer.runs.is_empty() {
+            self.outcome = Outcome::Found;
+        }
+        let written = match self.is_json {
+            true => write_json(&mut self.out, &as_json(name, &answer)),
+            false => self.write(name, &answer),
+        };
+        written.context("cannot write the result")
+    }
+
+    fn write(&mut self, name: &str, answer: &Answer) -> io::Result<()> {
+        let out = &mut self.out;
+        if answer.runs.is_empty() && answer.is_guaranteed {
+            return Ok(());
+        }
+        writeln!(out, "{}", printable(name))?;
+        for run in &answer.runs {
+            let (start, end) = (run.start, run.start + run.n_tokens);
+            let there = run.doc_start;
+            let name = printable(&run.name);
+            writeln!(
+                out,
+                "  {:>6} tokens, {start} to {end}, at token {there} of {name}",
+                run.n_tokens
+            )?;
+        }
+        if !answer.is_guaranteed {
+            let min = self.reader.min();
+            writeln!(out, "  fewer than {min} tokens: matches may be missing")?;
+        }
+        if answer.is_capped {
+            writeln!(
+                out,
+                "  some passages stand in too many documents to list all"
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> anyhow::Result<Outcome> {
+        self.out.flush().context("cannot write the result")?;
+        Ok(self.outcome)
+    }
+}
+
+fn as_json(name: &str, answer: &Answer) -> Value {
+    let runs = answer.runs.iter().map(|run| {
+        json!({
+            "name": run.name,
+            "tokens": run.n_tokens,
+            "start": run.start,
+            "document_start": run.doc_start,
+        })
+    });
+    json!({
+        "name": name,
+        "matches": runs.collect::<Vec<_>>(),
+        "guaranteed": answer.is_guaranteed,
+        "capped": answer.is_capped,
+    })
+}

@@ -1,0 +1,188 @@
+//! The policies `contained` and `url`.
+
+use std::collections::BTreeSet;
+
+use arose::Threshold;
+use arose::mix::SplitMix;
+use arose::rule::Criterion;
+use arose::shingle::{ShingleSet, Shingler};
+use arose::token::Tokenizer;
+use arose_dedup::{Config, Error, Keep, ListedPairs};
+use serde_json::json;
+
+use crate::support::{Bench, results};
+
+fn config(threshold: f64) -> Config {
+    let mut config = Config::default();
+    config.policy.criterion = Criterion::Contained(Threshold::new(threshold).unwrap());
+    config
+}
+
+fn words(random: &mut SplitMix, n: u64) -> Vec<String> {
+    (0..n)
+        .map(|_| format!("w{}", random.below(100_000)))
+        .collect()
+}
+
+/// Documents, excerpts of them with some words changed, and excerpts of excerpts.
+fn texts(n: usize, seed: u64) -> Vec<String> {
+    let mut random = SplitMix::new(seed);
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for _ in 0..n {
+        let n_words = 15 + random.below(400);
+        let mut text = words(&mut random, n_words);
+        if !all.is_empty() && random.below(3) > 0 {
+            let source = &all[random.below(all.len() as u64) as usize];
+            let start = random.below(source.len() as u64) as usize;
+            text = source[start..].to_vec();
+            text.truncate(20 + random.below(300) as usize);
+            for _ in 0..random.below(4) {
+                let place = random.below(text.len() as u64) as usize;
+                text[place] = format!("changed{}", random.below(1000));
+            }
+            let n_own = random.below(12);
+            text.extend(words(&mut random, n_own));
+        }
+        all.push(text);
+    }
+    all.iter().map(|text| text.join(" ")).collect()
+}
+
+/// What the definition keeps and drops: for each dropped document its kept one and the share.
+fn by_definition(texts: &[String], w: usize, tau: f64) -> Vec<Option<(usize, f64)>> {
+    let shingler = Shingler::new(w.try_into().unwrap());
+    let tokens = |text: &String| Tokenizer::default().tokens(text).fingerprints;
+    let all: Vec<Vec<u64>> = texts.iter().map(tokens).collect();
+    let sets: Vec<ShingleSet> = all.iter().map(|tokens| shingler.set(tokens)).collect();
+    let mut order: Vec<usize> = (0..texts.len())
+        .filter(|i| all[*i].len() >= 4 * w)
+        .collect();
+    order.sort_by_key(|i| (std::cmp::Reverse(sets[*i].len()), *i));
+    let mut found = vec![None; texts.len()];
+    let mut kept: Vec<usize> = Vec::new();
+    for &doc in &order {
+        let share = |other: usize| sets[doc].n_common(&sets[other]) as f64 / sets[doc].len() as f64;
+        let mut best: Option<(usize, f64)> = None;
+        for &other in &kept {
+            let share = share(other);
+            if share >= tau && best.is_none_or(|(_, most)| share > most) {
+                best = Some((other, share));
+            }
+        }
+        match best {
+            None => kept.push(doc),
+            best => found[doc] = best,
+        }
+    }
+    found
+}
+
+/// What is contained in a kept document is dropped for the one that has most of it.
+#[test]
+fn issue_29_contained_documents_are_those_of_the_definition() {
+    let mut n_dropped = 0;
+    for (seed, tau) in [(1, 0.9), (2, 0.9), (3, 0.95), (4, 1.0)] {
+        let texts = texts(300, seed);
+        let bench = Bench::with_texts(&texts);
+        let summary = bench.run(&config(tau));
+        let expected = by_definition(&texts, 5, tau);
+        for (number, doc) in bench.docs().iter().enumerate() {
+            // Equal texts are exact duplicates first.
+            if doc.rule.as_deref() == Some("exact") {
+                continue;
+            }
+            let found = doc
+                .kept_doc
+                .map(|kept| (kept as usize, doc.similarity.unwrap()));
+            assert_eq!(found, expected[number], "{seed}: document {number}");
+            if let Some((kept, _)) = found {
+                assert_eq!(doc.rule.as_deref(), Some("contained"));
+                assert!(bench.docs()[kept].kept);
+                n_dropped += 1;
+            }
+        }
+        assert!(summary["counts"]["not_judged"].as_u64().unwrap() > 0);
+    }
+    assert!(n_dropped > 150, "{n_dropped}");
+}
+
+/// Results do not depend on threads and memory.
+#[test]
+fn issue_29_contained_gives_the_same_bytes() {
+    let texts = texts(400, 9);
+    let calm = Bench::with_texts(&texts);
+    calm.run(&config(0.9));
+    for threads in [1, 3] {
+        let bench = Bench::with_texts(&texts);
+        let mut config = config(0.9);
+        config.memory = 1 << 12;
+        config.corpus.threads = threads.try_into().unwrap();
+        bench.run(&config);
+        assert_eq!(results(&bench.path("out")), results(&calm.path("out")));
+    }
+}
+
+#[test]
+fn issue_29_an_excerpt_goes_and_the_whole_stays() {
+    let mut random = SplitMix::new(5);
+    let article = words(&mut random, 500);
+    let other = words(&mut random, 500);
+    let texts = [
+        article[100..160].join(" "),
+        article.join(" "),
+        format!("{} {}", article[..50].join(" "), other[..50].join(" ")),
+        other.join(" "),
+        article[3..18].join(" "),
+    ];
+    let bench = Bench::with_texts(&texts);
+    let summary = bench.run(&config(0.9));
+    let kept: Vec<bool> = bench.docs().iter().map(|doc| doc.kept).collect();
+    // The last one is too short to be judged.
+    assert_eq!(kept, [false, true, true, true, true]);
+    assert_eq!(bench.docs()[0].kept_doc, Some(1));
+    assert_eq!(bench.docs()[0].similarity, Some(1.0));
+    assert_eq!(summary["counts"]["not_judged"], 1);
+}
+
+/// Pages with the same URL are duplicates, whatever they say; the first or newest stays.
+#[test]
+fn issue_29_the_same_url_is_kept_once() {
+    let bench = Bench::new();
+    let rows = [
+        (Some("http://Example.org:80/%7Ea"), "first text", 3),
+        (Some("http://example.org/~a"), "another text", 9),
+        (Some("http://example.org/~b"), "first text", 1),
+        (None, "first text", 5),
+        (None, "first text", 6),
+        (Some("http://example.org/~a#part"), "", 2),
+    ];
+    let line = |(url, text, date): &(Option<&str>, &str, u64)| {
+        json!({ "url": url, "text": text, "date": date }).to_string() + "\n"
+    };
+    bench.write("input.jsonl", &rows.iter().map(line).collect::<String>());
+    for (keep, kept) in [
+        (Keep::First, [true, false, true, true, true, false]),
+        (Keep::Newest, [false, true, true, true, true, false]),
+    ] {
+        let mut config = Config {
+            keep,
+            ..Config::default()
+        };
+        config.policy.criterion = Criterion::Url;
+        let summary = bench.run(&config);
+        let docs = bench.docs();
+        assert_eq!(docs.iter().map(|doc| doc.kept).collect::<Vec<_>>(), kept);
+        let rules: BTreeSet<_> = docs.iter().filter_map(|doc| doc.rule.clone()).collect();
+        assert_eq!(rules, BTreeSet::from(["url".to_owned()]));
+        assert!(docs.iter().all(|doc| doc.similarity.is_none()));
+        assert_eq!(summary["counts"]["dropped_near"], 2);
+        std::fs::remove_dir_all(bench.path("out")).unwrap();
+        // What the policy cannot do is refused.
+        let all = Config {
+            pairs: ListedPairs::All,
+            ..config
+        };
+        let error = bench.run_on(&["input.jsonl"], &all).unwrap_err();
+        assert!(matches!(error, Error::PolicyOption { .. }), "{error}");
+    }
+}
