@@ -32,8 +32,10 @@ pub struct Config {
     pub cap: NonZeroUsize,
     /// Which pairs are listed; what is kept does not depend on it.
     pub pairs: ListedPairs,
-    /// Where a host is cut to give its site (policy `site`).
+    /// Where a host is cut to give its site (policies `content`, `site` and `site-union`).
     pub site: SiteKind,
+    /// How what sites repeat is counted (policy `content`).
+    pub site_counts: SiteCounts,
     /// Selects the permutations.
     pub seed: u64,
     /// Bytes of memory to stay under; results do not depend on it.
@@ -127,6 +129,17 @@ pub enum Empty {
     Drop,
 }
 
+/// How what sites repeat is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SiteCounts {
+    /// Every pair of words.
+    #[default]
+    Exact,
+    /// One in 16; the others take the count of the nearest. Needs a sixteenth of the temporary
+    /// disk, and is wrong more often.
+    Sampled,
+}
+
 /// What a candidate pair is checked against before it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
@@ -185,6 +198,7 @@ impl Default for Config {
             cap: NonZeroUsize::new(1024).expect("1024 is not zero"),
             pairs: ListedPairs::Verified,
             site: SiteKind::Registrable,
+            site_counts: SiteCounts::Exact,
             seed: DEFAULT_SEED,
             memory: 1 << 30,
             against: None,
@@ -231,6 +245,17 @@ impl Config {
                 json!({ "threshold": threshold.get(), "recall": self.recall.get(),
                         "samples": crate::record::N_SAMPLES })
             }
+            Criterion::Content(remove) => json!({
+                "remove": match remove {
+                    rule::Remove::Same => "same",
+                    rule::Remove::Content => "content",
+                },
+                "site_counts": match self.site_counts {
+                    SiteCounts::Exact => "exact",
+                    SiteCounts::Sampled => "sampled",
+                },
+                "site": self.site_name(),
+            }),
             Criterion::B { min_features } => json!({ "min_features": min_features }),
             Criterion::C { min_bits } => json!({ "min_bits": min_bits }),
             Criterion::Combined(both) => {
@@ -248,10 +273,7 @@ impl Config {
                     rule::CrossSite::COnly => "c",
                     rule::CrossSite::Union => "union",
                 },
-                "site": match self.site {
-                    SiteKind::Henzinger => "henzinger",
-                    SiteKind::Registrable => "registrable",
-                },
+                "site": self.site_name(),
             }),
         };
         if let (Value::Object(all), Value::Object(own)) = (&mut settings, own) {
@@ -282,6 +304,13 @@ impl Config {
             settings["update_index"] = json!(against.update == Update::Add);
         }
         settings
+    }
+
+    fn site_name(&self) -> &'static str {
+        match self.site {
+            SiteKind::Henzinger => "henzinger",
+            SiteKind::Registrable => "registrable",
+        }
     }
 
     /// Bytes for one of `share` equal parts of the memory.

@@ -147,6 +147,14 @@ pub enum Error {
     /// Exact duplicates by bytes cannot be looked up in an index.
     #[error("--exact bytes cannot be combined with --against: an index compares text")]
     BytesAgainstIndex,
+    /// The policy `content` has no index.
+    #[error(
+        "--policy content cannot be combined with --against: an index does not count what sites repeat; use --policy jaccard"
+    )]
+    ContentAgainstIndex,
+    /// The policy `content` is not there on a cluster.
+    #[error("the policy content does not run on a cluster; use another policy or `arose dedup`")]
+    ContentOnCluster,
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,

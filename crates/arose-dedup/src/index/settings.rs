@@ -235,7 +235,10 @@ impl Settings {
             Criterion::B { min_features } => min_features,
             Criterion::Combined(combined) => combined.min_features,
             Criterion::Site { same, .. } => same.min_features,
-            Criterion::Exact | Criterion::C { .. } | Criterion::Jaccard(_) => return None,
+            Criterion::Exact
+            | Criterion::C { .. }
+            | Criterion::Jaccard(_)
+            | Criterion::Content(_) => return None,
         };
         Some((r as usize, keys))
     }
@@ -349,7 +352,9 @@ impl Kind {
                     [keys, same.min_features, same.min_bits, cross_min_bits],
                 )
             }
-            Criterion::Exact | Criterion::Jaccard(_) => unreachable!("refused by check"),
+            Criterion::Exact | Criterion::Jaccard(_) | Criterion::Content(_) => {
+                unreachable!("refused by check")
+            }
         }
     }
 
@@ -441,6 +446,11 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
             "criterion",
             "jaccard",
             "a rule on features and simhashes, or the kind of samples",
+        )),
+        Criterion::Content(_) => Err(Error::parameter(
+            "criterion",
+            "content",
+            "another policy: an index does not count what sites repeat",
         )),
         Criterion::B { min_features } => features(min_features),
         Criterion::C { min_bits } => alone(min_bits),

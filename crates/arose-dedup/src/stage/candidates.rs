@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Scan, Writer};
 use crate::config::{Config, ListedPairs};
 use crate::lookup::{Flags, Lookup};
+use crate::marks::MarkTables;
 use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::sorter::Sorter;
@@ -30,6 +31,7 @@ use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, n_always};
 use crate::stage::exact::COPIES;
 use crate::stage::keys::{Buckets, write_buckets};
 use crate::stage::read::{DOCS, SAMPLES, VECTORS};
+use crate::stage::sites::MARKS;
 use crate::{Error, Progress};
 
 /// The pairs that decide, each once, by ordinals.
@@ -61,6 +63,7 @@ pub(crate) struct Candidates {
 pub(crate) fn run(
     read: &Path,
     exact: &Path,
+    sites: &Path,
     config: &Config,
     folder: &Path,
     progress: &Progress,
@@ -72,6 +75,11 @@ pub(crate) fn run(
             let sketches = read.join(SAMPLES);
             search(&tables, &sketches, &active, config, folder, progress)
         }
+        Criterion::Content(_) => {
+            let tables = MarkTables::new(config)?;
+            let sketches = sites.join(MARKS);
+            search(&tables, &sketches, &active, config, folder, progress)
+        }
         _ => {
             let tables = Rules::new(config)?;
             let sketches = read.join(VECTORS);
@@ -81,7 +89,7 @@ pub(crate) fn run(
 }
 
 /// The documents that may have near duplicates: not short, not a copy of an earlier one.
-fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
+pub(crate) fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     let mut active = Flags::new(docs.left() as usize);
     for place in 0..active.len() {

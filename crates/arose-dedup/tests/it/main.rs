@@ -5,6 +5,7 @@
 
 mod against;
 mod archives;
+mod content;
 mod exact;
 mod exactness;
 mod faults;
