@@ -119,7 +119,11 @@ fn check_settings(options: &Options) -> anyhow::Result<()> {
             options.threshold.is_some(),
             policy == PolicyName::Jaccard,
         ),
-        ("--site", options.site.is_some(), policy.is_by_site()),
+        (
+            "--site",
+            options.site.is_some(),
+            policy.is_by_site() && policy != PolicyName::Content,
+        ),
     ])
 }
 

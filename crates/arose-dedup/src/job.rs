@@ -426,8 +426,14 @@ impl Found {
             ..
         } = job;
         let names = ["read", "exact", "known", "sites", "candidates", "verify"];
-        let [read_in, exact_in, known_in, sites_in, candidates_in, verify_in] =
-            names.map(|stage| work.path(stage));
+        let [
+            read_in,
+            exact_in,
+            known_in,
+            sites_in,
+            candidates_in,
+            verify_in,
+        ] = names.map(|stage| work.path(stage));
         let texts = TextsIn {
             read: &read_in,
             sites: &sites_in,

@@ -188,8 +188,7 @@ impl MarkTables {
     pub(crate) fn probability(&self, weighted: f64, plain: f64) -> f64 {
         let [weighted, plain] = [weighted, plain].map(bag_bound);
         let by_weight = self.weighted.candidate_probability(weighted);
-        (by_weight * passing(weighted, self.min_equal))
-            .max(self.plain.candidate_probability(plain))
+        (by_weight * passing(weighted, self.min_equal)).max(self.plain.candidate_probability(plain))
     }
 
     /// In words.

@@ -107,7 +107,7 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
             similarity: None,
             scores: None,
             group: None,
-        known_as: None,
+            known_as: None,
         };
     };
     let scores = dropped.scores;

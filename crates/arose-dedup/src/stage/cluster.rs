@@ -90,8 +90,9 @@ pub(crate) fn run(
         };
         if n_verified == 0 {
             if config.policy.criterion == Criterion::Content(Remove::Same) {
-                found.versions =
-                    versions::run(stages, &mut pairs, &ranks, &is_taken, config, folder, progress)?;
+                found.versions = versions::run(
+                    stages, &mut pairs, &ranks, &is_taken, config, folder, progress,
+                )?;
             }
             return Ok(found);
         }

@@ -4,7 +4,9 @@
 //! URL form one site, each of them a page. Sites with fewer than [`MIN_PAGES`] pages repeat nothing
 //! that counts ([`arose::content::weight`]), so they are left out.
 //!
-//! Every distinct pair of words of a page is a record of its site, its words and its page. The
+//! Every distinct pair of words of a page is a record of its site, its words and its page. Most are
+//! on few pages. A first pass counts them in a table of small counters, in which several word pairs
+//! may share a counter, so it never counts too few; only what may be on enough pages goes on. These
 //! records are sorted outside memory, those of many pages are counted, and the counts sorted back
 //! to the documents: a document gets the list of its *frame*, the word pairs that weigh less than
 //! 1. Exact. With [`SiteCounts::Sampled`] one shingle in [`SAMPLED`] is counted, and every position
@@ -12,12 +14,13 @@
 //!
 //! The stage then leaves the marks of every document ([`Marks`]), from which candidates are found.
 //!
-//! Disk: 16 bytes per distinct word pair of a page while they are sorted, 16 per word pair of a
-//! frame, 8 and the marks per document. Memory: besides the sorters, 4 bytes per page that contains
-//! the most common word pair.
+//! Disk: 16 bytes per word pair of a page that may be on enough pages while they are sorted, 16 per
+//! word pair of a frame, 8 and the marks per document. Memory: besides the sorters, an eighth of the
+//! allowance for the counters, and 4 bytes per page that contains the most common word pair.
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use arose::content::{Content, FREE_PAGES, shingler};
 use arose::digest::digest64;
@@ -80,9 +83,26 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Sites, Error> {
     let mut found = Sites::default();
-    progress.expect(3 * active.len() as u64);
-    let pages = find_pages(read, config, folder, &mut found, progress)?;
-    let postings = post(read, pages, config, folder, progress)?;
+    progress.expect(4 * active.len() as u64);
+    find_pages(read, config, folder, &mut found, progress)?;
+    let counters = Counters::new(config.part(8));
+    for_each_page(read, folder, config, progress, |_, shingles, salt| {
+        for &shingle in shingles {
+            counters.add(key(shingle, salt));
+        }
+        Vec::new()
+    })?
+    .finish()?;
+    let postings = for_each_page(read, folder, config, progress, |page, shingles, salt| {
+        let [doc, page] = page;
+        let keys = shingles.iter().map(|&shingle| key(shingle, salt));
+        let mut keys: Vec<u64> = keys.filter(|&key| counters.may_be_framed(key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let postings = keys.into_iter().map(|key| Posting { key, page, doc });
+        postings.collect()
+    })?;
+    drop(counters);
     found.n_framed = count(postings, active.len(), config, folder)?;
     mark(read, active, config, folder, progress)?;
     Ok(found)
@@ -91,14 +111,17 @@ pub(crate) fn run(
 /// A document and its page, which is named by its first document.
 type Page = [Ordinal; 2];
 
-/// The documents of sites with enough pages.
+/// The documents of sites with enough pages, by ordinal.
+const PAGES: &str = "pages";
+
+/// Finds the documents of sites with enough pages.
 fn find_pages(
     read: &Path,
     config: &Config,
     folder: &Path,
     found: &mut Sites,
     progress: &Progress,
-) -> Result<Sorter<Page>, Error> {
+) -> Result<(), Error> {
     let mut urls = Sorter::<[u64; 3]>::new(&folder.join("urls"), config.part(4));
     let mut vectors = Scan::<Vectors>::open(&read.join(VECTORS))?;
     let mut names = NameScan::open(read)?;
@@ -136,7 +159,46 @@ fn find_pages(
             held.clear();
         }
     }
-    Ok(pages)
+    let mut pages = pages.finish()?;
+    let mut out = Writer::create(&folder.join(PAGES))?;
+    while let Some(page) = pages.next()? {
+        out.push(&page)?;
+    }
+    out.finish().map(drop)
+}
+
+/// Counts keys up to [`MIN_PAGES`], too many at times: keys may share a counter.
+struct Counters {
+    counters: Vec<AtomicU8>,
+    mask: u64,
+}
+
+/// Counters, at most.
+const MAX_COUNTERS: u64 = 1 << 26;
+
+impl Counters {
+    /// As many as fit `allowance` bytes, a power of two.
+    fn new(allowance: u64) -> Self {
+        let n = 1 << allowance.clamp(1 << 10, MAX_COUNTERS).ilog2();
+        Self {
+            counters: (0..n).map(|_| AtomicU8::new(0)).collect(),
+            mask: n - 1,
+        }
+    }
+
+    fn add(&self, key: u64) {
+        let counter = &self.counters[(key & self.mask) as usize];
+        // Whoever finds it full adds nothing; the others are too few to overflow it.
+        if usize::from(counter.load(Relaxed)) < MIN_PAGES {
+            counter.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whether a key was counted often enough, or one that shares its counter.
+    fn may_be_framed(&self, key: u64) -> bool {
+        let counter = &self.counters[(key & self.mask) as usize];
+        usize::from(counter.load(Relaxed)) >= MIN_PAGES
+    }
 }
 
 /// A word pair of a site on one of its pages.
@@ -148,41 +210,35 @@ struct Posting {
     doc: Ordinal,
 }
 
-/// The word pairs of all pages, sorted.
-fn post(
+/// Calls `post` with every page, the shingles of its document that are counted, and the salt of its
+/// site, on all threads; sorts the postings it makes.
+fn for_each_page(
     read: &Path,
-    pages: Sorter<Page>,
-    config: &Config,
     folder: &Path,
+    config: &Config,
     progress: &Progress,
+    post: impl Fn(Page, &[u64], u64) -> Vec<Posting> + Sync,
 ) -> Result<Sorter<Posting>, Error> {
-    let mut postings = Sorter::new(&folder.join("postings"), config.part(2));
-    let mut pages = pages.finish()?;
+    let mut postings = Sorter::new(&folder.join("postings"), config.part(4));
+    let mut pages = Scan::<Page>::open(&folder.join(PAGES))?;
     let mut texts = Texts::open(read)?;
     let (mut next, weigher) = (pages.next()?, Weigher::new(config));
     while let Some(blocks) = texts.next_blocks()? {
         let mut own = Vec::new();
-        while let Some(page) = next
-            && page[0] < blocks.end
-        {
+        while let Some(page) = next.filter(|page| page[0] < blocks.end) {
             own.push(page);
             next = pages.next()?;
         }
         let lists = blocks.blocks.par_iter().map(|block| {
             let from = own.partition_point(|[doc, _]| *doc < block.docs.start);
             let n = own[from..].partition_point(|[doc, _]| *doc < block.docs.end);
-            let own = &own[from..from + n];
             let text = texts.load(block)?;
-            let mut list = Vec::new();
-            let mut shingles = Vec::new();
-            for &[doc, page] in own {
+            let (mut list, mut shingles) = (Vec::new(), Vec::new());
+            for &page in &own[from..from + n] {
+                let [doc, _] = page;
                 weigher.shingle(text.tokens(doc), &mut shingles);
-                let salt = salt(text.site(doc));
                 shingles.retain(|&shingle| weigher.counts(shingle));
-                shingles.sort_unstable();
-                shingles.dedup();
-                let keys = shingles.iter().map(|&shingle| key(shingle, salt));
-                list.extend(keys.map(|key| Posting { key, page, doc }));
+                list.extend(post(page, &shingles, salt(text.site(doc))));
             }
             Ok(list)
         });
@@ -496,6 +552,24 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Counters never say that a key is on fewer pages than it is.
+    #[test]
+    fn issue_24_counters_lose_nothing() {
+        let counters = Counters::new(0);
+        for key in (0..3000).map(mix) {
+            for _ in 0..key % 7 {
+                counters.add(key);
+            }
+        }
+        let often = (0..3000).map(mix).filter(|key| key % 7 >= 5);
+        assert!(often.into_iter().all(|key| counters.may_be_framed(key)));
+        let few = Counters::new(1 << 20);
+        (0..4).for_each(|_| few.add(7));
+        assert!(!few.may_be_framed(7));
+        (0..1000).for_each(|_| few.add(7));
+        assert!(few.may_be_framed(7) && !few.may_be_framed(8));
+    }
 
     #[test]
     fn issue_24_positions_take_the_nearest_sample() {

@@ -148,7 +148,11 @@ pub(crate) fn write_documents(
         };
         let is_decided_here = verdict.kept_doc.is_some() || verdict.rule.is_none();
         if let Some(versions) = versions.as_ref().filter(|_| is_decided_here) {
-            let kept = if star.centre == NOT_TAKEN { first } else { star.centre };
+            let kept = if star.centre == NOT_TAKEN {
+                first
+            } else {
+                star.centre
+            };
             verdict.group = Some(keepers.get(versions.get(kept)?)?);
         }
         dropped.add(doc, &verdict)?;

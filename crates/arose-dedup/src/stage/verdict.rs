@@ -66,7 +66,7 @@ impl Verdict {
                 similarity: star.scores.similarity(),
                 scores: Some(star.scores),
                 group: None,
-        known_as: None,
+                known_as: None,
             });
         }
         let is_kept = keeper == doc;
@@ -76,7 +76,7 @@ impl Verdict {
             similarity: (!is_kept).then_some(1.0),
             scores: (!is_kept).then(|| Scores::equal(record.n_tokens)),
             group: None,
-        known_as: None,
+            known_as: None,
         })
     }
 }

@@ -328,11 +328,7 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn open(
-        texts: &TextsIn<'_>,
-        chosen: &Arc<Chosen>,
-        config: &'a Config,
-    ) -> Result<Self, Error> {
+    fn open(texts: &TextsIn<'_>, chosen: &Arc<Chosen>, config: &'a Config) -> Result<Self, Error> {
         let scorer = Scorer::new(config)?;
         let read = texts.read;
         let frames = match config.policy.criterion {

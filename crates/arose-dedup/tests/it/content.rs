@@ -153,7 +153,9 @@ fn issue_24_pairs_are_those_of_brute_force() {
         assert!(n > 20, "{n} pairs");
         assert!(n_found as f64 >= least * f64::from(n), "{n_found} of {n}");
     }
-    let n_same = expected.values().filter(|score| score.level() == Level::Same);
+    let n_same = expected
+        .values()
+        .filter(|score| score.level() == Level::Same);
     assert!(n_same.count() > 20);
 }
 
@@ -289,7 +291,10 @@ fn issue_24_an_index_is_refused() {
         ..config(Remove::Same)
     };
     let found = bench.run_on(&["input.jsonl"], &config);
-    assert!(matches!(found, Err(Error::ContentAgainstIndex)), "{found:?}");
+    assert!(
+        matches!(found, Err(Error::ContentAgainstIndex)),
+        "{found:?}"
+    );
 }
 
 /// Precision and F1 of what a rule accepts among judged pairs.
@@ -335,7 +340,9 @@ fn issue_24_reference_on_judged_pairs() {
         .map(|text| Content::new(&shingles(text)))
         .collect();
     // A page that is in several pairs is one page.
-    let names = rows.iter().flat_map(|row| ["a", "b"].map(|side| row[side].to_string()));
+    let names = rows
+        .iter()
+        .flat_map(|row| ["a", "b"].map(|side| row[side].to_string()));
     let pages: Vec<Page> = names
         .zip(&sides)
         .map(|(name, text)| (Some(format!("http://gov.example/{name}")), text.clone()))
