@@ -124,7 +124,11 @@ fn check_settings(options: &Options) -> anyhow::Result<()> {
             options.threshold.is_some(),
             policy.has_threshold(),
         ),
-        ("--site", options.site.is_some(), policy.is_by_site()),
+        (
+            "--site",
+            options.site.is_some(),
+            policy.is_by_site() && policy != PolicyName::Content,
+        ),
     ])
 }
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use arose::Threshold;
-use arose::rule::Policy;
+use arose::rule::{Criterion, Policy, Remove};
 use arose_dedup::report::html::counted;
 use arose_dedup::results::kinds;
 use arose_dedup::{
     Against, Config, DroppedAs, Empty, Exact, IncompleteFile, Keep, KeptAs, ListedPairs, OnLoss,
-    Output, Progress, Start, Update, Verify,
+    Output, Progress, SiteCounts, Start, Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ use crate::read::Outcome;
 Policies:
   exact     the text is the same, symbols included
   jaccard   the share of common shingles reaches --threshold
+  content   the own text is the same, in the same order; what a site repeats on
+            its other pages counts less
   b         2 of 6 super-shingles agree (Broder)
   c         372 of 384 simhash bits agree (Charikar)
   combined  b, and 355 bits agree (Henzinger)
@@ -75,6 +77,12 @@ pub(crate) struct Options {
     /// another contains (policy contained). [default: 0.8, and 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
     threshold: Option<Threshold>,
+    /// Level at which duplicates are removed (policy content). [default: same]
+    #[arg(long, value_enum)]
+    remove: Option<RemoveName>,
+    /// How the word pairs that sites repeat are counted (policy content). [default: exact]
+    #[arg(long, value_enum)]
+    site_counts: Option<SiteCountsName>,
     /// Tokens per shingle. [default: 5, and 8 for the other policies]
     #[arg(short, long, value_name = "N")]
     w: Option<NonZeroUsize>,
@@ -105,7 +113,7 @@ pub(crate) struct Options {
     /// What makes duplicates of documents under two shingles. [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
-    /// What a site is (policies site and site-union). [default: registrable]
+    /// What a site is (policies content, site and site-union). [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
     /// Documents under one key whose sketches are all compared; with more, each meets fewer.
@@ -164,6 +172,22 @@ enum VerifyName {
     Sketch,
     /// Nothing.
     None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RemoveName {
+    /// The same document; other versions of its content are kept and grouped
+    Same,
+    /// The same content, in whatever version
+    Content,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SiteCountsName {
+    /// All of them
+    Exact,
+    /// One in 16, with less temporary disk; less accurate
+    Sampled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -278,7 +302,9 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_near = policy.has_sketches();
-    let has_shingles = is_near || policy == PolicyName::Contained;
+    let is_content = policy == PolicyName::Content;
+    let is_compared = is_near && !is_content;
+    let has_shingles = is_compared || policy == PolicyName::Contained;
     let is_url = policy == PolicyName::Url;
     policy.check_used(&[
         (
@@ -288,11 +314,13 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
         ),
         ("--recall", options.recall.is_some(), is_jaccard),
         ("--site", options.site.is_some(), policy.is_by_site()),
+        ("--remove", options.remove.is_some(), is_content),
+        ("--site-counts", options.site_counts.is_some(), is_content),
         ("--w", options.w.is_some(), has_shingles),
         ("--cjk-w", options.cjk_w.is_some(), has_shingles),
         ("--drop-empty", options.drop_empty, !is_url),
-        ("--verify", options.verify.is_some(), is_near),
-        ("--short", options.short.is_some(), is_near),
+        ("--verify", options.verify.is_some(), is_compared),
+        ("--short", options.short.is_some(), is_compared),
         ("--cap", options.cap.is_some(), is_near),
         ("--seed", options.seed.is_some(), is_near),
     ])?;
@@ -309,7 +337,10 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
 }
 
 fn config(options: &Options) -> anyhow::Result<Config> {
-    let criterion = options.policy.criterion(options.threshold);
+    let criterion = match options.remove {
+        Some(RemoveName::Content) => Criterion::Content(Remove::Content),
+        _ => options.policy.criterion(options.threshold),
+    };
     let default = Config::default();
     let index = options.against.iter().cloned();
     let skip = index.chain([options.output.clone()]).collect();
@@ -353,6 +384,10 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             PairsName::All => ListedPairs::All,
         },
         site: site_kind(options.site),
+        site_counts: match options.site_counts {
+            None | Some(SiteCountsName::Exact) => SiteCounts::Exact,
+            Some(SiteCountsName::Sampled) => SiteCounts::Sampled,
+        },
         seed: options.seed.unwrap_or(default.seed),
         memory: options.memory.unwrap_or_else(arose_dedup::default_memory),
         against: options.against.clone().map(|index| Against {
@@ -523,6 +558,13 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
         count("clusters"),
         count("largest_cluster")
     )?;
+    if let n @ 1.. = count("versions") {
+        writeln!(
+            out,
+            "versions        {n:>10}  kept documents in {} groups of the same content",
+            count("version_groups")
+        )?;
+    }
     if let Some(recall) = summary["recall"]["estimated"].as_f64() {
         writeln!(out, "recall          {recall:>10.4}  estimated")?;
     }

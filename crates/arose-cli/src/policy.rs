@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::{Context, ensure};
 use arose::Threshold;
-use arose::rule::{Criterion, DEFAULT_CONTAINMENT, ShortPolicy};
+use arose::rule::{Criterion, DEFAULT_CONTAINMENT, Remove, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use clap::ValueEnum;
@@ -14,6 +14,7 @@ use clap::ValueEnum;
 pub(crate) enum PolicyName {
     Exact,
     Jaccard,
+    Content,
     B,
     C,
     Combined,
@@ -45,6 +46,7 @@ impl PolicyName {
         match self {
             Self::Exact => Criterion::Exact,
             Self::Jaccard => threshold.map_or_else(Criterion::default, Criterion::Jaccard),
+            Self::Content => Criterion::Content(Remove::default()),
             Self::B => Criterion::PUBLISHED_B,
             Self::C => Criterion::PUBLISHED_C,
             Self::Combined => Criterion::PUBLISHED_COMBINED,
@@ -70,7 +72,7 @@ impl PolicyName {
     }
 
     pub(crate) fn is_by_site(self) -> bool {
-        matches!(self, Self::Site | Self::SiteUnion)
+        matches!(self, Self::Content | Self::Site | Self::SiteUnion)
     }
 
     /// An option that the policy does not look at is a mistake, not a detail. `given` has options

@@ -34,8 +34,10 @@ pub struct Config {
     pub cap: NonZeroUsize,
     /// Which pairs are listed; what is kept does not depend on it.
     pub pairs: ListedPairs,
-    /// Where a host is cut to give its site (policy `site`).
+    /// Where a host is cut to give its site (policies `content`, `site` and `site-union`).
     pub site: SiteKind,
+    /// How what sites repeat is counted (policy `content`).
+    pub site_counts: SiteCounts,
     /// Selects the permutations.
     pub seed: u64,
     /// Bytes of memory to stay under; results do not depend on it.
@@ -129,6 +131,17 @@ pub enum Empty {
     Drop,
 }
 
+/// How what sites repeat is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SiteCounts {
+    /// Every pair of words.
+    #[default]
+    Exact,
+    /// One in 16; the others take the count of the nearest. Needs a sixteenth of the temporary
+    /// disk, and is wrong more often.
+    Sampled,
+}
+
 /// What a candidate pair is checked against before it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
@@ -187,6 +200,7 @@ impl Default for Config {
             cap: NonZeroUsize::new(1024).expect("1024 is not zero"),
             pairs: ListedPairs::Verified,
             site: SiteKind::Registrable,
+            site_counts: SiteCounts::Exact,
             seed: DEFAULT_SEED,
             memory: 1 << 30,
             against: None,
@@ -234,6 +248,17 @@ impl Config {
                 json!({ "threshold": threshold.get(), "recall": self.recall.get(),
                         "samples": crate::record::N_SAMPLES })
             }
+            Criterion::Content(remove) => json!({
+                "remove": match remove {
+                    rule::Remove::Same => "same",
+                    rule::Remove::Content => "content",
+                },
+                "site_counts": match self.site_counts {
+                    SiteCounts::Exact => "exact",
+                    SiteCounts::Sampled => "sampled",
+                },
+                "site": self.site_name(),
+            }),
             Criterion::B { min_features } => json!({ "min_features": min_features }),
             Criterion::C { min_bits } => json!({ "min_bits": min_bits }),
             Criterion::Combined(both) => {
@@ -251,10 +276,7 @@ impl Config {
                     rule::CrossSite::COnly => "c",
                     rule::CrossSite::Union => "union",
                 },
-                "site": match self.site {
-                    SiteKind::Henzinger => "henzinger",
-                    SiteKind::Registrable => "registrable",
-                },
+                "site": self.site_name(),
             }),
         };
         if let (Value::Object(all), Value::Object(own)) = (&mut settings, own) {
@@ -292,8 +314,9 @@ impl Config {
         let criterion = self.policy.criterion;
         let is_url = criterion == Criterion::Url;
         let is_whole = is_url || matches!(criterion, Criterion::Contained(_));
+        let is_content = matches!(criterion, Criterion::Content(_));
         let refused = [
-            ("--against", is_whole && self.against.is_some()),
+            ("--against", (is_whole || is_content) && self.against.is_some()),
             ("--pairs all", is_whole && self.pairs == ListedPairs::All),
             ("--exact bytes", is_url && self.exact == Exact::Bytes),
             ("--drop-empty", is_url && self.empty == Empty::Drop),
@@ -305,6 +328,13 @@ impl Config {
                 option,
                 policy: criterion.name(),
             }),
+        }
+    }
+
+    fn site_name(&self) -> &'static str {
+        match self.site {
+            SiteKind::Henzinger => "henzinger",
+            SiteKind::Registrable => "registrable",
         }
     }
 

@@ -159,6 +159,9 @@ pub enum Error {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy `content` is not there on a cluster.
+    #[error("the policy content does not run on a cluster; use another policy or `arose dedup`")]
+    ContentOnCluster,
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,

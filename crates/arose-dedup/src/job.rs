@@ -5,13 +5,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use arose::rule::Criterion;
+use arose::rule::{Criterion, Remove};
 use serde_json::{Value, json};
 
 use crate::column::Writer;
 use crate::config::{Config, Exact, KeptAs, ListedPairs, Update};
 use crate::inputs::{Inputs, Moved};
 use crate::losses::{self, IncompleteFile};
+use crate::marks::MarkTables;
 use crate::progress::STAGES;
 use crate::scheme::{Bands, Rules};
 use crate::source::{Source, directory_from, path_text};
@@ -19,7 +20,8 @@ use crate::stage::dropped::DroppedDocs;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
-use crate::stage::{candidates, cluster, contained, exact, ids, read, update, verify};
+use crate::stage::verify::TextsIn;
+use crate::stage::{candidates, cluster, contained, exact, ids, read, sites, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
 
@@ -98,9 +100,14 @@ pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
         _ => None,
     };
     let rules = Rules::new(config)?;
-    let chance = |similarity| match &bands {
-        Some(bands) => bands.probability(similarity),
-        None => rules.probability(similarity),
+    let marks = match config.policy.criterion {
+        Criterion::Content(_) => Some(MarkTables::new(config)?),
+        _ => None,
+    };
+    let chance = |similarity| match (&bands, &marks) {
+        (Some(bands), _) => bands.probability(similarity),
+        (None, Some(marks)) => marks.probability(similarity, 0.0),
+        (None, None) => rules.probability(similarity),
     };
     Ok(CURVE
         .map(|similarity| (similarity, chance(similarity)))
@@ -121,6 +128,7 @@ pub fn method(config: &Config) -> Result<String, Error> {
             let banding = Bands::new(config, threshold)?.banding();
             format!("{} bands of {} samples", banding.b(), banding.q())
         }
+        Criterion::Content(_) => MarkTables::new(config)?.method(),
         _ => {
             use crate::scheme::Tables;
             format!(
@@ -277,6 +285,7 @@ impl<'a> Job<'a> {
             exact: &exact,
             verify: &verify,
             cluster: &cluster,
+            has_versions: self.config.policy.criterion == Criterion::Content(Remove::Same),
             n_repairs: found.clusters.found.n_repairs,
             known: self.config.against.as_ref().map(|_| &*known),
         };
@@ -402,7 +411,14 @@ impl<'a> Job<'a> {
                 "clusters": written.clusters,
                 "clustered_documents": written.clustered,
                 "largest_cluster": written.largest_cluster,
+                "version_groups": found.clusters.found.versions.n_groups,
+                "versions": found.clusters.found.versions.n_documents,
             },
+            "sites": found.sites.as_ref().map(|sites| json!({
+                "sites": sites.found.n_sites,
+                "pages": sites.found.n_pages,
+                "framed_word_pairs": sites.found.n_framed,
+            })),
             "recall": { "promised": promised.collect::<Vec<_>>(), "estimated": recall },
             "index": self.index_summary(found, written),
             "cap": {
@@ -427,6 +443,7 @@ struct Found {
     read: Note<read::Read>,
     exact: Note<exact::Exact>,
     known: Option<Note<known::Held>>,
+    sites: Option<Note<sites::Sites>>,
     candidates: Note<candidates::Candidates>,
     verified: Note<verify::Verified>,
     clusters: Note<cluster::Clusters>,
@@ -440,9 +457,19 @@ impl Found {
             progress,
             ..
         } = job;
-        let names = ["read", "exact", "known", "candidates", "verify"];
-        let [read_in, exact_in, known_in, candidates_in, verify_in] =
-            names.map(|stage| work.path(stage));
+        let names = ["read", "exact", "known", "sites", "candidates", "verify"];
+        let [
+            read_in,
+            exact_in,
+            known_in,
+            sites_in,
+            candidates_in,
+            verify_in,
+        ] = names.map(|stage| work.path(stage));
+        let texts = TextsIn {
+            read: &read_in,
+            sites: &sites_in,
+        };
         let exact = work.stage("exact", progress, |folder| {
             exact::run(&read_in, config, folder, progress)
         })?;
@@ -453,13 +480,20 @@ impl Found {
             })
         });
         let known = known.transpose()?;
+        let sites = match config.policy.criterion {
+            Criterion::Content(_) => Some(work.stage("sites", progress, |folder| {
+                let active = candidates::active(&read_in, &exact_in)?;
+                sites::run(&read_in, &active, config, folder, progress)
+            })?),
+            _ => None,
+        };
         let candidates = work.stage("candidates", progress, |folder| {
             match config.policy.criterion {
                 Criterion::Contained(_) => {
                     contained::candidates([&read_in, &exact_in], config, folder, progress)
                 }
                 Criterion::Url => candidates::none(folder),
-                _ => candidates::run(&read_in, &exact_in, config, folder, progress),
+                _ => candidates::run(&read_in, &exact_in, &sites_in, config, folder, progress),
             }
         })?;
         let verified = work.stage("verify", progress, |folder| match config.policy.criterion {
@@ -468,14 +502,14 @@ impl Found {
                 let stages = [&*read_in, &*candidates_in];
                 contained::verify(stages, n_slots, least, config, folder, progress)
             }
-            _ => verify_candidates(&read_in, &candidates_in, config, folder, progress),
+            _ => verify_candidates(&texts, &candidates_in, config, folder, progress),
         })?;
         let clusters = work.stage("cluster", progress, |folder| {
             if let Criterion::Contained(_) = config.policy.criterion {
                 return contained::clusters([&read_in, &exact_in, &verify_in], config, folder);
             }
             let stages = cluster::Stages {
-                read: &read_in,
+                texts,
                 exact: &exact_in,
                 verify: &verify_in,
                 known: known.as_ref().map(|_| &*known_in),
@@ -486,6 +520,7 @@ impl Found {
             read,
             exact,
             known,
+            sites,
             candidates,
             verified,
             clusters,
@@ -500,6 +535,7 @@ impl Found {
             stage("exact", &self.exact, n_docs),
         ];
         stages.extend(self.known.iter().map(|known| stage("known", known, n_docs)));
+        stages.extend(self.sites.iter().map(|sites| stage("sites", sites, n_docs)));
         stages.extend([
             stage("candidates", candidates, candidates.found.tally.n_tested),
             stage("verify", &self.verified, candidates.found.n_pairs),
@@ -554,20 +590,20 @@ pub(crate) fn not_read(config: &Config, out: &Path) -> Vec<PathBuf> {
 
 /// Verifies the candidates, and those that are listed only.
 fn verify_candidates(
-    read: &Path,
+    texts: &TextsIn<'_>,
     candidates: &Path,
     config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<verify::Verified, Error> {
-    let verified = verify::run(read, candidates, config, folder, progress)?;
+    let verified = verify::run(texts, candidates, config, folder, progress)?;
     if config.pairs == ListedPairs::Verified {
         return Ok(verified);
     }
     let all = folder.join(candidates::ALL);
     fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
     let listed = candidates.join(candidates::ALL);
-    verify::run(read, &listed, config, &all, progress)?;
+    verify::run(texts, &listed, config, &all, progress)?;
     Ok(verified)
 }
 

@@ -22,6 +22,7 @@ mod inputs;
 mod job;
 mod lookup;
 mod losses;
+mod marks;
 mod memory;
 mod names;
 pub mod passages;
@@ -40,8 +41,8 @@ mod stage;
 mod work;
 
 pub use config::{
-    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Update,
-    Verify,
+    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output,
+    SiteCounts, Update, Verify,
 };
 pub use error::{Change, Error};
 pub use inputs::Moved;

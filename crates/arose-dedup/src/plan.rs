@@ -8,7 +8,8 @@ use arose::rule::Criterion;
 use arose_corpus::{Item, Position};
 
 use crate::Error;
-use crate::config::Config;
+use crate::config::{Config, SiteCounts};
+use crate::marks::Marks;
 use crate::record::{DocRecord, Samples, Vectors};
 
 /// Documents that are read to guess the rest.
@@ -51,16 +52,23 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
     let text_bytes = (sample.text_bytes as f64 * scale) as u64;
     let samples = match config.policy.criterion {
         Criterion::Jaccard(_) => size_of::<Samples>(),
+        Criterion::Content(_) => size_of::<Marks>(),
         _ => 0,
     };
     // Names and runs of equal keys take as much again, more or less, as the smallest of these.
     let per_doc = size_of::<DocRecord>() + size_of::<Vectors>() + samples + 128;
+    // What sites repeat is sorted twice, 16 bytes for each distinct pair of words.
+    let per_token = match (config.policy.criterion, config.site_counts) {
+        (Criterion::Content(_), SiteCounts::Exact) => 8 + 2 * 16,
+        (Criterion::Content(_), SiteCounts::Sampled) => 8 + 2,
+        _ => 8,
+    };
     Ok(Plan {
         input_bytes,
         documents,
         text_bytes,
         memory_bytes: config.memory.min((96 << 20) + 400 * documents),
-        disk_bytes: text_bytes / BYTES_PER_TOKEN * 8 + documents * per_doc as u64,
+        disk_bytes: text_bytes / BYTES_PER_TOKEN * per_token + documents * per_doc as u64,
     })
 }
 

@@ -11,10 +11,11 @@ use arose_corpus::Position;
 use crate::Error;
 
 /// The stages of a run, in order.
-pub const STAGES: [&str; 8] = [
+pub const STAGES: [&str; 9] = [
     "read",
     "exact",
     "known",
+    "sites",
     "candidates",
     "verify",
     "cluster",

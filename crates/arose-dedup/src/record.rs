@@ -1,5 +1,6 @@
 //! The records that stages leave for each other.
 
+use arose::content::NEARLY_EQUAL;
 use arose::digest::Digest;
 use arose::parity::{self, Parity};
 use arose::rule::Rule;
@@ -129,20 +130,98 @@ pub(crate) struct PairKey {
     pub(crate) b: Ordinal,
 }
 
-/// A pair that is accepted, with its scores.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+/// A pair that is accepted, with its scores, in the order of the table of pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Accepted {
     pub(crate) a: Ordinal,
     pub(crate) b: Ordinal,
-    /// Not a number if unknown.
-    pub(crate) jaccard: f64,
+    pub(crate) scores: Scores,
+}
+
+impl Accepted {
+    /// The pair with the earlier document first.
+    pub(crate) fn new(one: Ordinal, other: Ordinal, scores: Scores) -> Self {
+        Self {
+            a: one.min(other),
+            b: one.max(other),
+            scores,
+        }
+    }
+}
+
+/// How similar two documents are, and the rule that makes them duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Scores {
+    /// Bits of the coefficient; not a number if unknown.
+    pub(crate) jaccard: u64,
+    /// Bits of the weighted and of the plain score of content; not numbers if unknown.
+    pub(crate) content: [u64; 2],
     /// [`NO_SCORE`] if unknown.
     pub(crate) b_sim: u16,
     /// [`NO_SCORE`] if unknown.
     pub(crate) c_sim: u16,
     /// The rule's place in [`Rule::ALL`].
     pub(crate) rule: u32,
+}
+
+impl Scores {
+    /// Nothing is known but the rule.
+    pub(crate) fn unknown(rule: Rule) -> Self {
+        Self {
+            jaccard: f64::NAN.to_bits(),
+            content: [f64::NAN.to_bits(); 2],
+            b_sim: NO_SCORE,
+            c_sim: NO_SCORE,
+            rule: rule_index(rule),
+        }
+    }
+
+    /// The scores of two documents of equal content, which have none without tokens.
+    pub(crate) fn equal(n_tokens: u32) -> Self {
+        let unknown = Self::unknown(Rule::Exact);
+        match n_tokens {
+            0 => unknown,
+            _ => Self {
+                jaccard: 1.0_f64.to_bits(),
+                content: [1.0_f64.to_bits(); 2],
+                b_sim: 6,
+                c_sim: 384,
+                ..unknown
+            },
+        }
+    }
+
+    pub(crate) fn rule(&self) -> Rule {
+        Rule::ALL[self.rule as usize]
+    }
+
+    pub(crate) fn jaccard(&self) -> Option<f64> {
+        known(self.jaccard)
+    }
+
+    /// The weighted and the plain score of content.
+    pub(crate) fn content(&self) -> [Option<f64>; 2] {
+        self.content.map(known)
+    }
+
+    /// The score by which the rule decided, where it is a share.
+    pub(crate) fn similarity(&self) -> Option<f64> {
+        match self.rule() {
+            Rule::Same | Rule::Content => {
+                let [weighted, plain] = self.content();
+                plain.filter(|&u| u >= NEARLY_EQUAL).or(weighted)
+            }
+            _ => self.jaccard(),
+        }
+    }
+}
+
+/// A score from its bits; none if it is not a number.
+fn known(bits: u64) -> Option<f64> {
+    let score = f64::from_bits(bits);
+    (!score.is_nan()).then_some(score)
 }
 
 /// A score that was not computed.

@@ -6,6 +6,7 @@
 //! | policy | tables | a pair that meets stays a candidate if |
 //! |---|---|---|
 //! | jaccard | bands of samples ([`arose::banding`]) | enough samples agree, and parities allow it ([`arose::parity`]) |
+//! | content | two sets of bands, in [`marks`](crate::marks) | enough weighted values agree, or parities allow that both are nearly equal |
 //! | b, combined | subsets of features ([`arose::feature::mega_shingles`]) | the rule holds |
 //! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule holds |
 //! | site | both | the rule holds |
@@ -263,9 +264,11 @@ impl Rules {
                 cross_min_bits,
                 ..
             } => (Some(same.min_features), Some(cross_min_bits)),
-            Criterion::Exact | Criterion::Jaccard(_) | Criterion::Contained(_) | Criterion::Url => {
-                (None, None)
-            }
+            Criterion::Exact
+            | Criterion::Jaccard(_)
+            | Criterion::Content(_)
+            | Criterion::Contained(_)
+            | Criterion::Url => (None, None),
         };
         let k = Features::SIX_BY_FOURTEEN.k();
         let subsets = match r {
@@ -296,6 +299,7 @@ impl Rules {
             b_sim: b_sim(&a.features, &b.features) as u32,
             c_sim: Fingerprint(a.simhash).c_sim(&Fingerprint(b.simhash)),
             jaccard: None,
+            level: None,
             same_content: false,
             either_short: false,
         }
@@ -317,7 +321,7 @@ impl Rules {
             Criterion::Exact | Criterion::Contained(_) | Criterion::Url => {
                 f64::from(u8::from(similarity >= 1.0))
             }
-            Criterion::Jaccard(_) => 0.0,
+            Criterion::Jaccard(_) | Criterion::Content(_) => 0.0,
         }
     }
 }

@@ -6,7 +6,8 @@ use arose::simhash::Fingerprint384;
 
 use crate::Error;
 use crate::config::{Config, Verify};
-use crate::record::{Accepted, NO_SCORE, PairKey, Samples, Vectors, rule_index};
+use crate::marks::MarkTables;
+use crate::record::{Accepted, NO_SCORE, PairKey, Samples, Scores, Vectors};
 use crate::scheme::{Bands, Rules};
 use crate::stage::read::has_simhash;
 
@@ -15,6 +16,7 @@ pub(crate) struct Scorer {
     policy: Policy,
     verify: Verify,
     bands: Option<Bands>,
+    marks: Option<MarkTables>,
     rules: Rules,
     /// Whether sketches hold no simhashes, the policy having no use for them.
     pub(crate) is_without_simhash: bool,
@@ -26,10 +28,15 @@ impl Scorer {
             Criterion::Jaccard(threshold) => Some(Bands::new(config, threshold)?),
             _ => None,
         };
+        let marks = match config.policy.criterion {
+            Criterion::Content(_) => Some(MarkTables::new(config)?),
+            _ => None,
+        };
         Ok(Self {
             policy: config.policy,
             verify: config.verify,
             bands,
+            marks,
             rules: Rules::new(config)?,
             is_without_simhash: !has_simhash(config),
         })
@@ -60,14 +67,13 @@ impl Scorer {
             [Some(a), Some(b)] => a.c_sim(&b),
             _ => evidence.c_sim,
         };
-        Some(Accepted {
-            a: pair.a,
-            b: pair.b,
-            jaccard,
+        let scores = Scores {
+            jaccard: jaccard.to_bits(),
             b_sim: evidence.b_sim as u16,
             c_sim: c_sim as u16,
-            rule: rule_index(rule),
-        })
+            ..Scores::unknown(rule)
+        };
+        Some(Accepted::new(pair.a, pair.b, scores))
     }
 
     /// A pair that is judged by its sketches, or not at all.
@@ -83,18 +89,17 @@ impl Scorer {
             Verify::None => Some(self.unverified_rule(&evidence)),
             _ => decide(&self.policy, &evidence),
         };
-        rule.map(|rule| Accepted {
-            a: pair.a,
-            b: pair.b,
-            jaccard: evidence.jaccard.unwrap_or(f64::NAN),
+        let scores = Scores {
+            jaccard: evidence.jaccard.unwrap_or(f64::NAN).to_bits(),
             b_sim: b_sim(&a.features, &b.features) as u16,
             c_sim: if self.is_without_simhash {
                 NO_SCORE
             } else {
                 evidence.c_sim as u16
             },
-            rule: rule_index(rule),
-        })
+            ..Scores::unknown(rule?)
+        };
+        Some(Accepted::new(pair.a, pair.b, scores))
     }
 
     /// The rule that a candidate would have to pass.
@@ -104,6 +109,7 @@ impl Scorer {
             Criterion::Contained(_) => Rule::Contained,
             Criterion::Url => Rule::Url,
             Criterion::Jaccard(_) => Rule::Jaccard,
+            Criterion::Content(_) => Rule::Content,
             Criterion::B { .. } => Rule::B,
             Criterion::C { .. } => Rule::C,
             Criterion::Combined(_) => Rule::Combined,
@@ -117,8 +123,11 @@ impl Scorer {
 
     /// How many pairs like this one there are for each that is found.
     pub(crate) fn inverse_chance(&self, pair: &Accepted) -> f64 {
-        match &self.bands {
-            Some(bands) if pair.jaccard.is_finite() => 1.0 / bands.probability(pair.jaccard),
+        if let (Some(marks), [Some(s), Some(u)]) = (&self.marks, pair.scores.content()) {
+            return 1.0 / marks.probability(s, u);
+        }
+        match (&self.bands, pair.scores.jaccard()) {
+            (Some(bands), Some(jaccard)) => 1.0 / bands.probability(jaccard),
             _ => 1.0,
         }
     }

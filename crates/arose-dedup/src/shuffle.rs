@@ -58,6 +58,7 @@ mod wire;
 
 use std::path::PathBuf;
 
+use arose::rule::Criterion;
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -183,9 +184,12 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// If there is no such step, or the driver is of another version.
+    /// If there is no such step, the driver is of another version, or the policy is `content`.
     pub fn new(name: &str, config: &Config, context: Context) -> Result<Self, Error> {
         check_version(&context.version)?;
+        if matches!(config.policy.criterion, Criterion::Content(_)) {
+            return Err(Error::ContentOnCluster);
+        }
         Ok(Self {
             chunks: context.chunks.clone().map(ChunkReader::new),
             step: step(name, config, context)?,

@@ -13,7 +13,7 @@ use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Fields, Files, Statuses};
 use arose_dedup::{
-    Against, Config, Empty, Exact, Keep, ListedPairs, OnLoss, Output, Update, Verify,
+    Against, Config, Empty, Exact, Keep, ListedPairs, OnLoss, Output, SiteCounts, Update, Verify,
 };
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -365,6 +365,7 @@ impl Options {
                 None | Some(SiteName::Registrable) => SiteKind::Registrable,
                 Some(SiteName::Henzinger) => SiteKind::Henzinger,
             },
+            site_counts: SiteCounts::Exact,
             seed: self.seed,
             memory: self
                 .memory

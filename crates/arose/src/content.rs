@@ -39,6 +39,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
+use crate::mix::mix;
 use crate::shingle::Shingler;
 
 /// Tokens per shingle.
@@ -120,21 +121,58 @@ impl Content {
     /// shingle; it is called once for each distinct shingle.
     #[must_use]
     pub fn of_site(shingles: &[u64], mut n_others: impl FnMut(u64) -> u64) -> Self {
-        let mut sorted: Vec<(u64, u32)> = shingles.iter().copied().zip(0..).collect();
-        sorted.sort_unstable();
-        let mut weights = vec![0.0; sorted.len()];
-        for run in sorted.chunk_by(|one, other| one.0 == other.0) {
-            let weight = weight(n_others(run[0].0));
-            for &(_, position) in run {
+        let mut content = Self::sorted(shingles);
+        let mut weights = vec![0.0; shingles.len()];
+        let mut start = 0;
+        for run in content.shingles.chunk_by(|one, other| one == other) {
+            let weight = weight(n_others(run[0]));
+            for &position in &content.positions[start..][..run.len()] {
                 weights[position as usize] = weight;
             }
+            start += run.len();
         }
+        content.weigh(weights);
+        content
+    }
+
+    /// The content of a page of a site, given how many other URLs of the site contain what is at
+    /// each position; a position without a number weighs 1.
+    #[must_use]
+    pub fn of_counts(shingles: &[u64], n_others: &[u64]) -> Self {
+        let mut content = Self::sorted(shingles);
+        let mut weights: Vec<f64> = n_others.iter().map(|&n| weight(n)).collect();
+        weights.resize(shingles.len(), 1.0);
+        content.weigh(weights);
+        content
+    }
+
+    /// The content without weights.
+    fn sorted(shingles: &[u64]) -> Self {
+        let mut sorted: Vec<(u64, u32)> = shingles.iter().copied().zip(0..).collect();
+        sorted.sort_unstable();
         Self {
-            own: weights.iter().sum(),
             shingles: sorted.iter().map(|&(shingle, _)| shingle).collect(),
             positions: sorted.iter().map(|&(_, position)| position).collect(),
-            weights,
+            weights: Vec::new(),
+            own: 0.0,
         }
+    }
+
+    fn weigh(&mut self, weights: Vec<f64>) {
+        self.own = weights.iter().sum();
+        self.weights = weights;
+    }
+
+    /// The elements that texts are compared by, each once, with their weights: a shingle together
+    /// with how often it came before in the text.
+    pub fn elements(&self) -> impl Iterator<Item = (u64, f64)> {
+        let runs = self.shingles.chunk_by(|one, other| one == other);
+        let numbered = runs.flat_map(|run| run.iter().zip(0_u64..));
+        numbered
+            .zip(&self.positions)
+            .map(|((&shingle, n_before), &position)| {
+                (element(shingle, n_before), self.weights[position as usize])
+            })
     }
 
     /// The number of shingles, repetitions included.
@@ -159,6 +197,14 @@ impl Content {
     #[must_use]
     pub fn weights(&self) -> &[f64] {
         &self.weights
+    }
+}
+
+/// One number for a shingle that came so often before: the shingle itself at first.
+fn element(shingle: u64, n_before: u64) -> u64 {
+    match n_before {
+        0 => shingle,
+        _ => mix(shingle ^ mix(n_before)),
     }
 }
 

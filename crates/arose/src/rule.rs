@@ -34,6 +34,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
+use crate::content::Level;
 use crate::shingle;
 use crate::site::{SiteKind, same_site};
 use crate::{Error, Threshold};
@@ -75,6 +76,8 @@ pub enum Criterion {
     Contained(Threshold),
     /// The URL, whatever the content.
     Url,
+    /// What two texts have of their own, in the same order ([`content`](crate::content)).
+    Content(Remove),
     /// Common features.
     B {
         /// The least number of them, r.
@@ -96,6 +99,16 @@ pub enum Criterion {
         /// What else makes duplicates of pages of different sites.
         cross: CrossSite,
     },
+}
+
+/// The levels of [`content`](crate::content) at which documents are duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Remove {
+    /// The same document. Versions of one content are kept and shown together.
+    #[default]
+    Same,
+    /// The same content, in whatever version.
+    Content,
 }
 
 /// B-similar, and C-similar at a lower bar.
@@ -136,6 +149,8 @@ pub struct Evidence {
     pub c_sim: u32,
     /// The Jaccard coefficient of the shingle sets, where it was computed.
     pub jaccard: Option<f64>,
+    /// The level of [`content`](crate::content), where it was computed.
+    pub level: Option<Level>,
     /// Whether the content digests are equal.
     pub same_content: bool,
     /// Whether at least one of the two has too few tokens for a meaningful sketch.
@@ -178,6 +193,10 @@ pub enum Rule {
     Contained,
     /// The same URL.
     Url,
+    /// The same document ([`Level::Same`]).
+    Same,
+    /// Another version of the same content ([`Level::Content`]).
+    Content,
 }
 
 /// Names the rule that makes the pair duplicates; `None` means distinct.
@@ -192,6 +211,7 @@ pub enum Rule {
 ///     b_sim: 2,
 ///     c_sim: 355,
 ///     jaccard: None,
+///     level: None,
 ///     same_content: false,
 ///     either_short: false,
 /// };
@@ -204,8 +224,10 @@ pub fn decide(policy: &Policy, evidence: &Evidence) -> Option<Rule> {
     if evidence.same_content {
         return Some(Rule::Exact);
     }
+    // The levels of content ask for enough text themselves.
+    let is_any = matches!(policy.criterion, Criterion::Content(_));
     match policy.short {
-        ShortPolicy::ExactOnly if evidence.either_short => None,
+        ShortPolicy::ExactOnly if evidence.either_short && !is_any => None,
         _ => policy.criterion.decide(evidence),
     }
 }
@@ -274,6 +296,7 @@ impl Criterion {
             Self::Jaccard(_) => "jaccard",
             Self::Contained(_) => "contained",
             Self::Url => "url",
+            Self::Content(_) => "content",
             Self::B { .. } => "b",
             Self::C { .. } => "c",
             Self::Combined(_) => "combined",
@@ -289,9 +312,20 @@ impl Criterion {
     #[must_use]
     pub const fn default_w(self) -> NonZeroUsize {
         match self {
-            Self::Exact | Self::Jaccard(_) | Self::Contained(_) | Self::Url => shingle::DEFAULT_W,
+            Self::Exact
+            | Self::Jaccard(_)
+            | Self::Content(_)
+            | Self::Contained(_)
+            | Self::Url => shingle::DEFAULT_W,
             _ => shingle::FEATURE_W,
         }
+    }
+
+    /// Whether documents are removed by a rule: by every rule, but for versions of one content that
+    /// are to be kept.
+    #[must_use]
+    pub fn removes(self, rule: Rule) -> bool {
+        rule != Rule::Content || self == Self::Content(Remove::Content)
     }
 
     const fn site(cross: CrossSite) -> Self {
@@ -309,6 +343,10 @@ impl Criterion {
                 .jaccard
                 .is_some_and(|jaccard| threshold.reached_by(jaccard))
                 .then_some(Rule::Jaccard),
+            Self::Content(_) => evidence
+                .level
+                .and_then(Rule::of_level)
+                .filter(|rule| self.removes(*rule)),
             Self::B { min_features } => (evidence.b_sim >= min_features).then_some(Rule::B),
             Self::C { min_bits } => (evidence.c_sim >= min_bits).then_some(Rule::C),
             Self::Combined(combined) => combined.holds(evidence).then_some(Rule::Combined),
@@ -364,7 +402,7 @@ impl SiteRelation {
 
 impl Rule {
     /// Every rule, in the order of its declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Exact,
         Self::Jaccard,
         Self::B,
@@ -376,7 +414,19 @@ impl Rule {
         Self::Empty,
         Self::Contained,
         Self::Url,
+        Self::Same,
+        Self::Content,
     ];
+
+    /// The rule of a level of [`content`](crate::content); none if it makes no duplicates.
+    #[must_use]
+    pub const fn of_level(level: Level) -> Option<Self> {
+        match level {
+            Level::Same => Some(Self::Same),
+            Level::Content => Some(Self::Content),
+            Level::Alike | Level::Distinct => None,
+        }
+    }
 
     /// The rule's name in files; it never changes.
     #[must_use]
@@ -393,6 +443,8 @@ impl Rule {
             Self::Empty => "empty",
             Self::Contained => "contained",
             Self::Url => "url",
+            Self::Same => "same",
+            Self::Content => "content",
         }
     }
 }
@@ -422,8 +474,10 @@ mod tests {
     const RELATIONS: [SiteRelation; 3] = [Same, Different, Unknown];
     const SHORT_POLICIES: [ShortPolicy; 2] = [ShortPolicy::ExactOnly, ShortPolicy::LikeAny];
 
-    fn criteria() -> [Criterion; 7] {
+    fn criteria() -> [Criterion; 9] {
         [
+            Criterion::Content(Remove::Same),
+            Criterion::Content(Remove::Content),
             Criterion::Exact,
             Criterion::Jaccard(Threshold::new(0.9).unwrap()),
             Criterion::PUBLISHED_B,
@@ -446,6 +500,7 @@ mod tests {
             b_sim,
             c_sim,
             jaccard: None,
+            level: None,
             same_content: false,
             either_short: false,
         }
@@ -572,6 +627,10 @@ mod tests {
         let by_score = match policy.criterion {
             Criterion::Exact => false,
             Criterion::Jaccard(_) => matches!(e.jaccard, Some(j) if j >= 0.9),
+            Criterion::Content(Remove::Same) => e.level == Some(Level::Same),
+            Criterion::Content(Remove::Content) => {
+                matches!(e.level, Some(Level::Same | Level::Content))
+            }
             Criterion::B { .. } => !matches!(e.b_sim, 0 | 1),
             Criterion::C { .. } => 384 - e.c_sim <= 12,
             Criterion::Combined(_) => e.b_sim > 1 && 384 - e.c_sim <= 29,
@@ -582,7 +641,9 @@ mod tests {
                 (e.site == Different || one_site) && (e.site == Same || two_sites)
             }
         };
-        let is_too_short = e.either_short && policy.short == ShortPolicy::ExactOnly;
+        let is_content = matches!(policy.criterion, Criterion::Content(_));
+        let is_exact_only = policy.short == ShortPolicy::ExactOnly && !is_content;
+        let is_too_short = e.either_short && is_exact_only;
         e.same_content || by_score && !is_too_short
     }
 
@@ -612,6 +673,35 @@ mod tests {
         })
     }
 
+    /// Levels decide under the policies of content, whatever the other scores are, and short
+    /// documents are no exception.
+    #[test]
+    fn issue_24_levels_decide() {
+        let rules = [
+            (Level::Same, [Some(Rule::Same); 2]),
+            (Level::Content, [None, Some(Rule::Content)]),
+            (Level::Alike, [None; 2]),
+            (Level::Distinct, [None; 2]),
+        ];
+        for (level, expected) in rules {
+            for (remove, expected) in [Remove::Same, Remove::Content].into_iter().zip(expected) {
+                for (b_sim, either_short) in [(0, false), (6, true)] {
+                    let evidence = Evidence {
+                        level: Some(level),
+                        either_short,
+                        ..scores(Same, b_sim, 0)
+                    };
+                    check(Criterion::Content(remove), evidence, expected);
+                }
+            }
+        }
+        let criterion = Criterion::Content(Remove::Same);
+        check(criterion, scores(Same, 6, 384), None);
+        assert!(!criterion.removes(Rule::Content) && criterion.removes(Rule::Same));
+        assert!(Criterion::Content(Remove::Content).removes(Rule::Content));
+        assert!(Criterion::SITE.removes(Rule::SiteSame));
+    }
+
     #[test]
     fn every_decision_agrees_with_the_definitions() {
         let mut n_decisions = 0;
@@ -623,7 +713,7 @@ mod tests {
                 n_decisions += 1;
             }
         }
-        assert_eq!(n_decisions, 14 * 3 * 4 * 3 * 7 * 385);
+        assert_eq!(n_decisions, 18 * 3 * 4 * 3 * 7 * 385);
     }
 
     /// One step up in any score; single steps suffice, as longer ones are made of them.
@@ -672,6 +762,7 @@ mod tests {
                     _ if evidence.same_content => &[Rule::Exact],
                     (Criterion::Exact, _) => &[],
                     (Criterion::Jaccard(_), _) => &[Rule::Jaccard],
+                    (Criterion::Content(_), _) => &[Rule::Same, Rule::Content],
                     (Criterion::B { .. }, _) => &[Rule::B],
                     (Criterion::C { .. }, _) => &[Rule::C],
                     (Criterion::Combined(_), _) => &[Rule::Combined],
@@ -688,7 +779,8 @@ mod tests {
     #[test]
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
-        let expected = "exact jaccard b c combined site-same site-cross site-union empty";
+        let expected =
+            "exact jaccard b c combined site-same site-cross site-union empty same content";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));

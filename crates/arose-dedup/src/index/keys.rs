@@ -179,6 +179,7 @@ impl Plan {
             b_sim: 0,
             c_sim: 0,
             jaccard: None,
+            level: None,
             same_content: a.digest.same_content(b.digest),
             either_short: a.is_short || b.is_short,
         };

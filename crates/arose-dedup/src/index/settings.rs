@@ -238,6 +238,7 @@ impl Settings {
             Criterion::Exact
             | Criterion::C { .. }
             | Criterion::Jaccard(_)
+            | Criterion::Content(_)
             | Criterion::Contained(_)
             | Criterion::Url => return None,
         };
@@ -353,7 +354,11 @@ impl Kind {
                     [keys, same.min_features, same.min_bits, cross_min_bits],
                 )
             }
-            Criterion::Exact | Criterion::Jaccard(_) | Criterion::Contained(_) | Criterion::Url => {
+            Criterion::Exact
+            | Criterion::Jaccard(_)
+            | Criterion::Content(_)
+            | Criterion::Contained(_)
+            | Criterion::Url => {
                 unreachable!("refused by check")
             }
         }
@@ -452,6 +457,11 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
             "criterion",
             "jaccard",
             "a rule on features and simhashes, or the kind of samples",
+        )),
+        Criterion::Content(_) => Err(Error::parameter(
+            "criterion",
+            "content",
+            "another policy: an index does not count what sites repeat",
         )),
         Criterion::B { min_features } => features(min_features),
         Criterion::C { min_bits } => alone(min_bits),

@@ -123,6 +123,7 @@ fn rule_by_definition(settings: &Settings, a: &Sketch, b: &Sketch) -> Option<Rul
             0
         },
         jaccard: is_full.then(|| b_sim(&a.words, &b.words) as f64 / a.words.len() as f64),
+        level: None,
         same_content: a.digest == b.digest,
         either_short: a.is_short || b.is_short,
     };

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use arose::mix::mix;
-use arose::rule::Rule;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
@@ -13,11 +12,10 @@ use super::wire::{Message, Sink};
 use super::{Context, Step, groups, kind};
 use crate::Error;
 use crate::lookup::Flags;
-use crate::record::{Ordinal, rule_index};
+use crate::record::{Ordinal, Scores};
 use crate::sorter::Sorter;
 use crate::stage::cluster::{Link, Tie, take_stars};
 use crate::stage::repair::{Around, Centre};
-use crate::stage::tables::exact_scores;
 
 /// The step that sends the pairs of a component to one part.
 pub(super) struct Attach {
@@ -67,11 +65,7 @@ impl Step for Attach {
 struct Taken {
     doc: Ordinal,
     kept_doc: Ordinal,
-    /// Bits of the coefficient.
-    jaccard: u64,
-    rule: u32,
-    /// B-sim and C-sim.
-    sims: [u16; 2],
+    scores: Scores,
 }
 
 /// Bytes of links that are held before they go to a file.
@@ -151,9 +145,7 @@ impl Step for Stars {
             let taken = Taken {
                 doc: link.other,
                 kept_doc: link.rank.doc as Ordinal,
-                jaccard: link.jaccard,
-                rule: link.rule,
-                sims: link.sims,
+                scores: link.scores,
             };
             let part = self.context.shard_of(taken.doc);
             let seq = taken.doc.into();
@@ -187,11 +179,7 @@ impl Step for Stars {
 pub(super) struct Dropped {
     pub(super) doc: Ordinal,
     pub(super) kept_doc: Ordinal,
-    /// Bits of the similarity; not a number if unknown.
-    pub(super) similarity: u64,
-    pub(super) rule: u32,
-    /// B-sim and C-sim.
-    pub(super) sims: [u16; 2],
+    pub(super) scores: Scores,
 }
 
 /// The step that decides for all documents of a content.
@@ -239,23 +227,19 @@ impl Step for Decide {
                 let dropped = Dropped {
                     doc,
                     kept_doc: taken.kept_doc,
-                    similarity: taken.jaccard,
-                    rule: taken.rule,
-                    sims: taken.sims,
+                    scores: taken.scores,
                 };
                 self.push(&dropped, out);
             }
         }
         for class in classes.values() {
             let kept_doc = class.best.doc as Ordinal;
-            let exact = exact_scores(class.n_tokens);
+            let scores = Scores::equal(class.n_tokens);
             for member in class.members.iter().filter(|member| member.doc != kept_doc) {
                 let dropped = Dropped {
                     doc: member.doc,
                     kept_doc,
-                    similarity: 1.0_f64.to_bits(),
-                    rule: rule_index(Rule::Exact),
-                    sims: [exact.b_sim, exact.c_sim],
+                    scores,
                 };
                 self.push(&dropped, out);
             }

@@ -15,9 +15,9 @@ use super::wire::{Cursor, Message, Sink, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Empty, Verify};
-use crate::record::{EMPTY, NO_SCORE, Ordinal};
+use crate::record::{Accepted, EMPTY, Ordinal};
 use crate::stage::cluster::Link;
-use crate::stage::tables::{DocumentRows, PairRows, document_schema, listed, pair_schema};
+use crate::stage::tables::{DocumentRows, PairRows, document_schema, pair_schema};
 use crate::stage::verdict::Verdict;
 
 /// Rows in a batch.
@@ -105,16 +105,22 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
             kept_doc: None,
             rule: None,
             similarity: None,
-            sims: [NO_SCORE; 2],
+            scores: None,
+            group: None,
             known_as: None,
         };
     };
-    let similarity = f64::from_bits(dropped.similarity);
+    let scores = dropped.scores;
     Verdict {
         kept_doc: Some(dropped.kept_doc),
-        rule: Rule::ALL.get(dropped.rule as usize).copied(),
-        similarity: (!similarity.is_nan()).then_some(similarity),
-        sims: dropped.sims,
+        rule: Some(scores.rule()),
+        // Documents without tokens are equal, but have no scores.
+        similarity: match scores.rule() {
+            Rule::Exact => Some(1.0),
+            _ => scores.similarity(),
+        },
+        scores: Some(scores),
+        group: None,
         known_as: None,
     }
 }
@@ -134,9 +140,7 @@ impl Step for Linked {
             let pair = Dropped {
                 doc: link.other,
                 kept_doc: link.centre,
-                similarity: link.jaccard,
-                rule: link.rule,
-                sims: link.sims,
+                scores: link.scores,
             };
             let (to, seq) = (self.0.shard_of(pair.doc), pair.doc.into());
             out.push(kind::LINKED, to, seq, &[bytemuck::bytes_of(&pair)]);
@@ -316,8 +320,7 @@ impl Step for List {
                         true => [kept_id.as_str(), id.as_str()],
                         false => [id.as_str(), kept_id.as_str()],
                     };
-                    let scores = verdict(Some(pair)).scores();
-                    let pair = listed(pair.kept_doc, pair.doc, &scores);
+                    let pair = Accepted::new(pair.kept_doc, pair.doc, pair.scores);
                     rows.push(&pair, ids, self.verify);
                 }
                 let batch = RecordBatch::try_new(Arc::new(pair_schema()), rows.finish());

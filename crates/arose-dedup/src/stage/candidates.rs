@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Scan, Writer};
 use crate::config::{Config, ListedPairs};
 use crate::lookup::{Flags, Lookup};
+use crate::marks::MarkTables;
 use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::sorter::Sorter;
@@ -30,6 +31,7 @@ use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, n_always};
 use crate::stage::exact::COPIES;
 use crate::stage::keys::{Buckets, write_buckets};
 use crate::stage::read::{DOCS, SAMPLES, VECTORS};
+use crate::stage::sites::MARKS;
 use crate::{Error, Progress};
 
 /// The pairs that decide, each once, by ordinals.
@@ -66,6 +68,7 @@ pub(crate) struct Candidates {
 pub(crate) fn run(
     read: &Path,
     exact: &Path,
+    sites: &Path,
     config: &Config,
     folder: &Path,
     progress: &Progress,
@@ -75,6 +78,11 @@ pub(crate) fn run(
         Criterion::Jaccard(threshold) => {
             let tables = Bands::new(config, threshold)?;
             let sketches = read.join(SAMPLES);
+            search(&tables, &sketches, &active, config, folder, progress)
+        }
+        Criterion::Content(_) => {
+            let tables = MarkTables::new(config)?;
+            let sketches = sites.join(MARKS);
             search(&tables, &sketches, &active, config, folder, progress)
         }
         _ => {

@@ -14,20 +14,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arose::rule::{Criterion, Remove};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
-use crate::record::{Accepted, DocRecord, Ordinal, PairKey};
+use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Scores};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::write_candidates;
 use crate::stage::known::{KNOWN, Known};
 use crate::stage::rank::{Rank, Ranks};
 use crate::stage::read::DOCS;
 use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
-use crate::stage::verify::{self, PAIRS};
+use crate::stage::verify::{self, PAIRS, TextsIn};
+use crate::stage::versions::{self, Versions};
 use crate::{Error, Progress};
 
 /// For each document that is the first of its content, what became of it.
@@ -39,15 +41,11 @@ pub(crate) const KEEPERS: &str = "keepers";
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Star {
-    /// Not a number if unknown.
-    pub(crate) jaccard: f64,
     /// The first document of the content it was dropped for, or [`NOT_TAKEN`].
     pub(crate) centre: Ordinal,
-    /// The rule's place in [`arose::rule::Rule::ALL`].
-    pub(crate) rule: u32,
-    /// B-sim and C-sim, or [`NO_SCORE`](crate::record::NO_SCORE).
-    pub(crate) sims: [u16; 2],
-    pub(crate) unused: u32,
+    unused: u32,
+    /// Of the pair that decided; anything if it was not taken.
+    pub(crate) scores: Scores,
 }
 
 /// A document that no better one took.
@@ -60,6 +58,8 @@ pub(crate) struct Clusters {
     pub(crate) n_repairs: u32,
     /// Pairs that they found.
     pub(crate) n_repaired: u64,
+    /// Kept documents of the same content.
+    pub(crate) versions: Versions,
 }
 
 /// Clusters the accepted pairs and leaves stars and keepers in `folder`.
@@ -69,28 +69,31 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Clusters, Error> {
-    let n_docs = Scan::<DocRecord>::open(&stages.read.join(DOCS))?.left() as usize;
-    let ranks = Ranks::new(stages.read, stages.exact, config, folder)?;
+    let n_docs = Scan::<DocRecord>::open(&stages.texts.read.join(DOCS))?.left() as usize;
+    let ranks = Ranks::new(stages.texts.read, stages.exact, config, folder)?;
     write_keepers(&ranks, n_docs, folder)?;
     let mut found = Clusters::default();
     let mut pairs = vec![stages.verify.join(PAIRS)];
     loop {
         let (is_taken, ties) = stars(stages, &pairs, &ranks, n_docs, config, folder, progress)?;
-        if found.n_repairs == MAX_ROUNDS {
-            return Ok(found);
-        }
         let repair = repair_folder(folder, found.n_repairs);
         fs::create_dir_all(&repair).map_err(Error::io("create", &repair))?;
-        if find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0 {
-            return Ok(found);
-        }
-        drop(is_taken);
-        let verified = verify::run(stages.read, &repair, config, &repair, progress)?;
-        if verified.n_pairs == 0 {
+        let is_last = found.n_repairs == MAX_ROUNDS
+            || find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0;
+        let n_verified = match is_last {
+            true => 0,
+            false => verify::run(&stages.texts, &repair, config, &repair, progress)?.n_pairs,
+        };
+        if n_verified == 0 {
+            if config.policy.criterion == Criterion::Content(Remove::Same) {
+                found.versions = versions::run(
+                    stages, &mut pairs, &ranks, &is_taken, config, folder, progress,
+                )?;
+            }
             return Ok(found);
         }
         found.n_repairs += 1;
-        found.n_repaired += verified.n_pairs;
+        found.n_repaired += n_verified;
         pairs.push(repair.join(PAIRS));
     }
 }
@@ -111,7 +114,7 @@ pub(crate) fn repair_folder(cluster: &Path, round: u32) -> PathBuf {
 
 /// Where the stages before left their results.
 pub(crate) struct Stages<'a> {
-    pub(crate) read: &'a Path,
+    pub(crate) texts: TextsIn<'a>,
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
     /// Where an index was asked, if one was.
@@ -125,11 +128,7 @@ pub(crate) struct Link {
     pub(crate) rank: Rank,
     pub(crate) other: Ordinal,
     pub(crate) centre: Ordinal,
-    /// Bits of the coefficient.
-    pub(crate) jaccard: u64,
-    pub(crate) rule: u32,
-    /// B-sim and C-sim.
-    pub(crate) sims: [u16; 2],
+    pub(crate) scores: Scores,
 }
 
 impl Link {
@@ -144,9 +143,7 @@ impl Link {
             rank,
             other,
             centre,
-            jaccard: pair.jaccard.to_bits(),
-            rule: pair.rule,
-            sims: [pair.b_sim, pair.c_sim],
+            scores: pair.scores,
         }
     }
 }
@@ -157,10 +154,7 @@ impl Link {
 pub(crate) struct Taken {
     pub(crate) doc: Ordinal,
     pub(crate) centre: Ordinal,
-    /// Bits of the coefficient.
-    pub(crate) jaccard: u64,
-    pub(crate) rule: u32,
-    pub(crate) sims: [u16; 2],
+    pub(crate) scores: Scores,
 }
 
 /// Makes the stars of all pairs in some files; which documents are taken, and their ties.
@@ -178,7 +172,9 @@ fn stars(
         let mut pairs = Scan::<Accepted>::open(path)?;
         progress.expect(pairs.left());
         while let Some(pair) = pairs.next()? {
-            links.push(Link::new(&pair, [ranks.of(pair.a)?, ranks.of(pair.b)?]))?;
+            if config.policy.criterion.removes(pair.scores.rule()) {
+                links.push(Link::new(&pair, [ranks.of(pair.a)?, ranks.of(pair.b)?]))?;
+            }
             progress.advance(1)?;
         }
     }
@@ -191,9 +187,7 @@ fn stars(
         taken.push(Taken {
             doc: link.other,
             centre: link.centre,
-            jaccard: link.jaccard,
-            rule: link.rule,
-            sims: link.sims,
+            scores: link.scores,
         })
     })?;
     drop(links);
@@ -255,23 +249,16 @@ pub(crate) fn write_stars(
         let star = match next {
             Some(this) if this.doc == doc => {
                 next = taken.next()?;
-                Star {
-                    jaccard: f64::from_bits(this.jaccard),
-                    centre: this.centre,
-                    rule: this.rule,
-                    sims: this.sims,
-                    unused: 0,
-                }
+                (this.centre, this.scores)
             }
-            _ => Star {
-                jaccard: f64::NAN,
-                centre: NOT_TAKEN,
-                rule: 0,
-                sims: [0; 2],
-                unused: 0,
-            },
+            _ => (NOT_TAKEN, Scores::zeroed()),
         };
-        out.push(&star)?;
+        let (centre, scores) = star;
+        out.push(&Star {
+            centre,
+            unused: 0,
+            scores,
+        })?;
     }
     out.finish().map(drop)
 }
@@ -317,6 +304,7 @@ fn find_repairs(
 mod tests {
     use super::*;
     use arose::cluster::{self, Pair, Priority};
+    use arose::rule::Rule;
     use arose::{DocId, Threshold};
     use proptest::prelude::*;
 
@@ -331,10 +319,11 @@ mod tests {
             let edges: Vec<_> = edges.into_iter().filter(|(a, b)| a < b).collect();
             let mut out = Writer::create(&path.join(PAIRS)).unwrap();
             for &(a, b) in &edges {
-                out.push(&Accepted { a, b, jaccard: 0.9, b_sim: 6, c_sim: 384, rule: 1 }).unwrap();
+                out.push(&Accepted { a, b, scores: Scores::unknown(Rule::Jaccard) }).unwrap();
             }
             out.finish().unwrap();
-            let stages = Stages { read: path, exact: path, verify: path, known: None };
+            let texts = TextsIn { read: path, sites: path };
+            let stages = Stages { texts, exact: path, verify: path, known: None };
             let (config, progress) = (Config::default(), Progress::default());
             let files = [path.join(PAIRS)];
             stars(&stages, &files, &Ranks::First, 30, &config, path, &progress).unwrap();

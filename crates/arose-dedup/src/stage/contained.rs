@@ -30,7 +30,7 @@ use rayon::prelude::*;
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
-use crate::record::{Accepted, DocRecord, NO_SCORE, Ordinal, UNSPACED, rule_index};
+use crate::record::{Accepted, DocRecord, Ordinal, Scores, UNSPACED};
 use crate::sorter::Sorter;
 use crate::stage::candidates::{Candidates, active};
 use crate::stage::cluster::{self, Clusters, Taken, write_keepers, write_stars};
@@ -258,21 +258,17 @@ pub(crate) fn verify(
             Some((n_common, other)) => {
                 let [centre, n_there] = order.get(other)?;
                 let n_union = n_shingles + n_there - n_common as u32;
-                let pair = Accepted {
-                    a: doc.min(centre),
-                    b: doc.max(centre),
-                    jaccard: n_common as f64 / f64::from(n_union),
-                    b_sim: NO_SCORE,
-                    c_sim: NO_SCORE,
-                    rule: rule_index(Rule::Contained),
+                let scores = |share: f64| Scores {
+                    jaccard: share.to_bits(),
+                    ..Scores::unknown(Rule::Contained)
                 };
-                pairs.push(&pair)?;
+                let similarity = n_common as f64 / f64::from(n_union);
+                pairs.push(&Accepted::new(doc, centre, scores(similarity)))?;
+                let share = n_common as f64 / f64::from(n_shingles);
                 taken.push(Taken {
                     doc,
                     centre,
-                    jaccard: (n_common as f64 / f64::from(n_shingles)).to_bits(),
-                    rule: pair.rule,
-                    sims: [NO_SCORE; 2],
+                    scores: scores(share),
                 })?;
             }
             None => {

@@ -18,13 +18,13 @@ use crate::Error;
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
 use crate::products::Products;
-use crate::record::{Accepted, Copied, DocRecord, Ordinal, Vectors, rule_index};
+use crate::record::{Accepted, Copied, DocRecord, Ordinal, Scores, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
 use crate::stage::candidates::ALL;
 use crate::stage::exact::COPIES;
 use crate::stage::read::{DOCS, VECTORS};
-use crate::stage::tables::{Listed, Rows, Stages, exact_scores, listed};
+use crate::stage::tables::{Rows, Stages};
 use crate::stage::verify::PAIRS;
 
 /// Lists every accepted pair of the run.
@@ -34,7 +34,7 @@ pub(crate) fn list_all(
     config: &Config,
     scratch: &Path,
     rows: &mut Rows,
-    sorter: &mut Sorter<Listed>,
+    sorter: &mut Sorter<Accepted>,
 ) -> Result<(), Error> {
     let classes = Classes::load(stages)?;
     let sites = Sites::open(stages, config)?;
@@ -55,7 +55,7 @@ fn gather(stages: &Stages<'_>, config: &Config, scratch: &Path) -> Result<PathBu
     for path in stages.accepted().chain([all]) {
         let mut pairs = Scan::<Accepted>::open(&path)?;
         while let Some(pair) = pairs.next()? {
-            sorter.push(listed(pair.a, pair.b, &pair))?;
+            sorter.push(pair)?;
         }
     }
     let mut sorted = sorter.finish()?;
@@ -64,7 +64,7 @@ fn gather(stages: &Stages<'_>, config: &Config, scratch: &Path) -> Result<PathBu
     let mut last = None;
     while let Some(pair) = sorted.next()? {
         if last.replace(pair) != Some(pair) {
-            out.push(&pair.accepted())?;
+            out.push(&pair)?;
         }
     }
     out.finish()?;
@@ -125,24 +125,24 @@ impl Classes {
         stages: &Stages<'_>,
         limit: u64,
         rows: &mut Rows,
-        sorter: &mut Sorter<Listed>,
+        sorter: &mut Sorter<Accepted>,
     ) -> Result<(), Error> {
         let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let first = class[0].first;
-            let exact = exact_scores(docs.get(first)?.n_tokens);
+            let exact = Scores::equal(docs.get(first)?.n_tokens);
             let n = class.len() as u64 + 1;
             if n * (n - 1) / 2 > limit {
                 rows.pairs_not_listed += n * (n - 1) / 2 - class.len() as u64;
                 for copy in class {
-                    sorter.push(listed(first, copy.doc, &exact))?;
+                    sorter.push(Accepted::new(first, copy.doc, exact))?;
                 }
                 continue;
             }
             let members: Vec<Ordinal> = self.members(first).collect();
             for (i, &a) in members.iter().enumerate() {
                 for &b in &members[i + 1..] {
-                    sorter.push(listed(a, b, &exact))?;
+                    sorter.push(Accepted::new(a, b, exact))?;
                 }
             }
         }
@@ -155,24 +155,28 @@ impl Classes {
         limit: u64,
         sites: Option<&Sites>,
         rows: &mut Rows,
-        sorter: &mut Sorter<Listed>,
+        sorter: &mut Sorter<Accepted>,
     ) -> Result<(), Error> {
         if self.copies.is_empty() {
-            return sorter.push(listed(pair.a, pair.b, pair));
+            return sorter.push(*pair);
         }
         let product = self.size(pair.a) * self.size(pair.b);
         if product > limit {
             rows.pairs_not_listed += product - 1;
-            return sorter.push(listed(pair.a, pair.b, pair));
+            return sorter.push(*pair);
         }
         for a in self.members(pair.a) {
             for b in self.members(pair.b) {
                 let rule = match sites {
-                    None => Some(pair.rule),
-                    Some(sites) => sites.rule(a, b, pair)?,
+                    None => Some(pair.scores.rule),
+                    Some(sites) => sites.rule(a, b, &pair.scores)?,
                 };
                 if let Some(rule) = rule {
-                    sorter.push(listed(a, b, &Accepted { rule, ..*pair }))?;
+                    let scores = Scores {
+                        rule,
+                        ..pair.scores
+                    };
+                    sorter.push(Accepted::new(a, b, scores))?;
                 }
             }
         }
@@ -198,7 +202,7 @@ impl Sites {
         }))
     }
 
-    fn rule(&self, a: Ordinal, b: Ordinal, scores: &Accepted) -> Result<Option<u32>, Error> {
+    fn rule(&self, a: Ordinal, b: Ordinal, scores: &Scores) -> Result<Option<u32>, Error> {
         let sites = [self.vectors.get(a)?.site, self.vectors.get(b)?.site];
         Ok(site_rule(&self.policy, sites, scores))
     }
@@ -210,12 +214,13 @@ fn has_site_rule(config: &Config) -> bool {
 }
 
 /// The rule under which documents of these sites are alike, given the scores of their contents.
-fn site_rule(policy: &Policy, sites: [u64; 2], scores: &Accepted) -> Option<u32> {
+fn site_rule(policy: &Policy, sites: [u64; 2], scores: &Scores) -> Option<u32> {
     let evidence = Evidence {
         site: site_relation(sites),
         b_sim: scores.b_sim.into(),
         c_sim: scores.c_sim.into(),
         jaccard: None,
+        level: None,
         same_content: false,
         either_short: false,
     };

@@ -243,9 +243,10 @@ impl Maker {
             tokens: tokens.fingerprints,
         };
         row.vectors.site = self.site(row.url.as_deref());
+        // Under the policy content sketches need what sites repeat.
         let has_sketch = !matches!(
             self.config.policy.criterion,
-            Criterion::Exact | Criterion::Contained(_) | Criterion::Url
+            Criterion::Exact | Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url
         );
         if row.record.flags & (SHORT | EMPTY) == 0 && has_sketch {
             self.sketch(&mut row);
@@ -262,7 +263,10 @@ impl Maker {
             Exact::Bytes => document.digest,
         };
         let w = self.config.shingle.of(tokens);
-        let is_short = is_short(tokens.len(), w)
+        // The levels of content ask for enough text themselves.
+        let is_content = matches!(self.config.policy.criterion, Criterion::Content(_));
+        let is_short = !is_content
+            && is_short(tokens.len(), w)
             && (self.config.policy.short == ShortPolicy::ExactOnly || tokens.len() < w.get());
         let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
         DocRecord {
@@ -325,6 +329,12 @@ fn normal_url(document: &Document) -> String {
     }
 }
 
+/// Makes the samples that features are made of.
+pub(crate) fn feature_sketcher(seed: u64) -> NarrowMinHash {
+    let t = NonZeroU16::new(N_FEATURE_SAMPLES as u16).expect("there are samples");
+    NarrowMinHash::new(t, seed)
+}
+
 /// Whether the policy asks for simhashes of all documents.
 pub(crate) fn has_simhash(config: &Config) -> bool {
     let criterion = config.policy.criterion;
@@ -332,6 +342,7 @@ pub(crate) fn has_simhash(config: &Config) -> bool {
         criterion,
         Criterion::Exact
             | Criterion::Jaccard(_)
+            | Criterion::Content(_)
             | Criterion::B { .. }
             | Criterion::Contained(_)
             | Criterion::Url

@@ -16,7 +16,6 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use bytemuck::{Pod, Zeroable};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -27,10 +26,10 @@ use crate::column::{Column, Scan};
 use crate::config::{Config, Empty, ListedPairs, Verify};
 use crate::lookup::{Chosen, Flags};
 use crate::names::{Ids, Name, NameScan};
-use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, rule_index};
+use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal};
 use crate::sorter::Sorter;
 use crate::source::path_text;
-use crate::stage::cluster::{KEEPERS, STARS, Star, repair_folder};
+use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
@@ -38,6 +37,7 @@ use crate::stage::listing::list_all;
 use crate::stage::read::{DOCS, Read};
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
+use crate::stage::versions::{KEPT_VERSIONS, VERSIONS};
 use crate::{Error, Progress};
 
 const BATCH_ROWS: usize = 1 << 14;
@@ -71,6 +71,8 @@ pub(crate) struct Rows {
 /// Where the stages before left their results.
 pub(crate) struct Stages<'a> {
     pub(crate) read: &'a Path,
+    /// Whether kept documents were grouped by their versions.
+    pub(crate) has_versions: bool,
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
     pub(crate) cluster: &'a Path,
@@ -84,7 +86,9 @@ impl Stages<'_> {
     /// The files of the pairs that were accepted on the way to the clusters.
     pub(crate) fn accepted(&self) -> impl Iterator<Item = PathBuf> {
         let repairs = (0..self.n_repairs).map(|round| repair_folder(self.cluster, round));
+        let versions = self.has_versions.then(|| self.cluster.join(KEPT_VERSIONS));
         let folders = std::iter::once(self.verify.to_owned()).chain(repairs);
+        let folders = folders.chain(versions);
         folders.map(|folder| folder.join(PAIRS))
     }
 }
@@ -104,6 +108,10 @@ pub(crate) fn write_documents(
     let mut names = NameScan::open(stages.read)?;
     let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
+    let versions = stages
+        .has_versions
+        .then(|| Column::<Ordinal>::open(&stages.cluster.join(VERSIONS), config.part(16)));
+    let versions = versions.transpose()?;
     let answers = stages.known.map(|folder| Answers::open(folder, config));
     let answers = answers.transpose()?;
     // Those of the documents in order; a copy goes by those of the first.
@@ -137,11 +145,20 @@ pub(crate) fn write_documents(
         if first != doc {
             (star, keeper) = (stars.get(first)?, keepers.get(first)?);
         }
-        let verdict = match held.transpose()?.flatten() {
+        let mut verdict = match held.transpose()?.flatten() {
             Some(verdict) => verdict,
             None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
             None => Verdict::of(doc, &record, &star, keeper, &keepers, copy_rule)?,
         };
+        let is_decided_here = verdict.kept_doc.is_some() || verdict.rule.is_none();
+        if let Some(versions) = versions.as_ref().filter(|_| is_decided_here) {
+            let kept = if star.centre == NOT_TAKEN {
+                first
+            } else {
+                star.centre
+            };
+            verdict.group = Some(keepers.get(versions.get(kept)?)?);
+        }
         dropped.add(doc, &verdict)?;
         let position = Position {
             offset: record.offset,
@@ -178,7 +195,7 @@ pub(crate) struct Dropped {
     /// The kept document of each.
     kept: Sorter<Ordinal>,
     /// Their pairs.
-    pairs: Sorter<Listed>,
+    pairs: Sorter<Accepted>,
     is_listed: Flags,
     listing: ListedPairs,
 }
@@ -200,9 +217,11 @@ impl Dropped {
         self.kept.push(kept)?;
         self.is_listed.set(doc as usize);
         self.is_listed.set(kept as usize);
-        match self.listing {
-            ListedPairs::All => Ok(()),
-            ListedPairs::Verified => self.pairs.push(listed(kept, doc, &verdict.scores())),
+        match (self.listing, verdict.scores) {
+            (ListedPairs::Verified, Some(scores)) => {
+                self.pairs.push(Accepted::new(kept, doc, scores))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -213,7 +232,7 @@ impl Dropped {
             while let Some(pair) = pairs.next()? {
                 self.is_listed.set(pair.a as usize);
                 self.is_listed.set(pair.b as usize);
-                self.pairs.push(listed(pair.a, pair.b, &pair))?;
+                self.pairs.push(pair)?;
             }
         }
         Ok(())
@@ -262,7 +281,7 @@ fn count_clusters(kept: Sorter<Ordinal>, rows: &mut Rows) -> Result<(), Error> {
 }
 
 fn write_rows(
-    pairs: Sorter<Listed>,
+    pairs: Sorter<Accepted>,
     ids: &Ids,
     verify: Verify,
     path: &Path,
@@ -304,6 +323,7 @@ pub(crate) fn document_schema() -> Schema {
         Field::new("rule", DataType::Utf8, true),
         Field::new("similarity", DataType::Float64, true),
         Field::new("known_as", DataType::Utf8, true),
+        Field::new("group", DataType::UInt64, false),
     ])
 }
 
@@ -322,6 +342,7 @@ pub(crate) struct DocumentRows {
     rule: StringBuilder,
     similarity: Float64Builder,
     known_as: StringBuilder,
+    group: UInt64Builder,
 }
 
 impl DocumentRows {
@@ -356,6 +377,8 @@ impl DocumentRows {
         self.rule.append_option(verdict.rule.map(Rule::as_str));
         self.similarity.append_option(verdict.similarity);
         self.known_as.append_option(verdict.known_as.as_deref());
+        self.group
+            .append_value(verdict.group.unwrap_or(cluster).into());
     }
 
     pub(crate) fn finish(&mut self) -> Vec<ArrayRef> {
@@ -373,59 +396,8 @@ impl DocumentRows {
             Arc::new(self.rule.finish()),
             Arc::new(self.similarity.finish()),
             Arc::new(self.known_as.finish()),
+            Arc::new(self.group.finish()),
         ]
-    }
-}
-
-/// A pair to be listed, in the order of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Listed {
-    pub(crate) a: Ordinal,
-    pub(crate) b: Ordinal,
-    /// Bits of the coefficient.
-    jaccard: u64,
-    b_sim: u16,
-    c_sim: u16,
-    rule: u32,
-}
-
-impl Listed {
-    /// The pair with its scores.
-    pub(crate) fn accepted(&self) -> Accepted {
-        Accepted {
-            a: self.a,
-            b: self.b,
-            jaccard: f64::from_bits(self.jaccard),
-            b_sim: self.b_sim,
-            c_sim: self.c_sim,
-            rule: self.rule,
-        }
-    }
-}
-
-/// The scores of two documents of equal content, which have none without tokens.
-pub(crate) fn exact_scores(n_tokens: u32) -> Accepted {
-    let has_none = n_tokens == 0;
-    let score = |score| if has_none { NO_SCORE } else { score };
-    Accepted {
-        a: 0,
-        b: 0,
-        jaccard: if has_none { f64::NAN } else { 1.0 },
-        b_sim: score(6),
-        c_sim: score(384),
-        rule: rule_index(Rule::Exact),
-    }
-}
-
-pub(crate) fn listed(a: Ordinal, b: Ordinal, scores: &Accepted) -> Listed {
-    Listed {
-        a: a.min(b),
-        b: a.max(b),
-        jaccard: scores.jaccard.to_bits(),
-        b_sim: scores.b_sim,
-        c_sim: scores.c_sim,
-        rule: scores.rule,
     }
 }
 
@@ -438,6 +410,8 @@ pub(crate) fn pair_schema() -> Schema {
         Field::new("jaccard", DataType::Float64, true),
         Field::new("b_sim", DataType::UInt32, true),
         Field::new("c_sim", DataType::UInt32, true),
+        Field::new("content", DataType::Float64, true),
+        Field::new("content_unweighted", DataType::Float64, true),
         Field::new("rule", DataType::Utf8, false),
         Field::new("verified", DataType::Utf8, false),
     ])
@@ -452,15 +426,17 @@ pub(crate) struct PairRows {
     jaccard: Float64Builder,
     b_sim: UInt32Builder,
     c_sim: UInt32Builder,
+    content: Float64Builder,
+    content_unweighted: Float64Builder,
     rule: StringBuilder,
     verified: StringBuilder,
 }
 
 impl PairRows {
-    pub(crate) fn push(&mut self, pair: &Listed, ids: [&str; 2], verify: Verify) {
+    pub(crate) fn push(&mut self, pair: &Accepted, ids: [&str; 2], verify: Verify) {
         let score = |score: u16| (score != NO_SCORE).then_some(u32::from(score));
-        let jaccard = f64::from_bits(pair.jaccard);
-        let rule = Rule::ALL[pair.rule as usize];
+        let scores = &pair.scores;
+        let rule = scores.rule();
         // Equal content needs no other check.
         let verified = match rule {
             Rule::Exact => "text",
@@ -470,10 +446,12 @@ impl PairRows {
         self.b.append_value(pair.b.into());
         self.id_a.append_value(ids[0]);
         self.id_b.append_value(ids[1]);
-        self.jaccard
-            .append_option((!jaccard.is_nan()).then_some(jaccard));
-        self.b_sim.append_option(score(pair.b_sim));
-        self.c_sim.append_option(score(pair.c_sim));
+        self.jaccard.append_option(scores.jaccard());
+        self.b_sim.append_option(score(scores.b_sim));
+        self.c_sim.append_option(score(scores.c_sim));
+        let [weighted, plain] = scores.content();
+        self.content.append_option(weighted);
+        self.content_unweighted.append_option(plain);
         self.rule.append_value(rule.as_str());
         self.verified.append_value(verified);
     }
@@ -487,6 +465,8 @@ impl PairRows {
             Arc::new(self.jaccard.finish()),
             Arc::new(self.b_sim.finish()),
             Arc::new(self.c_sim.finish()),
+            Arc::new(self.content.finish()),
+            Arc::new(self.content_unweighted.finish()),
             Arc::new(self.rule.finish()),
             Arc::new(self.verified.finish()),
         ]

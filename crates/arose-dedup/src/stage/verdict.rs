@@ -4,10 +4,9 @@ use arose::rule::Rule;
 
 use crate::Error;
 use crate::column::Column;
-use crate::record::{Accepted, DocRecord, NO_SCORE, Ordinal, rule_index};
+use crate::record::{DocRecord, Ordinal, Scores};
 use crate::stage::cluster::{NOT_TAKEN, Star};
 use crate::stage::known::Answers;
-use crate::stage::tables::exact_scores;
 
 /// What happens to a document, and why.
 pub(crate) struct Verdict {
@@ -15,8 +14,11 @@ pub(crate) struct Verdict {
     /// None if it is kept.
     pub(crate) rule: Option<Rule>,
     pub(crate) similarity: Option<f64>,
-    /// B-sim and C-sim of the two, where they were computed.
-    pub(crate) sims: [u16; 2],
+    /// What it is listed with, if it was dropped for a document of the run.
+    pub(crate) scores: Option<Scores>,
+    /// The kept document that its versions are grouped under; none if that is the one of its
+    /// cluster.
+    pub(crate) group: Option<Ordinal>,
     /// What an index calls the document it was dropped for.
     pub(crate) known_as: Option<String>,
 }
@@ -27,7 +29,8 @@ impl Verdict {
         kept_doc: None,
         rule: Some(Rule::Empty),
         similarity: None,
-        sims: [NO_SCORE; 2],
+        scores: None,
+        group: None,
         known_as: None,
     };
 
@@ -41,7 +44,8 @@ impl Verdict {
             kept_doc: None,
             rule: Some(rule),
             similarity: Some(known.similarity),
-            sims: [NO_SCORE; 2],
+            scores: None,
+            group: None,
             known_as: Some(answers.name(&known)?),
         }))
     }
@@ -59,40 +63,25 @@ impl Verdict {
         if star.centre != NOT_TAKEN {
             return Ok(Self {
                 kept_doc: Some(keepers.get(star.centre)?),
-                rule: Some(Rule::ALL[star.rule as usize]),
-                similarity: (!star.jaccard.is_nan()).then_some(star.jaccard),
-                sims: star.sims,
+                rule: Some(star.scores.rule()),
+                similarity: star.scores.similarity(),
+                scores: Some(star.scores),
+                group: None,
                 known_as: None,
             });
         }
         let is_kept = keeper == doc;
-        let exact = exact_scores(record.n_tokens);
-        let is_same = copies == Rule::Exact;
+        let scores = match copies {
+            Rule::Exact => Scores::equal(record.n_tokens),
+            _ => Scores::unknown(copies),
+        };
         Ok(Self {
             kept_doc: (!is_kept).then_some(keeper),
             rule: (!is_kept).then_some(copies),
-            similarity: (!is_kept && is_same).then_some(1.0),
-            sims: match is_same {
-                true => [exact.b_sim, exact.c_sim],
-                false => [NO_SCORE; 2],
-            },
+            similarity: (!is_kept && copies == Rule::Exact).then_some(1.0),
+            scores: (!is_kept).then_some(scores),
+            group: None,
             known_as: None,
         })
-    }
-
-    /// What a dropped document is listed with.
-    pub(crate) fn scores(&self) -> Accepted {
-        let [b_sim, c_sim] = self.sims;
-        let rule = self.rule.unwrap_or(Rule::Exact);
-        // Documents without tokens are equal, but have no similarity.
-        let is_empty = rule == Rule::Exact && b_sim == NO_SCORE;
-        Accepted {
-            a: 0,
-            b: 0,
-            jaccard: self.similarity.filter(|_| !is_empty).unwrap_or(f64::NAN),
-            b_sim,
-            c_sim,
-            rule: rule_index(rule),
-        }
     }
 }

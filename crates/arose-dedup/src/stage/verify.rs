@@ -19,9 +19,13 @@ use std::sync::Arc;
 
 use arose::DocId;
 use arose::cluster::Components;
+use arose::content::{self, Content};
+use arose::feature::{Features, b_sim};
 use arose::mix::mix;
+use arose::rule::{Criterion, Rule};
 use arose::shingle::Shingler;
 use arose::simhash::Fingerprint384;
+use arose::sketch::{NarrowMinHash, Sketcher};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -29,11 +33,14 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
 use crate::lookup::{Chosen, Flags, Lookup};
-use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Samples, UNSPACED, Vectors};
+use crate::record::{
+    Accepted, DocRecord, NO_SCORE, Ordinal, PairKey, Samples, Scores, UNSPACED, Vectors,
+};
 use crate::score::Scorer;
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::CANDIDATES;
-use crate::stage::read::{DOCS, SAMPLES, TOKENS, VECTORS};
+use crate::stage::read::{DOCS, SAMPLES, TOKENS, VECTORS, feature_sketcher};
+use crate::stage::sites::Frames;
 use crate::{Error, Progress};
 
 /// Accepted pairs, component by component.
@@ -55,16 +62,24 @@ pub(crate) struct Verified {
     pub(crate) estimated_pairs: f64,
 }
 
+/// Where the texts of documents are, and what their sites repeat.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextsIn<'a> {
+    pub(crate) read: &'a Path,
+    /// Of the policy `content` only.
+    pub(crate) sites: &'a Path,
+}
+
 /// Checks the candidates and leaves the accepted pairs in `folder`.
 pub(crate) fn run(
-    read: &Path,
+    texts: &TextsIn<'_>,
     candidates: &Path,
     config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Verified, Error> {
-    let (mut queue, chosen) = place(read, candidates, config, folder, progress)?;
-    let judge = Judge::open(read, &Arc::new(chosen), config)?;
+    let (mut queue, chosen) = place(texts.read, candidates, config, folder, progress)?;
+    let judge = Judge::open(texts, &Arc::new(chosen), config)?;
     let mut out = Writer::create(&folder.join(PAIRS))?;
     let mut found = Verified::default();
     let n_batches = 2 * rayon::current_num_threads();
@@ -303,14 +318,23 @@ struct Judge<'a> {
     tokens: Column<u64>,
     vectors: Lookup<Vectors>,
     samples: Option<Lookup<Samples>>,
+    /// Of the policy `content`.
+    frames: Option<Frames>,
+    /// Makes the features that sketches are without, the policy having no use for them.
+    sketcher: NarrowMinHash,
     scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
 }
 
 impl<'a> Judge<'a> {
-    fn open(read: &Path, chosen: &Arc<Chosen>, config: &'a Config) -> Result<Self, Error> {
+    fn open(texts: &TextsIn<'_>, chosen: &Arc<Chosen>, config: &'a Config) -> Result<Self, Error> {
         let scorer = Scorer::new(config)?;
+        let read = texts.read;
+        let frames = match config.policy.criterion {
+            Criterion::Content(_) => Some(Frames::open(texts.sites, config)?),
+            _ => None,
+        };
         let samples = match scorer.needs_samples() {
             true => Some(Lookup::open(&read.join(SAMPLES), chosen, config.part(8))?),
             false => None,
@@ -321,6 +345,8 @@ impl<'a> Judge<'a> {
             tokens: Column::open(&read.join(TOKENS), 0)?,
             vectors: Lookup::open(&read.join(VECTORS), chosen, config.part(4))?,
             samples,
+            frames,
+            sketcher: feature_sketcher(config.seed),
             scorer,
             spaced: Shingler::new(config.shingle.w),
             unspaced: Shingler::new(config.shingle.unspaced_w),
@@ -333,7 +359,12 @@ impl<'a> Judge<'a> {
             Verify::Text => {
                 let mut room = Room::default();
                 for pairs in batch.chunk_by(|one, next| one.component == next.component) {
-                    self.judge_component(pairs, &mut room, &mut accepted)?;
+                    match &self.frames {
+                        None => self.judge_component(pairs, &mut room, &mut accepted)?,
+                        Some(frames) => {
+                            self.judge_contents(frames, pairs, &mut room, &mut accepted)?;
+                        }
+                    }
                 }
             }
             Verify::Sketch | Verify::None => {
@@ -352,17 +383,10 @@ impl<'a> Judge<'a> {
         room: &mut Room,
         accepted: &mut Vec<Accepted>,
     ) -> Result<(), Error> {
-        let mut members: Vec<Ordinal> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
-        members.sort_unstable();
-        members.dedup();
+        let members = members(pairs);
         self.load(&members, room)?;
-        let index = |doc| {
-            members
-                .binary_search(&doc)
-                .expect("members hold both of a pair")
-        };
         for pair in pairs {
-            let places = [index(pair.a), index(pair.b)];
+            let places = places(&members, pair);
             if self.scorer.is_too_low(room.most_jaccard(places)) {
                 continue;
             }
@@ -370,6 +394,54 @@ impl<'a> Judge<'a> {
             if !self.scorer.is_too_low(jaccard) {
                 accepted.extend(self.decide(pair, places, jaccard, room)?);
             }
+        }
+        Ok(())
+    }
+
+    /// Judges pairs of one component by their contents; those that are accepted get all scores.
+    fn judge_contents(
+        &self,
+        frames: &Frames,
+        pairs: &[Placed],
+        room: &mut Room,
+        accepted: &mut Vec<Accepted>,
+    ) -> Result<(), Error> {
+        let docs = members(pairs);
+        let contents = docs.iter().map(|&doc| {
+            let place = self.texts.get(doc)?;
+            room.tokens.resize(place.n_tokens as usize, 0);
+            self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
+            frames.content(doc, self.vectors.get(doc)?.site, &room.tokens)
+        });
+        let contents = contents.collect::<Result<Vec<Content>, Error>>()?;
+        let mut scorer = content::Scorer::default();
+        let scored = pairs.iter().filter_map(|pair| {
+            let [a, b] = places(&docs, pair);
+            let score = scorer.score(&contents[a], &contents[b]);
+            Rule::of_level(score.level()).map(|rule| (*pair, score, rule))
+        });
+        let scored: Vec<(Placed, content::Score, Rule)> = scored.collect();
+        if scored.is_empty() {
+            return Ok(());
+        }
+        drop(contents);
+        let found: Vec<Placed> = scored.iter().map(|(pair, ..)| *pair).collect();
+        let docs = members(&found);
+        self.load(&docs, room)?;
+        for (pair, score, rule) in scored {
+            let places @ [a, b] = places(&docs, &pair);
+            let c_sim = match [room.simhashes[a], room.simhashes[b]] {
+                [Some(a), Some(b)] => a.c_sim(&b) as u16,
+                _ => NO_SCORE,
+            };
+            let scores = Scores {
+                jaccard: room.jaccard(places).to_bits(),
+                content: [score.s, score.u].map(f64::to_bits),
+                b_sim: b_sim(&room.features[a], &room.features[b]) as u16,
+                c_sim,
+                ..Scores::unknown(rule)
+            };
+            accepted.push(Accepted::new(pair.a, pair.b, scores));
         }
         Ok(())
     }
@@ -395,6 +467,11 @@ impl<'a> Judge<'a> {
                 .is_without_simhash
                 .then(|| Fingerprint384::of(&room.tokens));
             room.simhashes.push(simhash.flatten());
+            if self.frames.is_some() {
+                let sketch = self.sketcher.sketch(&room.shingles);
+                let features = Features::SIX_BY_FOURTEEN.of(&sketch);
+                room.features.push(features.unwrap_or_default());
+            }
         }
         Ok(())
     }
@@ -429,12 +506,30 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// The documents of some pairs, each once.
+fn members(pairs: &[Placed]) -> Vec<Ordinal> {
+    let mut members: Vec<Ordinal> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
+    members.sort_unstable();
+    members.dedup();
+    members
+}
+
+/// Where the documents of a pair are among the members.
+fn places(members: &[Ordinal], pair: &Placed) -> [usize; 2] {
+    [pair.a, pair.b].map(|doc| {
+        let place = members.binary_search(&doc);
+        place.expect("members hold both of a pair")
+    })
+}
+
 /// The documents of one component as sets of shingle numbers, and memory to be used again.
 #[derive(Default)]
 pub(crate) struct Room {
     tokens: Vec<u64>,
     pub(crate) shingles: Vec<u64>,
     simhashes: Vec<Option<Fingerprint384>>,
+    /// Of the policy `content`.
+    features: Vec<Vec<u64>>,
     numbers: Numbers,
     /// The sets, one after the other: intervals, ascending within each set.
     intervals: Vec<Range<u32>>,
@@ -452,6 +547,7 @@ struct Set {
 impl Room {
     pub(crate) fn clear(&mut self) {
         self.simhashes.clear();
+        self.features.clear();
         self.intervals.clear();
         self.sets.clear();
         self.seen.clear();

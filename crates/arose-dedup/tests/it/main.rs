@@ -6,6 +6,7 @@
 mod against;
 mod archives;
 mod contained;
+mod content;
 mod exact;
 mod exactness;
 mod faults;

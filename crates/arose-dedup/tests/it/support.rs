@@ -22,6 +22,7 @@ pub(crate) struct Doc {
     pub(crate) rule: Option<String>,
     pub(crate) similarity: Option<f64>,
     pub(crate) known_as: Option<String>,
+    pub(crate) group: u64,
 }
 
 /// A row of `pairs.parquet`.
@@ -32,6 +33,8 @@ pub(crate) struct Pair {
     pub(crate) jaccard: Option<f64>,
     pub(crate) b_sim: Option<u32>,
     pub(crate) c_sim: Option<u32>,
+    pub(crate) content: Option<f64>,
+    pub(crate) content_unweighted: Option<f64>,
     pub(crate) rule: String,
     pub(crate) verified: String,
 }
@@ -131,6 +134,7 @@ pub(crate) fn docs(out: &Path) -> Vec<Doc> {
                 rule: text(&batch, "rule", i),
                 similarity: similarity.is_valid(i).then(|| similarity.value(i)),
                 known_as: text(&batch, "known_as", i),
+                group: number(&batch, "group", i).unwrap(),
             });
         }
     }
@@ -153,14 +157,19 @@ pub(crate) fn pairs(out: &Path) -> Vec<Pair> {
             let column = batch.column_by_name(name).unwrap();
             column.as_string::<i32>().value(i).to_owned()
         };
-        let jaccard = batch.column_by_name("jaccard").unwrap();
-        let jaccard = jaccard.as_primitive::<Float64Type>();
+        let share = |name: &str, i| {
+            let column = batch.column_by_name(name).unwrap();
+            let column = column.as_primitive::<Float64Type>();
+            column.is_valid(i).then(|| column.value(i))
+        };
         rows.extend((0..batch.num_rows()).map(|i| Pair {
             a: number("a", i),
             b: number("b", i),
-            jaccard: jaccard.is_valid(i).then(|| jaccard.value(i)),
+            jaccard: share("jaccard", i),
             b_sim: score("b_sim", i),
             c_sim: score("c_sim", i),
+            content: share("content", i),
+            content_unweighted: share("content_unweighted", i),
             rule: text("rule", i),
             verified: text("verified", i),
         }));

@@ -52,11 +52,11 @@ ROWS = {
     "documents": (
         "doc long, id string, url string, source string, position string, digest string, "
         "n_tokens long, cluster long, kept boolean, kept_doc long, rule string, similarity double, "
-        "known_as string"
+        "known_as string, group long"
     ),
     "pairs": (
         "a long, b long, id_a string, id_b string, jaccard double, b_sim long, c_sim long, "
-        "rule string, verified string"
+        "content double, content_unweighted double, rule string, verified string"
     ),
 }
 #: Messages are large and few: few of them make a batch, few rows of them a page, and compiling code

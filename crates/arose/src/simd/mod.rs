@@ -11,3 +11,4 @@ pub(crate) mod gaps;
 pub(crate) mod min_hash;
 pub(crate) mod project;
 pub(crate) mod shingle;
+pub(crate) mod weighted;

@@ -19,6 +19,7 @@
 //! | [`BottomS`] | the `s` smallest of one permutation | `O(n)` | below `J (1 - J) / s` | exact for small sets |
 //! | [`ModM`] | values divisible by `m` | `O(n)` | `≈ J (1 - J) m / N` | containment |
 //! | [`OnePermutation`] | the minimum of each of `t` bins | `O(n + t)` | about `J (1 - J) / t` | speed; features after densification |
+//! | [`WeightedMinHash`] | the first elements of `t` weighted orders, 32 bits each | `O(n t)`, 8 lanes at once | `J (1 - J) / t` | weighted sets and bags |
 //! | [`BBit`] | the low `b` bits of `t` minima | as its source | `(1 - J) / t (J + 1 / (2^b - 1))` | memory |
 //!
 //! *Papers.* Broder 1997; Broder, Charikar, Frieze & Mitzenmacher 1998; Li & König 2010; Li, Owen &
@@ -32,12 +33,14 @@ mod bottom;
 mod min_hash;
 mod modulo;
 mod one_permutation;
+mod weighted;
 
 pub use b_bit::BBit;
 pub use bottom::BottomS;
 pub use min_hash::{Family, MinHash, NarrowMinHash, signature};
 pub use modulo::ModM;
 pub use one_permutation::{Densified, EMPTY_BIN, OnePermutation};
+pub use weighted::WeightedMinHash;
 
 use crate::feature;
 

@@ -204,6 +204,7 @@ impl Corpus {
             b_sim: b_sim(&a.features, &b.features) as u32,
             c_sim: a.simhash.c_sim(&b.simhash),
             jaccard: None,
+            level: None,
             same_content: a.digest == b.digest,
             either_short: false,
         }

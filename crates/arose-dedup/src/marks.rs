@@ -1,0 +1,295 @@
+//! What candidates of the policy `content` are found by: two sets of bands.
+//!
+//! A weighted score of `t` means a weighted bag Jaccard similarity of at least `t / (2 - t)` where
+//! a shingle weighs the same in both documents ([`arose::content::bag_bound`]), so 0.6 at the level
+//! `content`. Weighted MinHash values in 39 bands of 4 find 0.995 of the pairs at 0.6. Documents of
+//! two sites may give a shingle different weights; then the bound is only approximate.
+//!
+//! Documents without own text are duplicates only if they are nearly equal: a plain score of 0.97
+//! means a plain bag similarity of at least 0.94. MinHash values in 7 bands of 10 find 0.995 of the
+//! pairs at 0.94. Of these only the keys are kept, and parities ([`arose::parity`]), which prove of
+//! most pages of one template that they are not nearly equal.
+
+use std::num::NonZeroU16;
+
+use arose::banding::Banding;
+use arose::binomial::at_least;
+use arose::content::{CONTENT, Content, MIN_OWN, NEARLY_EQUAL, SAME, bag_bound};
+use arose::mix::mix;
+use arose::parity::{self, Parity};
+use arose::rule::{Criterion, Remove};
+use arose::sketch::{NarrowMinHash, Sketcher, WeightedMinHash};
+use bytemuck::{Pod, Zeroable};
+
+use crate::Error;
+use crate::config::Config;
+use crate::scheme::Tables;
+
+/// Bands of weighted values, and values of a band.
+const WEIGHTED: (usize, usize) = (39, 4);
+/// Bands of plain values, and values of a band.
+const PLAIN: (usize, usize) = (7, 10);
+/// Weighted values.
+const N_WEIGHTED: usize = WEIGHTED.0 * WEIGHTED.1;
+
+/// The weighted similarity below which a pair that meets is not verified. Lower than what the level
+/// `content` implies, since weights of two sites differ.
+const LEAST_TESTED: f64 = 0.5;
+/// The share of the pairs at that similarity that the test may lose.
+const TEST_LOSS: f64 = 5e-4;
+/// The share of the pairs at a level that count as surely above it.
+const SURE_ERROR: f64 = 0.01;
+/// The chance that what is kept of different values agrees.
+const ACCIDENT: f64 = 1.0 / 65_536.0;
+
+/// What is kept of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Marks {
+    /// The lowest 16 bits of each weighted value, three bands in a row.
+    low: [[u16; 12]; WEIGHTED.0 / 3],
+    /// Eight bits of what is left of the values of each band; the last is not used.
+    rest: [[u8; 8]; 5],
+    /// The keys of the plain bands.
+    plain: [u32; PLAIN.0],
+    /// Parities of the word pairs.
+    parity: [u32; parity::N_WORDS],
+    /// Word pairs of which these are; zero if they were not taken.
+    n_parity: u32,
+    /// Word pairs.
+    n: u32,
+    own: f32,
+}
+
+impl Marks {
+    /// Whether both have own text, and how many of their weighted values agree.
+    fn n_equal(&self, other: &Self) -> u32 {
+        if !self.has_own() || !other.has_own() {
+            return 0;
+        }
+        let equal = self.low.as_flattened().iter();
+        let equal = equal.zip(other.low.as_flattened());
+        equal.map(|(a, b)| u16::from(a == b)).sum::<u16>().into()
+    }
+
+    fn has_own(&self) -> bool {
+        f64::from(self.own) >= MIN_OWN
+    }
+
+    fn n_plain(&self, other: &Self) -> usize {
+        let keys = self.plain.iter().zip(&other.plain);
+        keys.filter(|(a, b)| a == b).count()
+    }
+
+    /// Whether the lengths and the parities allow that both are nearly equal.
+    fn may_be_equal(&self, other: &Self) -> bool {
+        let (shorter, longer) = (self.n.min(other.n), self.n.max(other.n));
+        if f64::from(shorter) < NEARLY_EQUAL * f64::from(longer) {
+            return false;
+        }
+        match [self, other].map(Self::parity) {
+            [Some(a), Some(b)] => a.most_resemblance(&b) >= bag_bound(NEARLY_EQUAL),
+            _ => true,
+        }
+    }
+
+    fn parity(&self) -> Option<Parity> {
+        (self.n_parity > 0).then_some(Parity {
+            bits: self.parity,
+            n: self.n_parity,
+        })
+    }
+}
+
+/// Makes marks.
+pub(crate) struct Marker {
+    weighted: WeightedMinHash,
+    plain: NarrowMinHash,
+}
+
+/// Memory that is used again.
+#[derive(Default)]
+pub(crate) struct MarkRoom {
+    elements: Vec<u64>,
+    sketch: Vec<u32>,
+}
+
+impl Marker {
+    pub(crate) fn new(config: &Config) -> Self {
+        let n = |n: usize| NonZeroU16::new(n as u16).expect("there are bands");
+        Self {
+            weighted: WeightedMinHash::new(n(N_WEIGHTED), config.seed),
+            plain: NarrowMinHash::new(n(PLAIN.0 * PLAIN.1), config.seed),
+        }
+    }
+
+    /// The marks of a document.
+    pub(crate) fn marks(&self, content: &Content, room: &mut MarkRoom) -> Marks {
+        let mut marks = Marks::zeroed();
+        marks.n = content.len() as u32;
+        marks.own = content.own() as f32;
+        room.elements.clear();
+        room.elements
+            .extend(content.elements().map(|(element, _)| element));
+        if let Some(parity) = Parity::of(&room.elements) {
+            marks.parity = parity.bits;
+            marks.n_parity = parity.n;
+        }
+        self.plain.sketch_into(&room.elements, &mut room.sketch);
+        for (key, rows) in marks.plain.iter_mut().zip(room.sketch.chunks(PLAIN.1)) {
+            *key = hash(rows.iter().map(|&value| value.into())) as u32;
+        }
+        if marks.has_own() {
+            let weighted = self.weighted.sketch(content.elements());
+            for (low, value) in marks.low.as_flattened_mut().iter_mut().zip(&weighted) {
+                *low = *value as u16;
+            }
+            let rests = marks.rest.as_flattened_mut().iter_mut();
+            for (rest, rows) in rests.zip(weighted.chunks(WEIGHTED.1)) {
+                *rest = hash(rows.iter().map(|&value| u64::from(value >> 16))) as u8;
+            }
+        }
+        marks
+    }
+}
+
+fn hash(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, |hash, value| mix(hash ^ value))
+}
+
+/// The tables of the policy `content`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MarkTables {
+    weighted: Banding,
+    plain: Banding,
+    min_equal: u32,
+    sure_equal: u32,
+}
+
+impl MarkTables {
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let removed = match config.policy.criterion {
+            Criterion::Content(Remove::Content) => CONTENT,
+            _ => SAME,
+        };
+        let all = N_WEIGHTED as u32;
+        let may_test = |n: &u32| passing(LEAST_TESTED, *n) >= 1.0 - TEST_LOSS;
+        let is_rare = |n: &u32| passing(removed, *n) <= SURE_ERROR;
+        Ok(Self {
+            weighted: Banding::new(WEIGHTED.0, WEIGHTED.1)?,
+            plain: Banding::new(PLAIN.0, PLAIN.1)?,
+            min_equal: (0..=all).rev().find(may_test).unwrap_or(0),
+            sure_equal: (0..=all).find(is_rare).unwrap_or(all),
+        })
+    }
+
+    /// The chance, at least, that a pair with these scores becomes a candidate, where a shingle
+    /// weighs the same in both.
+    pub(crate) fn probability(&self, weighted: f64, plain: f64) -> f64 {
+        let [weighted, plain] = [weighted, plain].map(bag_bound);
+        let by_weight = self.weighted.candidate_probability(weighted);
+        (by_weight * passing(weighted, self.min_equal)).max(self.plain.candidate_probability(plain))
+    }
+
+    /// In words.
+    pub(crate) fn method(&self) -> String {
+        let [(b, q), (plain_b, plain_q)] = [WEIGHTED, PLAIN];
+        format!("{b} bands of {q} weighted MinHash values, {plain_b} bands of {plain_q} plain ones")
+    }
+}
+
+/// The chance that so many weighted values of a pair of this similarity agree.
+fn passing(similarity: f64, min_equal: u32) -> f64 {
+    let agree = similarity + (1.0 - similarity) * ACCIDENT;
+    at_least(N_WEIGHTED as u64, agree, min_equal.into())
+}
+
+impl Tables for MarkTables {
+    type Sketch = Marks;
+
+    fn n_tables(&self) -> u32 {
+        (WEIGHTED.0 + PLAIN.0) as u32
+    }
+
+    fn key(&self, table: u32, marks: &Marks) -> u32 {
+        let band = table as usize;
+        if let Some(plain) = band.checked_sub(WEIGHTED.0) {
+            return marks.plain[plain];
+        }
+        if !marks.has_own() {
+            // A key that only documents equal to it have, which it meets in the plain bands.
+            return hash(marks.plain.iter().map(|&key| key.into())) as u32;
+        }
+        let rows = &marks.low.as_flattened()[band * WEIGHTED.1..][..WEIGHTED.1];
+        let word = rows
+            .iter()
+            .fold(0, |word, &low| word << 16 | u64::from(low));
+        mix(mix(marks.rest.as_flattened()[band].into()) ^ word) as u32
+    }
+
+    fn accepts(&self, a: &Marks, b: &Marks) -> bool {
+        a.n_equal(b) >= self.min_equal || a.n_plain(b) > 0 && a.may_be_equal(b)
+    }
+
+    fn closeness(&self, a: &Marks, b: &Marks) -> u32 {
+        let plain = match a.may_be_equal(b) {
+            true => a.n_plain(b) * N_WEIGHTED / PLAIN.0,
+            false => 0,
+        };
+        a.n_equal(b).max(plain as u32)
+    }
+
+    fn is_sure(&self, closeness: u32) -> bool {
+        closeness >= self.sure_equal
+    }
+
+    fn n_meetings(&self) -> f64 {
+        let similarity = bag_bound(CONTENT);
+        let all = WEIGHTED.0 as f64 * similarity.powi(WEIGHTED.1 as i32);
+        all / self.weighted.candidate_probability(similarity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables() -> MarkTables {
+        let mut config = Config::default();
+        config.policy.criterion = Criterion::Content(Remove::Same);
+        MarkTables::new(&config).unwrap()
+    }
+
+    #[test]
+    fn issue_24_recall_at_the_levels() {
+        let tables = tables();
+        assert!(tables.probability(CONTENT, 0.0) > 0.994);
+        assert!(tables.probability(SAME, 0.0) > 0.9999);
+        assert!(tables.probability(0.0, NEARLY_EQUAL) > 0.994);
+        assert!(tables.probability(0.3, 0.3) < 0.05);
+    }
+
+    /// Pages without own text meet only in the plain bands.
+    #[test]
+    fn issue_24_pages_without_own_text() {
+        let (tables, marker) = (tables(), Marker::new(&Config::default()));
+        let mut room = MarkRoom::default();
+        let mut page = |words: std::ops::Range<u64>, n_others: u64| {
+            let shingles: Vec<u64> = words.map(mix).collect();
+            marker.marks(&Content::of_site(&shingles, |_| n_others), &mut room)
+        };
+        let (a, b, c) = (page(0..300, 100), page(0..299, 100), page(0..250, 100));
+        let meet = |a: &Marks, b: &Marks, tables_: std::ops::Range<u32>| {
+            let met = tables_.filter(|&t| tables.key(t, a) == tables.key(t, b));
+            met.count()
+        };
+        let n_tables = tables.n_tables();
+        assert_eq!(meet(&a, &b, 0..39), 0);
+        assert!(meet(&a, &b, 39..n_tables) > 0 && tables.accepts(&a, &b));
+        assert!(!tables.accepts(&a, &c), "too short");
+        let (own, other) = (page(0..300, 0), page(0..240, 0));
+        assert!(meet(&own, &other, 0..39) > 0 && tables.accepts(&own, &other));
+        assert!(tables.is_sure(tables.closeness(&own, &own)));
+        assert!(!tables.is_sure(tables.closeness(&own, &other)));
+    }
+}

@@ -1,0 +1,363 @@
+//! The policy `content` against brute force: every pair of documents compared by the definition.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use arose::content::{Content, Level, Score, Scorer, shingler};
+use arose::mix::SplitMix;
+use arose::rule::{Criterion, Remove};
+use arose::site::{SiteKind, site};
+use arose::token::Tokenizer;
+use arose_dedup::{Config, Error, ListedPairs, SiteCounts};
+use serde_json::{Value, json};
+
+use crate::shared_data::DATA;
+use crate::support::{Bench, Doc, results};
+
+/// A document of a test: its address, if any, and its text.
+type Page = (Option<String>, String);
+
+fn config(remove: Remove) -> Config {
+    let mut config = Config::default();
+    config.policy.criterion = Criterion::Content(remove);
+    config
+}
+
+fn bench(pages: &[Page]) -> Bench {
+    let bench = Bench::new();
+    let lines = pages.iter().enumerate().map(|(i, (url, text))| {
+        let mut line = json!({ "id": format!("d{i}"), "text": text });
+        if let Some(url) = url {
+            line["url"] = json!(url);
+        }
+        format!("{line}\n")
+    });
+    bench.write("input.jsonl", &lines.collect::<String>());
+    bench
+}
+
+fn site_of(page: &Page) -> String {
+    let host = page.0.as_deref().and_then(|url| url.split('/').nth(2));
+    host.map_or_else(String::new, |host| {
+        site(host, SiteKind::Registrable).to_string()
+    })
+}
+
+fn shingles(text: &str) -> Vec<u64> {
+    let mut shingles = Vec::new();
+    let tokens = Tokenizer::default().tokens(text).fingerprints;
+    shingler().shingles_into(&tokens, &mut shingles);
+    shingles
+}
+
+/// The contents of all pages, weighed by counting.
+fn contents(pages: &[Page]) -> Vec<Content> {
+    let mut holders: BTreeMap<(String, u64), BTreeSet<String>> = BTreeMap::new();
+    for (i, page) in pages.iter().enumerate() {
+        let url = page.0.clone().unwrap_or_else(|| format!("#{i}"));
+        for shingle in shingles(&page.1) {
+            let key = (site_of(page), shingle);
+            holders.entry(key).or_default().insert(url.clone());
+        }
+    }
+    let content = |page: &Page| {
+        let site = site_of(page);
+        let n_others = |shingle| holders[&(site.clone(), shingle)].len() as u64 - 1;
+        Content::of_site(&shingles(&page.1), n_others)
+    };
+    pages.iter().map(content).collect()
+}
+
+/// The scores of all pairs of some level.
+fn brute_force(pages: &[Page]) -> BTreeMap<(u64, u64), Score> {
+    let contents = contents(pages);
+    let mut scorer = Scorer::default();
+    let mut found = BTreeMap::new();
+    for b in 0..contents.len() {
+        for a in 0..b {
+            let score = scorer.score(&contents[a], &contents[b]);
+            if score.level() <= Level::Content {
+                found.insert((a as u64, b as u64), score);
+            }
+        }
+    }
+    found
+}
+
+/// Pages of a few sites, each with a frame of its own: articles of which many have versions, on
+/// the same site and on others.
+fn pages(n: usize, n_sites: u64, seed: u64) -> Vec<Page> {
+    let mut random = SplitMix::new(seed);
+    let mut pages = Vec::new();
+    while pages.len() < n {
+        let n_words = 40 + random.below(100);
+        let article: Vec<u64> = (0..n_words).map(|_| random.below(20_000)).collect();
+        for _ in 0..1 + random.below(3) {
+            let mut words = article.clone();
+            for _ in 0..random.below(12) {
+                let at = random.below(n_words) as usize;
+                words[at] = 20_000 + random.below(100_000);
+            }
+            let site = random.below(n_sites);
+            let words: String = words.iter().map(|word| format!("w{word} ")).collect();
+            let frame = |from: u64| -> String {
+                let words = (from..from + 40).map(|i| format!("site{site}frame{i} "));
+                words.collect()
+            };
+            let url = format!("http://www.site{site}.example/page{}", pages.len());
+            pages.push((Some(url), format!("{}{words}{}", frame(0), frame(40))));
+        }
+    }
+    for i in (1..pages.len()).rev() {
+        pages.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    pages.truncate(n);
+    pages
+}
+
+fn level_name(score: &Score) -> &'static str {
+    score.level().as_str()
+}
+
+/// Scores are those of the definition to the last bit, nothing is listed that brute force does not
+/// find, and hardly anything is missing.
+#[test]
+fn issue_24_pairs_are_those_of_brute_force() {
+    let pages = pages(500, 9, 1);
+    let expected = brute_force(&pages);
+    let bench = bench(&pages);
+    bench.run(&Config {
+        pairs: ListedPairs::All,
+        ..config(Remove::Same)
+    });
+    let found = bench.pairs();
+    for pair in &found {
+        let score = expected.get(&(pair.a, pair.b));
+        let score = score.unwrap_or_else(|| panic!("{pair:?} is no pair"));
+        assert_eq!(pair.content, Some(score.s));
+        assert_eq!(pair.content_unweighted, Some(score.u));
+        assert_eq!(pair.rule, level_name(score));
+        assert!(pair.jaccard.is_some() && pair.b_sim.is_some() && pair.c_sim.is_some());
+    }
+    let found: BTreeSet<(u64, u64)> = found.iter().map(|pair| (pair.a, pair.b)).collect();
+    for (is_inside, least) in [(true, 0.995), (false, 0.97)] {
+        let all = expected.keys().filter(|(a, b)| {
+            let [a, b] = [a, b].map(|doc| site_of(&pages[*doc as usize]));
+            (a == b) == is_inside
+        });
+        let (n, n_found) = all.fold((0, 0), |(n, n_found), pair| {
+            (n + 1, n_found + usize::from(found.contains(pair)))
+        });
+        assert!(n > 20, "{n} pairs");
+        assert!(n_found as f64 >= least * f64::from(n), "{n_found} of {n}");
+    }
+    let n_same = expected
+        .values()
+        .filter(|score| score.level() == Level::Same);
+    assert!(n_same.count() > 20);
+}
+
+/// Documents are dropped for one that is the same, no two kept ones are the same, and versions are
+/// grouped with one they are versions of.
+#[test]
+fn issue_24_levels_decide_what_is_kept() {
+    let pages = pages(400, 5, 2);
+    let expected = brute_force(&pages);
+    let level = |a: u64, b: u64| {
+        let score = expected.get(&(a.min(b), a.max(b)));
+        score.map(Score::level)
+    };
+    for remove in [Remove::Same, Remove::Content] {
+        let bench = bench(&pages);
+        let summary = bench.run(&config(remove));
+        let docs = bench.docs();
+        let mut n_versions = 0;
+        for (doc, row) in (0..).zip(&docs) {
+            let Some(kept) = row.kept_doc else {
+                assert!(row.kept && row.rule.is_none());
+                if row.group != doc {
+                    n_versions += 1;
+                    assert_eq!(remove, Remove::Same);
+                    assert_eq!(level(doc, row.group), Some(Level::Content), "{row:?}");
+                    assert!(docs[row.group as usize].kept);
+                    assert_eq!(docs[row.group as usize].group, row.group);
+                }
+                continue;
+            };
+            let level = level(doc, kept).unwrap();
+            assert!(level == Level::Same || remove == Remove::Content, "{row:?}");
+            assert_eq!(row.rule.as_deref(), Some(level.as_str()));
+            assert_eq!(row.group, docs[kept as usize].group);
+            let score = &expected[&(doc.min(kept), doc.max(kept))];
+            let decided = if score.u >= 0.97 { score.u } else { score.s };
+            assert_eq!(row.similarity, Some(decided));
+        }
+        let is_kept = |doc: &u64| docs[*doc as usize].kept;
+        let both_kept = expected.iter().filter(|((a, b), score)| {
+            let removes = score.level() == Level::Same || remove == Remove::Content;
+            removes && is_kept(a) && is_kept(b)
+        });
+        let (n_missed, n_all) = (both_kept.count(), expected.len());
+        assert!(n_missed * 100 <= n_all, "{n_missed} of {n_all}");
+        assert_eq!(n_versions > 20, remove == Remove::Same, "{n_versions}");
+        let groups = summary["counts"]["version_groups"].as_u64().unwrap();
+        let members = summary["counts"]["versions"].as_u64().unwrap();
+        assert_eq!(members - groups, n_versions);
+    }
+}
+
+/// Pages of one template with other items: near duplicates by their shingles, and all kept.
+#[test]
+fn issue_24_templates_stay() {
+    let mut pages: Vec<Page> = pages(60, 1, 3);
+    let frame: String = (0..400).map(|i| format!("common{i} ")).collect();
+    for (i, page) in pages.iter_mut().enumerate() {
+        let item: String = (0..20).map(|word| format!("item{i}word{word} ")).collect();
+        page.1 = format!("{frame}{item}{frame}");
+    }
+    let near = bench(&pages);
+    let jaccard = near.run(&Config::default());
+    assert!(jaccard["counts"]["dropped_near"].as_u64() > Some(50));
+    let own = bench(&pages);
+    let summary = own.run(&config(Remove::Content));
+    assert_eq!(summary["counts"]["kept"], 60);
+    assert_eq!(summary["sites"]["sites"], 1);
+    // The same pages without addresses are of one site as well.
+    for page in &mut pages {
+        page.0 = None;
+    }
+    let nameless = bench(&pages);
+    assert_eq!(nameless.run(&config(Remove::Content))["counts"]["kept"], 60);
+    // A page that was seen many times is one page: nothing repeats it.
+    for page in &mut pages {
+        page.0 = Some("http://one.example/".to_owned());
+    }
+    let one = bench(&pages);
+    let summary = one.run(&config(Remove::Content));
+    assert_eq!(summary["sites"]["sites"], 0);
+    assert!(summary["counts"]["dropped_near"].as_u64() > Some(50));
+}
+
+/// The same bytes with any number of threads and any memory, however counts are made.
+#[test]
+fn issue_24_same_bytes_at_any_thread_count_and_memory() {
+    let pages = pages(300, 4, 4);
+    for site_counts in [SiteCounts::Exact, SiteCounts::Sampled] {
+        let mut expected = None;
+        for (threads, memory) in [(1, 1 << 30), (2, 1 << 16), (5, 1 << 20)] {
+            let mut config = Config {
+                memory,
+                site_counts,
+                ..config(Remove::Same)
+            };
+            config.corpus.threads = NonZeroUsize::new(threads).unwrap();
+            let bench = bench(&pages);
+            bench.run(&config);
+            let found = results(&bench.path("out"));
+            assert_eq!(expected.get_or_insert_with(|| found.clone()), &found);
+        }
+    }
+}
+
+/// Sampled counts keep templates apart as exact ones do, at less precision.
+#[test]
+fn issue_24_sampled_counts() {
+    let pages = pages(400, 5, 5);
+    let kept = |site_counts| {
+        let bench = bench(&pages);
+        bench.run(&Config {
+            site_counts,
+            ..config(Remove::Content)
+        });
+        let docs: Vec<Doc> = bench.docs();
+        docs.iter().map(|doc| doc.kept).collect::<Vec<bool>>()
+    };
+    let (exact, sampled) = (kept(SiteCounts::Exact), kept(SiteCounts::Sampled));
+    let n_differ = exact.iter().zip(&sampled).filter(|(a, b)| a != b).count();
+    assert!(n_differ * 8 < pages.len(), "{n_differ}");
+}
+
+#[test]
+fn issue_24_an_index_is_refused() {
+    let bench = bench(&pages(10, 1, 6));
+    let against = Some(arose_dedup::Against {
+        index: bench.path("index"),
+        update: arose_dedup::Update::Leave,
+    });
+    let config = Config {
+        against,
+        ..config(Remove::Same)
+    };
+    let found = bench.run_on(&["input.jsonl"], &config);
+    assert!(
+        matches!(found, Err(Error::PolicyOption { .. })),
+        "{found:?}"
+    );
+}
+
+/// Precision and F1 of what a rule accepts among judged pairs.
+fn quality(judged: &[(bool, bool)]) -> (f64, f64) {
+    let count = |accepted, is_pair| judged.iter().filter(|j| **j == (accepted, is_pair)).count();
+    let (right, wrong, missed) = (count(true, true), count(true, false), count(false, true));
+    let share = |n: usize, all: usize| n as f64 / all.max(1) as f64;
+    (
+        share(right, right + wrong),
+        share(2 * right, 2 * right + wrong + missed),
+    )
+}
+
+/// The figures of the reference on pairs that people judged, without and with sites.
+#[test]
+fn issue_24_reference_on_judged_pairs() {
+    let path = Path::new(DATA).join("neardup-gov-pairs/pairs.jsonl.zst");
+    let Ok(file) = fs::File::open(path) else {
+        println!("skipped: no neardup-gov-pairs beside the repository");
+        return;
+    };
+    let text = String::from_utf8(zstd::decode_all(file).unwrap()).unwrap();
+    let rows: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let text = |row: &Value, side: &str| row[side].as_str().unwrap().to_owned();
+    let labels: Vec<bool> = rows
+        .iter()
+        .map(|row| row["label"].as_u64().unwrap() > 0)
+        .collect();
+    let mut scorer = Scorer::default();
+    let mut scores = |contents: &[Content]| -> Vec<Score> {
+        let pairs = contents.chunks(2);
+        pairs.map(|pair| scorer.score(&pair[0], &pair[1])).collect()
+    };
+    let sides: Vec<String> = rows
+        .iter()
+        .flat_map(|row| [text(row, "text_a"), text(row, "text_b")])
+        .collect();
+    let alone: Vec<Content> = sides
+        .iter()
+        .map(|text| Content::new(&shingles(text)))
+        .collect();
+    // A page that is in several pairs is one page.
+    let names = rows
+        .iter()
+        .flat_map(|row| ["a", "b"].map(|side| row[side].to_string()));
+    let pages: Vec<Page> = names
+        .zip(&sides)
+        .map(|(name, text)| (Some(format!("http://gov.example/{name}")), text.clone()))
+        .collect();
+    let one_site = contents(&pages);
+    let judged = |scores: &[Score], least: Level| -> Vec<(bool, bool)> {
+        let accepted = scores.iter().map(|score| score.level() <= least);
+        accepted.zip(labels.iter().copied()).collect()
+    };
+    let scores_alone = scores(&alone);
+    let (_, f1) = quality(&judged(&scores_alone, Level::Content));
+    assert!((f1 - 0.841).abs() < 0.01, "{f1}");
+    let (precision, f1) = quality(&judged(&scores_alone, Level::Same));
+    assert_eq!(precision, 1.0);
+    assert!((f1 - 0.615).abs() < 0.01, "{f1}");
+    let (_, f1) = quality(&judged(&scores(&one_site), Level::Content));
+    assert!((f1 - 0.777).abs() < 0.01, "{f1}");
+}

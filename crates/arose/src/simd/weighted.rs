@@ -1,0 +1,119 @@
+//! First elements of many weighted orders over one set.
+//!
+//! An element of weight `w` stands at `h / w` in an order, where `h` is its hash; the first element
+//! is the one with the least. As in [`min_hash`](super::min_hash), the first elements of a block of
+//! orders stay in registers while all elements go by.
+
+/// The number of orders is a multiple of this.
+pub(crate) const LANES: usize = 16;
+
+/// An element: its narrowed hash, which is not zero, and the inverse of its weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Element {
+    pub(crate) hash: u32,
+    pub(crate) stretch: f32,
+}
+
+/// Replaces each `firsts[i]` by the hash of the first element in the order of `factors[i]`. Both
+/// lists are of one length, a multiple of [`LANES`].
+pub(crate) fn find_firsts(elements: &[Element], factors: &[u32], firsts: &mut [u32]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+            // SAFETY: the processor has AVX-512, as just checked.
+            return unsafe { find_firsts_avx512(elements, factors, firsts) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as just checked.
+            return unsafe { find_firsts_avx2(elements, factors, firsts) };
+        }
+    }
+    find_firsts_portable(elements, factors, firsts);
+}
+
+/// Blocks of 96 orders take 18 of the 32 registers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn find_firsts_avx512(elements: &[Element], factors: &[u32], firsts: &mut [u32]) {
+    let (factors, firsts) = find_blocks::<96>(elements, factors, firsts);
+    let (factors, firsts) = find_blocks::<64>(elements, factors, firsts);
+    find_blocks::<LANES>(elements, factors, firsts);
+}
+
+/// Blocks of 32 orders take 12 of the 16 registers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn find_firsts_avx2(elements: &[Element], factors: &[u32], firsts: &mut [u32]) {
+    let (factors, firsts) = find_blocks::<32>(elements, factors, firsts);
+    find_blocks::<LANES>(elements, factors, firsts);
+}
+
+fn find_firsts_portable(elements: &[Element], factors: &[u32], firsts: &mut [u32]) {
+    find_blocks::<LANES>(elements, factors, firsts);
+}
+
+/// Finds the first elements of as many whole blocks of `N` orders as there are; returns the rest.
+#[inline(always)]
+fn find_blocks<'a, const N: usize>(
+    elements: &[Element],
+    factors: &'a [u32],
+    firsts: &'a mut [u32],
+) -> (&'a [u32], &'a mut [u32]) {
+    let (factors, factors_rest) = factors.as_chunks::<N>();
+    let (firsts, firsts_rest) = firsts.as_chunks_mut::<N>();
+    for (factors, firsts) in factors.iter().zip(firsts) {
+        find_block(elements, factors, firsts);
+    }
+    (factors_rest, firsts_rest)
+}
+
+#[inline(always)]
+fn find_block<const N: usize>(elements: &[Element], factors: &[u32; N], firsts: &mut [u32; N]) {
+    let mut least = [f32::INFINITY; N];
+    let mut found = [0_u32; N];
+    for element in elements {
+        for lane in 0..N {
+            let hash = factors[lane].wrapping_mul(element.hash);
+            // Vectors convert signed numbers only.
+            let place = (hash >> 1) as i32 as f32 * element.stretch;
+            let is_before = place < least[lane];
+            least[lane] = if is_before { place } else { least[lane] };
+            found[lane] = if is_before { hash } else { found[lane] };
+        }
+    }
+    *firsts = found;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix::SplitMix;
+
+    /// Every version this processor can run gives what the portable one gives.
+    #[test]
+    fn all_versions_agree() {
+        let mut random = SplitMix::new(1);
+        for (n_elements, t) in [(0, 16), (1, 16), (100, 96), (430, 160), (1025, 240)] {
+            let elements: Vec<Element> = (0..n_elements)
+                .map(|_| Element {
+                    hash: random.next_u64() as u32 | 1,
+                    stretch: 1.0 + random.below(100) as f32,
+                })
+                .collect();
+            let factors: Vec<u32> = (0..t).map(|_| random.next_u64() as u32 | 1).collect();
+            let mut expected = vec![0; t];
+            find_firsts_portable(&elements, &factors, &mut expected);
+            let check = |version: &dyn Fn(&mut [u32])| {
+                let mut firsts = vec![0; t];
+                version(&mut firsts);
+                assert_eq!(firsts, expected);
+            };
+            check(&|firsts| find_firsts(&elements, &factors, firsts));
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2, as just checked.
+                check(&|firsts| unsafe { find_firsts_avx2(&elements, &factors, firsts) });
+            }
+        }
+    }
+}
