@@ -250,7 +250,11 @@ fn write_as(folder: &Path, format: &str, texts: &[&str]) -> PathBuf {
                 "csv" => format!("1,\"{text}\"\n"),
                 _ => format!("1\t{text}\n"),
             };
-            let head = if format == "csv" { "id,text" } else { "id\ttext" };
+            let head = if format == "csv" {
+                "id,text"
+            } else {
+                "id\ttext"
+            };
             let rows = texts.iter().map(row).collect::<String>();
             fs::write(&path, format!("{head}\n{rows}")).unwrap();
         }
