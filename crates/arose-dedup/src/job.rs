@@ -346,7 +346,8 @@ impl<'a> Job<'a> {
         });
         let verified = &found.verified.found;
         let estimated = (verified.estimated_pairs + candidates.tally.n_lost).max(1.0);
-        let recall = (has_chance && verified.n_pairs > 0).then(|| rounded(verified.n_pairs as f64 / estimated));
+        let recall = (has_chance && verified.n_pairs > 0)
+            .then(|| rounded(verified.n_pairs as f64 / estimated));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "inputs": self.inputs.texts(),
