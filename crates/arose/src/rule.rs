@@ -570,7 +570,7 @@ mod tests {
     /// What the definitions say, written down apart from the code: numbers, no shared helper.
     fn is_duplicate(policy: &Policy, e: &Evidence) -> bool {
         let by_score = match policy.criterion {
-            Criterion::Exact => false,
+            Criterion::Exact | Criterion::Contained(_) | Criterion::Url => false,
             Criterion::Jaccard(_) => matches!(e.jaccard, Some(j) if j >= 0.9),
             Criterion::B { .. } => !matches!(e.b_sim, 0 | 1),
             Criterion::C { .. } => 384 - e.c_sim <= 12,
@@ -670,7 +670,7 @@ mod tests {
             for evidence in all_evidence() {
                 let expected: &[Rule] = match (policy.criterion, evidence.site) {
                     _ if evidence.same_content => &[Rule::Exact],
-                    (Criterion::Exact, _) => &[],
+                    (Criterion::Exact | Criterion::Contained(_) | Criterion::Url, _) => &[],
                     (Criterion::Jaccard(_), _) => &[Rule::Jaccard],
                     (Criterion::B { .. }, _) => &[Rule::B],
                     (Criterion::C { .. }, _) => &[Rule::C],
@@ -688,7 +688,8 @@ mod tests {
     #[test]
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
-        let expected = "exact jaccard b c combined site-same site-cross site-union empty";
+        let expected =
+            "exact jaccard b c combined site-same site-cross site-union empty contained url";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));
