@@ -96,3 +96,13 @@ impl Reading {
         config
     }
 }
+
+/// The largest document that jobs on whole corpora read, in bytes.
+const MAX_DOCUMENT: usize = 1 << 30;
+
+/// A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
+pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
+    config.limits.line_bytes = MAX_DOCUMENT;
+    config.limits.record_bytes = MAX_DOCUMENT;
+    config.limits.body_bytes = MAX_DOCUMENT;
+}

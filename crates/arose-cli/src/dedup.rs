@@ -241,7 +241,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         return plan(options, &inputs, &config);
     }
     announce(options, &config)?;
-    let start = start(options.force);
+    let start = match options.force {
+        true => Start::Anew,
+        false => Start::Resume,
+    };
     let progress = Progress::default();
     let summary = watch(progress::line_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
@@ -274,21 +277,6 @@ pub(crate) fn outcome(summary: &Value) -> Outcome {
         Some(0) | None => Outcome::NothingFound,
         Some(_) => Outcome::Found,
     }
-}
-
-/// What becomes of a run that is in the output directory.
-pub(crate) fn start(is_forced: bool) -> Start {
-    match is_forced {
-        true => Start::Anew,
-        false => Start::Resume,
-    }
-}
-
-/// A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
-pub(crate) fn allow_large_documents(corpus: &mut arose_corpus::Config) {
-    corpus.limits.line_bytes = MAX_DOCUMENT;
-    corpus.limits.record_bytes = MAX_DOCUMENT;
-    corpus.limits.body_bytes = MAX_DOCUMENT;
 }
 
 /// How many files could not be read completely.
@@ -350,7 +338,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         .fields
         .fetched
         .splice(..0, options.time_field.iter().cloned());
-    allow_large_documents(&mut corpus);
+    corpus::allow_large_documents(&mut corpus);
     Ok(Config {
         policy: Policy {
             criterion,
@@ -460,8 +448,6 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 const MIN_MEMORY: u64 = 64 << 20;
-/// The largest document that is read, in bytes.
-const MAX_DOCUMENT: usize = 1 << 30;
 
 /// Says what will be done before it is.
 fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
@@ -476,7 +462,7 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .into_iter()
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
-    if options.policy == PolicyName::Exact && !options.json {
+    if !options.policy.has_sketches() && !options.json {
         eprintln!("arose dedup: {}", arose_dedup::method(config)?);
     } else if !options.json {
         eprintln!(

@@ -85,8 +85,7 @@ Exact duplicates are duplicates under every policy. All settings are fixed when 
 struct Create {
     /// The folder, empty or not yet there.
     folder: PathBuf,
-    /// Keep the passages of documents, not their sketches: finds which documents contain parts of a
-    /// text
+    /// Keep passages, not sketches: finds which documents contain parts of a text
     #[arg(long)]
     passages: bool,
     /// Minimum length of a passage in tokens, with --passages [default: 50]

@@ -9,13 +9,13 @@ use arose::passage::{Removal, Scope, Unit};
 use arose_dedup::passages::against::{self, Against, Found};
 use arose_dedup::passages::{Config, Digits, Remove, Text};
 use arose_dedup::report::html::counted;
-use arose_dedup::{OnLoss, Progress};
+use arose_dedup::{OnLoss, Progress, Start};
 use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::corpus;
 use crate::dedup::progress::line_of;
-use crate::dedup::{allow_large_documents, outcome, size, start, tell_losses};
+use crate::dedup::{outcome, size, tell_losses};
 use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;
 
@@ -186,7 +186,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     if inputs != options.inputs {
         config.corpus.statuses = arose_corpus::Statuses::Success;
     }
-    let start = start(options.force);
+    let start = match options.force {
+        true => Start::Anew,
+        false => Start::Resume,
+    };
     let out_dir = &options.output;
     let against = against(options);
     let progress = match against {
@@ -292,7 +295,7 @@ fn config(options: &Options) -> Config {
         UnitName::Sentence => (units(Unit::Sentence), span),
     };
     let mut corpus = options.corpus.config(vec![options.output.clone()]);
-    allow_large_documents(&mut corpus);
+    corpus::allow_large_documents(&mut corpus);
     Config {
         text,
         min,

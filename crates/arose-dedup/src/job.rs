@@ -373,13 +373,22 @@ impl<'a> Job<'a> {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
         let written = &rows.found;
-        let promised = promise(self.config).unwrap_or_default();
+        // Containment is found by a rule of thumb, of which no chance is known.
+        let has_chance = !matches!(
+            self.config.policy.criterion,
+            Criterion::Contained(_) | Criterion::Url
+        );
+        let promised = match has_chance {
+            true => promise(self.config).unwrap_or_default(),
+            false => Vec::new(),
+        };
         let promised = promised.into_iter().map(|(similarity, probability)| {
             json!({ "similarity": similarity, "probability": rounded(probability) })
         });
         let verified = &found.verified.found;
         let estimated = (verified.estimated_pairs + candidates.tally.n_lost).max(1.0);
-        let recall = (verified.n_pairs > 0).then(|| rounded(verified.n_pairs as f64 / estimated));
+        let recall = (has_chance && verified.n_pairs > 0)
+            .then(|| rounded(verified.n_pairs as f64 / estimated));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "inputs": self.inputs.texts(),

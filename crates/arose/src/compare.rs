@@ -11,7 +11,7 @@
 //!
 //! *Not for* many documents: there the shingles are not kept.
 
-use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroUsize};
 
 use crate::content::{self, Content, Score, Scorer};
 use crate::digest::Digest;
@@ -19,14 +19,11 @@ use crate::feature::{Features, b_sim};
 use crate::rule::{Criterion, Evidence, Policy, Rule, ShortPolicy, SiteRelation, decide};
 use crate::shingle::{self, ShingleSet, Shingler};
 use crate::simhash::{Fingerprint384, law};
-use crate::sketch::{ModM, NarrowMinHash, Sketcher};
+use crate::sketch::{NarrowMinHash, Sketcher};
 use crate::token::{Tokenizer, Tokens};
 
 /// Samples in a sketch: six features of fourteen.
 const N_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
-
-/// One shingle in so many is kept to estimate containment.
-const MODULUS: NonZeroU64 = NonZeroU64::new(16).expect("16 is not zero");
 
 /// Selects the permutations of every profile; only profiles of one seed compare.
 const SEED: u64 = 1;
@@ -48,7 +45,6 @@ pub struct Profiler {
     tokenizer: Tokenizer,
     shingler: Shingler,
     sketcher: NarrowMinHash,
-    sampler: ModM,
     features: Features,
 }
 
@@ -63,8 +59,6 @@ pub struct Profile {
     pub shingles: ShingleSet,
     /// The minima of 84 permutations; empty for a text without tokens.
     pub sketch: Vec<u32>,
-    /// One shingle in 16, permuted, ascending.
-    pub values: Vec<u64>,
     /// Six super-shingles of 14 samples each; empty for a text without tokens.
     pub features: Vec<u64>,
     /// 384 bits over the tokens, by count; none for a text without tokens.
@@ -90,7 +84,7 @@ pub struct Comparison {
     pub containment: [Option<f64>; 2],
     /// The resemblance as the 84 samples estimate it.
     pub resemblance_estimate: Option<f64>,
-    /// The containments as the values of [`ModM`] estimate them; none where a text has too few.
+    /// The containments that this estimate and the sizes of the sets imply.
     pub containment_estimate: [Option<f64>; 2],
     /// Features that agree, `0..=6`.
     pub b_sim: u32,
@@ -116,7 +110,6 @@ impl Profiler {
             tokenizer: Tokenizer::default(),
             shingler: Shingler::new(w),
             sketcher: NarrowMinHash::new(N_SAMPLES, SEED),
-            sampler: ModM::new(MODULUS, SEED),
             features,
         }
     }
@@ -148,7 +141,6 @@ impl Profiler {
         Profile {
             n_tokens: tokens.len(),
             n_shingles,
-            values: self.sampler.sketch(shingles.as_slice()),
             shingles,
             sketch,
             features,
@@ -167,6 +159,10 @@ impl Profiler {
         let n_union = set_a.len() + set_b.len() - n_common;
         let share = |n: usize| (n > 0).then(|| n_common as f64 / n as f64);
         let resemblance_estimate = self.sketcher.estimate(&a.sketch, &b.sketch);
+        let implied = |of: &ShingleSet| {
+            let common = shingle::implied_common(resemblance_estimate?, set_a.len(), set_b.len());
+            Some((common / of.len() as f64).min(1.0))
+        };
         let c_sim = a.simhash.zip(b.simhash).map(|(a, b)| a.c_sim(&b));
         Comparison {
             n_common,
@@ -174,10 +170,7 @@ impl Profiler {
             resemblance: share(n_union),
             containment: [share(set_a.len()), share(set_b.len())],
             resemblance_estimate,
-            containment_estimate: [
-                self.sampler.containment(&a.values, &b.values),
-                self.sampler.containment(&b.values, &a.values),
-            ],
+            containment_estimate: [implied(set_a), implied(set_b)],
             b_sim: b_sim(&a.features, &b.features) as u32,
             c_sim,
             cosine_estimate: c_sim.map(|c_sim| law::implied_cosine(c_sim, Fingerprint384::BITS)),

@@ -625,7 +625,7 @@ mod tests {
     /// What the definitions say, written down apart from the code: numbers, no shared helper.
     fn is_duplicate(policy: &Policy, e: &Evidence) -> bool {
         let by_score = match policy.criterion {
-            Criterion::Exact => false,
+            Criterion::Exact | Criterion::Contained(_) | Criterion::Url => false,
             Criterion::Jaccard(_) => matches!(e.jaccard, Some(j) if j >= 0.9),
             Criterion::Content(Remove::Same) => e.level == Some(Level::Same),
             Criterion::Content(Remove::Content) => {
@@ -760,7 +760,7 @@ mod tests {
             for evidence in all_evidence() {
                 let expected: &[Rule] = match (policy.criterion, evidence.site) {
                     _ if evidence.same_content => &[Rule::Exact],
-                    (Criterion::Exact, _) => &[],
+                    (Criterion::Exact | Criterion::Contained(_) | Criterion::Url, _) => &[],
                     (Criterion::Jaccard(_), _) => &[Rule::Jaccard],
                     (Criterion::Content(_), _) => &[Rule::Same, Rule::Content],
                     (Criterion::B { .. }, _) => &[Rule::B],
@@ -780,7 +780,7 @@ mod tests {
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
         let expected =
-            "exact jaccard b c combined site-same site-cross site-union empty same content";
+            "exact jaccard b c combined site-same site-cross site-union empty contained url same content";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));

@@ -103,22 +103,23 @@ fn issue_29_contained_documents_are_those_of_the_definition() {
         }
         assert!(summary["counts"]["not_judged"].as_u64().unwrap() > 0);
     }
-    assert!(n_dropped > 150, "{n_dropped}");
+    assert!(n_dropped > 60, "{n_dropped}");
 }
 
 /// Results do not depend on threads and memory.
 #[test]
 fn issue_29_contained_gives_the_same_bytes() {
     let texts = texts(400, 9);
-    let calm = Bench::with_texts(&texts);
-    calm.run(&config(0.9));
+    let bench = Bench::with_texts(&texts);
+    bench.run(&config(0.9));
+    let expected = results(&bench.path("out"));
     for threads in [1, 3] {
-        let bench = Bench::with_texts(&texts);
+        std::fs::remove_dir_all(bench.path("out")).unwrap();
         let mut config = config(0.9);
         config.memory = 1 << 12;
         config.corpus.threads = threads.try_into().unwrap();
         bench.run(&config);
-        assert_eq!(results(&bench.path("out")), results(&calm.path("out")));
+        assert!(results(&bench.path("out")) == expected, "{threads} threads");
     }
 }
 

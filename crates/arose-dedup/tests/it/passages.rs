@@ -222,7 +222,6 @@ fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
 /// Writes texts in some format, under a name that tells it.
 fn write_as(folder: &Path, format: &str, texts: &[&str]) -> PathBuf {
     let path = folder.join(format!("in.{format}"));
-    let row = |text: &&str, separator: char| format!("1{separator}\"{text}\"\n");
     match format {
         "jsonl" | "jsonl.gz" | "jsonl.zst" => {
             let lines = texts
@@ -246,12 +245,18 @@ fn write_as(folder: &Path, format: &str, texts: &[&str]) -> PathBuf {
             fs::write(&path, serde_json::to_string_pretty(&rows).unwrap()).unwrap();
         }
         "csv" | "tsv" => {
-            let separator = if format == "csv" { ',' } else { '\t' };
-            let rows = texts
-                .iter()
-                .map(|text| row(text, separator))
-                .collect::<String>();
-            fs::write(&path, format!("id{separator}text\n{rows}")).unwrap();
+            // Cells of TSV have no quotes.
+            let row = |text: &&str| match format {
+                "csv" => format!("1,\"{text}\"\n"),
+                _ => format!("1\t{text}\n"),
+            };
+            let head = if format == "csv" {
+                "id,text"
+            } else {
+                "id\ttext"
+            };
+            let rows = texts.iter().map(row).collect::<String>();
+            fs::write(&path, format!("{head}\n{rows}")).unwrap();
         }
         "parquet" => {
             let column: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));

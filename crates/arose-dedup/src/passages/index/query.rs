@@ -1,0 +1,244 @@
+//! Questions to an index of passages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use arose::passage::{RollingHash, gram_length};
+use arose::winnow::{Ties, anchors};
+use bytemuck::Zeroable;
+
+use super::{ANCHORS, Anchor, NAME_ENDS, read_manifest, segment_path};
+use crate::Error;
+use crate::column::{Column, Scan};
+use crate::passages::text::{DOCS, TOKENS, TextRecord};
+use crate::stage::read::NAMES;
+
+/// Places looked at for one anchor of a question.
+const MAX_PLACES: u64 = 1000;
+
+/// What an index has of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Runs of tokens that the text shares with documents, the longest first.
+    pub runs: Vec<FoundRun>,
+    /// Whether all runs of at least the length of a window are there: not for shorter texts.
+    pub is_guaranteed: bool,
+    /// Whether some anchor had too many places to look at all of them.
+    pub is_capped: bool,
+}
+
+/// A maximal run of tokens that a text shares with a document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FoundRun {
+    /// Its length.
+    pub n_tokens: u32,
+    /// What the document is called.
+    pub name: String,
+    /// The first token in the text.
+    pub start: u32,
+    /// The first token in the document.
+    pub doc_start: u32,
+}
+
+/// Answers questions; several processes may.
+pub struct PassageReader {
+    min: usize,
+    segments: Vec<Open>,
+}
+
+struct Open {
+    docs: Column<TextRecord>,
+    tokens: Column<u64>,
+    names: Column<u8>,
+    name_ends: Column<u64>,
+    anchors: Column<Anchor>,
+    n_anchors: u64,
+}
+
+impl PassageReader {
+    /// Opens an index to ask it.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or a file cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        // A segment may be merged between the look at the list and at the files.
+        match Self::open_once(folder) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Self::open_once(folder)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_once(folder: &Path) -> Result<Self, Error> {
+        let manifest = read_manifest(folder)?;
+        let segments = manifest.segments.iter();
+        let segments = segments.map(|segment| Open::new(&segment_path(folder, segment.number)));
+        Ok(Self {
+            min: manifest.min,
+            segments: segments.collect::<Result<_, Error>>()?,
+        })
+    }
+
+    /// Which documents have passages of a text, given as token fingerprints.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub fn query(&self, tokens: &[u64]) -> Result<Answer, Error> {
+        let q = gram_length(self.min);
+        let is_guaranteed = tokens.len() >= self.min;
+        let grams = RollingHash::new(tokens).grams(q);
+        let wanted: BTreeSet<u64> = match is_guaranteed {
+            true => {
+                let found = anchors(&grams, self.min - q + 1, Ties::Robust);
+                found.into_iter().map(|anchor| anchor.hash).collect()
+            }
+            false => grams.iter().copied().collect(),
+        };
+        let least = if is_guaranteed { self.min } else { q };
+        // Wherever the hash stands: of several equal grams a document may have selected any.
+        let mut places: Vec<(u64, u32)> = (0..)
+            .zip(&grams)
+            .filter(|(_, hash)| wanted.contains(hash))
+            .map(|(place, hash)| (*hash, place))
+            .collect();
+        places.sort_unstable();
+        let mut answer = Answer {
+            runs: Vec::new(),
+            is_guaranteed,
+            is_capped: false,
+        };
+        for segment in &self.segments {
+            segment.find(tokens, &places, least as u32, &mut answer)?;
+        }
+        let longest_first = |a: &FoundRun, b: &FoundRun| {
+            let key = |run: &FoundRun| (std::cmp::Reverse(run.n_tokens), run.start, run.doc_start);
+            key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+        };
+        answer.runs.sort_by(longest_first);
+        Ok(answer)
+    }
+
+    /// Tokens in a window.
+    #[must_use]
+    pub fn min(&self) -> usize {
+        self.min
+    }
+}
+
+impl Open {
+    fn new(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            docs: Column::open(&path.join(DOCS), 0)?,
+            tokens: Column::open(&path.join(TOKENS), 0)?,
+            names: Column::open(&path.join(NAMES), 0)?,
+            name_ends: Column::open(&path.join(NAME_ENDS), 0)?,
+            anchors: Column::open(&path.join(ANCHORS), 0)?,
+            n_anchors: Scan::<Anchor>::open(&path.join(ANCHORS))?.left(),
+        })
+    }
+
+    fn anchor(&self, at: u64) -> Result<Anchor, Error> {
+        let mut anchor = [Anchor::zeroed()];
+        self.anchors.read_into(at, &mut anchor)?;
+        Ok(anchor[0])
+    }
+
+    /// The first anchor whose hash is not less.
+    fn first_of(&self, hash: u64) -> Result<u64, Error> {
+        let (mut low, mut high) = (0, self.n_anchors);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.anchor(middle)?.hash() < hash {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Adds the runs that a text shares with documents of the segment.
+    fn find(
+        &self,
+        text: &[u64],
+        places: &[(u64, u32)],
+        least: u32,
+        answer: &mut Answer,
+    ) -> Result<(), Error> {
+        // Runs so far: document, shift and end, with their start, so that none is found twice.
+        let mut known: BTreeMap<(u32, i64, u32), u32> = BTreeMap::new();
+        for own in places.chunk_by(|a, b| a.0 == b.0) {
+            let hash = own[0].0;
+            let first = self.first_of(hash)?;
+            for at in first..self.n_anchors {
+                let anchor = self.anchor(at)?;
+                if anchor.hash() != hash {
+                    break;
+                }
+                if at - first == MAX_PLACES {
+                    answer.is_capped = true;
+                    break;
+                }
+                for &(_, place) in own {
+                    let shift = i64::from(anchor.position) - i64::from(place);
+                    let same = (anchor.doc, shift, place + 1)..=(anchor.doc, shift, u32::MAX);
+                    let next = known.range(same).next();
+                    if next.is_some_and(|(_, start)| *start <= place) {
+                        continue;
+                    }
+                    let run = self.run_at(text, place, &anchor)?;
+                    known.insert((anchor.doc, shift, run.end), run.start);
+                    let n_tokens = run.end - run.start;
+                    if n_tokens >= least {
+                        let doc_start = (i64::from(run.start) + shift) as u32;
+                        answer.runs.push(FoundRun {
+                            n_tokens,
+                            name: self.name(anchor.doc)?,
+                            start: run.start,
+                            doc_start,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The tokens around `place` of a text that a document has around an anchor.
+    fn run_at(
+        &self,
+        text: &[u64],
+        place: u32,
+        anchor: &Anchor,
+    ) -> Result<std::ops::Range<u32>, Error> {
+        let record = self.docs.get(anchor.doc)?;
+        let n_before = place.min(anchor.position);
+        let n_after = (text.len() as u32 - place).min(record.n_tokens - anchor.position);
+        let mut there = vec![0; (n_before + n_after) as usize];
+        let at = record.tokens_at + u64::from(anchor.position - n_before);
+        self.tokens.read_into(at, &mut there)?;
+        let here = &text[(place - n_before) as usize..][..there.len()];
+        let (before, after) = here.split_at(n_before as usize);
+        let (before_there, after_there) = there.split_at(n_before as usize);
+        let is_same = |(a, b): &(&u64, &u64)| a == b;
+        let n_left = before.iter().rev().zip(before_there.iter().rev());
+        let n_left = n_left.take_while(is_same).count() as u32;
+        let n_right = after.iter().zip(after_there).take_while(is_same).count() as u32;
+        // A hash that only looks the same gives an empty run here.
+        Ok(place - n_left..place + n_right)
+    }
+
+    fn name(&self, doc: u32) -> Result<String, Error> {
+        let end = |doc: u32| self.name_ends.get(doc);
+        let start = doc.checked_sub(1).map_or(Ok(0), end)?;
+        let mut bytes = vec![0; (end(doc)? - start) as usize];
+        self.names.read_into(start, &mut bytes)?;
+        let n_id = u32::from_le_bytes(*bytes.first_chunk().unwrap_or(&[0; 4])) as usize;
+        let id = bytes.get(8..8 + n_id).unwrap_or_default();
+        let url = bytes.get(8 + n_id..).unwrap_or_default();
+        let name = if url.is_empty() { id } else { url };
+        Ok(String::from_utf8_lossy(name).into_owned())
+    }
+}
