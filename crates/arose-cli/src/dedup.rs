@@ -255,31 +255,31 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     written
         .and_then(|()| out.flush())
         .context("cannot write the result")?;
-    if let n_files @ 1.. = incomplete(&summary) {
-        for line in incomplete_files(&summary) {
-            eprintln!("arose: {line}");
+    Ok(outcome(&summary))
+}
+
+/// The outcome of a run. Names the files that could not be read completely, on standard error.
+pub(crate) fn outcome(summary: &Value) -> Outcome {
+    if let n_files @ 1.. = incomplete(summary) {
+        let files = summary["incomplete_files"].as_array().into_iter().flatten();
+        let files =
+            files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
+        for file in files {
+            eprintln!("arose: {}", printable(&file.to_string()));
         }
         losses::say_incomplete(n_files);
-        return Ok(Outcome::Incomplete);
+        return Outcome::Incomplete;
     }
-    Ok(match summary["counts"]["read"].as_u64() {
+    match summary["counts"]["read"].as_u64() {
         Some(0) | None => Outcome::NothingFound,
         Some(_) => Outcome::Found,
-    })
+    }
 }
 
 /// How many files could not be read completely.
-pub(crate) fn incomplete(summary: &Value) -> u64 {
+fn incomplete(summary: &Value) -> u64 {
     let n_files = summary["counts"]["incomplete_files"].as_u64();
     n_files.unwrap_or(0)
-}
-
-/// Which of them are known, and why.
-pub(crate) fn incomplete_files(summary: &Value) -> Vec<String> {
-    let files = summary["incomplete_files"].as_array().into_iter().flatten();
-    let files =
-        files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
-    files.map(|file| printable(&file.to_string())).collect()
 }
 
 /// An option that the policy or the choice of the kept document does not look at is a mistake.
@@ -569,11 +569,9 @@ pub(crate) fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<(
         let n: u64 = unknown.values().sum();
         writeln!(out, "unknown formats {n:>10}  {kinds}")?;
     }
+    // Their names follow on standard error, and are in summary.json and the report.
     if let n @ 1.. = incomplete(summary) {
-        writeln!(out, "incomplete      {n:>10}  not read completely:")?;
-    }
-    for line in incomplete_files(summary) {
-        writeln!(out, "  {line}")?;
+        writeln!(out, "incomplete      {n:>10}  not read completely")?;
     }
     Ok(())
 }

@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use crate::corpus;
 use crate::dedup::progress::line_of;
-use crate::dedup::{MAX_DOCUMENT, incomplete, incomplete_files, size, tell_losses};
-use crate::losses;
+use crate::dedup::{MAX_DOCUMENT, outcome, size, tell_losses};
 use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;
 
@@ -210,17 +209,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     written
         .and_then(|()| out.flush())
         .context("cannot write the result")?;
-    if let n_files @ 1.. = incomplete(&summary) {
-        for line in incomplete_files(&summary) {
-            eprintln!("arose: {line}");
-        }
-        losses::say_incomplete(n_files);
-        return Ok(Outcome::Incomplete);
-    }
-    Ok(match summary["counts"]["read"].as_u64() {
-        Some(0) | None => Outcome::NothingFound,
-        Some(_) => Outcome::Found,
-    })
+    Ok(outcome(&summary))
 }
 
 /// An option that the unit or the removal does not look at is a mistake.

@@ -155,6 +155,9 @@ pub struct Limits {
     /// Output of a compressed member, body or page per byte of input, looked at from 16 MiB of
     /// output on. Default 400; deflate itself cannot exceed 1032.
     pub expansion: u64,
+    /// Text of one Parquet file, besides `expansion` times its size: a value that fills many rows
+    /// is stored once. Default 4 GiB.
+    pub table_bytes: u64,
 }
 
 impl Default for Limits {
@@ -166,6 +169,7 @@ impl Default for Limits {
             body_bytes: 64 << 20,
             page_bytes: 512 << 20,
             expansion: 400,
+            table_bytes: 4 << 30,
         }
     }
 }

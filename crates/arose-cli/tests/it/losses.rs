@@ -252,7 +252,12 @@ fn issue_19_dedup_names_incomplete_files() {
     ran.code(3)
         .says("arose: ./b.jsonl.gz:0: truncated")
         .says(LAST);
-    ran.prints("incomplete               1  not read completely:\n  ./b.jsonl.gz:0: truncated");
+    ran.prints("incomplete               1  not read completely\n");
+    // It is named once: on standard error, which people see beside the summary.
+    assert!(!ran.out().contains("b.jsonl.gz"), "{}", ran.out());
+    let passages = bench.run(&["passages", ".", "-o", "passages"]);
+    passages.code(3).says("arose: ./b.jsonl.gz:0: truncated");
+    assert!(!passages.out().contains("b.jsonl.gz"), "{}", passages.out());
     ran.prints("unknown formats          1  .py 1\n");
     ran.prints("  1 record with null text in the kept output\n");
     // A run that is done says it again, also to machines.

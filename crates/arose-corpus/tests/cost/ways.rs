@@ -3,9 +3,10 @@
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arose_corpus::html::{self, Links, Mode, extract};
-use arose_corpus::{Config, Limits, decode_content, payload, read, read_from};
+use arose_corpus::{Config, Documents, Item, Limits, decode_content, payload, read, read_from};
 use url::Url;
 
 /// One way in.
@@ -82,8 +83,7 @@ impl Way {
                 drop(decode_content(codings, &bytes, &Limits::default()));
             }
             (Way::File(_), Owned::File(_folder, path)) => {
-                let items = read(&[path], config(Mode::Henzinger)).unwrap();
-                items.for_each(drop);
+                Consumer::take_all(read(&[path], config(Mode::Henzinger)).unwrap());
             }
             (_, Owned::Bytes(bytes)) => {
                 let (name, mode) = match self {
@@ -93,12 +93,71 @@ impl Way {
                     Way::Pipe(name) => (name, Mode::Henzinger),
                     _ => unreachable!(),
                 };
-                let items = read_from(name.as_ref(), Cursor::new(bytes), config(mode));
-                items.for_each(drop);
+                let config = config(mode);
+                Consumer::take_all(read_from(name.as_ref(), Cursor::new(bytes), config));
             }
             _ => unreachable!(),
         }
     }
+}
+
+/// Takes documents as late as it can.
+///
+/// A worker hands out batches and waits while one of them lies in its channel. Before the first
+/// item of a batch is dropped, all other threads have gone as far as they can: the most documents
+/// there can be exist then, whatever the scheduler does.
+struct Consumer {
+    /// Bytes of the current batch, counted as the worker counts them.
+    n_bytes: usize,
+}
+
+impl Consumer {
+    fn take_all(items: Documents<Item>) {
+        let mut consumer = Self { n_bytes: 0 };
+        for item in items {
+            consumer.take(item);
+        }
+    }
+
+    fn take(&mut self, item: Item) {
+        if self.n_bytes == 0 {
+            wait_for_others();
+        }
+        self.n_bytes += 128;
+        if let Item::Document(document) = &item {
+            self.n_bytes += document.text.len();
+        }
+        if self.n_bytes >= BLOCK_BYTES {
+            self.n_bytes = 0;
+        }
+    }
+}
+
+/// Waits until all other threads of the process sleep.
+fn wait_for_others() {
+    while !others_sleep() {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+fn others_sleep() -> bool {
+    let own = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let mut others = threads.filter_map(Result::ok);
+    others.all(|thread| {
+        if thread.file_name() == own.as_str() {
+            return true;
+        }
+        // A thread that has ended in the meantime has no state.
+        let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else {
+            return true;
+        };
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        matches!(state, Some('S' | 'Z' | 'X'))
+    })
 }
 
 const URL: &str = "https://example.org/dir/page";
@@ -110,6 +169,9 @@ fn page(mode: Mode) -> html::Config {
         ..html::Config::default()
     }
 }
+
+/// What a worker hands out at once.
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// What may be unpacked at once of a table, so that it counts as a constant.
 const PAGE_BYTES: usize = 4 << 20;
@@ -123,7 +185,7 @@ fn config(mode: Mode) -> Config {
             ..Limits::default()
         },
         threads: NonZeroUsize::MIN,
-        block_bytes: NonZeroUsize::new(64 << 10).unwrap(),
+        block_bytes: NonZeroUsize::new(BLOCK_BYTES).unwrap(),
         ..Config::default()
     }
 }

@@ -17,6 +17,7 @@ mod keeping;
 mod losses;
 mod mutations;
 mod order;
+mod pages;
 mod parse_suites;
 mod peers;
 mod samples;

@@ -3,9 +3,13 @@
 //! The footer says which columns exist, so a file without a text column is refused before any row
 //! is read. A row group that does not decode is reported at the first row that was lost, and the
 //! others are read all the same. The format's library is not ours and its input may be hostile, so
-//! a panic inside it is taken as damage, too, and [`pages`] bounds its memory.
+//! a panic inside it is taken as damage, too, and [`pages`] and [`unpack`] bound its memory.
+//!
+//! A run of equal values takes a few bytes however long it is, so a short file may claim billions of
+//! rows, null or equal. Rows and text are therefore bounded by the size of the file; see [`Bounds`].
 
 mod pages;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,18 +20,19 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowSelection,
 };
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 
-use crate::config::{Config, Fields, N_SLOTS, below};
+use crate::config::{Config, Fields, Limits, N_SLOTS, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::cell::{cell, is_readable};
 use crate::format::row::{Place, Row, no_text};
 use crate::pipeline::bookmark::{State, Within};
 use pages::Values;
+use unpack::{Refusal, Selected};
 
 /// A file whose footer has been read.
 pub(crate) struct Table {
@@ -37,6 +42,8 @@ pub(crate) struct Table {
     metadata: ArrowReaderMetadata,
     values: Values,
     columns: Arc<Columns>,
+    bounds: Bounds,
+    limits: Limits,
     next_group: usize,
     next_row: u64,
 }
@@ -68,6 +75,55 @@ pub(crate) struct RowGroup {
     columns: Arc<Columns>,
     group: usize,
     first_row: u64,
+    /// Bytes of text that it may give.
+    most_bytes: u64,
+}
+
+/// What a file may give by its size.
+struct Bounds {
+    n_rows: u64,
+}
+
+impl Bounds {
+    /// Rows that a file may have besides those that its size allows.
+    const HARMLESS_ROWS: u64 = 16 << 20;
+    /// Rows per byte of the file; values that differ take far more.
+    const ROWS_PER_BYTE: u64 = 16;
+
+    /// Checks what the footer says against the size of the file.
+    fn check(metadata: &ParquetMetaData, file_bytes: u64) -> Result<Self, (Reason, String)> {
+        let groups = metadata.row_groups();
+        let rows = groups.iter().map(|group| u64::try_from(group.num_rows()));
+        let n_rows = rows.fold(0, |sum: u64, n| sum.saturating_add(n.unwrap_or(0)));
+        let columns = groups.iter().flat_map(|group| group.columns());
+        let mut n_bytes: u64 = 0;
+        for column in columns {
+            let Ok(n) = u64::try_from(column.compressed_size()) else {
+                let detail = format!("a column of {} bytes", column.compressed_size());
+                return Err((Reason::BadParquet, detail));
+            };
+            n_bytes = n_bytes.saturating_add(n);
+        }
+        if n_bytes > file_bytes {
+            let detail = format!("columns of {n_bytes} bytes in a file of {file_bytes}");
+            return Err((Reason::BadParquet, detail));
+        }
+        let most = Self::ROWS_PER_BYTE.saturating_mul(file_bytes) + Self::HARMLESS_ROWS;
+        if n_rows > most {
+            let detail = format!("{n_rows} rows in a file of {file_bytes} bytes");
+            return Err((Reason::Expansion, detail));
+        }
+        Ok(Self { n_rows })
+    }
+
+    /// The share of a row group in the text that the file may give.
+    fn text_of(&self, n_rows: u64, packed_bytes: u64, limits: &Limits) -> u64 {
+        let share =
+            u128::from(limits.table_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
+        let share = u64::try_from(share).unwrap_or(limits.table_bytes);
+        let by_size = limits.expansion.saturating_mul(packed_bytes);
+        by_size.saturating_add(share)
+    }
 }
 
 impl Table {
@@ -76,6 +132,11 @@ impl Table {
         let place = Place::new(source, Position::default());
         let metadata = load(file.path())
             .map_err(|error| place.skipped(Reason::BadParquet, error.to_string()))?;
+        let file_bytes = std::fs::metadata(file.path())
+            .map_err(|error| place.skipped(Reason::Unreadable, error.to_string()))?
+            .len();
+        let bounds = Bounds::check(metadata.metadata(), file_bytes)
+            .map_err(|(reason, detail)| place.lost_file(reason, detail))?;
         let (metadata, values) = with_views(metadata);
         let columns = choose(metadata.schema().fields(), &config.fields);
         if columns[0].is_none() && columns[1].is_none() {
@@ -89,6 +150,8 @@ impl Table {
             metadata,
             values,
             columns: Arc::new(columns),
+            bounds,
+            limits: config.limits.clone(),
             next_group: 0,
             next_row: 0,
         })
@@ -116,6 +179,8 @@ impl Table {
     /// The next row group; none at the end.
     pub(crate) fn next(&mut self) -> Option<RowGroup> {
         let group = self.metadata.metadata().row_groups().get(self.next_group)?;
+        let n_rows = u64::try_from(group.num_rows()).unwrap_or(0);
+        let packed_bytes = u64::try_from(group.compressed_size()).unwrap_or(0);
         let task = RowGroup {
             source: Arc::clone(&self.source),
             file: Arc::clone(&self.file),
@@ -124,9 +189,10 @@ impl Table {
             columns: Arc::clone(&self.columns),
             group: self.next_group,
             first_row: self.next_row,
+            most_bytes: self.bounds.text_of(n_rows, packed_bytes, &self.limits),
         };
         self.next_group += 1;
-        self.next_row += u64::try_from(group.num_rows()).unwrap_or(0);
+        self.next_row += n_rows;
         Some(task)
     }
 
@@ -259,12 +325,16 @@ impl RowGroup {
         config: &Config,
         sink: &mut dyn FnMut(Item),
     ) {
+        let mut n_bytes = 0;
         let mut result = self.batches(selection, config);
-        while let Ok(batches) = &mut result {
-            match guarded(|| batches.next().transpose().map_err(ParquetError::from)) {
-                Ok(Some(batch)) => self.read_batch(&batch, &mut rows, config, sink),
+        while let Ok((batches, refusal)) = &mut result {
+            let read = match guarded(|| batches.next().transpose().map_err(ParquetError::from)) {
+                Ok(Some(batch)) => self.read_batch(&batch, &mut rows, &mut n_bytes, config, sink),
                 Ok(None) => return,
-                Err(error) => result = Err(damage(&error)),
+                Err(error) => Err(refusal.get().cloned().unwrap_or_else(|| damage(&error))),
+            };
+            if let Err(lost) = read {
+                result = Err(lost);
             }
         }
         if let Err((reason, detail)) = result {
@@ -276,12 +346,9 @@ impl RowGroup {
 
     fn batches(
         &self,
-        selection: Option<RowSelection>,
+        rows: Option<RowSelection>,
         config: &Config,
-    ) -> Result<
-        impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>> + use<>,
-        (Reason, String),
-    > {
+    ) -> Result<(ParquetRecordBatchReader, Refusal), (Reason, String)> {
         let file = File::open(self.file.path())
             .map_err(|error| (Reason::Unreadable, error.to_string()))?;
         let schema = self.metadata.metadata().file_metadata().schema_descr();
@@ -290,63 +357,28 @@ impl RowGroup {
             let mut wanted = self.columns.iter().flatten();
             wanted.any(|names| names == column.path().parts())
         });
-        let wanted: Vec<usize> = wanted.map(|(i, _)| i).collect();
-        let n_rows = self.rows_at_once(&file, &wanted, config)?;
-        guarded(|| {
-            let mask = ProjectionMask::leaves(schema, wanted);
-            let builder =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-                    .with_projection(mask)
-                    .with_row_groups(vec![self.group])
-                    .with_batch_size(n_rows);
-            match selection {
-                Some(selection) => builder.with_row_selection(selection).build(),
-                None => builder.build(),
-            }
-        })
-        .map_err(|error| damage(&error))
+        let selected = Selected {
+            metadata: &self.metadata,
+            group: self.group,
+            columns: wanted.map(|(i, _)| i).collect(),
+            rows,
+            values: self.values,
+        };
+        unpack::open(file, selected, config.block_bytes.get(), &config.limits)
     }
 
-    /// The rows of a batch, so that long texts do not pile up; or why none may be decoded.
-    fn rows_at_once(
-        &self,
-        file: &File,
-        columns: &[usize],
-        config: &Config,
-    ) -> Result<usize, (Reason, String)> {
-        let mut file = file
-            .try_clone()
-            .map_err(|error| (Reason::Unreadable, error.to_string()))?;
-        let group = self.metadata.metadata().row_group(self.group);
-        let (block_bytes, limits) = (config.block_bytes.get(), &config.limits);
-        let mut n_rows = usize::MAX;
-        for &column in columns {
-            let column = group.column(column);
-            let at_once = guarded(|| {
-                Ok(pages::rows_at_once(
-                    &mut file,
-                    column,
-                    self.values,
-                    block_bytes,
-                    limits,
-                ))
-            });
-            n_rows = n_rows.min(at_once.map_err(|error| damage(&error))??);
-        }
-        Ok(n_rows)
-    }
-
+    /// Makes documents of a batch, unless there is more text than the row group may give.
     fn read_batch(
         &self,
         batch: &RecordBatch,
         rows: &mut dyn Iterator<Item = u64>,
+        n_bytes: &mut u64,
         config: &Config,
         sink: &mut dyn FnMut(Item),
-    ) {
+    ) -> Result<(), (Reason, String)> {
         let arrays: Vec<Vec<&dyn Array>> = self.columns.iter().map(|c| way(batch, c)).collect();
         let limit = config.limits.record_bytes;
-        for (i, row) in (0..batch.num_rows()).zip(rows) {
-            let place = Place::new(&self.source, at_row(row));
+        for i in 0..batch.num_rows() {
             let mut row = Row {
                 is_null: arrays[..2].iter().any(|way| is_null(way, i)),
                 ..Row::default()
@@ -359,8 +391,19 @@ impl RowGroup {
                 row.is_malformed |= cell.as_ref().is_some_and(|cell| cell.is_malformed);
                 *value = cell.map(|cell| cell.text);
             }
-            let mut values = row.values.iter().flatten();
-            sink(match values.any(|value| value.len() > limit) {
+            let lengths = row.values.iter().flatten().map(|value| value.len());
+            let (longest, sum) =
+                lengths.fold((0, 0), |(longest, sum), n| (n.max(longest), sum + n));
+            *n_bytes += sum as u64;
+            if *n_bytes > self.most_bytes {
+                let detail = format!("more than {} bytes of text", self.most_bytes);
+                return Err((Reason::Expansion, detail));
+            }
+            let Some(number) = rows.next() else {
+                return Ok(());
+            };
+            let place = Place::new(&self.source, at_row(number));
+            sink(match longest > limit {
                 true => place.skipped(
                     Reason::TooLarge,
                     format!("a cell of more than {limit} bytes"),
@@ -368,6 +411,7 @@ impl RowGroup {
                 false => row.into_item(place, config),
             });
         }
+        Ok(())
     }
 }
 

@@ -6,17 +6,17 @@
 //!
 //! *Idea.* Go from header to header without reading what is between them. A header tells the
 //! codec's input and output, the number of values and their encoding. A page that is too large, or
-//! expands too far, is refused with its row group. Of codecs that may give more than the header
-//! says, the output is counted first, unless the input is so short that it cannot be too much. The
-//! pages of a batch are held together, so a batch has as many rows as fit into a block by the
-//! densest page; fewer where a value may repeat the one before it.
+//! expands too far, is refused with its row group, and so is a column with more values than the row
+//! group has rows. Of codecs that may give more than the header says, [`unpack`](super::unpack)
+//! takes no more than that. The pages of a batch are held together, so a batch has as many rows as
+//! fit into a block by the densest page; fewer where a value may repeat the one before it.
 //!
 //! *Cost.* One short read per page.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use flate2::read::MultiGzDecoder;
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
 
@@ -29,8 +29,7 @@ const MAX_ROWS: u64 = 8192;
 /// The longest header of a page; statistics in it may hold whole values.
 const MAX_HEADER: usize = 1 << 20;
 
-/// Bytes that deflate and LZ4 make of one, at most.
-const MAX_DEFLATE: u64 = 1032;
+/// Bytes that LZ4 makes of one, at most.
 const MAX_LZ4: u64 = 255;
 
 /// How the values of a column are held once they are decoded.
@@ -42,18 +41,28 @@ pub(crate) enum Values {
     Copied,
 }
 
-/// Checks all pages of a column; the rows to decode at once.
-pub(crate) fn rows_at_once(
+/// What the headers of a column tell.
+pub(crate) struct Checked {
+    /// The rows to decode at once.
+    pub(crate) rows_at_once: usize,
+    /// What each page unpacks to by its header, in the order of the file.
+    pub(crate) sizes: VecDeque<usize>,
+}
+
+/// Checks all pages of a column of a row group with `n_rows` rows.
+pub(crate) fn check(
     file: &mut File,
     column: &ColumnChunkMetaData,
+    n_rows: usize,
     values: Values,
     block_bytes: usize,
     limits: &Limits,
-) -> Result<usize, (Reason, String)> {
+) -> Result<Checked, (Reason, String)> {
     let (start, length) = column.byte_range();
     let end = start.saturating_add(length);
     let codec = column.compression();
-    let (mut at, mut n_values, mut n_rows) = (start, 0, MAX_ROWS);
+    let (mut at, mut n_values, mut at_once) = (start, 0, MAX_ROWS);
+    let mut sizes = VecDeque::new();
     while at < end {
         let page = match header_at(file, at, end) {
             Ok(Some((header, n))) => Page { at: at + n, header },
@@ -63,23 +72,32 @@ pub(crate) fn rows_at_once(
             Err(error) => return Err((Reason::Unreadable, error.to_string())),
         };
         page.check(file, codec, limits)?;
-        n_rows = n_rows.min(page.rows_at_once(values, block_bytes as u64, limits));
+        at_once = at_once.min(page.rows_at_once(values, block_bytes as u64, limits));
         n_values += page.header.values();
+        if n_values > n_rows as u64 {
+            let detail = format!("{n_values} values in a column of {n_rows} rows");
+            return Err((Reason::BadParquet, detail));
+        }
+        if !page.header.is_index() {
+            sizes.push_back(usize::try_from(page.header.uncompressed()).unwrap_or(usize::MAX));
+        }
         at = page.at.saturating_add(page.header.compressed());
     }
-    Ok(usize::try_from(n_rows.max(1)).unwrap_or(1))
+    Ok(Checked {
+        rows_at_once: usize::try_from(at_once.max(1)).unwrap_or(1),
+        sizes,
+    })
 }
 
 /// The wanted fields of a page header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Header {
-    is_dictionary: bool,
+    /// What kind of page it is: one of data in two versions, an index or a dictionary.
+    kind: i64,
     uncompressed: i64,
     compressed: i64,
     n_values: i64,
     encoding: i64,
-    /// Bytes of levels before the compressed values.
-    level_bytes: i64,
     /// Whether the values are stored as they are.
     is_plain: bool,
 }
@@ -95,10 +113,18 @@ impl Header {
 
     /// Values of a page of data.
     fn values(&self) -> u64 {
-        match self.is_dictionary {
+        match self.is_dictionary() || self.is_index() {
             true => 0,
             false => u64::try_from(self.n_values).unwrap_or(0),
         }
+    }
+
+    fn is_index(&self) -> bool {
+        self.kind == 1
+    }
+
+    fn is_dictionary(&self) -> bool {
+        self.kind == 2
     }
 }
 
@@ -124,44 +150,15 @@ impl Page {
             let detail = format!("a page of {input} bytes becomes {output}");
             return Err((Reason::Expansion, detail));
         }
-        let most = match codec {
-            _ if self.header.is_plain => output,
-            Compression::GZIP(_) => input.saturating_mul(MAX_DEFLATE),
-            Compression::BROTLI(_) => u64::MAX,
-            // Of the codecs that go by this name only one may give more than is asked for.
-            Compression::LZ4 if self.starts_lz4_frame(file) => input.saturating_mul(MAX_LZ4),
-            _ => output,
-        };
-        if most <= limits.page_bytes as u64 {
-            return Ok(());
+        // Of the codecs that go by this name only one may give more than is asked for.
+        let is_frame = codec == Compression::LZ4
+            && !self.header.is_plain
+            && input.saturating_mul(MAX_LZ4) > limits.page_bytes as u64
+            && self.starts_lz4_frame(file);
+        match is_frame {
+            true => Err(too_large(limits)),
+            false => Ok(()),
         }
-        let counted = self.count(file, codec, output.saturating_add(1));
-        match counted.map_err(|error| (Reason::BadParquet, error.to_string()))? {
-            None => Err(too_large(limits)),
-            Some(n) if n > output => {
-                let detail = format!("a page of more than the {output} bytes that it says");
-                Err((Reason::Expansion, detail))
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// Unpacks the page without keeping it, up to `most` bytes; none if that is not possible.
-    fn count(&self, file: &mut File, codec: Compression, most: u64) -> io::Result<Option<u64>> {
-        let levels = u64::try_from(self.header.level_bytes).unwrap_or(0);
-        let levels = levels.min(self.header.compressed());
-        file.seek(SeekFrom::Start(self.at + levels))?;
-        let packed = file.take(self.header.compressed() - levels);
-        let count = |reader: &mut dyn Read| io::copy(&mut reader.take(most), &mut io::sink());
-        let n = match codec {
-            Compression::GZIP(_) => count(&mut MultiGzDecoder::new(packed))?,
-            Compression::BROTLI(_) => count(&mut brotli_decompressor::Decompressor::new(
-                packed,
-                64 << 10,
-            ))?,
-            _ => return Ok(None),
-        };
-        Ok(Some(n + levels))
     }
 
     fn starts_lz4_frame(&self, file: &mut File) -> bool {
@@ -176,11 +173,11 @@ impl Page {
         /// Values by the bytes they share with the one before.
         const DELTA_BYTE_ARRAY: i64 = 7;
         let n_bytes = self.header.uncompressed().max(1);
-        let repeats = values == Values::Copied && self.header.is_dictionary;
+        let repeats = values == Values::Copied && self.header.is_dictionary();
         if repeats || self.header.encoding == DELTA_BYTE_ARRAY {
             return limits.page_bytes as u64 / n_bytes;
         }
-        match self.header.is_dictionary {
+        match self.header.is_dictionary() {
             true => MAX_ROWS,
             false => block_bytes.saturating_mul(self.header.values()) / n_bytes,
         }
@@ -224,17 +221,13 @@ fn header(fields: &mut Fields<'_>) -> Option<Header> {
     let mut has = [false; 2];
     fields.each(&mut |id, kind, fields| {
         match id {
-            1 => header.is_dictionary = fields.number(kind)? == 2,
+            1 => header.kind = fields.number(kind)?,
             2 => (header.uncompressed, has[0]) = (fields.number(kind)?, true),
             3 => (header.compressed, has[1]) = (fields.number(kind)?, true),
             5 | 7 | 8 if kind == STRUCT => fields.each(&mut |inner, kind, fields| {
                 match (id, inner) {
                     (_, 1) => header.n_values = fields.number(kind)?,
                     (5 | 7, 2) | (8, 4) => header.encoding = fields.number(kind)?,
-                    (8, 5 | 6) => {
-                        let n = fields.number(kind)?;
-                        header.level_bytes = header.level_bytes.saturating_add(n);
-                    }
                     (8, 7) => header.is_plain = kind == FALSE,
                     _ => fields.skip(kind, 0)?,
                 }
