@@ -312,11 +312,9 @@ impl Criterion {
     #[must_use]
     pub const fn default_w(self) -> NonZeroUsize {
         match self {
-            Self::Exact
-            | Self::Jaccard(_)
-            | Self::Content(_)
-            | Self::Contained(_)
-            | Self::Url => shingle::DEFAULT_W,
+            Self::Exact | Self::Jaccard(_) | Self::Content(_) | Self::Contained(_) | Self::Url => {
+                shingle::DEFAULT_W
+            }
             _ => shingle::FEATURE_W,
         }
     }
@@ -779,8 +777,7 @@ mod tests {
     #[test]
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
-        let expected =
-            "exact jaccard b c combined site-same site-cross site-union empty contained url same content";
+        let expected = "exact jaccard b c combined site-same site-cross site-union empty contained url same content";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));

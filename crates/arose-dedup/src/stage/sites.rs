@@ -573,7 +573,7 @@ mod tests {
 
     #[test]
     fn issue_24_positions_take_the_nearest_sample() {
-        assert_eq!(nearest(&[], 3), []);
+        assert!(nearest(&[], 3).is_empty());
         assert_eq!(nearest(&[(1, 7)], 4), [7; 4]);
         assert_eq!(nearest(&[(0, 7), (3, 9)], 6), [7, 7, 9, 9, 9, 9]);
         assert_eq!(nearest(&[(1, 7), (3, 9)], 5), [7, 7, 7, 9, 9]);

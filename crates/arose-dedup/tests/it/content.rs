@@ -221,9 +221,8 @@ fn issue_24_levels_decide_what_is_kept() {
 #[test]
 fn issue_24_templates_stay() {
     let mut pages: Vec<Page> = pages(60, 1, 3);
-    let frame = |words: std::ops::Range<u32>| -> String {
-        words.map(|i| format!("common{i} ")).collect()
-    };
+    let frame =
+        |words: std::ops::Range<u32>| -> String { words.map(|i| format!("common{i} ")).collect() };
     let (before, after) = (frame(0..150), frame(150..300));
     for (i, page) in pages.iter_mut().enumerate() {
         let item: String = (0..20).map(|word| format!("item{i}word{word} ")).collect();
