@@ -16,6 +16,8 @@ pub struct Config {
     pub html: html::Config,
     /// Which HTTP responses are documents.
     pub statuses: Statuses,
+    /// What becomes of revisit records.
+    pub revisits: Revisits,
     /// Which files of directories are read.
     pub files: Files,
     /// Worker threads; the output is the same for any number. Default: the cores of the machine.
@@ -35,6 +37,7 @@ impl Default for Config {
             limits: Limits::default(),
             html: html::Config::default(),
             statuses: Statuses::Any,
+            revisits: Revisits::default(),
             files: Files::default(),
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             block_bytes: NonZeroUsize::new(1 << 20).expect("a million is not zero"),
@@ -191,6 +194,16 @@ pub enum Statuses {
     Any,
     /// Only 2xx; others are skipped and counted.
     Success,
+}
+
+/// What becomes of revisit records, which say that a page duplicates another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Revisits {
+    /// They are skipped and counted.
+    #[default]
+    Skip,
+    /// They are documents without text that name their original, if they do.
+    Read,
 }
 
 /// Which files of directories are read. Files that the user names are always read.

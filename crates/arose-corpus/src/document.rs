@@ -72,6 +72,19 @@ pub struct Original {
     pub url: String,
     /// When it was fetched, in seconds since 1970, UTC.
     pub fetched: Option<i64>,
+    /// What the archive has of the page that names it.
+    pub body: DuplicateBody,
+}
+
+/// The body of a page that duplicates another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateBody {
+    /// It has its own.
+    Stored,
+    /// It is that of the original, byte for byte, and stored only there.
+    Same,
+    /// It was a near duplicate, and was not stored.
+    Dropped,
 }
 
 /// The content digest of a text with images between its words.

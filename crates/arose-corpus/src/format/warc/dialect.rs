@@ -3,7 +3,8 @@
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::body::headers::{Headers, to_text};
-use crate::document::Original;
+use crate::document::{DuplicateBody, Original};
+use crate::output::revisit::NEAR_DUPLICATE;
 use crate::time;
 
 /// Bytes in which the start of a record is recognised; a longer first line is no start.
@@ -30,7 +31,7 @@ pub(crate) struct Head {
     pub(crate) language: Option<String>,
     /// Why the archiver stored less than there was.
     pub(crate) truncated: Option<String>,
-    /// The page that this one duplicates, as `arose crawl` notes it.
+    /// The page that this one duplicates.
     pub(crate) duplicate_of: Option<Box<Original>>,
 }
 
@@ -150,15 +151,49 @@ fn parse_warc(bytes: &[u8]) -> Parsed {
             content_type: text("content-type"),
             language: text("warc-identified-content-language"),
             truncated: text("warc-truncated"),
-            duplicate_of: headers.get("arose-duplicate-of").map(|url| {
-                let fetched = headers.get("arose-duplicate-of-date");
-                Box::new(Original {
-                    url: url.to_owned(),
-                    fetched: fetched.and_then(time::parse),
-                })
-            }),
+            duplicate_of: duplicate_of(&headers).map(Box::new),
         }),
     )
+}
+
+/// The page that a record says it duplicates: a revisit record by the fields of the standard, any
+/// other by those of `arose crawl`.
+fn duplicate_of(headers: &Headers) -> Option<Original> {
+    let is_revisit = headers
+        .get("warc-type")
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("revisit"));
+    let (url, date, body) = match is_revisit {
+        true => (
+            "warc-refers-to-target-uri",
+            "warc-refers-to-date",
+            revisited_body(headers.get("warc-profile")?)?,
+        ),
+        false => (
+            "arose-duplicate-of",
+            "arose-duplicate-of-date",
+            DuplicateBody::Stored,
+        ),
+    };
+    Some(Original {
+        url: headers
+            .get(url)?
+            .trim_matches(&['<', '>'] as &[char])
+            .to_owned(),
+        fetched: headers.get(date).and_then(time::parse),
+        body,
+    })
+}
+
+/// What a revisit record of this profile says of its body; none for unknown profiles.
+fn revisited_body(profile: &str) -> Option<DuplicateBody> {
+    let names = [
+        "/revisit/identical-payload-digest",
+        "/revisit/server-not-modified",
+    ];
+    if names.iter().any(|name| profile.ends_with(name)) {
+        return Some(DuplicateBody::Same);
+    }
+    (profile == NEAR_DUPLICATE).then_some(DuplicateBody::Dropped)
 }
 
 fn parse_arc(bytes: &[u8]) -> Parsed {

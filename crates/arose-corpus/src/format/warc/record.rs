@@ -1,6 +1,6 @@
 //! From a record to a document.
 
-use crate::config::{Config, Statuses};
+use crate::config::{Config, Revisits, Statuses};
 use arose::digest::Digest;
 
 use crate::body::http::{Note, Response};
@@ -62,6 +62,10 @@ impl Record {
 
     /// The document of this record, or why there is none.
     pub(crate) fn read(&self, config: &Config) -> Item {
+        let is_revisit = self.head.kind == "revisit" && self.head.duplicate_of.is_some();
+        if is_revisit && config.revisits == Revisits::Read {
+            return self.read_revisit(config);
+        }
         if !self.head.may_be_document() {
             return self
                 .place
@@ -81,11 +85,8 @@ impl Record {
             Ok(response) => response,
             Err((reason, detail)) => return self.place.skipped(reason, detail),
         };
-        let is_success = (200..300).contains(&response.status);
-        if config.statuses == Statuses::Success && !is_success {
-            return self
-                .place
-                .skipped(Reason::Status, response.status.to_string());
+        if let Some(skipped) = self.unwanted(&response, config) {
+            return skipped;
         }
         match response.decoded_body(&config.limits) {
             Ok((bytes, notes)) => {
@@ -100,6 +101,38 @@ impl Record {
             }
             Err((reason, detail)) => self.place.skipped(reason, detail),
         }
+    }
+
+    /// A response whose status is not wanted, as skipped.
+    fn unwanted(&self, response: &Response<'_>, config: &Config) -> Option<Item> {
+        let is_success = (200..300).contains(&response.status);
+        let is_unwanted = config.statuses == Statuses::Success && !is_success;
+        is_unwanted.then(|| {
+            self.place
+                .skipped(Reason::Status, response.status.to_string())
+        })
+    }
+
+    /// The document of a revisit record, whose text is that of its original or unknown. The header
+    /// of the response, if it is there, says whether the page has text at all.
+    fn read_revisit(&self, config: &Config) -> Item {
+        let response = Response::parse(&self.block, &config.limits).ok();
+        if let Some(skipped) = response
+            .as_ref()
+            .and_then(|response| self.unwanted(response, config))
+        {
+            return skipped;
+        }
+        let headers = response.as_ref().map(|response| &response.headers);
+        let field = |name| headers.and_then(|headers| headers.get(name));
+        let body = Body {
+            bytes: std::borrow::Cow::Borrowed(b""),
+            content_type: field("content-type"),
+            language: field("content-language"),
+            status: response.as_ref().map(|response| response.status),
+            notes: Vec::new(),
+        };
+        self.item(body, config)
     }
 
     fn item(&self, body: Body<'_>, config: &Config) -> Item {
