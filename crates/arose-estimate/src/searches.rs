@@ -18,7 +18,7 @@ use arose::compare::{Profile, Profiler};
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::EngineSet;
 use arose::estimate::searches::{
-    self as formulas, About, Found, MAX_RESULTS, Results, mean_of_ratios, ratio_of_sums,
+    self as formulas, About, MAX_RESULTS, Results, VerifiedResult, mean_of_ratios, ratio_of_sums,
 };
 use arose::estimate::{Estimate, Method};
 use arose::rule::{Policy, SiteRelation};
@@ -160,7 +160,7 @@ fn verified(
     profiler: &Profiler,
     fate: &mut Fate,
 ) -> Result<Results, Error> {
-    let mut kept: Vec<(Profile, Found)> = Vec::new();
+    let mut kept: Vec<(Profile, VerifiedResult)> = Vec::new();
     for (&page, &holders) in returned {
         let engine = holders.0.trailing_zeros() as usize;
         let reply = panel.fetch(engine, page)?;
@@ -187,8 +187,8 @@ fn verified(
     Ok(kept.into_iter().map(|(_, found)| found).collect())
 }
 
-fn found_at(page: usize, engines: EngineSet) -> Found {
-    Found {
+fn found_at(page: usize, engines: EngineSet) -> VerifiedResult {
+    VerifiedResult {
         page: page as u64,
         engines,
     }

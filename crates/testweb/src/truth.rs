@@ -35,7 +35,7 @@ pub struct Visit {
 
 /// A page that others copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct Cluster {
     /// The one that is copied.
     pub original: PageId,
     /// Its copies, in order.
@@ -76,7 +76,7 @@ impl Web {
 
     /// Every page that has copies.
     #[must_use]
-    pub fn duplicates(&self) -> Vec<Group> {
+    pub fn duplicates(&self) -> Vec<Cluster> {
         let mut groups: BTreeMap<PageId, Vec<(PageId, Likeness)>> = BTreeMap::new();
         for id in self.pages() {
             if let Some((original, likeness)) = self.original(id) {
@@ -85,7 +85,7 @@ impl Web {
         }
         let groups = groups.into_iter();
         groups
-            .map(|(original, copies)| Group { original, copies })
+            .map(|(original, copies)| Cluster { original, copies })
             .collect()
     }
 

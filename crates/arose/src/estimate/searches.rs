@@ -45,7 +45,7 @@ const BEYOND_CHAO: f64 = 1.5;
 
 /// A verified result of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct VerifiedResult {
     /// The page, the same number whichever query found it.
     pub page: u64,
     /// The engines that returned it.
@@ -53,7 +53,7 @@ pub struct Found {
 }
 
 /// The distinct verified results of one query over all engines.
-pub type Results = Vec<Found>;
+pub type Results = Vec<VerifiedResult>;
 
 /// What an interval is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,8 +92,8 @@ pub fn usable(queries: Vec<Results>) -> (Vec<Results>, usize) {
 /// ```
 /// use arose::estimate::bootstrap::Bootstrap;
 /// use arose::estimate::joint::EngineSet;
-/// use arose::estimate::searches::{About, Found, mean_of_ratios, ratio_of_sums};
-/// let found = |page, engines| Found { page, engines: EngineSet(engines) };
+/// use arose::estimate::searches::{About, VerifiedResult, mean_of_ratios, ratio_of_sums};
+/// let found = |page, engines| VerifiedResult { page, engines: EngineSet(engines) };
 /// // By A alone and by B alone.
 /// let queries = vec![
 ///     vec![found(1, 1), found(2, 1), found(3, 2)],
@@ -201,7 +201,7 @@ struct Hit {
 
 /// What each query adds to both sums, page by page.
 fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<Hit>> {
-    let hit = |found: &Found| Hit {
+    let hit = |found: &VerifiedResult| Hit {
         page: found.page,
         counts: count(found.engines),
     };
@@ -347,7 +347,7 @@ mod tests {
     /// Queries that find a page nobody else finds for each set.
     fn found(queries: &[&[EngineSet]]) -> Vec<Results> {
         let mut pages = 0..;
-        let mut one = |&engines: &EngineSet| Found {
+        let mut one = |&engines: &EngineSet| VerifiedResult {
             page: pages.next().unwrap(),
             engines,
         };
@@ -426,7 +426,7 @@ mod tests {
     /// one for every hit here.
     #[test]
     fn pages_found_again_and_again() {
-        let page = |page: u64| Found {
+        let page = |page: u64| VerifiedResult {
             page,
             engines: if page.is_multiple_of(2) { A } else { B },
         };
@@ -442,7 +442,7 @@ mod tests {
         let expected = (1.0 + (500.0 - 100.0 - 100.0 * 100.0 / 30.0) / 100.0_f64).sqrt();
         assert!((wide - expected).abs() < 1e-9, "{wide}, {expected}");
         let size = |about| {
-            let both = |query: u64| Found {
+            let both = |query: u64| VerifiedResult {
                 page: query % 20,
                 engines: if query % 20 < 10 { BOTH } else { B },
             };

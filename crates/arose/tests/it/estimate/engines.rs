@@ -9,7 +9,7 @@ use arose::estimate::least_squares::{self, Form};
 use arose::estimate::lexicon::{Lexicon, ROBUST_WORDS, STRONG_WORDS};
 use arose::estimate::lower_bound::{Claim, lower_bound};
 use arose::estimate::overlap::{Check, Containment, relative_size};
-use arose::estimate::searches::{self, About, Found, Results};
+use arose::estimate::searches::{self, About, Results, VerifiedResult};
 use arose::estimate::simulate::{
     Corpus, CorpusConfig, Engine, EngineConfig, choose_distinct, holdings,
 };
@@ -213,7 +213,7 @@ fn log_of_searches(engines: &[Engine]) -> Vec<Results> {
         }
         let found = found.into_iter();
         found
-            .map(|(page, engines)| Found {
+            .map(|(page, engines)| VerifiedResult {
                 page: page as u64,
                 engines,
             })
