@@ -1,8 +1,9 @@
 //! `arose demo`: a synthetic web on this machine, crawled, deduplicated, and compared with the
-//! truth.
+//! ground truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,36 +20,51 @@ use testweb::{Config, Kind, PageCount, PageId, Robots, Server, Target};
 use crate::crawl::progress;
 use crate::read::Outcome;
 
-/// Crawls a small synthetic web on this machine and compares what was found with the truth.
+/// Crawl a synthetic web on this machine and compare the result with the ground truth.
 ///
-/// Needs no network: the web is served on loopback, with mirrors, near mirrors, templates, sessions
-/// in addresses, a calendar without end and robots files of many kinds. It is crawled with a pause
-/// of a tenth of a second per host, duplicates are dropped on the way, and the archive is
-/// deduplicated once more.
+/// Needs no network: the web is served on loopback, with mirrors, near mirrors, templates, session
+/// IDs in URLs, an endless calendar and robots.txt files of many kinds. The crawl waits a tenth of
+/// a second between requests to a host and drops duplicates on the way. Then the archive is
+/// deduplicated, and the last lines name what to look at: a report, and the web pages of
+/// `arose serve`, which --serve starts at once.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose demo
+  arose demo --serve
   arose demo --hosts 200 -o demo
 
-Exit code 0 means that all pages were found and every rule was kept, 1 that not, 2 an error.")]
+Exit code: 0 if all pages were found and every rule was obeyed, 1 if not, 2 on error.")]
 pub(crate) struct Options {
-    /// Hosts of the web.
+    /// Number of hosts of the web.
     #[arg(long, value_name = "N", default_value_t = 40)]
     hosts: u32,
-    /// Selects the web.
+    /// Seed of the web.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The folder to write into; it must not hold a crawl.
+    /// Output directory; must not contain a crawl.
     #[arg(short, long, value_name = "DIR", default_value = "arose-demo")]
     output: PathBuf,
+    /// Serve the results at the end, until Ctrl-C; without ADDRESS on a free port.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    serve: Option<SocketAddr>,
 }
+
+/// Where in the output the deduplicated archive is.
+const DEDUP: &str = "dedup";
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let folder = &options.output;
     anyhow::ensure!(
         !arose_crawl::is_crawl(folder),
-        "{} holds a crawl already: remove it or choose another folder with -o",
+        "`{}` already contains a crawl; remove it or choose another directory with -o",
         folder.display()
+    );
+    let is_open = options
+        .serve
+        .is_some_and(|address| !address.ip().is_loopback());
+    anyhow::ensure!(
+        !is_open,
+        "--serve takes loopback addresses only; use `arose serve` with --token for others"
     );
     let server = Server::start(web(options)).context("cannot serve the web")?;
     let seeds: Vec<String> = home_pages(&server);
@@ -71,6 +87,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let kept = deduplicate(folder)?;
     let is_right = tell(&server, &seeds, &summary, &kept, folder)?;
     server.stop().context("cannot stop the web")?;
+    if let Some(address) = options.serve {
+        crate::serve::serve_here(&folder.join(DEDUP), address)?;
+    }
     Ok(match is_right {
         true => Outcome::Found,
         false => Outcome::NothingFound,
@@ -134,7 +153,7 @@ fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
     let inputs = arose_crawl::archives(folder)?;
     let mut config = DedupConfig::default();
     config.corpus.statuses = arose_corpus::Statuses::Success;
-    let out = folder.join("dedup");
+    let out = folder.join(DEDUP);
     let progress = Progress::default();
     arose_dedup::run(&inputs, &config, &out, Start::Anew, &progress).context("cannot deduplicate")
 }
@@ -183,28 +202,30 @@ fn tell(
     row(
         "pages found",
         found as u64,
-        format!("of {} that can be reached", reachable.len()),
+        format!("of {} reachable", reachable.len()),
     )?;
     row(
         "duplicates recognized while crawling",
         n_dropped,
-        format!("{n_copies} pages are copies of others; the rest are traps"),
+        format!("{n_copies} pages duplicate others; the rest are traps"),
     )?;
     row(
         "of these, dropped from the archive by dedup",
         count("dropped_exact") + count("dropped_near"),
-        "near duplicates; exact ones are stored once".to_owned(),
+        "near duplicates; exact duplicates are stored once".to_owned(),
     )?;
     row(
         "requests that broke a rule, by the server's log",
         n_rude as u64,
         format!("of {}", log.records.len()),
     )?;
+    let dedup = folder.join(DEDUP);
     writeln!(out, "archive: {}", folder.join("archive").display())?;
+    writeln!(out, "report: {}", dedup.join("report.html").display())?;
     writeln!(
         out,
-        "report: {}",
-        folder.join("dedup/report.html").display()
+        "search, clusters, pairs and the crawl in a browser: arose serve {}",
+        dedup.display()
     )?;
     Ok(found == reachable.len() && n_rude == 0)
 }

@@ -1,5 +1,7 @@
 //! `arose search`: finds documents by their words, with near duplicates collapsed.
 
+mod quote;
+
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use std::time::Instant;
 use anyhow::Context;
 use arose_dedup::report::html::counted;
 use arose_search::{
-    Collapse, Config, Folder, Fragment, Hit, Index, Order, Progress, Query, Request, Results,
+    Collapse, Config, Folder, Fragment, Hit, Index, Kind, Order, Progress, Query, Request, Results,
     Scope, Updated,
 };
 use clap::ValueEnum;
@@ -32,6 +34,7 @@ const PER_SITE: usize = 2;
   arose search out '\"a rose is a rose\" -thorn site:example.org'
   arose search out 'title:roses (white OR red)' --sort newest --limit 20
   arose search out rose --json --no-collapse
+  arose search out --quote essay.txt --min 20
 
 Queries:
   red rose            both words              red OR rose     either
@@ -47,8 +50,15 @@ pub(crate) struct Options {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Query; several arguments are one query.
-    #[arg(required = true, value_name = "QUERY")]
+    #[arg(required_unless_present = "quote", value_name = "QUERY")]
     query: Vec<String>,
+    /// Find the documents that contain passages of the text in FILE; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["query", "sort", "per_site"])]
+    quote: Option<PathBuf>,
+    /// Minimum length of a passage for --quote, in tokens, 2 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 13, requires = "quote",
+          value_parser = clap::value_parser!(u16).range(2..=1000))]
+    min: u16,
     /// Maximum number of results.
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     limit: usize,
@@ -127,6 +137,9 @@ enum Sort {
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    if let Some(file) = &options.quote {
+        return quote::run(options, file);
+    }
     let query: Query = options.query.join(" ").parse()?;
     let request = Request {
         offset: options.offset,
@@ -184,11 +197,11 @@ pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
     let updated = watch(line_of(&progress), || {
         arose_search::update(folder, &Config::default(), &progress)
     })?;
-    tell(&updated);
+    tell(folder, &updated);
     Ok(Index::open(folder)?)
 }
 
-fn tell(updated: &Updated) {
+fn tell(folder: &Folder, updated: &Updated) {
     if updated.n_added + updated.n_removed > 0 {
         say(format_args!(
             "arose: {} in the search index, {} added, {} removed",
@@ -204,12 +217,19 @@ fn tell(updated: &Updated) {
         ));
     }
     if let Some(source) = &updated.without_text {
-        say(format_args!(
-            "arose: {} without text, found by URL only: cannot read `{}` as it was in the run; put \
-             the file back or run `arose dedup` again",
-            counted(updated.n_without_text, "document", "documents"),
-            printable(&source.display().to_string())
-        ));
+        let documents = counted(updated.n_without_text, "document", "documents");
+        let source = source.display().to_string();
+        let source = printable(&source);
+        match folder.kind {
+            Kind::Run(_) => say(format_args!(
+                "arose: {documents} without text, found by URL only: cannot read `{source}` as it \
+                 was in the run; put the file back or run `arose dedup` again"
+            )),
+            Kind::Archives(_) => say(format_args!(
+                "arose: {documents} without text, found by URL only: the archives in `{source}` \
+                 store them as duplicates, without the page that has their text"
+            )),
+        }
     }
 }
 
@@ -253,9 +273,8 @@ fn write_hit(out: &mut impl Write, hit: &Hit) -> io::Result<()> {
     if !words.is_empty() {
         writeln!(out, "     {}", printable(words.trim()))?;
     }
-    if hit.n_alike > 0 {
-        let n = counted(hit.n_alike, "near duplicate", "near duplicates");
-        writeln!(out, "     and {n}")?;
+    if let Some(duplicates) = hit.duplicates() {
+        writeln!(out, "     and {duplicates}")?;
     }
     if let Some(site) = hit.site.as_deref().filter(|_| hit.more_from_site) {
         writeln!(out, "     more from this site: site:{}", printable(site))?;
@@ -283,7 +302,8 @@ fn hit_as_json(hit: &Hit) -> Value {
         "rank": hit.rank,
         "doc": hit.doc,
         "cluster": hit.cluster,
-        "alike": hit.n_alike,
+        "exact_duplicates": hit.n_exact,
+        "near_duplicates": hit.n_near,
         "kept": hit.kept,
         "score": hit.score,
         "id": hit.id,

@@ -1,10 +1,11 @@
 //! `arose serve`: web pages for search, clusters, pairs, ratings and crawls.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
+use arose_search::Folder;
 use arose_web::Config;
 
 use crate::output::say;
@@ -35,10 +36,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Seed of the sample of pairs to rate.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
     /// Pairs to rate per similarity range.
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = SAMPLE)]
     sample: usize,
     /// Directory for the search index, if DIR is read-only.
     #[arg(long, value_name = "DIR")]
@@ -47,6 +48,12 @@ pub(crate) struct Options {
     #[arg(long)]
     rebuild: bool,
 }
+
+/// Which pairs are sampled, unless another seed is asked for.
+const SEED: u64 = 1;
+
+/// Pairs to rate per similarity range, unless another number is asked for.
+const SAMPLE: usize = 50;
 
 /// The least pause between two looks at whether the directory has changed.
 const WATCH: Duration = Duration::from_secs(2);
@@ -74,11 +81,28 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         .into());
     }
     let folder = crate::search::folder(&options.folder, options.index.as_deref())?;
-    let index = crate::search::index(&folder, options.rebuild)?;
+    serve(folder, options.rebuild, &config)?;
+    Ok(Outcome::Found)
+}
+
+/// Serves a directory on loopback until Ctrl-C, with the settings of `arose serve DIR`.
+pub(crate) fn serve_here(folder: &Path, address: SocketAddr) -> anyhow::Result<()> {
+    let config = Config {
+        address,
+        token: None,
+        seed: SEED,
+        n_per_stratum: SAMPLE,
+        watch: WATCH,
+    };
+    serve(crate::search::folder(folder, None)?, false, &config)
+}
+
+fn serve(folder: Folder, rebuild: bool, config: &Config) -> anyhow::Result<()> {
+    let index = crate::search::index(&folder, rebuild)?;
     index.verify()?;
-    arose_web::serve(folder, index, &config, |address| match &config.token {
+    arose_web::serve(folder, index, config, |address| match &config.token {
         Some(token) => say(format_args!("arose: open http://{address}/?token={token}")),
         None => say(format_args!("arose: open http://{address}/")),
     })?;
-    Ok(Outcome::Found)
+    Ok(())
 }

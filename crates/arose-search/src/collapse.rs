@@ -20,14 +20,15 @@
 //! [`IGNORED_BITS`] bits, a part in 32,768: the answer does not depend on how the index is cut into
 //! segments.
 //!
-//! *Stop.* Between blocks of matches a search asks whether to go on, so that nobody waits for one
-//! that nobody wants any more.
+//! *Stop.* Between blocks of matches, and inside phrases ([`crate::phrase`]), a search asks whether
+//! to go on, so that nobody waits for one that nobody wants any more.
 //!
 //! *Cost.* A few nanoseconds a match; `O(log k)` for a single that may be among the best. Memory
-//! for `k` results, for the clusters that match, and 4 bytes for every cluster.
+//! for `k` results, for the clusters that match, and up to 9 bytes for every cluster.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{
@@ -48,8 +49,8 @@ const MAX_PRUNED: usize = 200;
 /// a tenth of a millisecond.
 const MATCHES_PER_LOOK: usize = 64;
 
-/// Says whether a search is still wanted.
-pub(crate) type GoOn<'a> = &'a dyn Fn() -> bool;
+/// Says whether a search is still wanted. A search that was stopped once is not asked again.
+pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How results are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,23 +91,42 @@ impl Wanted {
     }
 }
 
-/// All that was found.
+/// The results of a search.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct Ranking {
     pub(crate) n_documents: u64,
     pub(crate) n_results: u64,
     /// The best, best first.
-    pub(crate) best: Vec<Found>,
+    pub(crate) best: Vec<Representative>,
 }
 
-/// One result and how many documents it stands for. The greatest comes first.
+/// The document by which a cluster is shown, and how many documents match. The greatest comes
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Representative {
     ranked: Ranked,
-    pub(crate) n_documents: u64,
+    /// Documents of its cluster that match, itself included.
+    matches: Matches,
+    place: Place,
     /// Where it is in the index.
     segment: SegmentOrdinal,
     local: DocId,
+}
+
+/// Documents of a cluster that match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Matches {
+    n_documents: u32,
+    /// Those that are exact duplicates of the kept document.
+    n_exact: u32,
+}
+
+impl Matches {
+    #[inline]
+    fn add(&mut self, place: Place) {
+        self.n_documents += 1;
+        self.n_exact += u32::from(place.is_exact());
+    }
 }
 
 /// A place in the ranking. The greatest comes first.
@@ -118,9 +138,42 @@ struct Ranked {
     doc: Reverse<u64>,
 }
 
-impl Found {
+impl Representative {
+    /// A document that stands for itself, so far.
+    fn new(
+        key: u64,
+        place: Place,
+        segment: &Segment,
+        (number, local): (SegmentOrdinal, DocId),
+    ) -> Self {
+        let mut matches = Matches::default();
+        matches.add(place);
+        Self {
+            ranked: Ranked {
+                key,
+                doc: Reverse(segment.docs.get_val(local)),
+            },
+            matches,
+            place,
+            segment: number,
+            local,
+        }
+    }
+
     pub(crate) fn address(&self) -> DocAddress {
         DocAddress::new(self.segment, self.local)
+    }
+
+    /// How many other documents of the cluster match: exact duplicates of this one, and near
+    /// duplicates.
+    pub(crate) fn n_others(&self) -> (u64, u64) {
+        let n_exact = match (self.place.is_first(), self.place.is_exact()) {
+            (true, _) => self.matches.n_exact,
+            (false, true) => self.matches.n_exact - 1,
+            (false, false) => 0,
+        };
+        let n_near = self.matches.n_documents - 1 - n_exact;
+        (n_exact.into(), n_near.into())
     }
 
     /// The score it was ranked by; none if results were ranked by time.
@@ -132,13 +185,13 @@ impl Found {
     }
 }
 
-impl Ord for Found {
+impl Ord for Representative {
     fn cmp(&self, other: &Self) -> Ordering {
         self.ranked.cmp(&other.ranked)
     }
 }
 
-impl PartialOrd for Found {
+impl PartialOrd for Representative {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -166,8 +219,8 @@ pub(crate) fn find(
     columns: &Columns,
     query: &Compiled,
     wanted: &Wanted,
-    go_on: GoOn<'_>,
-) -> tantivy::Result<Option<Findings>> {
+    go_on: &GoOn,
+) -> tantivy::Result<Option<Ranking>> {
     let scored = || EnableScoring::enabled_from_searcher(searcher);
     let unscored = EnableScoring::disabled_from_searcher(searcher);
     let readers = || (0..).zip(searcher.segment_readers()).zip(&columns.segments);
@@ -213,7 +266,7 @@ pub(crate) fn find(
 pub(crate) fn for_each_block(
     weight: &dyn Weight,
     reader: &SegmentReader,
-    go_on: GoOn<'_>,
+    go_on: &GoOn,
     mut each: impl FnMut(&[DocId]),
 ) -> tantivy::Result<bool> {
     let alive = reader.alive_bitset();
@@ -238,7 +291,8 @@ pub(crate) fn for_each_block(
             }
         }
         if n < buffer.len() {
-            return Ok(true);
+            // A phrase that was stopped has no more matches.
+            return Ok(go_on());
         }
     }
 }
@@ -248,7 +302,7 @@ fn for_each(
     weight: &dyn Weight,
     reader: &SegmentReader,
     segment: &Segment,
-    (order, go_on): (Order, GoOn<'_>),
+    (order, go_on): (Order, &GoOn),
     mut each: impl FnMut(DocId, u64),
 ) -> tantivy::Result<bool> {
     if order == Order::Newest {
@@ -271,24 +325,17 @@ fn for_each(
         }
         doc = scorer.advance();
     }
-    Ok(true)
+    Ok(go_on())
 }
 
-/// The best of a cluster so far: kept ones before others.
-#[derive(Debug, Clone, Copy)]
-struct Best {
-    is_first: bool,
-    found: Found,
-}
-
-/// What was found so far.
+/// What was collected so far.
 struct Harvest {
     n_documents: u64,
     n_singles: u64,
     /// The best documents that stand for themselves, the worst of them on top.
-    singles: BinaryHeap<Reverse<Found>>,
-    /// The best of each cluster that matches.
-    members: Vec<Best>,
+    singles: BinaryHeap<Reverse<Representative>>,
+    /// The best of each cluster that matches: kept ones before others.
+    members: Vec<Representative>,
     /// For each cluster one more than its place among those, or 0.
     slots: Vec<u32>,
 }
@@ -310,7 +357,7 @@ impl Harvest {
         reader: &SegmentReader,
         (number, segment): (SegmentOrdinal, &Segment),
         wanted: &Wanted,
-        go_on: GoOn<'_>,
+        go_on: &GoOn,
     ) -> tantivy::Result<bool> {
         for_each(
             weight,
@@ -320,23 +367,15 @@ impl Harvest {
             |local, key| {
                 self.n_documents += 1;
                 let place = wanted.place(segment, local);
-                let found = |n_documents| Found {
-                    ranked: Ranked {
-                        key,
-                        doc: Reverse(segment.docs.get_val(local)),
-                    },
-                    n_documents,
-                    segment: number,
-                    local,
-                };
+                let document = || Representative::new(key, place, segment, (number, local));
                 match place.cluster() {
                     None => {
                         self.n_singles += 1;
                         if self.may_be_among_best(key, wanted.size) {
-                            self.add(found(1), wanted.size);
+                            self.add(document(), wanted.size);
                         }
                     }
-                    Some(cluster) => self.add_member(cluster, (place.is_first(), key), found),
+                    Some(cluster) => self.add_member(cluster, (place, key), document),
                 }
             },
         )
@@ -348,8 +387,8 @@ impl Harvest {
         self.singles.len() < size || worst.is_some_and(|worst| worst.0.ranked.key <= key)
     }
 
-    fn add(&mut self, found: Found, size: usize) {
-        self.singles.push(Reverse(found));
+    fn add(&mut self, document: Representative, size: usize) {
+        self.singles.push(Reverse(document));
         if self.singles.len() > size {
             self.singles.pop();
         }
@@ -360,39 +399,42 @@ impl Harvest {
     fn add_member(
         &mut self,
         cluster: usize,
-        (is_first, key): (bool, u64),
-        found: impl Fn(u64) -> Found,
+        (place, key): (Place, u64),
+        document: impl Fn() -> Representative,
     ) {
         let slot = &mut self.slots[cluster];
         let Some(best) = (*slot as usize).checked_sub(1) else {
-            let found = found(1);
-            self.members.push(Best { is_first, found });
+            self.members.push(document());
             *slot = self.members.len() as u32;
             return;
         };
         let best = &mut self.members[best];
-        best.found.n_documents += 1;
-        if (is_first, key) < (best.is_first, best.found.ranked.key) {
+        best.matches.add(place);
+        if (place.is_first(), key) < (best.place.is_first(), best.ranked.key) {
             return;
         }
-        let found = found(best.found.n_documents);
-        if (is_first, found) > (best.is_first, best.found) {
-            *best = Best { is_first, found };
+        let document = document();
+        if (place.is_first(), document) > (best.place.is_first(), *best) {
+            let matches = best.matches;
+            *best = Representative {
+                matches,
+                ..document
+            };
         }
     }
 
-    fn finish(mut self, size: usize) -> Findings {
+    fn finish(mut self, size: usize) -> Ranking {
         let n_results = self.n_singles + self.members.len() as u64;
         for best in std::mem::take(&mut self.members) {
-            if self.may_be_among_best(best.found.ranked.key, size) {
-                self.add(best.found, size);
+            if self.may_be_among_best(best.ranked.key, size) {
+                self.add(best, size);
             }
         }
         let best = self.singles.into_sorted_vec();
-        Findings {
+        Ranking {
             n_documents: self.n_documents,
             n_results,
-            best: best.into_iter().map(|Reverse(found)| found).collect(),
+            best: best.into_iter().map(|Reverse(document)| document).collect(),
         }
     }
 }
@@ -408,16 +450,19 @@ fn n_slots(columns: &Columns, wanted: &Wanted) -> usize {
 struct Tally {
     n_documents: u64,
     n_results: u64,
-    /// For each cluster twice the number of documents, and 1 more if the kept one is among them.
-    clusters: Vec<u32>,
+    clusters: Vec<Matches>,
+    /// For each cluster whether its kept document matches.
+    is_kept_found: Vec<bool>,
 }
 
 impl Tally {
     fn new(columns: &Columns, wanted: &Wanted) -> Self {
+        let n_slots = n_slots(columns, wanted);
         Self {
             n_documents: 0,
             n_results: 0,
-            clusters: vec![0; n_slots(columns, wanted)],
+            clusters: vec![Matches::default(); n_slots],
+            is_kept_found: vec![false; n_slots],
         }
     }
 
@@ -428,9 +473,10 @@ impl Tally {
             match place.cluster() {
                 None => self.n_results += 1,
                 Some(cluster) => {
-                    let count = &mut self.clusters[cluster];
-                    self.n_results += u64::from(*count == 0);
-                    *count = (*count + 2) | u32::from(place.is_first());
+                    let matches = &mut self.clusters[cluster];
+                    self.n_results += u64::from(matches.n_documents == 0);
+                    matches.add(place);
+                    self.is_kept_found[cluster] |= place.is_first();
                 }
             }
         }
@@ -441,8 +487,8 @@ impl Tally {
 struct Top {
     size: usize,
     tally: Tally,
-    /// Best first, with their clusters.
-    best: Vec<(Found, Option<usize>)>,
+    /// Best first.
+    best: Vec<Representative>,
 }
 
 impl Top {
@@ -457,7 +503,7 @@ impl Top {
         reader: &SegmentReader,
         (number, segment): (SegmentOrdinal, &Segment),
         wanted: &Wanted,
-        go_on: GoOn<'_>,
+        go_on: &GoOn,
     ) -> tantivy::Result<bool> {
         let alive = reader.alive_bitset();
         let (mut n_matches, mut is_stopped) = (0, false);
@@ -471,17 +517,9 @@ impl Top {
                 return Score::INFINITY;
             }
             if alive.is_none_or(|alive| alive.is_alive(local)) {
-                let ranked = Ranked {
-                    key: ordered(score),
-                    doc: Reverse(segment.docs.get_val(local)),
-                };
-                let found = Found {
-                    ranked,
-                    n_documents: 1,
-                    segment: number,
-                    local,
-                };
-                self.offer(found, wanted.place(segment, local));
+                let (key, place) = (ordered(score), wanted.place(segment, local));
+                let document = Representative::new(key, place, segment, (number, local));
+                self.offer(document);
             }
             self.threshold()
         })?;
@@ -491,41 +529,37 @@ impl Top {
     /// Scores up to this are of no interest.
     fn threshold(&self) -> Score {
         match self.best.last() {
-            Some((worst, _)) if self.best.len() == self.size => {
-                score_of(worst.ranked.key).next_down()
-            }
+            Some(worst) if self.best.len() == self.size => score_of(worst.ranked.key).next_down(),
             _ => Score::MIN,
         }
     }
 
-    fn offer(&mut self, mut found: Found, place: Place) {
-        let cluster = place.cluster();
+    fn offer(&mut self, mut document: Representative) {
+        let cluster = document.place.cluster();
         if let Some(cluster) = cluster {
-            let count = self.tally.clusters[cluster];
-            let is_first_found = count & 1 == 1;
-            if is_first_found && !place.is_first() {
+            if self.tally.is_kept_found[cluster] && !document.place.is_first() {
                 return;
             }
-            found.n_documents = u64::from(count >> 1);
+            document.matches = self.tally.clusters[cluster];
             // Another one of its cluster may be there: the better one stays.
             let mut held = self.best.iter();
-            if let Some(at) = held.position(|(_, other)| *other == Some(cluster)) {
-                if self.best[at].0 >= found {
+            if let Some(at) = held.position(|other| other.place.cluster() == Some(cluster)) {
+                if self.best[at] >= document {
                     return;
                 }
                 self.best.remove(at);
             }
         }
-        let at = self.best.partition_point(|(other, _)| *other > found);
-        self.best.insert(at, (found, cluster));
+        let at = self.best.partition_point(|other| *other > document);
+        self.best.insert(at, document);
         self.best.truncate(self.size);
     }
 
-    fn finish(self) -> Findings {
-        Findings {
+    fn finish(self) -> Ranking {
+        Ranking {
             n_documents: self.tally.n_documents,
             n_results: self.tally.n_results,
-            best: self.best.into_iter().map(|(found, _)| found).collect(),
+            best: self.best,
         }
     }
 }

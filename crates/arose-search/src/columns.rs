@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tantivy::columnar::{Column, ColumnValues, StrColumn};
 use tantivy::{DocAddress, DocId, Searcher, SegmentReader};
 
-use crate::schema::{CLUSTER, DOC, KEPT, MAIN_LANGUAGE, SITE, TIME};
+use crate::schema::{CLUSTER, DOC, EXACT, KEPT, MAIN_LANGUAGE, SITE, TIME};
 
 /// Where a document stands in its cluster; clusters of several documents are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,19 @@ impl Place {
     /// The number of its cluster; none if it is alone.
     #[inline]
     pub(crate) fn cluster(self) -> Option<usize> {
-        (self.0 as usize >> 1).checked_sub(1)
+        (self.0 as usize >> 2).checked_sub(1)
     }
 
     /// Whether it stands for its cluster: the kept document, or one that is alone.
     #[inline]
     pub(crate) fn is_first(self) -> bool {
         self == Self::ALONE || self.0 & 1 == 1
+    }
+
+    /// Whether it is an exact duplicate of the kept document of its cluster.
+    #[inline]
+    pub(crate) fn is_exact(self) -> bool {
+        self.0 & 2 == 2
     }
 }
 
@@ -49,6 +55,7 @@ pub(crate) struct Segment {
     pub(crate) docs: Arc<dyn ColumnValues<u64>>,
     pub(crate) clusters: Arc<dyn ColumnValues<u64>>,
     pub(crate) kept: Arc<dyn ColumnValues<u64>>,
+    exact: Arc<dyn ColumnValues<u64>>,
     pub(crate) times: Column<i64>,
     pub(crate) sites: Option<StrColumn>,
     pub(crate) languages: Option<StrColumn>,
@@ -112,6 +119,7 @@ impl Segment {
             docs: columns.column_first_or_default(DOC)?,
             clusters: columns.column_first_or_default(CLUSTER)?,
             kept: columns.column_first_or_default(KEPT)?,
+            exact: columns.column_first_or_default(EXACT)?,
             times: columns.i64(TIME)?,
             sites: columns.str(SITE)?,
             languages: columns.str(MAIN_LANGUAGE)?,
@@ -122,7 +130,11 @@ impl Segment {
         let cluster = self.clusters.get_val(local);
         match numbers.get(&cluster) {
             None => Place::ALONE,
-            Some(number) => Place((number << 1) | u32::from(cluster == self.docs.get_val(local))),
+            Some(number) => {
+                let is_first = cluster == self.docs.get_val(local);
+                let is_exact = !is_first && self.exact.get_val(local) == 1;
+                Place((number << 2) | (u32::from(is_exact) << 1) | u32::from(is_first))
+            }
         }
     }
 

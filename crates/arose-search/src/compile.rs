@@ -9,10 +9,12 @@ use std::ops::Bound;
 use tantivy::Term;
 use tantivy::query::{
     AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
-    PhraseQuery, Query as Clause, RangeQuery, TermQuery,
+    Query as Clause, RangeQuery, TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 
+use crate::collapse::GoOn;
+use crate::phrase::Phrase;
 use crate::query::{Part, Query};
 use crate::schema::Fields;
 
@@ -24,36 +26,102 @@ pub(crate) struct Compiled {
     pub(crate) choice: Option<Box<dyn Clause>>,
 }
 
-/// Compiles a query.
-pub(crate) fn compile(query: &Query, fields: &Fields) -> Compiled {
-    let titles = query
-        .marks()
-        .into_iter()
-        .filter(|(part, _)| *part == Part::Text)
-        .map(|(_, words)| (Occur::Should, in_field(fields.title_words, words)));
-    let mut titles: Clauses = titles.collect();
-    if let Some(words) = choice(query) {
-        // What is in the title is in the body as well, so the titles match nothing more, and a
-        // flat choice of words can be searched for the best alone.
-        let in_body = |record| words.iter().map(move |word| one(fields.body, word, record));
-        titles.extend(should(in_body(IndexRecordOption::WithFreqs)));
-        let choice = should(in_body(IndexRecordOption::Basic)).collect();
-        return Compiled {
-            scored: Box::new(BooleanQuery::new(titles)),
-            choice: Some(Box::new(BooleanQuery::new(choice))),
+/// Compiles queries.
+pub(crate) struct Compiler<'a> {
+    pub(crate) fields: &'a Fields,
+    /// Says whether a search for the query is still wanted.
+    pub(crate) go_on: &'a GoOn,
+}
+
+impl Compiler<'_> {
+    /// Compiles a query.
+    pub(crate) fn compile(&self, query: &Query) -> Compiled {
+        let fields = self.fields;
+        let titles = query
+            .marks()
+            .into_iter()
+            .filter(|(part, _)| *part == Part::Text)
+            .map(|(_, words)| (Occur::Should, self.in_field(fields.title_words, words)));
+        let mut titles: Clauses = titles.collect();
+        if let Some(words) = choice(query) {
+            // What is in the title is in the body as well, so the titles match nothing more, and a
+            // flat choice of words can be searched for the best alone.
+            let in_body = |record| words.iter().map(move |word| one(fields.body, word, record));
+            titles.extend(should(in_body(IndexRecordOption::WithFreqs)));
+            let choice = should(in_body(IndexRecordOption::Basic)).collect();
+            return Compiled {
+                scored: Box::new(BooleanQuery::new(titles)),
+                choice: Some(Box::new(BooleanQuery::new(choice))),
+            };
+        }
+        let matching = self.matching(query);
+        let scored = match titles.is_empty() {
+            true => matching,
+            false => Box::new(BooleanQuery::new(vec![
+                (Occur::Must, matching),
+                (Occur::Should, Box::new(BooleanQuery::new(titles))),
+            ])),
         };
+        Compiled {
+            scored,
+            choice: None,
+        }
     }
-    let matching = matching(query, fields);
-    let scored = match titles.is_empty() {
-        true => matching,
-        false => Box::new(BooleanQuery::new(vec![
-            (Occur::Must, matching),
-            (Occur::Should, Box::new(BooleanQuery::new(titles))),
-        ])),
-    };
-    Compiled {
-        scored,
-        choice: None,
+
+    /// What matches.
+    pub(crate) fn matching(&self, query: &Query) -> Box<dyn Clause> {
+        let fields = self.fields;
+        match query {
+            Query::Words(part, words) => self.in_field(field(*part, fields), words),
+            Query::Prefix(part, prefix) => {
+                let (start, end) = prefix_range(field(*part, fields), prefix);
+                unscored(Box::new(InvertedIndexRangeQuery::new(start, end)))
+            }
+            Query::Year(year) => {
+                let at = |year| Term::from_field_i64(fields.time, start_of(year));
+                let (start, end) = (Bound::Included(at(*year)), Bound::Excluded(at(year + 1)));
+                unscored(Box::new(RangeQuery::new(start, end)))
+            }
+            Query::Site(site) => exactly(fields.domain, site),
+            Query::Language(language) => exactly(fields.language, language),
+            Query::All(parts) => self.all(parts),
+            Query::Any(parts) if parts.is_empty() => Box::new(EmptyQuery),
+            Query::Any(parts) => {
+                let choices = parts.iter();
+                let choices = choices.map(|part| (Occur::Should, self.matching(part)));
+                Box::new(BooleanQuery::new(choices.collect()))
+            }
+            Query::Not(_) => self.all(std::slice::from_ref(query)),
+        }
+    }
+
+    /// What all of these find; negations need something to take from.
+    fn all(&self, parts: &[Query]) -> Box<dyn Clause> {
+        let mut clauses: Clauses = Vec::new();
+        for part in parts {
+            clauses.push(match part {
+                Query::Not(inner) => (Occur::MustNot, self.matching(inner)),
+                part => (Occur::Must, self.matching(part)),
+            });
+        }
+        if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+            clauses.push((Occur::Must, unscored(Box::new(AllQuery))));
+        }
+        Box::new(BooleanQuery::new(clauses))
+    }
+
+    fn in_field(&self, field: Field, words: &[String]) -> Box<dyn Clause> {
+        match words {
+            [] => Box::new(EmptyQuery),
+            [word] => Box::new(one(field, word, IndexRecordOption::WithFreqs)),
+            words => {
+                let terms = words.iter().map(|word| Term::from_field_text(field, word));
+                Box::new(Phrase {
+                    terms: terms.collect(),
+                    go_on: self.go_on.clone(),
+                })
+            }
+        }
     }
 }
 
@@ -90,48 +158,6 @@ pub(crate) fn within(query: Compiled, field: Field, number: u64) -> Compiled {
         scored: Box::new(scored),
         choice: None,
     }
-}
-
-/// What matches.
-pub(crate) fn matching(query: &Query, fields: &Fields) -> Box<dyn Clause> {
-    match query {
-        Query::Words(part, words) => in_field(field(*part, fields), words),
-        Query::Prefix(part, prefix) => {
-            let (start, end) = prefix_range(field(*part, fields), prefix);
-            unscored(Box::new(InvertedIndexRangeQuery::new(start, end)))
-        }
-        Query::Year(year) => {
-            let at = |year| Term::from_field_i64(fields.time, start_of(year));
-            let (start, end) = (Bound::Included(at(*year)), Bound::Excluded(at(year + 1)));
-            unscored(Box::new(RangeQuery::new(start, end)))
-        }
-        Query::Site(site) => exactly(fields.domain, site),
-        Query::Language(language) => exactly(fields.language, language),
-        Query::All(parts) => all(parts, fields),
-        Query::Any(parts) if parts.is_empty() => Box::new(EmptyQuery),
-        Query::Any(parts) => {
-            let choices = parts
-                .iter()
-                .map(|part| (Occur::Should, matching(part, fields)));
-            Box::new(BooleanQuery::new(choices.collect()))
-        }
-        Query::Not(_) => all(std::slice::from_ref(query), fields),
-    }
-}
-
-/// What all of these find; negations need something to take from.
-fn all(parts: &[Query], fields: &Fields) -> Box<dyn Clause> {
-    let mut clauses: Vec<(Occur, Box<dyn Clause>)> = Vec::new();
-    for part in parts {
-        clauses.push(match part {
-            Query::Not(inner) => (Occur::MustNot, matching(inner, fields)),
-            part => (Occur::Must, matching(part, fields)),
-        });
-    }
-    if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
-        clauses.push((Occur::Must, unscored(Box::new(AllQuery))));
-    }
-    Box::new(BooleanQuery::new(clauses))
 }
 
 /// The words of a field that start with `prefix`, as a range of terms.
@@ -175,17 +201,6 @@ pub(crate) fn field(part: Part, fields: &Fields) -> Field {
         Part::Text => fields.body,
         Part::Title => fields.title_words,
         Part::Url => fields.url_words,
-    }
-}
-
-fn in_field(field: Field, words: &[String]) -> Box<dyn Clause> {
-    match words {
-        [] => Box::new(EmptyQuery),
-        [word] => Box::new(one(field, word, IndexRecordOption::WithFreqs)),
-        words => {
-            let terms = words.iter().map(|word| Term::from_field_text(field, word));
-            Box::new(PhraseQuery::new(terms.collect()))
-        }
     }
 }
 

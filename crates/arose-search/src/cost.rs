@@ -1,5 +1,9 @@
 //! What a query costs before it is run: the bytes of the lists that it reads.
+//!
+//! All words that begin in one way are read before the first match is known, and nobody is asked
+//! meanwhile whether to go on. So their lists are counted by themselves.
 
+use std::iter::Sum;
 use std::ops::Bound;
 
 use tantivy::schema::Field;
@@ -9,31 +13,65 @@ use crate::compile::{field, prefix_range};
 use crate::query::{Part, Query};
 use crate::schema::Fields;
 
-/// Bytes of the index that a query reads, about.
-pub(crate) fn of(query: &Query, fields: &Fields, searcher: &Searcher) -> tantivy::Result<u64> {
+/// What a query costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Bytes of the index that it reads, about.
+    pub bytes: u64,
+    /// Those that are read in steps which cannot be stopped.
+    pub at_once: u64,
+}
+
+impl Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, cost| Self {
+            bytes: sum.bytes + cost.bytes,
+            at_once: sum.at_once + cost.at_once,
+        })
+    }
+}
+
+impl From<u64> for Cost {
+    fn from(bytes: u64) -> Self {
+        let at_once = 0;
+        Self { bytes, at_once }
+    }
+}
+
+/// What a query costs.
+pub(crate) fn of(query: &Query, fields: &Fields, searcher: &Searcher) -> tantivy::Result<Cost> {
     Ok(match query {
         Query::Words(part, words) => {
             let mut cost = of_words(field(*part, fields), words, searcher)?;
             if *part == Part::Text {
                 cost += of_words(fields.title_words, words, searcher)?;
             }
-            cost
+            cost.into()
         }
-        Query::Prefix(part, prefix) => of_prefix(field(*part, fields), prefix, searcher)?,
-        Query::Site(site) => of_words(fields.domain, std::slice::from_ref(site), searcher)?,
-        Query::Language(name) => of_words(fields.language, std::slice::from_ref(name), searcher)?,
+        Query::Prefix(part, prefix) => {
+            let bytes = of_prefix(field(*part, fields), prefix, searcher)?;
+            let at_once = bytes;
+            Cost { bytes, at_once }
+        }
+        Query::Site(site) => of_words(fields.domain, std::slice::from_ref(site), searcher)?.into(),
+        Query::Language(name) => {
+            of_words(fields.language, std::slice::from_ref(name), searcher)?.into()
+        }
         // Looks at every document.
-        Query::Year(_) => searcher.num_docs(),
-        Query::Not(inner) => searcher.num_docs() + of(inner, fields, searcher)?,
-        Query::All(parts) if parts.is_empty() => searcher.num_docs(),
+        Query::Year(_) => searcher.num_docs().into(),
+        Query::Not(inner) => {
+            let all = [searcher.num_docs().into(), of(inner, fields, searcher)?];
+            all.into_iter().sum()
+        }
+        Query::All(parts) if parts.is_empty() => searcher.num_docs().into(),
         Query::All(parts) | Query::Any(parts) => {
             let costs = parts.iter().map(|part| of(part, fields, searcher));
-            costs.sum::<tantivy::Result<u64>>()?
+            costs.sum::<tantivy::Result<Cost>>()?
         }
     })
 }
 
-/// A word that occurs twice in a phrase is read twice.
+/// A word that occurs twice in a phrase is compared twice.
 fn of_words(field: Field, words: &[String], searcher: &Searcher) -> tantivy::Result<u64> {
     let mut cost = 0;
     for segment in searcher.segment_readers() {

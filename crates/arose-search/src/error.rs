@@ -51,6 +51,14 @@ pub enum Error {
         /// How many are given.
         max: usize,
     },
+    /// A text whose quotations are looked for is too long.
+    #[error("the text has {n_tokens} tokens, and at most {max} are looked for; split it")]
+    TooLong {
+        /// Its tokens.
+        n_tokens: usize,
+        /// How many it may have.
+        max: usize,
+    },
     /// The results of a run cannot be read.
     #[error(transparent)]
     Results(#[from] arose_dedup::results::Error),

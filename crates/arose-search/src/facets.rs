@@ -33,7 +33,7 @@ pub(crate) fn count(
     searcher: &Searcher,
     columns: &Columns,
     query: &dyn Clause,
-    go_on: GoOn<'_>,
+    go_on: &GoOn,
 ) -> tantivy::Result<Option<Facets>> {
     let weight = query.weight(EnableScoring::disabled_from_searcher(searcher))?;
     let (mut sites, mut languages) = (BTreeMap::new(), BTreeMap::new());

@@ -5,18 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use arose_corpus::html::Mode;
-use arose_corpus::{Config, Statuses, Stored, fetch_stored};
+use arose_corpus::{Config, Revisits, Statuses, Stored, fetch_stored};
 use arose_dedup::results::{Summary, documents};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::index::Indexed;
+use crate::results::Indexed;
 
 /// How deep archives are looked for.
 const MAX_DEPTH: usize = 8;
 
 /// Where in the directory the index is; another layout gets another name.
-const INDEX: &str = "search-2";
+const INDEX: &str = "search-3";
+
+/// The file by which a crawl is known, and the directory of its archives.
+const CRAWL: (&str, &str) = ("journal", "archive");
 
 /// A directory that can be searched.
 #[derive(Debug, Clone)]
@@ -56,7 +59,7 @@ impl Folder {
         let base = fs::canonicalize(path).map_err(Error::io("open the directory", path))?;
         let kind = match path.join("documents.parquet").exists() {
             true => Kind::Run(Box::new(Summary::open(&path.join("summary.json"))?)),
-            false => Kind::Archives(archives(&base)?),
+            false => Kind::Archives(archives(&archive_root(&base))?),
         };
         match &kind {
             Kind::Archives(files) if files.is_empty() => Err(Error::OtherKind {
@@ -109,6 +112,7 @@ impl Folder {
             Kind::Run(summary) => summary.reading(),
             Kind::Archives(_) => Config {
                 statuses: Statuses::Success,
+                revisits: Revisits::Read,
                 ..Config::default()
             },
         };
@@ -189,7 +193,7 @@ impl State {
     pub fn is_current(&self, folder: &Folder) -> bool {
         let is_complete = match &folder.kind {
             Kind::Run(_) => true,
-            Kind::Archives(_) => archives(&folder.base)
+            Kind::Archives(_) => archives(&archive_root(&folder.base))
                 .is_ok_and(|files| files.iter().eq(self.0.iter().map(|stamp| &stamp.path))),
         };
         is_complete && self.0.iter().all(|stamp| *stamp == Stamp::of(&stamp.path))
@@ -226,6 +230,16 @@ impl Stamp {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Where the archives of a directory are. Of a crawl only its archive is searched: beside it there
+/// are its robots.txt files, and there may be the output of a run.
+fn archive_root(base: &Path) -> PathBuf {
+    let (journal, archive) = CRAWL;
+    match base.join(journal).is_file() && base.join(archive).is_dir() {
+        true => base.join(archive),
+        false => base.to_owned(),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use tantivy::collector::{Count, TopDocs};
+use tantivy::collector::TopDocs;
 use tantivy::query::TermQuery;
 use tantivy::schema::{Field, IndexRecordOption, Value};
 use tantivy::{DocAddress, IndexReader, ReloadPolicy, Searcher, TantivyDocument, Term};
@@ -13,157 +13,37 @@ use tantivy::{DocAddress, IndexReader, ReloadPolicy, Searcher, TantivyDocument, 
 use arose_corpus::Position;
 
 use crate::Error;
-use crate::collapse::{Collapse, Findings, Found, GoOn, Order, Wanted, find};
+use crate::collapse::{Collapse, GoOn, Order, Ranking, Representative, Wanted, find};
 use crate::columns::Columns;
-use crate::compile::{Compiled, compile, matching, within};
-use crate::cost;
+use crate::compile::{Compiled, Compiler, within};
+use crate::cost::{self, Cost};
 use crate::facets::{self, Facets};
 use crate::folder::Folder;
 use crate::per_site::PerSite;
 use crate::query::Query;
+use crate::results::{Hit, Indexed, MAX_RESULTS, Request, Results, Scope};
 use crate::schema::Fields;
-use crate::snippet::{Fragment, Patterns};
+use crate::snippet::Patterns;
 use crate::update::{Payload, open};
 
-/// Results beyond these are not given.
-pub const MAX_RESULTS: usize = 100_000;
-
-/// Which documents are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scope {
-    /// All.
-    #[default]
-    All,
-    /// Those that the run has kept.
-    Kept,
-}
-
-/// Which results are wanted, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Results to skip.
-    pub offset: usize,
-    /// Results to return.
-    pub limit: usize,
-    /// How they are ranked.
-    pub order: Order,
-    /// What counts as one.
-    pub collapse: Collapse,
-    /// Only documents of this cluster.
-    pub cluster: Option<u64>,
-    /// Which documents are searched.
-    pub scope: Scope,
-    /// Results of one site among those returned; 0 for any number. It does not apply where the
-    /// query names a site or all documents are of one site.
-    pub per_site: usize,
-}
-
-impl Default for Request {
-    fn default() -> Self {
-        Self {
-            offset: 0,
-            limit: 10,
-            order: Order::default(),
-            collapse: Collapse::default(),
-            cluster: None,
-            scope: Scope::default(),
-            per_site: 0,
-        }
-    }
-}
-
-/// The results of a query.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Results {
-    /// How many documents match, exactly.
-    pub n_documents: u64,
-    /// How many results that makes, exactly: fewer than documents where near duplicates are
-    /// collapsed.
-    pub n_results: u64,
-    /// Those asked for, best first.
-    pub hits: Vec<Hit>,
-    /// The offset at which the next results begin; none if there are no more.
-    pub next: Option<usize>,
-}
-
-/// One result.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
-    /// Its place among all results, from 0.
-    pub rank: usize,
-    /// The ordinal of the document: what [`Index::document`] takes.
-    pub doc: u64,
-    /// The ordinal of the kept document of its cluster.
-    pub cluster: u64,
-    /// How many other documents of the cluster match the query as well.
-    pub n_alike: u64,
-    /// Whether the run has kept it.
-    pub kept: bool,
-    /// How well it matches (BM25); none if results are ranked by time.
-    pub score: Option<f32>,
-    /// The input's own name for it, else its file and position.
-    pub id: String,
-    /// Its URL.
-    pub url: Option<String>,
-    /// Its title.
-    pub title: Option<String>,
-    /// Its language, as it states it.
-    pub language: Option<String>,
-    /// When it was fetched, in seconds since 1970.
-    pub time: Option<i64>,
-    /// Its site.
-    pub site: Option<String>,
-    /// Whether other results of its site were left out after this one.
-    pub more_from_site: bool,
-    /// A few words around what was found.
-    pub snippet: Vec<Fragment>,
-}
-
-/// A document as it is in the index.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Indexed {
-    /// The ordinal of the kept document of its cluster.
-    pub cluster: u64,
-    /// Whether the run has kept it.
-    pub kept: bool,
-    /// The input's own name for it, else its file and position.
-    pub id: String,
-    /// Its URL.
-    pub url: Option<String>,
-    /// Its title.
-    pub title: Option<String>,
-    /// Its language, as it states it.
-    pub language: Option<String>,
-    /// When it was fetched, in seconds since 1970.
-    pub time: Option<i64>,
-    /// Its text; none if its source could not be read.
-    pub text: Option<String>,
-    /// The file it was read from, as the run or the directory names it.
-    pub source: String,
-    /// Where in that file.
-    pub position: Option<Position>,
-}
-
-/// An index that many threads can search at once.
+/// An index that many threads can search at once, as it was when it was opened.
 pub struct Index {
     path: PathBuf,
     fields: Fields,
-    reader: IndexReader,
-    /// What is asked; replaced as a whole.
-    view: RwLock<Arc<View>>,
+    view: View,
 }
 
-/// The index at some time.
-struct View {
-    searcher: Searcher,
-    columns: Columns,
+/// What is searched.
+pub(crate) struct View {
+    pub(crate) searcher: Searcher,
+    pub(crate) columns: Columns,
 }
 
 impl View {
-    fn open(reader: &IndexReader) -> tantivy::Result<Arc<Self>> {
+    fn open(reader: &IndexReader) -> tantivy::Result<Self> {
         let searcher = reader.searcher();
         let columns = Columns::open(&searcher)?;
-        Ok(Arc::new(Self { searcher, columns }))
+        Ok(Self { searcher, columns })
     }
 
     /// The results of a query and which of them are returned; none if it was stopped.
@@ -172,8 +52,8 @@ impl View {
         query: &Query,
         compiled: &Compiled,
         request: &Request,
-        go_on: GoOn<'_>,
-    ) -> tantivy::Result<Option<(Findings, Shown)>> {
+        go_on: &GoOn,
+    ) -> tantivy::Result<Option<(Ranking, Shown)>> {
         let limits = request.per_site > 0 && self.columns.has_sites && !query.names_site();
         let per_site = match limits {
             true => request.per_site,
@@ -192,14 +72,14 @@ impl View {
                 order: request.order,
                 collapse: request.collapse,
             };
-            let findings = find(&self.searcher, &self.columns, compiled, &wanted, go_on)?;
-            let Some(findings) = findings else {
+            let ranking = find(&self.searcher, &self.columns, compiled, &wanted, go_on)?;
+            let Some(ranking) = ranking else {
                 return Ok(None);
             };
-            let shown = self.shown(&findings, per_site, request)?;
+            let shown = self.shown(&ranking, per_site, request)?;
             let is_done = shown.ranks.len() == request.limit
-                || findings.best.len() as u64 == findings.n_results;
-            found = Some((findings, shown));
+                || ranking.best.len() as u64 == ranking.n_results;
+            found = Some((ranking, shown));
             if is_done {
                 break;
             }
@@ -209,16 +89,16 @@ impl View {
 
     fn shown(
         &self,
-        findings: &Findings,
+        ranking: &Ranking,
         per_site: usize,
         request: &Request,
     ) -> tantivy::Result<Shown> {
         let mut per_site = PerSite::new(per_site);
-        let ranked = findings.best.iter().enumerate().skip(request.offset);
+        let ranked = ranking.best.iter().enumerate().skip(request.offset);
         let mut ranks: Vec<(usize, bool)> = Vec::new();
         let mut next = None;
-        for (rank, found) in ranked {
-            let (columns, local) = self.columns.of(found.address());
+        for (rank, document) in ranked {
+            let (columns, local) = self.columns.of(document.address());
             let site = match per_site.is_limited() {
                 true => columns.site(local)?,
                 false => None,
@@ -234,8 +114,8 @@ impl View {
             }
         }
         let is_cut = ranks.len() == request.limit && request.limit > 0;
-        let end = findings.best.len();
-        if next.is_none() && is_cut && (end as u64) < findings.n_results && end < MAX_RESULTS {
+        let end = ranking.best.len();
+        if next.is_none() && is_cut && (end as u64) < ranking.n_results && end < MAX_RESULTS {
             next = Some(end);
         }
         Ok(Shown { ranks, next })
@@ -270,24 +150,9 @@ impl Index {
         let view = unless_damaged(&path, || View::open(&reader).map_err(Error::index(&path)))?;
         Ok(Self {
             fields: Fields::new(),
-            reader,
-            view: RwLock::new(view),
+            view,
             path,
         })
-    }
-
-    /// Sees what updates have done since the index was opened.
-    ///
-    /// # Errors
-    ///
-    /// If the index is damaged.
-    pub fn reload(&self) -> Result<(), Error> {
-        let view = unless_damaged(&self.path, || {
-            let view = self.reader.reload().and_then(|()| View::open(&self.reader));
-            view.map_err(Error::index(&self.path))
-        })?;
-        *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
-        Ok(())
     }
 
     /// Reads all of the index and compares it with its checksums.
@@ -296,7 +161,7 @@ impl Index {
     ///
     /// If it is damaged.
     pub fn verify(&self) -> Result<(), Error> {
-        let index = self.view().searcher.index().clone();
+        let index = self.view.searcher.index().clone();
         let damaged = unless_damaged(&self.path, || {
             index.validate_checksum().map_err(Error::index(&self.path))
         })?;
@@ -312,7 +177,7 @@ impl Index {
     /// How many documents there are.
     #[must_use]
     pub fn n_documents(&self) -> u64 {
-        self.view().searcher.num_docs()
+        self.view.searcher.num_docs()
     }
 
     /// Runs a query.
@@ -321,12 +186,13 @@ impl Index {
     ///
     /// If results beyond [`MAX_RESULTS`] are asked for, or the index is damaged.
     pub fn search(&self, query: &Query, request: &Request) -> Result<Results, Error> {
-        let found = self.search_while(query, request, &|| true)?;
+        let go_on: GoOn = Arc::new(|| true);
+        let found = self.search_while(query, request, &go_on)?;
         found.ok_or(Error::Stopped)
     }
 
-    /// Runs a query as long as `go_on` says so, which is asked every few thousand matches and
-    /// between results; none if it was stopped.
+    /// Runs a query as long as `go_on` says so, which is asked every few matches, inside phrases,
+    /// and between results; none if it was stopped.
     ///
     /// # Errors
     ///
@@ -335,16 +201,16 @@ impl Index {
         &self,
         query: &Query,
         request: &Request,
-        go_on: &dyn Fn() -> bool,
+        go_on: &GoOn,
     ) -> Result<Option<Results>, Error> {
         let end = request.offset.saturating_add(request.limit);
         if end > MAX_RESULTS {
             return Err(Error::TooFar { max: MAX_RESULTS });
         }
-        let compiled = self.compiled(query, request);
+        let compiled = self.compiled(query, request, go_on);
         let patterns = Patterns::new(query);
         self.with_view(|view| {
-            let Some((findings, shown)) = view.page(query, &compiled, request, go_on)? else {
+            let Some((ranking, shown)) = view.page(query, &compiled, request, go_on)? else {
                 return Ok(None);
             };
             let mut hits = Vec::with_capacity(shown.ranks.len());
@@ -352,8 +218,7 @@ impl Index {
                 if !go_on() {
                     return Ok(None);
                 }
-                let found = &findings.best[rank];
-                let hit = self.hit(view, found, request.order, &patterns)?;
+                let hit = self.hit(view, &ranking.best[rank], request.order, &patterns)?;
                 hits.push(Hit {
                     rank,
                     more_from_site,
@@ -361,16 +226,16 @@ impl Index {
                 });
             }
             Ok(Some(Results {
-                n_documents: findings.n_documents,
-                n_results: findings.n_results,
+                n_documents: ranking.n_documents,
+                n_results: ranking.n_results,
                 hits,
                 next: shown.next,
             }))
         })
     }
 
-    fn compiled(&self, query: &Query, request: &Request) -> Compiled {
-        let mut compiled = compile(query, &self.fields);
+    fn compiled(&self, query: &Query, request: &Request, go_on: &GoOn) -> Compiled {
+        let mut compiled = self.compiler(go_on).compile(query);
         if let Some(cluster) = request.cluster {
             compiled = within(compiled, self.fields.cluster, cluster);
         }
@@ -378,6 +243,11 @@ impl Index {
             compiled = within(compiled, self.fields.kept, 1);
         }
         compiled
+    }
+
+    pub(crate) fn compiler<'a>(&'a self, go_on: &'a GoOn) -> Compiler<'a> {
+        let fields = &self.fields;
+        Compiler { fields, go_on }
     }
 
     /// Counts the documents that match by site, language and year, as long as `go_on` says so; none
@@ -390,24 +260,23 @@ impl Index {
         &self,
         query: &Query,
         scope: Scope,
-        go_on: &dyn Fn() -> bool,
+        go_on: &GoOn,
     ) -> Result<Option<Facets>, Error> {
         let request = Request {
             scope,
             ..Request::default()
         };
-        let compiled = self.compiled(query, &request);
+        let compiled = self.compiled(query, &request, go_on);
         let clause = compiled.choice.unwrap_or(compiled.scored);
         self.with_view(|view| facets::count(&view.searcher, &view.columns, &*clause, go_on))
     }
 
-    /// About how many bytes of the index a query reads, from the sizes of its lists: what it costs
-    /// before it is run.
+    /// What a query costs before it is run, from the sizes of the lists that it reads.
     ///
     /// # Errors
     ///
     /// If the index is damaged.
-    pub fn cost(&self, query: &Query) -> Result<u64, Error> {
+    pub fn cost(&self, query: &Query) -> Result<Cost, Error> {
         self.with_view(|view| cost::of(query, &self.fields, &view.searcher))
     }
 
@@ -423,7 +292,8 @@ impl Index {
         limit: usize,
         collapse: Collapse,
     ) -> Result<(u64, Vec<(u64, String)>), Error> {
-        let compiled = compile(query, &self.fields);
+        let go_on: GoOn = Arc::new(|| true);
+        let compiled = self.compiler(&go_on).compile(query);
         let wanted = Wanted {
             size: limit.clamp(1, MAX_RESULTS),
             order: Order::Score,
@@ -431,18 +301,18 @@ impl Index {
         };
         self.with_view(|view| {
             let (searcher, columns) = (&view.searcher, &view.columns);
-            let findings = find(searcher, columns, &compiled, &wanted, &|| true)?;
-            let findings = findings.unwrap_or_default();
-            let located = findings.best.iter().take(limit).map(|found| {
-                let stored: TantivyDocument = view.searcher.doc(found.address())?;
-                let (columns, local) = view.columns.of(found.address());
+            let ranking = find(searcher, columns, &compiled, &wanted, &go_on)?;
+            let ranking = ranking.unwrap_or_default();
+            let located = ranking.best.iter().take(limit).map(|document| {
+                let stored: TantivyDocument = view.searcher.doc(document.address())?;
+                let (columns, local) = view.columns.of(document.address());
                 let name = text_of(&stored, self.fields.url);
                 let name = name.or_else(|| text_of(&stored, self.fields.id));
                 let name = name.unwrap_or_default().to_owned();
                 Ok((columns.docs.get_val(local), name))
             });
             let located = located.collect::<tantivy::Result<_>>()?;
-            Ok((findings.n_results, located))
+            Ok((ranking.n_results, located))
         })
     }
 
@@ -471,16 +341,6 @@ impl Index {
         })
     }
 
-    /// How many documents match, near duplicates counted one by one.
-    ///
-    /// # Errors
-    ///
-    /// If the index is damaged.
-    pub fn count(&self, query: &Query) -> Result<u64, Error> {
-        let compiled = matching(query, &self.fields);
-        self.with_view(|view| Ok(view.searcher.search(&*compiled, &Count)? as u64))
-    }
-
     /// The text of a document; none if there is no such document, or it has none.
     ///
     /// # Errors
@@ -496,53 +356,65 @@ impl Index {
     ///
     /// If the index is damaged.
     pub fn document(&self, doc: u64) -> Result<Option<Indexed>, Error> {
-        let term = Term::from_field_u64(self.fields.doc, doc);
-        let query = TermQuery::new(term, IndexRecordOption::Basic);
-        self.with_view(|view| {
-            let found = view
-                .searcher
-                .search(&query, &TopDocs::with_limit(1).order_by_score())?;
-            match found.first() {
-                Some((_, address)) => self.indexed(view, *address).map(Some),
+        self.with_view(
+            |view| match address_of(doc, &view.searcher, &self.fields)? {
+                Some(address) => self.indexed(view, address).map(Some),
                 None => Ok(None),
-            }
-        })
+            },
+        )
     }
 
-    fn indexed(&self, view: &View, address: DocAddress) -> tantivy::Result<Indexed> {
+    pub(crate) fn indexed(&self, view: &View, address: DocAddress) -> tantivy::Result<Indexed> {
         let stored: TantivyDocument = view.searcher.doc(address)?;
         let (columns, local) = view.columns.of(address);
         let owned = |field| text_of(&stored, field).map(str::to_owned);
+        let original = match stored.get_first(self.fields.original) {
+            Some(original) => {
+                let original = original.as_u64().unwrap_or_default();
+                address_of(original, &view.searcher, &self.fields)?
+            }
+            None => None,
+        };
+        // What an exact duplicate does not have itself is stored with its original.
+        let of_original = match original {
+            Some(original) => Some(view.searcher.doc::<TantivyDocument>(original)?),
+            None => None,
+        };
+        let full = of_original.as_ref().unwrap_or(&stored);
+        let shared = |field| text_of(full, field).map(str::to_owned);
         Ok(Indexed {
             cluster: columns.clusters.get_val(local),
             kept: columns.kept.get_val(local) == 1,
             id: owned(self.fields.id).unwrap_or_default(),
             url: owned(self.fields.url),
-            title: owned(self.fields.title),
-            language: owned(self.fields.stated_language),
+            title: shared(self.fields.title),
+            language: shared(self.fields.stated_language),
             time: columns.times.first(local),
-            text: owned(self.fields.text),
-            source: owned(self.fields.source).unwrap_or_default(),
-            position: text_of(&stored, self.fields.position).and_then(Position::parse),
+            text: shared(self.fields.text),
+            is_revisit: original.is_some(),
+            source: shared(self.fields.source).unwrap_or_default(),
+            position: text_of(full, self.fields.position).and_then(Position::parse),
         })
     }
 
     fn hit(
         &self,
         view: &View,
-        found: &Found,
+        shown: &Representative,
         order: Order,
         patterns: &Patterns,
     ) -> tantivy::Result<Hit> {
-        let document = self.indexed(view, found.address())?;
-        let (columns, local) = view.columns.of(found.address());
+        let document = self.indexed(view, shown.address())?;
+        let (columns, local) = view.columns.of(shown.address());
+        let (n_exact, n_near) = shown.n_others();
         Ok(Hit {
             rank: 0,
             doc: columns.docs.get_val(local),
             cluster: document.cluster,
-            n_alike: found.n_documents - 1,
+            n_exact,
+            n_near,
             kept: document.kept,
-            score: found.score(order),
+            score: shown.score(order),
             id: document.id,
             url: document.url,
             title: document.title,
@@ -554,15 +426,26 @@ impl Index {
         })
     }
 
-    fn view(&self) -> Arc<View> {
-        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&view)
+    pub(crate) fn with_view<T>(
+        &self,
+        work: impl FnOnce(&View) -> tantivy::Result<T>,
+    ) -> Result<T, Error> {
+        let work = || work(&self.view).map_err(Error::index(&self.path));
+        unless_damaged(&self.path, work)
     }
+}
 
-    fn with_view<T>(&self, work: impl FnOnce(&View) -> tantivy::Result<T>) -> Result<T, Error> {
-        let view = self.view();
-        unless_damaged(&self.path, || work(&view).map_err(Error::index(&self.path)))
-    }
+/// Where the document of an ordinal is in an index.
+pub(crate) fn address_of(
+    doc: u64,
+    searcher: &Searcher,
+    fields: &Fields,
+) -> tantivy::Result<Option<DocAddress>> {
+    let term = Term::from_field_u64(fields.doc, doc);
+    let query = TermQuery::new(term, IndexRecordOption::Basic);
+    let first = TopDocs::with_limit(1).order_by_score();
+    let found = searcher.search(&query, &first)?;
+    Ok(found.first().map(|(_, address)| *address))
 }
 
 fn text_of(stored: &TantivyDocument, field: Field) -> Option<&str> {

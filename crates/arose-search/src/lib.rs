@@ -4,7 +4,7 @@
 //! or updates its index; [`Index::search`] runs a [`Query`]: exact counts, and the best [`Hit`]s,
 //! each of which stands for all documents of its cluster that match. A cluster is a kept document
 //! and the documents dropped for it, or a page of a crawl and the pages that the crawler knows as
-//! its near duplicates.
+//! its duplicates.
 //!
 //! ```no_run
 //! use arose_search::{Config, Folder, Index, Progress, Query, Request, update};
@@ -17,10 +17,12 @@
 //! let results = index.search(&query, &Request::default())?;
 //! println!("{} documents in {} results", results.n_documents, results.n_results);
 //! for hit in results.hits {
-//!     println!("{:?} and {} near duplicates", hit.url, hit.n_alike);
+//!     println!("{:?} and {} near duplicates", hit.url, hit.n_near);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Index::quotations_while`] finds the documents that share passages with a text.
 //!
 //! The index itself is tantivy's: an inverted index with positions in immutable segments, BM25, and
 //! columns for what is collected by. What is here is the rest: which documents, in which words
@@ -37,8 +39,12 @@ mod error;
 mod facets;
 mod folder;
 mod index;
+mod pages;
 mod per_site;
+mod phrase;
 mod query;
+mod quote;
+mod results;
 mod rows;
 mod schema;
 mod snippet;
@@ -46,11 +52,14 @@ mod texts;
 mod update;
 pub mod words;
 
-pub use collapse::{Collapse, Order};
+pub use collapse::{Collapse, GoOn, Order};
+pub use cost::Cost;
 pub use error::Error;
 pub use facets::Facets;
 pub use folder::{Folder, Kind, State};
-pub use index::{Hit, Index, Indexed, MAX_RESULTS, Request, Results, Scope};
-pub use query::{MAX_BYTES, MAX_DEPTH, MAX_WORDS, Part, Query, QueryError};
-pub use snippet::{Fragment, snippet};
+pub use index::Index;
+pub use query::{Part, Query, QueryError};
+pub use quote::{Quotation, Quotations, Quoting};
+pub use results::{Hit, Indexed, MAX_RESULTS, Request, Results, Scope};
+pub use snippet::Fragment;
 pub use update::{Config, Progress, Updated, remove, update};

@@ -18,7 +18,7 @@
 //! Words are those of [`arose::token`]: case and punctuation do not count, and a word like
 //! `foo-bar` is the phrase of its parts. `AND` may be written between words and binds more tightly
 //! than `OR`. A field that does not exist is an error; in quotes, `"note:this"` is two words. A
-//! query has a [size](MAX_BYTES), and parentheses a [depth](MAX_DEPTH), so that none is too much
+//! query has a size, and parentheses a depth, so that none is too much
 //! work.
 
 use std::fmt;
@@ -31,13 +31,13 @@ use crate::rows::normalized_language;
 use crate::words::words;
 
 /// The longest query, in bytes.
-pub const MAX_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// The most words in a query.
-pub const MAX_WORDS: usize = 256;
+const MAX_WORDS: usize = 256;
 
 /// How deep parentheses and negations may be nested.
-pub const MAX_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

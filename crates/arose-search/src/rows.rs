@@ -19,6 +19,9 @@ const FILE_BITS: u32 = 20;
 
 const FILE_MASK: u64 = (1 << FILE_BITS) - 1;
 
+/// The bit of the row of a page of an archive that says whether it has its text.
+const TEXT_BIT: u64 = 1 << FILE_BITS;
+
 /// What is hashed to a name: parts with their lengths, so that no two lists of parts are the same
 /// bytes.
 #[derive(Default)]
@@ -89,6 +92,34 @@ pub(crate) fn key_in_archive(url: Option<&str>, fetched: Option<i64>) -> u64 {
     Name::default().text(url).number(time).hash()
 }
 
+/// The key of a page that an archive has as an exact or dropped duplicate of page `original`.
+/// However often it was visited, it is one document.
+pub(crate) fn key_of_revisit(url: Option<&str>, original: u64) -> u64 {
+    const REVISIT: u64 = 1 << 63;
+    Name::default().text(url).number(original | REVISIT).hash()
+}
+
+/// The row of a page whose text is that of another row, or unknown; its last bits are the number of
+/// the file.
+pub(crate) fn row_of_revisit(
+    file: u64,
+    (key, doc): (u64, u64),
+    cluster: u64,
+    original: Option<u64>,
+) -> u64 {
+    let row = Name::default()
+        .number(file)
+        .number(key)
+        .number(doc)
+        .number(cluster)
+        .number(original.unwrap_or_default())
+        .hash();
+    match original {
+        Some(_) => in_file(row, file) | TEXT_BIT,
+        None => in_file(row, file) & !TEXT_BIT,
+    }
+}
+
 /// The row of a document of an archive; its last bits are the number of the file.
 pub(crate) fn row_in_archive(file: u64, (doc, cluster): (u64, u64), document: &Document) -> u64 {
     let row = Name::default()
@@ -101,7 +132,16 @@ pub(crate) fn row_in_archive(file: u64, (doc, cluster): (u64, u64), document: &D
         .text(Some(&document.source.to_string_lossy()))
         .document(document)
         .hash();
+    in_file(row, file) | TEXT_BIT
+}
+
+fn in_file(row: u64, file: u64) -> u64 {
     (row & !FILE_MASK) | (file & FILE_MASK)
+}
+
+/// Whether the row of a page of an archive has its text.
+pub(crate) fn page_has_text(row: u64) -> bool {
+    row & TEXT_BIT != 0
 }
 
 /// Whether a row is of one of the first `n_files` archives.
@@ -116,11 +156,15 @@ pub(crate) struct Entry<'a> {
     pub(crate) doc: u64,
     pub(crate) cluster: u64,
     pub(crate) is_kept: bool,
+    /// Whether it is an exact duplicate of the kept document of its cluster.
+    pub(crate) is_exact: bool,
     pub(crate) id: &'a str,
     pub(crate) url: Option<&'a str>,
     pub(crate) source: &'a str,
     pub(crate) position: Option<Position>,
     pub(crate) document: Option<&'a Document>,
+    /// The ordinal of the document with which its text is stored, if not with itself.
+    pub(crate) original: Option<u64>,
 }
 
 impl Entry<'_> {
@@ -131,6 +175,7 @@ impl Entry<'_> {
         entry.add_u64(fields.doc, self.doc);
         entry.add_u64(fields.cluster, self.cluster);
         entry.add_u64(fields.kept, self.is_kept.into());
+        entry.add_u64(fields.exact, self.is_exact.into());
         entry.add_text(fields.id, self.id);
         entry.add_text(fields.source, self.source);
         if let Some(position) = self.position {
@@ -146,22 +191,34 @@ impl Entry<'_> {
         }
         if let Some(document) = self.document {
             describe(&mut entry, fields, document);
+            match self.original {
+                Some(original) => entry.add_u64(fields.original, original),
+                None => store(&mut entry, fields, document),
+            }
         }
         entry
     }
 }
 
-/// The fields that depend on the document itself.
-fn describe(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
+/// What is shown of a document.
+fn store(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
     if let Some(title) = &document.title {
         entry.add_text(fields.title, title);
+    }
+    entry.add_text(fields.text, &document.text);
+    if let Some(language) = &document.language {
+        entry.add_text(fields.stated_language, language);
+    }
+}
+
+/// What a document is found and counted by, except for its URL.
+fn describe(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
+    if let Some(title) = &document.title {
         entry.add_text(fields.title_words, title);
         entry.add_text(fields.body, title);
     }
     entry.add_text(fields.body, &document.text);
-    entry.add_text(fields.text, &document.text);
     if let Some(language) = &document.language {
-        entry.add_text(fields.stated_language, language);
         languages(language).for_each(|language| entry.add_text(fields.language, language));
         if let Some(main) = languages(language).last().filter(|main| !main.is_empty()) {
             entry.add_text(fields.main_language, main);

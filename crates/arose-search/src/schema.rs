@@ -27,6 +27,8 @@ pub(crate) struct Fields {
     pub(crate) cluster: Field,
     /// 1 if the document is kept, otherwise 0.
     pub(crate) kept: Field,
+    /// 1 if the document is an exact duplicate of the kept one, otherwise 0.
+    pub(crate) exact: Field,
     /// When it was fetched.
     pub(crate) time: Field,
     /// Its site, for counts.
@@ -51,12 +53,15 @@ pub(crate) struct Fields {
     pub(crate) source: Field,
     /// Where in that file.
     pub(crate) position: Field,
+    /// The ordinal of the document whose text this one shares, where the text is stored.
+    pub(crate) original: Field,
 }
 
 /// The names of the columns.
 pub(crate) const DOC: &str = "doc";
 pub(crate) const CLUSTER: &str = "cluster";
 pub(crate) const KEPT: &str = "kept";
+pub(crate) const EXACT: &str = "exact";
 pub(crate) const TIME: &str = "time";
 pub(crate) const SITE: &str = "site";
 pub(crate) const MAIN_LANGUAGE: &str = "main_language";
@@ -92,6 +97,7 @@ impl Fields {
             doc: schema.add_u64_field(DOC, FAST | INDEXED),
             cluster: schema.add_u64_field(CLUSTER, FAST | INDEXED),
             kept: schema.add_u64_field(KEPT, FAST | INDEXED),
+            exact: schema.add_u64_field(EXACT, FAST),
             time: schema.add_i64_field(TIME, FAST),
             site: schema.add_text_field(SITE, column()),
             main_language: schema.add_text_field(MAIN_LANGUAGE, column()),
@@ -104,6 +110,7 @@ impl Fields {
             stated_language: schema.add_text_field("stated_language", STORED),
             source: schema.add_text_field("source", STORED),
             position: schema.add_text_field("position", STORED),
+            original: schema.add_u64_field("original", STORED),
         };
         (schema.build(), fields)
     }

@@ -44,20 +44,6 @@ pub struct Fragment {
     pub marked: bool,
 }
 
-/// The part of `text` that shows best what `query` found in it.
-///
-/// ```
-/// use arose_search::{Query, snippet};
-/// let fragments = snippet("A rose is a Rose.", &"rose".parse::<Query>()?);
-/// let marked: Vec<&str> = fragments.iter().filter(|f| f.marked).map(|f| &*f.text).collect();
-/// assert_eq!(marked, ["rose", "Rose"]);
-/// # Ok::<(), arose_search::QueryError>(())
-/// ```
-#[must_use]
-pub fn snippet(text: &str, query: &Query) -> Vec<Fragment> {
-    Patterns::new(query).snippet(text)
-}
-
 /// What a query names: runs of words, as fingerprints, and beginnings of words; no two are the
 /// same.
 pub(crate) struct Patterns {
@@ -318,6 +304,10 @@ fn push(fragments: &mut Vec<Fragment>, text: &str, marked: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn snippet(text: &str, query: &Query) -> Vec<Fragment> {
+        Patterns::new(query).snippet(text)
+    }
     use proptest::prelude::*;
 
     #[track_caller]

@@ -13,11 +13,11 @@
 //! *Nothing is lost in silence.* A document whose text cannot be read has a row of another name,
 //! which says so. It is counted with every update, and replaced as soon as the text can be read.
 //!
-//! *Cost.* Reading the sources that have changed; indexing what is new; 24 bytes of memory per
-//! document, and [`Config::memory`] for the index itself. *Error.* Two rows share a name with
-//! probability 2^-63, and one of them is then missing.
+//! *Cost.* Reading the sources that have changed; indexing what is new; 32 bytes of memory per
+//! document, for archives more ([`crate::pages`]), and [`Config::memory`] for the index itself.
+//! *Error.* Two rows share a name with probability 2^-63, and one of them is then missing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,14 @@ use arose_corpus::{Document, Item, read};
 use arose_dedup::results::Detail;
 use arose_dedup::results::documents;
 use serde::{Deserialize, Serialize};
-use tantivy::{Index, IndexSettings, IndexWriter, Term};
+use tantivy::{Index, IndexSettings, IndexWriter, Searcher, Term};
 
 use crate::Error;
 use crate::directory::{is_read_only, open_read_only};
 use crate::folder::{Folder, Kind, Stamp, State};
-use crate::rows::{
-    Entry, has_text, is_of_first, key_in_archive, key_in_run, row_in_archive, row_in_run,
-};
-use crate::schema::{DOC, Fields, KEY, ROW, register};
+use crate::pages::{Page, PageText, Pages};
+use crate::rows::{Entry, has_text, is_of_first, key_in_run, page_has_text, row_in_run};
+use crate::schema::{CLUSTER, DOC, Fields, KEY, ROW, register};
 use crate::texts::{Runs, Texts};
 
 /// Text after which a first index is committed in between.
@@ -83,8 +82,8 @@ pub struct Updated {
     pub n_added: u64,
     /// Documents that were removed or have changed.
     pub n_removed: u64,
-    /// Documents of a run whose text could not be read: they are found by URL only, and are tried
-    /// again when a source has changed.
+    /// Documents whose text could not be read, and pages that an archive has without a body: they
+    /// are found by URL only, and are tried again when a source has changed.
     pub n_without_text: u64,
     /// A source of such a document, for a message.
     pub without_text: Option<PathBuf>,
@@ -150,6 +149,7 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
         is_first: before.as_ref().is_none_or(|payload| !payload.is_complete),
         before: before.map(|payload| payload.state).unwrap_or_default(),
         state: &state,
+        searcher: index.reader().map_err(&in_index)?.searcher(),
         writer: writer.map_err(&in_index)?,
         uncommitted_bytes: 0,
         updated: Updated::default(),
@@ -254,10 +254,11 @@ fn n_documents(index: &Index, path: &Path) -> Result<u64, Error> {
 
 /// A row that is in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    key: u64,
-    row: u64,
-    doc: u64,
+pub(crate) struct Held {
+    pub(crate) key: u64,
+    pub(crate) row: u64,
+    pub(crate) doc: u64,
+    pub(crate) cluster: u64,
 }
 
 /// All rows in the index, in the order of their keys.
@@ -270,11 +271,13 @@ fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
             let column = segment.fast_fields().column_first_or_default::<u64>(name);
             column.map_err(&in_index)
         };
-        let (keys, rows, docs) = (column(KEY)?, column(ROW)?, column(DOC)?);
+        let (keys, rows) = (column(KEY)?, column(ROW)?);
+        let (docs, clusters) = (column(DOC)?, column(CLUSTER)?);
         held.extend(segment.doc_ids_alive().map(|doc| Held {
             key: keys.get_val(doc),
             row: rows.get_val(doc),
             doc: docs.get_val(doc),
+            cluster: clusters.get_val(doc),
         }));
     }
     held.sort_unstable();
@@ -301,6 +304,8 @@ struct Update<'a> {
     state: &'a State,
     /// Whether the index has no readers yet.
     is_first: bool,
+    /// The index as it was.
+    searcher: Searcher,
     writer: IndexWriter,
     uncommitted_bytes: u64,
     updated: Updated,
@@ -374,11 +379,13 @@ impl Update<'_> {
                 doc,
                 cluster: detail.cluster,
                 is_kept: detail.kept,
+                is_exact: detail.rule.as_deref() == Some("exact"),
                 id: &detail.id,
                 url: detail.url.as_deref(),
                 source: &detail.source,
                 position: detail.position,
                 document,
+                original: None,
             };
             self.add(&entry)?;
         }
@@ -389,15 +396,13 @@ impl Update<'_> {
     /// crawler knows as duplicates are in the cluster of their original.
     fn take_archives(&mut self) -> Result<Vec<u64>, Error> {
         let n_known = self.n_known_archives();
-        let (known, mut originals): (Vec<u64>, HashMap<u64, u64>) = self
-            .held
-            .iter()
-            .filter(|held| is_of_first(held.row, n_known))
-            .map(|held| (held.row, (held.key, held.doc)))
-            .unzip();
+        let known = self.held.iter().copied();
+        let known = known.filter(|held| is_of_first(held.row, n_known));
+        let known: Vec<Held> = known.collect();
+        let mut wanted: Vec<u64> = known.iter().map(|held| held.row).collect();
+        let mut pages = Pages::new(self.folder, self.state, &known);
+        drop(known);
         let held_rows: HashSet<u64> = self.held.iter().map(|held| held.row).collect();
-        let (mut wanted, mut doc) = (known, 0);
-        doc += wanted.len() as u64;
         let state = self.state;
         for (number, stamp) in state.0.iter().enumerate().skip(n_known) {
             let mut items = read(&[stamp.path().to_owned()], self.folder.reading())?;
@@ -406,30 +411,22 @@ impl Update<'_> {
                 let Item::Document(document) = item else {
                     continue;
                 };
-                let key = key_in_archive(document.url.as_deref(), document.fetched);
-                let original = document.duplicate_of.as_ref().and_then(|original| {
-                    originals.get(&key_in_archive(Some(&original.url), original.fetched))
-                });
-                let cluster = original.copied().unwrap_or(doc);
-                originals.entry(key).or_insert(doc);
-                let row = row_in_archive(number as u64, (doc, cluster), &document);
-                let page = Page {
-                    key,
-                    doc,
-                    cluster,
-                    document: &document,
+                let Some(page) = pages.take(number, &document) else {
+                    continue;
                 };
-                if !held_rows.contains(&row) {
-                    self.add_page(row, &page)?;
+                if !held_rows.contains(&page.row) {
+                    self.add_page(&page, &document, &pages)?;
                 }
-                wanted.push(row);
-                doc += 1;
+                wanted.push(page.row);
             }
             let lost = items.counts().losses.files.iter();
             self.updated
                 .incomplete
                 .extend(lost.map(ToString::to_string));
         }
+        let mut without = wanted.iter().filter(|row| !page_has_text(**row)).peekable();
+        self.updated.without_text = without.peek().map(|_| self.folder.path.clone());
+        self.updated.n_without_text = without.count() as u64;
         Ok(wanted)
     }
 
@@ -448,21 +445,40 @@ impl Update<'_> {
         }
     }
 
-    fn add_page(&mut self, row: u64, page: &Page<'_>) -> Result<(), Error> {
-        let document = page.document;
+    fn add_page(
+        &mut self,
+        page: &Page,
+        document: &Document,
+        pages: &Pages<'_>,
+    ) -> Result<(), Error> {
         let source = document.source.strip_prefix(&self.folder.base);
         let source = source.unwrap_or(&document.source).to_string_lossy();
+        let shared = match page.text {
+            PageText::Original(stored) => pages.read(stored, &self.searcher, &self.fields)?,
+            PageText::Own | PageText::Unknown => None,
+        };
+        // The time is that of the visit, whatever the text.
+        let fetched = document.fetched;
+        let shared = shared.map(|shared| Document { fetched, ..shared });
         self.add(&Entry {
-            row,
+            row: page.row,
             key: page.key,
             doc: page.doc,
             cluster: page.cluster,
             is_kept: page.doc == page.cluster,
+            is_exact: page.is_exact,
             id: &document.name(),
             url: document.url.as_deref(),
             source: &source,
             position: Some(document.position),
-            document: Some(document),
+            document: match page.text {
+                PageText::Own => Some(document),
+                _ => shared.as_ref(),
+            },
+            original: match page.text {
+                PageText::Original(stored) => Some(stored.doc),
+                _ => None,
+            },
         })
     }
 
@@ -518,12 +534,4 @@ impl Update<'_> {
         prepared.commit().map_err(&in_index)?;
         Ok(())
     }
-}
-
-/// A page of an archive and its place in the index.
-struct Page<'a> {
-    key: u64,
-    doc: u64,
-    cluster: u64,
-    document: &'a Document,
 }

@@ -87,7 +87,7 @@ pub(crate) async fn search(State(site): State<Shared>, ask: Asked<Ask>) -> Respo
     let found = work_for(&site, Some(query.clone()), move |view, stop| {
         let found = view
             .index
-            .search_while(&query, &request, &|| stop.go_on())?;
+            .search_while(&query, &request, &stop.as_go_on())?;
         let results = found.ok_or_else(Stop::refusal)?;
         Ok(json!({
             "documents": results.n_documents,
@@ -105,7 +105,8 @@ fn hit(hit: &Hit) -> Value {
         "rank": hit.rank,
         "doc": hit.doc,
         "cluster": hit.cluster,
-        "alike": hit.n_alike,
+        "exact_duplicates": hit.n_exact,
+        "near_duplicates": hit.n_near,
         "kept": hit.kept,
         "score": hit.score,
         "id": hit.id,

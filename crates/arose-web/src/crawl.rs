@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arose_dedup::report::html::{Count, bytes, seconds};
 use askama::Template;
@@ -25,7 +25,10 @@ use crate::nav::{Nav, Tab};
 use crate::site::{Shared, View};
 
 /// The file that a crawl writes.
-pub(crate) const FILE: &str = "statistics.jsonl";
+const FILE: &str = "statistics.jsonl";
+
+/// The file by which a crawl is known.
+const JOURNAL: &str = "journal";
 
 /// How much of the file is read, in bytes; the crawler thins it out long before.
 const MAX_BYTES: u64 = 32 << 20;
@@ -62,9 +65,24 @@ impl Sample {
 /// Over less than this no rate is taken: the sample at the end of a crawl may follow at once.
 const MIN_SECONDS: f64 = 0.5;
 
-/// The samples of a crawl, oldest first; none if the folder holds none.
+/// The statistics of the crawl that is served; those of the directory above if a run is served that
+/// lies in a crawl.
+pub(crate) fn file(folder: &Path) -> Option<PathBuf> {
+    let above = || {
+        let above = folder.canonicalize().ok()?.parent()?.to_owned();
+        above.join(JOURNAL).is_file().then(|| above.join(FILE))
+    };
+    let own = folder.join(FILE);
+    match own.is_file() {
+        true => Some(own),
+        false => above().filter(|file| file.is_file()),
+    }
+}
+
+/// The samples of a crawl, oldest first.
 pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
-    let file = File::open(folder.join(FILE)).map_err(|_| {
+    let file = file(folder).and_then(|file| File::open(file).ok());
+    let file = file.ok_or_else(|| {
         Refusal::not_found(
             "This directory contains no statistics of a crawl. `arose crawl SEED -o DIR` writes them \
              while it runs.",

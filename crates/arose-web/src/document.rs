@@ -15,10 +15,11 @@ use axum::response::{Html, IntoResponse, Response};
 
 use crate::answer::Refusal;
 use crate::clusters::{rule_in_words, similarity};
-use crate::html::{Markup, address, date, name, render, shown};
-use crate::lanes::{Lane, work};
+use crate::html::{Markup, address, date, name, render};
+use crate::lanes::{Lane, Stop, work};
 use crate::nav::{Nav, Tab};
-use crate::site::{Shared, View};
+use crate::passages::{Elsewhere, Shared};
+use crate::site::{self, View};
 
 /// Bytes shown of a text.
 const MAX_SHOWN: usize = 1 << 20;
@@ -41,9 +42,11 @@ struct Page {
     source: Markup,
     fate: Option<Fate>,
     text: Option<Markup>,
+    elsewhere: Elsewhere,
     size: String,
     is_cut: bool,
     is_stored: bool,
+    has_run: bool,
 }
 
 /// What a run or a crawl says of the document.
@@ -59,12 +62,12 @@ struct Fate {
 }
 
 pub(crate) async fn page(
-    State(site): State<Shared>,
+    State(site): State<site::Shared>,
     Path(doc): Path<String>,
 ) -> Result<Response, Refusal> {
-    let page = work(&site, Lane::Heavy, move |view, _| {
+    let page = work(&site, Lane::Heavy, move |view, stop| {
         let (doc, document) = find(view, &doc)?;
-        Ok(render(&page_of(view, doc, &document)?))
+        Ok(render(&page_of(view, doc, &document, stop)?))
     })
     .await?;
     Ok(Html(page).into_response())
@@ -85,9 +88,13 @@ pub(crate) fn find(view: &View, doc: &str) -> Result<(u64, Indexed), Refusal> {
     Ok((doc, document))
 }
 
-fn page_of(view: &View, doc: u64, document: &Indexed) -> Result<Page, Refusal> {
+fn page_of(view: &View, doc: u64, document: &Indexed, stop: &Stop) -> Result<Page, Refusal> {
     let text = document.text.as_deref();
     let end = text.map_or(0, |text| text.floor_char_boundary(MAX_SHOWN));
+    let shared = match text {
+        Some(text) => Shared::find(view, doc, &text[..end], stop)?,
+        None => Shared::default(),
+    };
     let title = document.title.as_deref().map(str::trim);
     let title = title.filter(|title| !title.is_empty());
     let title = title.or(document.url.as_deref()).unwrap_or(&document.id);
@@ -101,10 +108,12 @@ fn page_of(view: &View, doc: u64, document: &Indexed) -> Result<Page, Refusal> {
         language: document.language.as_deref().map(name).unwrap_or_default(),
         source: name(&document.source),
         fate: fate(view, doc, document)?,
-        text: text.map(|text| shown(&text[..end])),
+        text: text.map(|text| shared.marked(&text[..end])),
+        elsewhere: shared.elsewhere(),
         size: bytes(text.map_or(0, str::len) as u64),
         is_cut: text.is_some_and(|text| end < text.len()),
         is_stored: view.folder.is_archived(document),
+        has_run: view.run.is_some(),
     })
 }
 
@@ -114,7 +123,10 @@ fn fate(view: &View, doc: u64, document: &Indexed) -> Result<Option<Fate>, Refus
         return Ok(is_duplicate.then(|| Fate {
             kept: false,
             kept_doc: Some(document.cluster),
-            rule: "near duplicate, as the crawler noted",
+            rule: match document.is_revisit {
+                true => "exact duplicate, as the crawler noted",
+                false => "near duplicate, as the crawler noted",
+            },
             similarity: String::new(),
             cluster: None,
             n_tokens: None,
@@ -135,7 +147,7 @@ fn fate(view: &View, doc: u64, document: &Indexed) -> Result<Option<Fate>, Refus
 }
 
 pub(crate) async fn stored(
-    State(site): State<Shared>,
+    State(site): State<site::Shared>,
     Path(doc): Path<String>,
 ) -> Result<Response, Refusal> {
     let stored = work(&site, Lane::Heavy, move |view, _| {

@@ -18,7 +18,7 @@ use crate::site::Shared;
 pub(crate) const MAX_RESULTS: usize = 10_000;
 
 /// The columns of a CSV file.
-const HEAD: &str = "rank,doc,cluster,near_duplicates,kept,score,id,url,title,language,time,site\n";
+const HEAD: &str = "rank,doc,cluster,exact_duplicates,near_duplicates,kept,score,id,url,title,language,time,site\n";
 
 /// What is exported, and how. The options of a search are its own.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -55,7 +55,7 @@ pub(crate) async fn export(
         };
         let found = view
             .index
-            .search_while(&query, &request, &|| stop.go_on())?;
+            .search_while(&query, &request, &stop.as_go_on())?;
         let hits = found.ok_or_else(Stop::refusal)?.hits;
         Ok(match is_csv {
             true => as_csv(&hits),
@@ -82,7 +82,8 @@ fn as_lines(hits: &[Hit]) -> String {
             "rank": hit.rank + 1,
             "doc": hit.doc,
             "cluster": hit.cluster,
-            "near_duplicates": hit.n_alike,
+            "exact_duplicates": hit.n_exact,
+            "near_duplicates": hit.n_near,
             "kept": hit.kept,
             "score": hit.score,
             "id": hit.id,
@@ -103,11 +104,12 @@ fn as_csv(hits: &[Hit]) -> String {
         let number = |value: Option<String>| value.unwrap_or_default();
         write!(
             text,
-            "{},{},{},{},{},{},",
+            "{},{},{},{},{},{},{},",
             hit.rank + 1,
             hit.doc,
             hit.cluster,
-            hit.n_alike,
+            hit.n_exact,
+            hit.n_near,
             hit.kept,
             number(hit.score.map(|score| score.to_string())),
         )

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arose_search::Query;
+use arose_search::{Cost, GoOn, Query};
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
@@ -30,6 +30,9 @@ const LIGHT_COST: u64 = 1 << 20;
 
 /// Bytes of the index that any query may read.
 const MAX_COST: u64 = 4 << 30;
+
+/// Bytes of the index that a query may read in steps which cannot be stopped: less than a second.
+const MAX_AT_ONCE: u64 = 256 << 20;
 
 /// Requests that may wait for a turn.
 const MAX_WAITING: [usize; 2] = [512, 32];
@@ -93,6 +96,12 @@ impl Stop {
     /// Whether the client is there and time is left.
     pub(crate) fn go_on(&self) -> bool {
         !self.is_gone.load(Ordering::Relaxed) && Instant::now() < self.deadline
+    }
+
+    /// The same for a search.
+    pub(crate) fn as_go_on(&self) -> GoOn {
+        let stop = self.clone();
+        Arc::new(move || stop.go_on())
     }
 
     /// What to say to whoever is still there.
@@ -160,10 +169,15 @@ where
     W: FnOnce(&View, &Stop) -> Result<T, Refusal> + Send + 'static,
 {
     let light = work(site, Lane::Light, move |view, stop| {
-        let cost = query.map_or(Ok(0), |query| view.index.cost(&query))?;
-        match cost {
+        let cost = query.map_or(Ok(Cost::default()), |query| view.index.cost(&query))?;
+        if cost.at_once > MAX_AT_ONCE {
+            return Err(Refusal::bad_request(
+                "Too many documents have words that start like this. Type more letters before *.",
+            ));
+        }
+        match cost.bytes {
             0..=LIGHT_COST => work_of_query(view, stop).map(Ok),
-            cost if cost <= MAX_COST => Ok(Err(work_of_query)),
+            bytes if bytes <= MAX_COST => Ok(Err(work_of_query)),
             _ => Err(Refusal::bad_request(
                 "This query reads too much of the index. Use fewer or rarer words.",
             )),

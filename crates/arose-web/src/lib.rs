@@ -31,6 +31,7 @@ mod lanes;
 mod line_plot;
 mod nav;
 mod pair;
+mod passages;
 mod rate;
 mod sample;
 mod search;

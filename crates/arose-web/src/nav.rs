@@ -54,7 +54,7 @@ impl Tab {
             Self::Search => true,
             Self::Clusters => run.is_some_and(|run| run.catalog.len() > 0),
             Self::Rate | Self::Ratings => run.is_some_and(|run| !run.sample.is_empty()),
-            Self::Crawl => view.folder.path.join(crawl::FILE).exists(),
+            Self::Crawl => crawl::file(&view.folder.path).is_some(),
             Self::Estimates => !estimates::studies(&view.folder.path).is_empty(),
         }
     }

@@ -269,6 +269,7 @@ struct RowShown {
 }
 
 struct ShareShown {
+    name: &'static str,
     share: String,
     interval: String,
 }
@@ -359,13 +360,18 @@ fn row_shown(row: &Row) -> RowShown {
             .n_found
             .map_or_else(|| "–".to_owned(), |n| Count(n).to_string()),
         n_rated: Count(row.tally.total()),
-        shares: row.shares.map(share_shown),
+        shares: [
+            share_shown("Correct", row.shares[0]),
+            share_shown("Incorrect", row.shares[1]),
+            share_shown("Undecided", row.shares[2]),
+        ],
         is_sum: false,
     }
 }
 
-fn share_shown(share: Option<Share>) -> ShareShown {
+fn share_shown(name: &'static str, share: Option<Share>) -> ShareShown {
     ShareShown {
+        name,
         share: share.map_or_else(|| "–".to_owned(), |share| format!("{:.2}", share.value)),
         interval: share.map_or_else(String::new, |share| {
             format!("{:.2}–{:.2}", share.interval.low, share.interval.high)

@@ -121,10 +121,10 @@ struct Page {
     n_documents: String,
     has_run: bool,
     fault: Option<String>,
-    found: Option<Found>,
+    found: Option<Listing>,
 }
 
-struct Found {
+struct Listing {
     in_words: String,
     results: Vec<Entry>,
     facets: Vec<Facet>,
@@ -150,8 +150,8 @@ struct Entry {
     when: String,
     language: Markup,
     snippet: Markup,
-    n_alike: u64,
-    alike: String,
+    /// The duplicates that it stands for, in words.
+    duplicates: Option<String>,
     expand: String,
     members: Vec<Member>,
     n_hidden: u64,
@@ -213,13 +213,13 @@ fn answer(
     })
 }
 
-fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Found, Refusal> {
+fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Listing, Refusal> {
     let from: usize = ask.from.trim().parse().unwrap_or(0);
     let request = Request {
         offset: from,
         ..ask.request()
     };
-    let go_on = || stop.go_on();
+    let go_on = stop.as_go_on();
     let results = view.index.search_while(query, &request, &go_on)?;
     let results = results.ok_or_else(Stop::refusal)?;
     let facets = view.index.facets_while(query, ask.scope(), &go_on)?;
@@ -234,7 +234,7 @@ fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Found, Re
         entries.push(entry(ask, from, hit, members));
     }
     let export = format!("/export?{}", ask.options(&ask.q));
-    Ok(Found {
+    Ok(Listing {
         in_words: in_words(&results, from),
         results: entries,
         facets: shown_facets(ask, &facets),
@@ -298,7 +298,7 @@ fn members(
         scope: ask.scope(),
         ..Request::default()
     };
-    let found = view.index.search_while(query, &request, &|| stop.go_on())?;
+    let found = view.index.search_while(query, &request, &stop.as_go_on())?;
     let found = found.ok_or_else(Stop::refusal)?.hits;
     let others = found.into_iter().filter(|member| member.doc != hit.doc);
     let members = others.take(MAX_EXPANDED).map(|member| Member {
@@ -323,14 +323,13 @@ fn entry(ask: &Ask, from: usize, hit: &Hit, members: Vec<Member>) -> Entry {
         when: hit.time.map(date).unwrap_or_default(),
         language: hit.language.as_deref().map(name).unwrap_or_default(),
         snippet: marked(&hit.snippet),
-        n_alike: hit.n_alike,
-        alike: counted(hit.n_alike, "near duplicate", "near duplicates"),
+        duplicates: hit.duplicates(),
         expand: format!(
             "{}&from={from}&expand={}#r{number}",
             ask.address(),
             hit.cluster
         ),
-        n_hidden: hit.n_alike.saturating_sub(members.len() as u64),
+        n_hidden: (hit.n_exact + hit.n_near).saturating_sub(members.len() as u64),
         members,
         is_dropped: !hit.kept,
         more: more.map(|site| (name(site), ask.narrowed(&format!("site:{site}")))),

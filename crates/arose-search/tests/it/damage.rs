@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arose_search::{Error, Folder, Index, MAX_RESULTS, Query, Request, remove};
 
-use crate::support::{Page, dedup, indexed, updated, write_pages};
+use crate::support::{Page, dedup, indexed, n_matching, updated, write_pages};
 
 fn pages() -> Vec<Page> {
     (0..40)
@@ -62,16 +62,16 @@ fn a_source_that_has_gone_is_read_when_it_is_back() {
             Some(&*input.canonicalize().unwrap_or(input.clone()))
         );
         let index = indexed(&out);
-        assert_eq!(index.count(&Query::words("roses")).unwrap(), 0);
-        assert_eq!(index.count(&"url:7".parse().unwrap()).unwrap(), 1);
+        assert_eq!(n_matching(&index, &Query::words("roses")), 0);
+        assert_eq!(n_matching(&index, &"url:7".parse().unwrap()), 1);
     }
     fs::rename(&aside, &input).unwrap();
     let restored = updated(&out).unwrap();
     assert_eq!((restored.n_documents, restored.n_without_text), (40, 0));
     assert_eq!((restored.n_added, restored.n_removed), (40, 40));
     let index = indexed(&out);
-    assert_eq!(index.count(&Query::words("roses")).unwrap(), 40);
-    assert_eq!(index.count(&"url:7".parse().unwrap()).unwrap(), 1);
+    assert_eq!(n_matching(&index, &Query::words("roses")), 40);
+    assert_eq!(n_matching(&index, &"url:7".parse().unwrap()), 1);
 }
 
 /// A source that was cut short and is restored: what is missing is counted, then found.
@@ -83,7 +83,7 @@ fn a_source_that_has_changed_gives_what_is_left() {
     write_pages(&input, &pages()[..10]);
     let cut = updated(&out).unwrap();
     assert_eq!((cut.n_documents, cut.n_without_text), (40, 30));
-    assert_eq!(indexed(&out).count(&Query::words("roses")).unwrap(), 10);
+    assert_eq!(n_matching(&indexed(&out), &Query::words("roses")), 10);
     write_pages(&input, &pages());
     let restored = updated(&out).unwrap();
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_source_that_has_changed_gives_what_is_left() {
         ),
         (0, 30, 30)
     );
-    assert_eq!(indexed(&out).count(&Query::words("roses")).unwrap(), 40);
+    assert_eq!(n_matching(&indexed(&out), &Query::words("roses")), 40);
 }
 
 /// Every file of an index, cut, emptied, overwritten or gone: an answer or an error, never a panic
@@ -194,5 +194,5 @@ fn a_huge_line() {
         .map(|fragment| fragment.text.len())
         .sum();
     assert!(shown < 1000);
-    assert_eq!(index.count(&Query::words(&"x".repeat(200))).unwrap(), 1);
+    assert_eq!(n_matching(&index, &Query::words(&"x".repeat(200))), 1);
 }

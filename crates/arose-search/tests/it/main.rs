@@ -5,5 +5,6 @@
 mod answers;
 mod damage;
 mod oracle;
+mod quotes;
 mod support;
 mod updates;

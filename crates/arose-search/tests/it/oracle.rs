@@ -25,7 +25,8 @@ pub(crate) struct Oracle {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expected {
     pub(crate) doc: u64,
-    pub(crate) n_alike: u64,
+    pub(crate) n_exact: u64,
+    pub(crate) n_near: u64,
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -189,22 +190,22 @@ impl Oracle {
         collapse: Collapse,
         key: impl Fn(usize) -> K,
     ) -> Vec<Expected> {
-        let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let mut clusters: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for doc in self.matching(query) {
-            let group = match collapse {
+            let cluster = match collapse {
                 Collapse::ByCluster => self.kept(doc),
                 Collapse::Nothing => doc as u64,
             };
-            groups.entry(group).or_default().push(doc);
+            clusters.entry(cluster).or_default().push(doc);
         }
         let rank = |&doc: &usize| (self.details[doc].kept, key(doc), Reverse(doc));
-        let mut shown: Vec<(usize, u64)> = groups
+        let mut shown: Vec<(usize, Vec<usize>)> = clusters
             .into_values()
             .map(|docs| {
                 let best = docs
                     .iter()
                     .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap());
-                (*best.unwrap(), docs.len() as u64 - 1)
+                (*best.unwrap(), docs)
             })
             .collect();
         shown.sort_by(|(a, _), (b, _)| {
@@ -213,11 +214,26 @@ impl Oracle {
         });
         let shown = shown.into_iter();
         shown
-            .map(|(doc, n_alike)| Expected {
-                doc: doc as u64,
-                n_alike,
+            .map(|(doc, docs)| {
+                let n_exact = self.n_exact(doc, &docs);
+                Expected {
+                    doc: doc as u64,
+                    n_exact,
+                    n_near: docs.len() as u64 - 1 - n_exact,
+                }
             })
             .collect()
+    }
+
+    /// How many others of these documents are exact duplicates of the kept one, if `shown` is.
+    fn n_exact(&self, shown: usize, docs: &[usize]) -> u64 {
+        let kept = &self.pages[self.kept(shown) as usize].text;
+        let is_exact = |doc: usize| self.pages[doc].text == *kept;
+        let others = docs.iter().filter(|&&doc| doc != shown && is_exact(doc));
+        match is_exact(shown) {
+            true => others.count() as u64,
+            false => 0,
+        }
     }
 
     pub(crate) fn time(&self, doc: usize) -> Option<i64> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
-use arose_search::{Config, Error, Folder, Index, Progress, Updated, update};
+use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 use serde_json::json;
 
 /// A document as the test knows it.
@@ -58,6 +58,12 @@ pub(crate) fn indexed(out: &Path) -> Index {
     Index::open(&Folder::open(out).unwrap()).unwrap()
 }
 
+/// How many documents match.
+pub(crate) fn n_matching(index: &Index, query: &Query) -> u64 {
+    let results = index.search(query, &Request::default());
+    results.unwrap().n_documents
+}
+
 /// Writes an archive with one HTML page for each address and body.
 pub(crate) fn write_archive(path: &Path, pages: &[(&str, &str)]) {
     let pages: Vec<_> = pages.iter().map(|&(url, body)| (url, body, None)).collect();
@@ -78,15 +84,27 @@ pub(crate) fn write_archive_of(path: &Path, pages: &[(&str, &str, Option<&str>)]
                 "Arose-Duplicate-Of: {original}\r\nArose-Duplicate-Of-Date: 2026-01-01T00:00:00Z\r\n"
             )
         });
-        archive_record(&mut file, url, &original, http.as_bytes());
+        archive_record(&mut file, ("response", url), &original, http.as_bytes());
     }
 }
 
-fn archive_record(file: &mut fs::File, url: &str, fields: &str, http: &[u8]) {
+/// Adds to an archive a page that is the same as another one, as `arose crawl` writes it: without
+/// its body.
+pub(crate) fn add_revisit(path: &Path, url: &str, profile: &str, original: &str) {
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    let fields = format!(
+        "WARC-Profile: {profile}\r\nWARC-Refers-To-Target-URI: {original}\r\n\
+         WARC-Refers-To-Date: 2026-01-01T00:00:00Z\r\n"
+    );
+    let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    archive_record(&mut file, ("revisit", url), &fields, http.as_bytes());
+}
+
+fn archive_record(file: &mut fs::File, (kind, url): (&str, &str), fields: &str, http: &[u8]) {
     use std::io::Write as _;
     write!(
         file,
-        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\n\
+        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\n\
          WARC-Date: 2026-01-01T00:00:00Z\r\n{fields}Content-Type: application/http; msgtype=response\r\n\
          Content-Length: {}\r\n\r\n",
         http.len()

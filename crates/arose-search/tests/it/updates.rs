@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering;
 
 use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 
-use crate::support::{Page, dedup, indexed, updated, write_archive, write_archive_of, write_pages};
+use crate::support::{
+    Page, add_revisit, dedup, indexed, n_matching, updated, write_archive, write_archive_of,
+    write_pages,
+};
 
 fn page(number: usize, text: &str) -> Page {
     Page {
@@ -43,7 +46,7 @@ fn only_what_has_changed_is_indexed() {
     pages[49].text = "another text for the last one".to_owned();
     write_pages(&input, &pages);
     dedup(&input, &out);
-    let count = |text: &str| indexed(&out).count(&Query::words(text)).unwrap();
+    let count = |text: &str| n_matching(&indexed(&out), &Query::words(text));
     assert_eq!(
         (count("another"), count("number49"), count("number48")),
         (1, 0, 1)
@@ -71,7 +74,7 @@ fn archives_grow() {
     write_archive(&at("b.warc"), &[("http://y.org/1", "white rose")]);
     check(updated(folder.path()).unwrap(), 3, 1, 0);
     let index = indexed(folder.path());
-    assert_eq!(index.count(&Query::words("rose")).unwrap(), 2);
+    assert_eq!(n_matching(&index, &Query::words("rose")), 2);
     let results = index
         .search(&"site:y.org".parse().unwrap(), &Request::default())
         .unwrap();
@@ -79,7 +82,7 @@ fn archives_grow() {
     fs::remove_file(at("a.warc")).unwrap();
     check(updated(folder.path()).unwrap(), 1, 1, 3);
     assert_eq!(
-        indexed(folder.path()).count(&Query::words("rose")).unwrap(),
+        n_matching(&indexed(folder.path()), &Query::words("rose")),
         1
     );
 }
@@ -99,13 +102,11 @@ fn readers_see_all_or_nothing() {
     let opened = Folder::open(&out).unwrap();
     let result = update(&opened, &Config::default(), &stopped);
     assert!(matches!(result, Err(Error::Stopped)));
-    index.reload().unwrap();
     assert_eq!(index.n_documents(), 30);
     assert_eq!(Index::open(&opened).unwrap().n_documents(), 30);
     updated(&out).unwrap();
     assert_eq!(index.n_documents(), 30);
-    index.reload().unwrap();
-    assert_eq!(index.n_documents(), 60);
+    assert_eq!(Index::open(&opened).unwrap().n_documents(), 60);
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn issue_23_edits_beside_the_text_reach_the_index() {
     }
     let index = indexed(&out);
     for query in ["title:edited", "site:moved.org", "lang:de", "year:1970"] {
-        assert_eq!(index.count(&query.parse().unwrap()).unwrap(), 1, "{query}");
+        assert_eq!(n_matching(&index, &query.parse().unwrap()), 1, "{query}");
     }
 }
 
@@ -168,7 +169,7 @@ fn issue_23_sources_are_found_from_elsewhere() {
     summary["directory"] = "..".into();
     fs::write(out.join("summary.json"), summary.to_string()).unwrap();
     assert_eq!(updated(&out).unwrap().n_without_text, 0);
-    assert_eq!(indexed(&out).count(&Query::words("number3")).unwrap(), 1);
+    assert_eq!(n_matching(&indexed(&out), &Query::words("number3")), 1);
 }
 
 /// The crawler says which page another one duplicates, and both are one result.
@@ -196,7 +197,7 @@ fn issue_23_duplicates_of_a_crawl_are_collapsed() {
         .search(&Query::words("rose"), &Request::default())
         .unwrap();
     assert_eq!((results.n_documents, results.n_results), (4, 3));
-    let first = results.hits.iter().find(|hit| hit.n_alike == 1).unwrap();
+    let first = results.hits.iter().find(|hit| hit.n_near == 1).unwrap();
     assert_eq!(
         (first.url.as_deref(), first.kept),
         (Some("http://x.org/1"), true)
@@ -208,4 +209,131 @@ fn issue_23_duplicates_of_a_crawl_are_collapsed() {
         (again.hits[0].cluster, again.hits[0].kept),
         (first.doc, false)
     );
+}
+
+const SAME: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const NEAR: &str = "urn:arose:revisit:near-duplicate";
+
+/// A page that a crawl has stored as the same as another one is found by its words and by its URL,
+/// and counted, also when the other one was indexed long before.
+#[test]
+fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("a.warc");
+    write_archive(
+        &first,
+        &[("http://x.org/1", "red rose"), ("http://x.org/2", "thorn")],
+    );
+    add_revisit(&first, "http://mirror.org/copy", SAME, "http://x.org/1");
+    check(updated(folder.path()).unwrap(), 3, 3, 0);
+    let second = folder.path().join("b.warc");
+    write_archive_of(
+        &second,
+        &[("http://y.org/", "a red rose", Some("http://x.org/1"))],
+    );
+    add_revisit(&second, "http://late.org/rose", SAME, "http://x.org/1");
+    // A second visit to a page is no other page, whether it was the original or a copy.
+    add_revisit(&second, "http://x.org/1", SAME, "http://x.org/1");
+    add_revisit(&second, "http://mirror.org/copy", SAME, "http://x.org/1");
+    check(updated(folder.path()).unwrap(), 5, 2, 0);
+    check(updated(folder.path()).unwrap(), 5, 0, 0);
+    let index = indexed(folder.path());
+    let ask = |query: &str| {
+        let query: Query = query.parse().unwrap();
+        index.search(&query, &Request::default()).unwrap()
+    };
+    let all = ask("rose");
+    assert_eq!((all.n_documents, all.n_results), (4, 1));
+    let hit = &all.hits[0];
+    assert_eq!(
+        (hit.url.as_deref(), hit.n_exact, hit.n_near, hit.kept),
+        (Some("http://x.org/1"), 2, 1, true)
+    );
+    assert_eq!(
+        hit.duplicates().unwrap(),
+        "2 exact duplicates and 1 near duplicate"
+    );
+    for query in [
+        "site:late.org",
+        "url:late red",
+        "\"red rose\" site:late.org",
+    ] {
+        let found = ask(query);
+        let hit = &found.hits[0];
+        assert_eq!(
+            (found.n_documents, hit.doc, hit.kept),
+            (1, 4, false),
+            "{query}"
+        );
+        assert_eq!(hit.url.as_deref(), Some("http://late.org/rose"));
+        assert_eq!(hit.title.as_deref(), Some("red rose"));
+        assert_eq!(hit.cluster, 0);
+    }
+    let copy = index.document(2).unwrap().unwrap();
+    let original = index.document(0).unwrap().unwrap();
+    assert!(copy.is_revisit && !original.is_revisit);
+    assert_eq!(
+        (copy.title, copy.text.clone()),
+        (original.title, original.text)
+    );
+    let copy = index.document(2).unwrap().unwrap();
+    // Its page is where the original has it.
+    let opened = Folder::open(folder.path()).unwrap();
+    let stored = opened.stored(&copy).unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&stored.body).contains("<p>red rose</p>"));
+}
+
+/// Pages that were dropped, or whose original is not in the archives, have no text: they are found
+/// by URL, and the update says how many there are, each time.
+#[test]
+fn issue_23_duplicates_without_text_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("a.warc");
+    write_archive(&archive, &[("http://x.org/1", "red rose")]);
+    add_revisit(&archive, "http://near.org/", NEAR, "http://x.org/1");
+    add_revisit(&archive, "http://orphan.org/", SAME, "http://gone.org/");
+    for n_added in [3, 0] {
+        let changes = updated(folder.path()).unwrap();
+        assert_eq!((changes.n_added, changes.n_without_text), (n_added, 2));
+    }
+    write_archive(
+        &folder.path().join("b.warc"),
+        &[("http://x.org/2", "thorn")],
+    );
+    let changes = updated(folder.path()).unwrap();
+    assert_eq!((changes.n_added, changes.n_without_text), (1, 2));
+    let index = indexed(folder.path());
+    assert_eq!(n_matching(&index, &Query::words("rose")), 1);
+    let near = index.search(&"site:near.org".parse().unwrap(), &Request::default());
+    let near = &near.unwrap().hits[0];
+    assert_eq!(
+        (near.cluster, near.kept, near.title.as_deref()),
+        (0, false, None)
+    );
+    assert_eq!(n_matching(&index, &"site:orphan.org".parse().unwrap()), 1);
+}
+
+/// Of a crawl its archive is searched, and neither its robots.txt files nor a run in it.
+#[test]
+fn issue_22_a_crawl_is_searched_by_its_archive() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (directory, url, word) in [
+        ("archive", "http://x.org/", "rose"),
+        ("robots", "http://x.org/robots.txt", "disallow"),
+        ("dedup", "http://x.org/kept", "rose"),
+    ] {
+        fs::create_dir(at(directory)).unwrap();
+        write_archive(&at(directory).join("1.warc"), &[(url, word)]);
+    }
+    // Any other directory is searched with all that is below it.
+    check(updated(folder.path()).unwrap(), 3, 3, 0);
+    fs::write(at("journal"), "").unwrap();
+    check(updated(folder.path()).unwrap(), 1, 0, 2);
+    let index = indexed(folder.path());
+    assert_eq!(n_matching(&index, &Query::words("disallow")), 0);
+    let opened = Folder::open(folder.path()).unwrap();
+    let document = index.document(0).unwrap().unwrap();
+    assert_eq!(document.source, "archive/1.warc");
+    assert!(opened.stored(&document).unwrap().is_some());
 }

@@ -17,8 +17,12 @@ fn search_and_texts() {
     let hits = found["hits"].as_array().unwrap();
     let large = hits.iter().find(|hit| hit["cluster"] == 0).unwrap();
     assert_eq!(
-        (large["alike"].as_u64(), large["kept"].as_bool()),
-        (Some(11), Some(true))
+        (
+            large["exact_duplicates"].as_u64(),
+            large["near_duplicates"].as_u64(),
+            large["kept"].as_bool()
+        ),
+        (Some(0), Some(11), Some(true))
     );
     let all = server.json("/api/search?q=rose&collapse=false&limit=1000");
     assert_eq!(all["hits"].as_array().unwrap().len(), 17);

@@ -71,6 +71,40 @@ fn issue_23_a_document_has_a_page() {
     }
 }
 
+/// Passages that other documents contain are marked, and the page links to those documents.
+#[test]
+fn issue_29_a_document_marks_what_occurs_elsewhere() {
+    let passage: String = (0..60).map(|i| format!("shared{i} ")).collect();
+    let other = |seed: &str| -> String { (0..200).map(|i| format!("{seed}{i} ")).collect() };
+    let line = |id: &str, text: String| {
+        let url = format!("https://{id}.org/");
+        serde_json::json!({ "id": id, "url": url, "title": format!("About {id}"), "text": text })
+    };
+    let lines = [
+        line(
+            "quoting",
+            format!("{}<b>{passage}</b>{}", other("a"), other("b")),
+        ),
+        line("quoted", format!("{}{passage}{}", other("c"), other("d"))),
+        line("stranger", other("e")),
+    ];
+    let server = start(&lines, None);
+    let page = server.get("/document/0").body;
+    for part in [
+        "<mark id=\"p1\">shared0 ",
+        "1 passage of at least 50 tokens also occurs in 1 other document.",
+        "<a href=\"/document/1\"><bdi>About quoted</bdi></a>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(page.matches("<mark").count(), 1);
+    let stranger = server.get("/document/2").body;
+    assert!(
+        !stranger.contains("<mark") && !stranger.contains("Elsewhere"),
+        "{stranger}"
+    );
+}
+
 /// A stored page is sent with a policy that lets it do nothing.
 #[test]
 fn issue_23_a_stored_page_is_sandboxed() {

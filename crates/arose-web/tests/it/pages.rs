@@ -47,7 +47,7 @@ fn search_collapses_expands_and_turns_pages() {
     );
     let kept = server.get("/?q=rose&kept=1&all=1");
     check(&kept, &["4 documents<"]);
-    assert!(!kept.body.contains("class=\"alike\""), "{}", kept.body);
+    assert!(!kept.body.contains("class=\"duplicates\""), "{}", kept.body);
     check(&server.get("/?q=nothing"), &["0 documents", "No results."]);
     check(&server.get("/?q=rose&from=999"), &["17 documents"]);
     check(&server.get("/?q=rose&from=x"), &["17 documents"]);

@@ -1,0 +1,204 @@
+//! Pages of web archives: which of them are documents, and which duplicate which.
+//!
+//! A crawl stores a page that is the same as an earlier one without its body, and says so in a
+//! *revisit* record. Such a page is a document like any other: it is found by its words and its
+//! URL, and counted. Its text is read again where the original has it, and is stored in the index
+//! once, with the original. A page that was visited again and had not changed is no other document.
+//!
+//! *Cost.* 80 bytes of memory per page. The text of an exact duplicate is one more record to read.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use arose_corpus::{Document, DuplicateBody, Position, fetch};
+use tantivy::schema::Value;
+use tantivy::{Searcher, TantivyDocument};
+
+use crate::Error;
+use crate::folder::{Folder, State};
+use crate::index::address_of;
+use crate::rows::{key_in_archive, key_of_revisit, row_in_archive, row_of_revisit};
+use crate::schema::Fields;
+use crate::update::Held;
+
+/// A page and its place in the index.
+pub(crate) struct Page {
+    pub(crate) row: u64,
+    pub(crate) key: u64,
+    pub(crate) doc: u64,
+    pub(crate) cluster: u64,
+    /// Whether it is an exact duplicate of the kept page of its cluster.
+    pub(crate) is_exact: bool,
+    pub(crate) text: PageText,
+}
+
+/// Where the text of a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageText {
+    /// In its own record.
+    Own,
+    /// In that of its original.
+    Original(Stored),
+    /// In none that is there.
+    Unknown,
+}
+
+/// A page that has its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) doc: u64,
+    cluster: u64,
+    row: u64,
+    /// The number of its file and its place there; none if it was in the index before, which knows.
+    place: Option<(u32, Position)>,
+}
+
+/// The pages of all archives of a directory, as they are read.
+pub(crate) struct Pages<'a> {
+    folder: &'a Folder,
+    state: &'a State,
+    /// The pages that have their text, by key.
+    stored: HashMap<u64, Stored>,
+    /// The keys of the others.
+    revisits: HashSet<u64>,
+    n_pages: u64,
+}
+
+impl<'a> Pages<'a> {
+    /// The pages that are in the index and need not be read again.
+    pub(crate) fn new(folder: &'a Folder, state: &'a State, known: &[Held]) -> Self {
+        let stored = known.iter().map(|held| {
+            let stored = Stored {
+                doc: held.doc,
+                cluster: held.cluster,
+                row: held.row,
+                place: None,
+            };
+            (held.key, stored)
+        });
+        Self {
+            folder,
+            state,
+            stored: stored.collect(),
+            revisits: known.iter().map(|held| held.key).collect(),
+            n_pages: known.len() as u64,
+        }
+    }
+
+    /// The next page, which is in file `number`; none if it is no other document.
+    pub(crate) fn take(&mut self, number: usize, document: &Document) -> Option<Page> {
+        let named = document.duplicate_of.as_deref();
+        let original = named.and_then(|named| {
+            let key = key_in_archive(Some(&named.url), named.fetched);
+            self.stored.get(&key).copied()
+        });
+        let page = match named.filter(|named| named.body != DuplicateBody::Stored) {
+            None => self.take_stored(number, document, original),
+            Some(named) if document.url.as_ref() == Some(&named.url) => return None,
+            Some(named) => {
+                let is_same = named.body == DuplicateBody::Same;
+                let other = key_in_archive(Some(&named.url), named.fetched);
+                let other = original.map_or(other, |original| original.doc);
+                let key = key_of_revisit(document.url.as_deref(), other);
+                if !self.revisits.insert(key) {
+                    return None;
+                }
+                self.take_revisit(number, key, original, is_same)
+            }
+        };
+        self.n_pages += 1;
+        Some(page)
+    }
+
+    fn take_stored(
+        &mut self,
+        number: usize,
+        document: &Document,
+        original: Option<Stored>,
+    ) -> Page {
+        let doc = self.n_pages;
+        let key = key_in_archive(document.url.as_deref(), document.fetched);
+        let cluster = original.map_or(doc, |original| original.doc);
+        let row = row_in_archive(number as u64, (doc, cluster), document);
+        let place = u32::try_from(number).ok();
+        self.stored.entry(key).or_insert(Stored {
+            doc,
+            cluster,
+            row,
+            place: place.map(|file| (file, document.position)),
+        });
+        Page {
+            row,
+            key,
+            doc,
+            cluster,
+            is_exact: false,
+            text: PageText::Own,
+        }
+    }
+
+    fn take_revisit(
+        &self,
+        number: usize,
+        key: u64,
+        original: Option<Stored>,
+        is_same: bool,
+    ) -> Page {
+        let doc = self.n_pages;
+        let text = match original {
+            Some(original) if is_same => PageText::Original(original),
+            _ => PageText::Unknown,
+        };
+        let cluster = original.map_or(doc, |original| original.cluster);
+        let row = original.filter(|_| is_same).map(|original| original.row);
+        Page {
+            row: row_of_revisit(number as u64, (key, doc), cluster, row),
+            key,
+            doc,
+            cluster,
+            // The same as a page that is itself a near duplicate of the kept one is one, too.
+            is_exact: is_same && original.is_some_and(|original| original.doc == cluster),
+            text,
+        }
+    }
+
+    /// Reads a page that others are the same as; none if its record is not there any more.
+    pub(crate) fn read(
+        &self,
+        stored: Stored,
+        searcher: &Searcher,
+        fields: &Fields,
+    ) -> Result<Option<Document>, Error> {
+        let place = match stored.place {
+            Some((file, position)) => {
+                let file = &self.state.0[file as usize];
+                Some((file.path().to_owned(), position))
+            }
+            None => self.place_of(stored.doc, searcher, fields)?,
+        };
+        let Some((file, position)) = place else {
+            return Ok(None);
+        };
+        let mut found = fetch(&file, &[position], &self.folder.reading())?;
+        Ok(found.pop().flatten())
+    }
+
+    /// Where the index says that the record of a page is.
+    fn place_of(
+        &self,
+        doc: u64,
+        searcher: &Searcher,
+        fields: &Fields,
+    ) -> Result<Option<(PathBuf, Position)>, Error> {
+        let path = self.folder.index_path();
+        let damaged = Error::index(&path);
+        let Some(address) = address_of(doc, searcher, fields).map_err(&damaged)? else {
+            return Ok(None);
+        };
+        let row: TantivyDocument = searcher.doc(address).map_err(&damaged)?;
+        let text = |field| row.get_first(field).and_then(|value| value.as_str());
+        let source = text(fields.source).map(|source| self.folder.base.join(source));
+        let position = text(fields.position).and_then(Position::parse);
+        Ok(source.zip(position))
+    }
+}
