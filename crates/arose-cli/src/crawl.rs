@@ -122,7 +122,7 @@ enum WhenFollowed {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Says how a crawl does, running or not.
+    /// Show the state and counters of a crawl.
     Status {
         /// The folder of the crawl.
         dir: PathBuf,

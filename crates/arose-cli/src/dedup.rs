@@ -206,7 +206,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     check_used(options)?;
     let inputs = crate::crawl::expand(&options.inputs)?;
     let mut config = config(options)?;
-    // Of a crawl, what servers send in place of a page is no document.
+    // Error pages of a crawl are not documents.
     if inputs != options.inputs {
         config.corpus.statuses = arose_corpus::Statuses::Success;
     }
@@ -442,19 +442,20 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     writeln!(out, "read            {read:>10}")?;
     for (label, name) in [
         ("kept", "kept"),
-        ("dropped, equal", "dropped_exact"),
-        ("dropped, alike", "dropped_near"),
+        ("exact duplicates", "dropped_exact"),
+        ("near duplicates", "dropped_near"),
     ] {
         let n = count(name);
-        writeln!(out, "{label:<15} {n:>10}  {:5.1} %", share(n))?;
+        writeln!(out, "{label:<16} {n:>9}  {:5.1} %", share(n))?;
     }
     if let Some(held) = summary["index"]["documents"].as_u64() {
         let n = count("dropped_known");
         writeln!(
             out,
-            "{:<15} {n:>10}  {:5.1} %  by an index of {held} documents",
-            "dropped, held",
-            share(n)
+            "{:<16} {n:>9}  {:5.1} %  (index: {})",
+            "already in index",
+            share(n),
+            counted(held, "document", "documents")
         )?;
         if summary["index"]["agrees"] == false {
             let policy = summary["index"]["policy"].as_str().unwrap_or_default();

@@ -10,7 +10,7 @@ use arose_dedup::evaluate::run::Share;
 
 use crate::read::Outcome;
 
-/// Tells how right rules and runs are: by judged pairs, and by planted ones.
+/// Measure precision and recall on labelled, planted or rated pairs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Pairs(pairs::Options),

@@ -182,7 +182,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     check_used(options)?;
     let inputs = crate::crawl::expand(&options.inputs)?;
     let mut config = config(options);
-    // Of a crawl, what servers send in place of a page is no document.
+    // Error pages of a crawl are not documents.
     if inputs != options.inputs {
         config.corpus.statuses = arose_corpus::Statuses::Success;
     }

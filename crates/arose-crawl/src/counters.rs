@@ -50,7 +50,7 @@ pub enum Counter {
     RobotsFiles,
     /// Hosts left for another time because of the delay they ask for.
     DeferredHosts,
-    /// Hosts left for another time because their robots.txt cannot be had.
+    /// Hosts left for another time because their robots.txt is not available.
     UnreachableHosts,
     /// Names that lead nowhere.
     UnknownNames,

@@ -83,7 +83,7 @@ pub(crate) enum Event<'b> {
         date: u64,
         text: &'b str,
     },
-    /// A host's robots.txt cannot be had since then, in seconds since 1970; 0 if it can again.
+    /// Since when a host's robots.txt is not available, in seconds since 1970; 0 if it is again.
     Unreachable { host: HostId, since: u64 },
     /// So many pages of a host's site were fetched.
     Pages { host: HostId, n: u64 },

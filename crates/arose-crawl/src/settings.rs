@@ -47,7 +47,7 @@ pub struct Settings {
 pub struct Agent {
     /// The product token, which robots.txt files name.
     pub name: String,
-    /// A URL or an address of mail where a site's owner finds us.
+    /// A URL or an email address where site owners can reach the operator.
     pub contact: String,
     /// Who runs the crawl, for the archive; the contact if empty.
     pub operator: String,
@@ -399,7 +399,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// If a value has no form in TOML, as numbers that are none.
+    /// If TOML cannot represent a value, such as NaN.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }

@@ -191,7 +191,7 @@ struct Visitor {
 
 /// Scheme, name and port. Of both locks the rules come first.
 struct VisitedHost {
-    /// What it allows, until when; none if that cannot be had. Held while robots.txt is fetched.
+    /// What it allows, until when; none if it is not available. Held while robots.txt is fetched.
     rules: Mutex<Option<(Option<Rc<Robots>>, Instant)>>,
     /// Held while it is asked.
     gate: Mutex<Gate>,
@@ -379,7 +379,7 @@ impl Visitor {
                 robots
             }
         };
-        robots.ok_or(No::NotAsked("robots.txt cannot be had"))
+        robots.ok_or(No::NotAsked("robots.txt is not available"))
     }
 
     /// Keeps the delay that robots.txt asks for, which holds for every later request to the host.
@@ -389,7 +389,7 @@ impl Visitor {
         host.gate.lock().await.pace.asked_delay = delay;
     }
 
-    /// Fetches robots.txt, wherever it is said to be; none if it cannot be had.
+    /// Fetches robots.txt, wherever it is said to be; none if it is not available.
     async fn robots(&self, url: &NormalUrl) -> Result<Option<Rc<Robots>>, No> {
         let agent = &self.settings().agent.name;
         let known = |outcome: robots::Outcome<'_>| {

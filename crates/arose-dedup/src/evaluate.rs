@@ -1,4 +1,4 @@
-//! Evaluation: how right are the rules, and how right was a run?
+//! Evaluation: precision and recall of rules and of runs.
 //!
 //! *Question.* A rule says which documents are duplicates. How often is it right, how much does it
 //! find, and which settings should be the default?

@@ -4,7 +4,7 @@
 //!
 //! *Idea.* Say in plain words what was found, and show the evidence: how many documents went where
 //! and why, how large clusters are, how similar the pairs, which sites lost most, and, for each
-//! level of similarity, a few pairs chosen by lot with every difference marked.
+//! similarity range, a random sample of pairs with every difference marked.
 //!
 //! [`write()`] reads what the run has written (`documents.parquet`, `pairs.parquet` and
 //! `summary.json`) and, for the pairs it shows, the sources themselves, at the positions the tables

@@ -230,7 +230,7 @@ fn is_empty(folder: &Path) -> Result<bool, Error> {
     Ok(entries.next().is_none())
 }
 
-/// A name for the time since the machine was started; the same where it cannot be had.
+/// A name for the time since the machine was started; the same where it is unknown.
 pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()

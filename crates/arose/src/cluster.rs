@@ -4,7 +4,7 @@
 //! stays when the others are dropped?
 //!
 //! *Idea.* Being alike is not transitive. Let `A_i = {i, ..., i + 9}`: neighbours have a Jaccard
-//! coefficient of 9/11 = .818, yet `A_0` and `A_10` have nothing in common. Taking "alike to
+//! coefficient of 9/11 = .818, yet `A_0` and `A_10` have nothing in common. Taking "similar to
 //! something in the group" as membership chains all of them together. Four answers:
 //!
 //! | method | what two members have in common | cost for n documents, m pairs |
@@ -19,7 +19,7 @@
 //! true coefficients; with estimates allow four standard errors of the estimate.
 //!
 //! Take components for statistics (Broder, Glassman, Manasse & Zweig 1997) and stars for removal:
-//! nothing is dropped that is not itself alike to what is kept. Links never leave a component, so
+//! nothing is dropped that is not itself similar to what is kept. Links never leave a component, so
 //! the pairs of one component suffice to find its stars, and components may be done one by one.
 //!
 //! *Not for* a hierarchy of likeness: each method makes one flat partition for one threshold.
@@ -60,7 +60,7 @@ pub struct Scored {
     pub similarity: f64,
 }
 
-/// A group of documents, each alike to the one that represents them.
+/// A group of documents, each similar to the one that represents them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     /// The document to keep.

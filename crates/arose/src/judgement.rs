@@ -14,7 +14,7 @@
 //! Weigh each pair by [`pair_weight`] and take the [`weighted_mean`] to let every cluster count
 //! about once.
 //!
-//! Recall needs all true pairs of some n^2/2 and cannot be had. [`relative_recall`] asks for the
+//! Recall needs all true pairs of about n^2/2 and cannot be known. [`relative_recall`] asks for the
 //! share of the correct pairs that any of several algorithms found. [`kappa`] tells how far two
 //! judges agree beyond chance (Cohen 1960).
 //!

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A setting that makes no web, or a socket or file that cannot be had.
+/// A setting that makes no web, or a socket or file that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

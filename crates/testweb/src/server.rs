@@ -42,7 +42,7 @@ impl Server {
     /// Binds all sockets and serves from a thread of its own.
     ///
     /// # Errors
-    /// When a setting is out of range, or a socket or the log file cannot be had.
+    /// When a setting is out of range, or a socket or the log file cannot be opened.
     pub fn start(mut config: Config) -> Result<Self, Error> {
         config.check()?;
         let (listeners, port) = listen(&config)?;

@@ -8,7 +8,7 @@ use super::asking::{Asking, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Draws pages of one engine as if each were as likely as another, and measures them.
+/// Sample pages of one search engine uniformly and measure them.
 ///
 /// Queries are single words of a pool. Long pages match more of them; each page counts one over the
 /// number of pool words that return it.

@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// The queries, one a line; phrases in quotation marks.
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Believes engines that their results match, and compares addresses only.
+    /// Trust result lists without fetching pages; compare URLs only.
     #[arg(long)]
     believe: bool,
     /// The number of pages of the first engine, for the number of all pages.

@@ -27,7 +27,7 @@ const DEGREES: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 ///
 /// A live walk fetches each page once, as politely as `arose crawl`: robots.txt is obeyed, a host
 /// is asked one thing at a time, with a pause. --log keeps what it met, and the same command goes
-/// on with it. --draw writes pages drawn as if each were as likely as another, with their texts,
+/// on with it. --draw writes a uniform sample of pages, with their texts,
 /// for `arose estimate coverage`. In-links cannot be measured live: those from pages not visited
 /// are unknown.
 #[derive(clap::Args)]

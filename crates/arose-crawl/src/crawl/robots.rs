@@ -155,7 +155,7 @@ impl Crawl {
         }
     }
 
-    /// Leaves a host alone whose robots.txt cannot be had: what waits there is lost for now, and
+    /// Leaves a host alone whose robots.txt is not available: what waits there is lost for now, and
     /// the file is asked for again after a day, by the next run or by a retry.
     pub(super) fn leave_unreachable(&mut self, id: HostId) {
         self.counters.add(Counter::UnreachableHosts, 1);

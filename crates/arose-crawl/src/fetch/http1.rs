@@ -3,7 +3,7 @@
 //! Written for this, because it is where a crawler spends its time and meets its enemies. An answer
 //! stays in the buffer it was read into: head and body go to the archive as they came. Whatever the
 //! bytes are, the outcome is a [`Message`] or a [`Failure`], within the limits: a head that does
-//! not end, lengths that lie, chunks that are none and bodies without end are all met in tests.
+//! not end, lengths that lie, malformed chunks and bodies without end are all met in tests.
 //!
 //! Leniencies, as in browsers: lines may end without a carriage return, headers without a colon are
 //! ignored, several equal lengths are one. A body that is cut short is kept and marked.

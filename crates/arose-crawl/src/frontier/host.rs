@@ -33,7 +33,7 @@ pub(crate) struct Host {
     pub(crate) next: Duration,
     pub(crate) pace: Pace,
     pub(crate) rules: Rules,
-    /// Since when its robots.txt cannot be had, in seconds since 1970; 0 if it can.
+    /// Since when its robots.txt is not available, in seconds since 1970; 0 if it is.
     pub(crate) unreachable_since: u64,
     /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
     pub(crate) jobs: VecDeque<RobotsJob>,

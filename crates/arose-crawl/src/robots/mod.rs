@@ -142,7 +142,7 @@ impl Robots {
         Self::default()
     }
 
-    /// What holds where the file cannot be had. The rule that decides has line 0.
+    /// What holds where the file is not available. The rule that decides has line 0.
     #[must_use]
     pub fn disallow_all() -> Self {
         Self {

@@ -1,13 +1,13 @@
 //! Pairs: every rule beside what judges said.
 //!
 //! *Question.* Of the pairs in a gold set, which would each policy call duplicates at each
-//! threshold, and how right is that?
+//! threshold, and with what precision and recall?
 //!
 //! *Idea.* Profile the documents once for a shingle length, compare the two of each pair by every
 //! measure, and let each policy decide. No candidates are searched for: this judges rules, not the
 //! search, so that the only errors are the rules' own.
 //!
-//! The tables by B-sim and by C-sim are those of Henzinger 2006: how right would B or C be about
+//! The tables by B-sim and by C-sim are those of Henzinger 2006: how precise would B or C be on
 //! the pairs of just this score? So are the correlation of the two scores, the categories of
 //! difference of the pairs that B or C calls similar, and her suggestion to compute C on shingles
 //! (the measure `c_shingles`).

@@ -1,4 +1,4 @@
-//! A few of many, chosen by lot.
+//! A random sample of a few of many.
 //!
 //! *Question.* Which three of a million pairs should a person look at, such that two runs agree and
 //! no order of reading favours any?

@@ -181,7 +181,7 @@ impl Page<'_> {
             0 => f.write_str("No record was skipped.</p>\n"),
             n => writeln!(
                 f,
-                "{} skipped: what they hold is no document.</p>",
+                "{} skipped because they contain no document.</p>",
                 counted(n, "record was", "records were")
             ),
         }
@@ -228,7 +228,7 @@ impl Page<'_> {
         if counts.dropped_known > 0 {
             row(
                 "in2 known",
-                "Dropped, held by the index",
+                "Already in the index",
                 counts.dropped_known,
                 read,
             )?;
@@ -409,7 +409,7 @@ impl Page<'_> {
             return f.write_str("<p class=\"nothing\">There are no pairs to show.</p></section>\n");
         }
         f.write_str(
-            "<p>A few pairs of each level of similarity, chosen by lot. What only one of the two \
+            "<p>A random sample of pairs from every similarity range. What only one of the two \
              has is <mark>marked</mark>; case, punctuation and white space do not count and are \
              not.</p>\n",
         )?;

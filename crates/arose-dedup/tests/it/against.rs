@@ -82,7 +82,7 @@ fn what_is_held_is_dropped_with_evidence() {
     assert_eq!(summary["index"]["added"], 0);
     assert_eq!(n_held(&bench), 100);
     let report = fs::read_to_string(bench.path("out/report.html")).unwrap();
-    assert!(report.contains("Dropped, held by the index"));
+    assert!(report.contains("Already in the index"));
 }
 
 #[test]

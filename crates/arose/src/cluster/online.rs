@@ -178,7 +178,7 @@ impl OnlineClusters {
         orphans
     }
 
-    /// Makes the first orphan a representative of those alike to it; returns the others.
+    /// Makes the first orphan a representative of those similar to it; returns the others.
     fn succeed(
         &mut self,
         orphans: &[Priority],

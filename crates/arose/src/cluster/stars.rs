@@ -1,4 +1,4 @@
-//! Star clusters: every member is alike to the one document that is kept.
+//! Star clusters: every member is similar to the one document that is kept.
 
 use super::graph::Graph;
 use super::{Cluster, Pair, Priority, Scored};

@@ -666,7 +666,7 @@ mod online {
         }
     }
 
-    /// 1 and 3 are alike to 2 but not to each other; when 2 goes, 1 takes over and 3 founds.
+    /// 1 and 3 are similar to 2 but not to each other; when 2 goes, 1 takes over and 3 founds.
     #[test]
     fn a_stranger_to_the_heir_is_placed_anew() {
         let sets = windows();

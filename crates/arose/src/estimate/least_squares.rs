@@ -75,7 +75,7 @@ impl Overlaps {
         self.n_engines
     }
 
-    /// The sample of one engine, looked up in another; empty for engines that are none.
+    /// The sample of one engine, looked up in another; empty for unknown engines.
     #[must_use]
     pub fn of(&self, sampled: usize, checked: usize) -> Containment {
         let place = self.place(sampled, checked);

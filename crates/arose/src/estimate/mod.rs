@@ -30,7 +30,7 @@
 //! Bar-Yossef & Gurevich 2006; Broder et al. 2006.
 //!
 //! *Error.* Data that do not determine the answer (no overlap, empty samples, engines that share
-//! nothing, numbers that are none) give an [`Error`], never a number. *Not for* what is counted:
+//! nothing, NaN) give an [`Error`], never a number. *Not for* what is counted:
 //! whether duplicates are collapsed, pages made on demand excluded, or pages known by their links
 //! alone included, is for whoever reports the estimate to say.
 

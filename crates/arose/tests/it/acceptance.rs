@@ -229,7 +229,7 @@ fn accepted(criterion: Criterion) -> impl Iterator<Item = (Candidate, SiteRelati
     })
 }
 
-/// How right `criterion` is about pages of one site.
+/// The precision of `criterion` on pages of one site.
 fn same_site_precision(name: &str, criterion: Criterion) -> f64 {
     let mut tally = Tally::default();
     for (pair, site, _) in accepted(criterion) {
