@@ -3,6 +3,7 @@
 
 mod answers;
 mod compare;
+mod completions;
 mod corpus;
 mod crawl;
 mod dedup;
@@ -29,7 +30,7 @@ use clap::Parser;
 
 use read::Outcome;
 
-/// Finds exact and near duplicates in texts.
+/// Find exact and near duplicates in text.
 ///
 /// Exit code: 0 if done or found, 1 if nothing was found, 2 on error, 3 if done but part of the
 /// input could not be read.
@@ -57,6 +58,8 @@ enum Arguments {
     Url(url::Options),
     Robots(robots::Options),
     Demo(demo::Options),
+    Completions(completions::Options),
+    Man(completions::ManOptions),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +78,8 @@ fn main() -> ExitCode {
         Arguments::Url(options) => url::run(&options),
         Arguments::Robots(options) => robots::run(&options),
         Arguments::Demo(options) => demo::run(&options),
+        Arguments::Completions(options) => completions::run(&options),
+        Arguments::Man(options) => completions::write_man_pages(&options),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,

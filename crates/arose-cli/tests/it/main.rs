@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod completions;
 mod crawl;
 mod dedup;
 mod estimate;
@@ -15,3 +16,4 @@ mod questions;
 mod replay;
 mod serve;
 mod tidy;
+mod words;

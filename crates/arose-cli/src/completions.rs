@@ -1,0 +1,57 @@
+//! `arose completions` and `arose man`: made from the definitions of the commands themselves.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::Arguments;
+use crate::read::Outcome;
+
+/// Print a completion script for a shell.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose completions bash > ~/.local/share/bash-completion/completions/arose
+  arose completions zsh > ~/.zfunc/_arose
+  arose completions fish > ~/.config/fish/completions/arose.fish")]
+pub(crate) struct Options {
+    /// Shell.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        options.shell,
+        &mut Arguments::command(),
+        "arose",
+        &mut script,
+    );
+    let mut out = io::stdout().lock();
+    let written = out.write_all(&script).and_then(|()| out.flush());
+    written.context("cannot write the script")?;
+    Ok(Outcome::Found)
+}
+
+/// Write man pages, one for each command.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  arose man ~/.local/share/man/man1
+  arose man man && man ./man/arose-dedup.1")]
+pub(crate) struct ManOptions {
+    /// Directory to write into; created if it does not exist.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+pub(crate) fn write_man_pages(options: &ManOptions) -> anyhow::Result<Outcome> {
+    let folder = &options.folder;
+    let unwritable = || format!("cannot write man pages to `{}`", folder.display());
+    fs::create_dir_all(folder).with_context(unwritable)?;
+    clap_mangen::generate_to(Arguments::command(), folder).with_context(unwritable)?;
+    Ok(Outcome::Found)
+}
