@@ -92,8 +92,8 @@ pub(crate) fn key_in_archive(url: Option<&str>, fetched: Option<i64>) -> u64 {
     Name::default().text(url).number(time).hash()
 }
 
-/// The key of a page that an archive has as an exact or dropped duplicate of page `original`. However
-/// often it was visited, it is one document.
+/// The key of a page that an archive has as an exact or dropped duplicate of page `original`.
+/// However often it was visited, it is one document.
 pub(crate) fn key_of_revisit(url: Option<&str>, original: u64) -> u64 {
     const REVISIT: u64 = 1 << 63;
     Name::default().text(url).number(original | REVISIT).hash()

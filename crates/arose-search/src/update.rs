@@ -14,8 +14,8 @@
 //! which says so. It is counted with every update, and replaced as soon as the text can be read.
 //!
 //! *Cost.* Reading the sources that have changed; indexing what is new; 32 bytes of memory per
-//! document, for archives more ([`crate::pages`]), and [`Config::memory`] for the index itself. *Error.* Two rows share a name with
-//! probability 2^-63, and one of them is then missing.
+//! document, for archives more ([`crate::pages`]), and [`Config::memory`] for the index itself.
+//! *Error.* Two rows share a name with probability 2^-63, and one of them is then missing.
 
 use std::collections::HashSet;
 use std::fs;

@@ -5,7 +5,7 @@
 //!
 //! By guessing. The file is cut into *ranges* of equal size. A thread with nothing better to do
 //! takes the next range, looks for the bytes that members start with, and decodes from there: what
-//! decodes to its end, checksum and all, is stored under the offset at which it starts; the next member
+//! decodes to its end, checksum and all, is stored under its start; the next member
 //! is looked for where it ends. The reader goes through the file from the front as ever. Whenever
 //! it is about to open a member, it first asks whether one that starts at exactly this byte has
 //! been put by. What a member decodes to depends on nothing but the bytes of the file from there

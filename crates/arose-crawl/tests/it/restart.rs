@@ -134,7 +134,7 @@ fn settings_change_between_runs() {
     server.stop().unwrap();
 }
 
-/// A site whose robots.txt is not available is left alone for thirty days, its URLs wait, and then it
+/// A site whose robots.txt is not available is left alone for thirty days, its URLs wait, then it
 /// counts as one without rules.
 #[test]
 fn an_unreachable_file_counts_for_thirty_days() {

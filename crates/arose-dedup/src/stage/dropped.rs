@@ -1,6 +1,6 @@
 //! What becomes of the records of web archives: which are dropped, and for what.
 //!
-//! Many records of an archive are not documents: requests, images, revisits. All of it is copied, so the copy
+//! Many records are not documents: requests, images, revisits. All are copied, so the copy
 //! is told what to leave out and not what to take. The table of documents says what was dropped;
 //! this is read back from it, for the documents of archives alone.
 

@@ -234,7 +234,7 @@ fn copy_lines(
     Ok(())
 }
 
-/// Copies the kept records of any other file; of an archive also the records that are not documents.
+/// Copies the kept records of any other file; of an archive also records without a document.
 fn copy_records(
     source: &Source,
     number: usize,

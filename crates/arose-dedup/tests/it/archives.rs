@@ -1,4 +1,4 @@
-//! Web archives: records that are not documents pass through, what is dropped goes or becomes a revisit.
+//! Web archives: other records pass through, and dropped documents go or become revisits.
 
 use std::collections::BTreeMap;
 use std::fs;
