@@ -373,6 +373,8 @@ pub struct Machine {
     pub max_memory: u64,
     /// Share of failed requests above which fewer are made at a time.
     pub max_errors: f64,
+    /// Hosts in memory; others rest in a file that is gone with the process. About 1 KB each.
+    pub hosts_in_memory: usize,
 }
 
 impl Default for Machine {
@@ -381,6 +383,7 @@ impl Default for Machine {
             threads: 1,
             max_memory: 4 << 30,
             max_errors: 0.5,
+            hosts_in_memory: 100_000,
         }
     }
 }
@@ -435,7 +438,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 58);
+        assert_eq!(active.count(), 59);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::turns::STALL;
 /// How often the load is looked at and the state shown.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Hosts that are looked at in one turn for what need not be in memory.
+const MAX_SHELVED: usize = 256;
+
 /// Answers that are taken in before requests are made.
 const BURST: usize = 64;
 
@@ -47,6 +50,7 @@ impl Crawl {
                 self.take_turns()?;
             }
             self.commit_if_due()?;
+            self.frontier.hosts.shelve(MAX_SHELVED)?;
             if self.is_quiet()
                 && let Some(end) = end.or_else(|| self.exhausted())
             {
@@ -110,6 +114,9 @@ impl Crawl {
             let next = next.map(|next| next.max(now + self.load.wait(now)));
             let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
+        }
+        if !self.frontier.unresolved.is_empty() {
+            due = now;
         }
         let due = self.start + due;
         let is_behind = self.background.is_behind();

@@ -109,6 +109,7 @@ fn crawl(folder: &Path, n_run: u64, compact: u64) {
     settings.duplicates.stale_after = 0;
     settings.archive.max_file = 12_000;
     settings.archive.compact = compact;
+    settings.machine.hosts_in_memory = 2;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
