@@ -21,10 +21,11 @@ pub mod index {
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arose::mix::mix;
-use journal::{Event, Journal, Kind, Queued};
+use journal::{Draft, Event, Journal, Kind, Queued};
 use rustix::time::{ClockId, clock_gettime};
 
 const N_COMMITS: u64 = 1000;
@@ -71,7 +72,7 @@ fn queued(n: u64, rest: &str) -> Queued<'_> {
     Queued {
         host: host_of(n),
         depth: (n % 7) as u32,
-        priority: (n % 7) as u32,
+        priority: n % 7,
         n_redirects: 0,
         kind: Kind::Page,
         rest,
@@ -80,29 +81,39 @@ fn queued(n: u64, rest: &str) -> Queued<'_> {
 
 fn write_journal(folder: &Path) -> anyhow::Result<u64> {
     let mut journal = Journal::create(&folder.join("journal"))?;
+    let mut draft = Draft::new(journal.next_batch());
     for host in 0..N_HOSTS {
-        journal.push(Event::Host(&format!("http://host{host}.example")));
+        draft.push(Event::Host(&format!("http://host{host}.example")));
     }
     let mut queue: VecDeque<u64> = VecDeque::new();
-    let mut buffer = Vec::new();
+    let (mut buffer, pool) = (Vec::new(), journal.pool());
     let mut n_in_file = 0;
     for commit in 0..N_COMMITS {
         for n in commit * N_NEW..(commit + 1) * N_NEW {
             let rest = rest(n);
-            queue.push_back(journal.push(Event::Url(queued(n, &rest))));
+            queue.push_back(draft.push(Event::Url(queued(n, &rest))));
         }
         n_in_file += N_NEW;
         for place in queue.drain(..N_DONE) {
-            let host = journal.read(place, &mut buffer)?.host;
-            journal.push(Event::Done { host, place });
+            let host = match draft.read(place) {
+                Some(queued) => queued.host,
+                None => pool.read(place, &mut buffer)?.host,
+            };
+            draft.push(Event::Done { host, place });
         }
-        journal.push(extent(commit));
-        journal.write()?;
+        let batch = draft.take();
+        journal.append(&batch, &[extent(commit)])?;
+        draft.note_written(batch.end());
         if commit % SYNC_EVERY == 0 {
             journal.sync()?;
         }
         if journal.n_bytes() > 64 << 20 && n_in_file > 2 * queue.len() as u64 {
-            compact(&mut journal, &mut queue)?;
+            journal.sync()?;
+            let path = journal.path().to_owned();
+            let successor = journal.old(0)?.rewrite(&path, &AtomicBool::new(false))?;
+            if let Some(successor) = successor {
+                journal.give_way(successor)?;
+            }
             n_in_file = queue.len() as u64;
         }
     }
@@ -116,26 +127,6 @@ fn extent(commit: u64) -> Event<'static> {
         bytes: commit << 20,
         index_bytes: commit << 10,
     }
-}
-
-fn compact(journal: &mut Journal, queue: &mut VecDeque<u64>) -> anyhow::Result<()> {
-    let mut new = journal.successor()?;
-    let old = std::mem::take(queue);
-    journal.replay(|event, place| {
-        match event {
-            Event::Host(_) => {
-                new.push(event);
-            }
-            Event::Url(_) if old.binary_search(&place).is_ok() => queue.push_back(new.push(event)),
-            _ => {}
-        }
-        if new.pending() > 4 << 20 {
-            new.write()?;
-        }
-        Ok(())
-    })?;
-    journal.give_way(new)?;
-    Ok(())
 }
 
 fn recover_journal(folder: &Path) -> anyhow::Result<u64> {

@@ -67,11 +67,31 @@ pub(crate) enum Known {
     Soon,
 }
 
+/// Names that are remembered at most, those being asked for aside.
+const MAX_NAMES: usize = 200_000;
+
 impl Names {
+    /// Whether something is known of a name, or it is an address.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.known.contains_key(name) || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+    }
+
+    /// Forgets every second of too many names.
+    fn forget(&mut self) {
+        let mut n = 0_usize;
+        self.known.retain(|_, entry| {
+            n += 1;
+            entry.is_asked || !entry.waiting.is_empty() || n.is_multiple_of(2)
+        });
+    }
+
     /// Where `host`, called `name`, is; asks if that is not known or too old.
     pub(crate) fn want(&mut self, name: &str, host: HostId, now: Duration) -> Known {
         if let Ok(address) = name.trim_matches(['[', ']']).parse() {
             return Known::At(address);
+        }
+        if self.known.len() >= MAX_NAMES && !self.known.contains_key(name) {
+            self.forget();
         }
         let entry = self.known.entry(name.into()).or_insert(Entry {
             resolved: None,

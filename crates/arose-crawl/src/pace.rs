@@ -58,6 +58,29 @@ impl Pause {
 }
 
 impl Pace {
+    /// All of it as numbers.
+    pub(crate) fn to_numbers(&self) -> [u64; 4] {
+        let millis = |time: Duration| time.as_millis() as u64;
+        let counts = [self.n_successes.into(), self.n_failures.into()];
+        [
+            millis(self.asked_delay),
+            millis(self.busy_delay),
+            counts[0],
+            counts[1],
+        ]
+    }
+
+    /// As it was when it became numbers, to the millisecond.
+    pub(crate) fn from_numbers(numbers: [u64; 4]) -> Self {
+        let [asked, busy, n_successes, n_failures] = numbers;
+        Self {
+            asked_delay: Duration::from_millis(asked),
+            busy_delay: Duration::from_millis(busy),
+            n_successes: n_successes as u8,
+            n_failures: n_failures as u8,
+        }
+    }
+
     /// Takes in the result of a request: slows down for hosts that are busy or fail, and speeds up
     /// again for hosts that recover.
     pub(crate) fn note(

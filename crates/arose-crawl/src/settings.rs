@@ -467,6 +467,8 @@ pub struct Machine {
     pub seen_buffer: usize,
     /// Share of failed requests above which fewer are made at a time.
     pub max_errors: f64,
+    /// Hosts in memory; others rest in a file that is gone with the process. About 1 KB each.
+    pub hosts_in_memory: usize,
 }
 
 impl Default for Machine {
@@ -476,6 +478,7 @@ impl Default for Machine {
             max_memory: 4 << 30,
             seen_buffer: 1 << 18,
             max_errors: 0.5,
+            hosts_in_memory: 100_000,
         }
     }
 }
@@ -561,7 +564,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 62);
+        assert_eq!(active.count(), 63);
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Crawl {
         answers: &[Membership],
     ) -> Result<(), Error> {
         let mut answers = answers.iter();
+        let n_items = items.len();
         for item in items {
             match item {
                 Item::Link(pending) => {
@@ -123,7 +124,8 @@ impl Crawl {
                 Item::Rules { host, date, text } => self.push_rules(host, date, text),
             }
         }
-        Ok(())
+        // No more hosts can have come into memory than there were links.
+        self.frontier.hosts.shelve(2 * n_items)
     }
 
     /// Queues a URL that is new; returns its host, if it has one here.

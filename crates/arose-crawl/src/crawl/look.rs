@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::restore::Restored;
 use super::store::{ARCHIVE, JOURNAL};
@@ -78,7 +79,7 @@ fn restore(folder: &Path) -> Result<Restored, Error> {
 }
 
 fn restore_from(path: &Path, file: &File) -> Result<Restored, Error> {
-    let mut restored = Restored::new(&Settings::default());
+    let mut restored = Restored::new(&Settings::default(), Duration::ZERO);
     replay(file, path, |frame| restored.take(frame).map(|()| true))?;
     Ok(restored)
 }
@@ -137,8 +138,8 @@ pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
     let (path, file) = journal(folder)?;
     let mut restored = restore_from(&path, &file)?;
     let mut waiting = std::collections::HashSet::new();
-    for host in &mut restored.frontier.hosts {
-        waiting.extend(host.drain());
+    for host in 0..restored.frontier.hosts.len() {
+        waiting.extend(restored.frontier.hosts[host].drain());
     }
     let mut urls = Vec::new();
     replay(&file, &path, |frame| {

@@ -104,7 +104,7 @@ fn is_sound(folder: &Path, settings: &Settings) -> bool {
     if !is_crawl(folder) {
         return false;
     }
-    let restored = super::restore::restore(folder, settings, None);
+    let restored = super::restore::restore(folder, settings, None, Duration::ZERO);
     restored.is_ok_and(|(journal, restored)| {
         let config = seen_config(settings);
         let seen = Seen::open_until(&folder.join(SEEN), config, journal.mark());
@@ -366,8 +366,9 @@ impl Repair<'_> {
         }
         self.push_readable(&mut new)?;
         self.push_linked(&mut new)?;
-        for (id, host) in (0..).zip(&self.frontier.hosts) {
-            if let Some(n) = self.n_pages.remove(&host.site) {
+        for id in 0..self.frontier.hosts.len() as HostId {
+            let site = self.frontier.hosts[id as usize].site;
+            if let Some(n) = self.n_pages.remove(&site) {
                 new.push(Event::Pages { host: id, n });
             }
         }

@@ -12,10 +12,11 @@ use crate::archive::{Extent, Part};
 use crate::content::{Contents, Name};
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
+use crate::frontier::Rules;
 use crate::guard::{Candidate, Guard};
 use crate::journal::{Event, Frame, Queued};
-use crate::robots::Robots;
 use crate::seen::{self, Entry};
+use crate::settings::seconds;
 
 /// What the journal says.
 pub(super) struct Restored {
@@ -23,11 +24,9 @@ pub(super) struct Restored {
     pub(super) counters: Counters,
     pub(super) extent: Extent,
     pub(super) robots_extent: Extent,
-    /// Rules of robots.txt files and when they were read.
-    pub(super) rules: BTreeMap<HostId, (u64, Arc<Robots>)>,
-    /// Delays and times that hosts are to be left alone for.
-    pub(super) waits: BTreeMap<HostId, u64>,
-    pub(super) not_before: BTreeMap<HostId, u64>,
+    settings: Settings,
+    /// Since 1970.
+    date: Duration,
     /// The last commit that the seen set knows, and the URLs of later ones.
     pub(super) seen_mark: u64,
     pub(super) unseen: Vec<NormalUrl>,
@@ -72,12 +71,15 @@ pub(super) fn restore(
     folder: &Path,
     settings: &Settings,
     guard: Option<Guard>,
+    date: Duration,
 ) -> Result<(Journal, Restored), Error> {
     let path = folder.join(JOURNAL);
     let mut restored = Restored {
         guard,
-        ..Restored::new(settings)
+        ..Restored::new(settings, date)
     };
+    let hosts = &mut restored.frontier.hosts;
+    hosts.limit(folder, settings.machine.hosts_in_memory.max(1))?;
     if !path.exists() {
         return match archive::files(&folder.join(ARCHIVE))?.is_empty() {
             false => Err(Error::NoJournal {
@@ -155,15 +157,16 @@ fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Erro
 }
 
 impl Restored {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, date: Duration) -> Self {
+        let mut frontier = Frontier::new(settings.budget.clone());
+        frontier.first_turn = least_rest(settings);
         Self {
-            frontier: Frontier::new(settings.budget.clone()),
+            frontier,
             counters: Counters::default(),
             extent: Extent::default(),
             robots_extent: Extent::default(),
-            rules: BTreeMap::new(),
-            waits: BTreeMap::new(),
-            not_before: BTreeMap::new(),
+            settings: settings.clone(),
+            date,
             seen_mark: 0,
             unseen: Vec::new(),
             standing: Standing::default(),
@@ -195,14 +198,45 @@ impl Restored {
         for &(event, place) in &frame.events {
             if let Event::Url(queued) = event
                 && frame.mark > self.seen_mark
-                && let Some(host) = self.frontier.hosts.get(queued.host as usize)
+                && (queued.host as usize) < self.frontier.hosts.len()
             {
+                let host = &self.frontier.hosts[queued.host as usize];
                 let url = NormalUrl::from_parts(&host.origin, queued.rest);
                 self.unseen.extend(url);
             }
             self.apply(event, place)?;
+            self.frontier.hosts.shelve(2)?;
         }
         Ok(())
+    }
+
+    /// Nobody knows which hosts were asked a moment before the last run ended: all of them rest for
+    /// as long as they ask for. Other waits go on where they were, but a clock that was set back
+    /// must not make them endless.
+    fn rest(&mut self, host: HostId, until: Duration) {
+        const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+        let left = until.saturating_sub(self.date).min(MAX_WAIT);
+        let host = &mut self.frontier.hosts[host as usize];
+        let pace = &host.pace;
+        let delay = pace.delay(
+            Duration::ZERO,
+            None,
+            &self.settings.polite,
+            self.date.as_secs(),
+        );
+        host.next = host.next.max(left).max(delay);
+    }
+
+    /// What a robots.txt said holds for a day, whatever the clock says meanwhile.
+    fn keep_rules(&mut self, host: HostId, read: u64, text: &str) {
+        let date = self.date.as_secs();
+        let age = Duration::from_secs(date.saturating_sub(read));
+        let until = crate::robots::MAX_AGE.saturating_sub(age);
+        let is_valid = read <= date && !until.is_zero();
+        self.frontier.hosts[host as usize].rules = match is_valid {
+            true => Rules::Kept(text.into(), until),
+            false => Rules::Unknown,
+        };
     }
 
     fn apply(&mut self, event: Event<'_>, place: u64) -> Result<(), Error> {
@@ -265,22 +299,24 @@ impl Restored {
                 }
             }
             Event::Delay { host, millis } => {
-                self.waits.insert(check(host)?, millis);
+                let delay = Duration::from_millis(millis);
+                self.frontier.hosts[check(host)? as usize].pace.asked_delay = delay;
+                self.rest(host, Duration::ZERO);
             }
             Event::NotBefore { host, millis } => {
-                self.not_before.insert(check(host)?, millis);
+                self.rest(check(host)?, Duration::from_millis(millis));
             }
             Event::Referrer { host, site } => {
                 let to = self.frontier.hosts[check(host)? as usize].site;
                 self.frontier.add_referrer(to, site);
             }
             Event::Rules { host, date, text } => {
-                let robots = Robots::parse(text.as_bytes(), "");
-                self.rules.insert(check(host)?, (date, Arc::new(robots)));
+                self.keep_rules(check(host)?, date, text);
             }
             Event::Unreachable { host, since } => {
-                self.frontier.hosts[check(host)? as usize].unreachable_since = since;
-                self.rules.remove(&host);
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                host.unreachable_since = since;
+                host.rules = Rules::Unknown;
             }
             Event::Lost { host, place } => {
                 let host = &mut self.frontier.hosts[check(host)? as usize];
@@ -330,6 +366,11 @@ impl Restored {
         };
         guard.approve_for(&candidate, queued.kind.into()).is_ok()
     }
+}
+
+/// How long hosts rest at least when a crawl is opened again.
+fn least_rest(settings: &Settings) -> Duration {
+    seconds(settings.polite.delay.max(settings.polite.address_delay))
 }
 
 /// Goes on to an extent of the same file or the next one; whether that is there.

@@ -14,6 +14,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long requests in flight are waited for when the crawl is to end.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Hosts that are looked at in one turn for what need not be in memory.
+const MAX_SHELVED: usize = 256;
+
 /// Answers that are taken in before requests are made.
 const BURST: usize = 64;
 
@@ -53,6 +56,7 @@ impl Crawl {
                 self.take_turns()?;
             }
             self.commit_if_due()?;
+            self.frontier.hosts.shelve(MAX_SHELVED)?;
             ended = ended.or_else(|| self.is_urgent(control).then_some(now));
             let is_overdue = ended.is_some_and(|ended| now - ended >= GRACE);
             if (self.is_quiet() || is_overdue && self.has_read_all())
@@ -60,7 +64,7 @@ impl Crawl {
             {
                 self.close()?;
                 self.tick(control, &before, Line::Last)?;
-                return Ok(self.summary(end));
+                return self.summary(end);
             }
             self.end_turn(begun);
             let is_ending = end.is_some() || self.is_paused;
@@ -119,6 +123,9 @@ impl Crawl {
             let next = next.map(|next| next.max(now + self.load.wait(now)));
             let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
+        }
+        if !self.frontier.unresolved.is_empty() {
+            due = now;
         }
         let due = self.start + due;
         let is_behind = self.background.is_behind();
@@ -237,11 +244,23 @@ impl Crawl {
         Ok(())
     }
 
-    fn summary(&self, end: End) -> Summary {
-        let hosts = self.frontier.hosts.iter();
-        let full = hosts.filter(|host| host.stage == Stage::Parked || self.has_all_pages(host));
-        Summary {
-            n_full_hosts: full.filter(|host| host.has_work()).count() as u64,
+    /// Hosts at which URLs wait that budgets or limits leave there.
+    fn n_full_hosts(&mut self) -> Result<u64, Error> {
+        let mut n_full = 0;
+        for id in 0..self.frontier.hosts.len() as HostId {
+            if self.frontier.hosts.may_have_work(id) {
+                let host = &self.frontier.hosts[id as usize];
+                let is_full = host.stage == Stage::Parked || self.has_all_pages(host);
+                n_full += u64::from(is_full && host.has_work());
+                self.frontier.hosts.shelve(2)?;
+            }
+        }
+        Ok(n_full)
+    }
+
+    fn summary(&mut self, end: End) -> Result<Summary, Error> {
+        Ok(Summary {
+            n_full_hosts: self.n_full_hosts()?,
             bad_seeds: self.bad_seeds.clone(),
             counters: self.counters.clone(),
             end,
@@ -252,6 +271,6 @@ impl Crawl {
             elapsed: self.now(),
             n_fetched: self.n_fetched,
             turns: self.turns.clone(),
-        }
+        })
     }
 }

@@ -12,6 +12,7 @@
 //! both limits together, none of them known to be slow, still make others wait until they time out.
 
 use std::collections::VecDeque;
+use std::ops::IndexMut;
 use std::time::Duration;
 
 use crate::frontier::{Host, Stage};
@@ -54,10 +55,15 @@ impl Slots {
         self.n_slow -= usize::from(host.counts_as_slow);
         host.counts_as_slow = false;
         host.is_slow = now.saturating_sub(host.asked_at) >= SLOW;
+        // Its next turn may come before its next request: nothing is under way until then.
+        host.asked_at = Duration::MAX;
     }
 
     /// Counts requests apart that have become slow.
-    pub(super) fn age(&mut self, hosts: &mut [Host], now: Duration) {
+    pub(super) fn age<H>(&mut self, hosts: &mut H, now: Duration)
+    where
+        H: IndexMut<usize, Output = Host>,
+    {
         while let Some(&(since, id)) = self.started.front()
             && since + SLOW <= now
         {
@@ -112,5 +118,22 @@ mod tests {
         assert_eq!((slots.n_apart(1), slots.next()), (1, None));
         slots.end(&mut hosts[1], at(901));
         assert!(!hosts[1].is_slow && slots.n_apart(1) == 0);
+    }
+
+    /// A host whose turn it is again, and whose URL is still being read, has no request under way.
+    #[test]
+    fn issue_22_a_host_without_a_request_is_not_slow() {
+        let url = Normalizer::default().normalize("http://h/", None).unwrap();
+        let mut hosts = vec![Host::new(&url, 0)];
+        let mut slots = Slots::default();
+        let at = Duration::from_millis;
+        slots.begin(0, &mut hosts[0], at(0));
+        slots.end(&mut hosts[0], at(10));
+        hosts[0].stage = Stage::Busy;
+        slots.age(&mut hosts, at(250));
+        assert_eq!(slots.n_apart(9), 0);
+        slots.begin(0, &mut hosts[0], at(260));
+        slots.end(&mut hosts[0], at(270));
+        assert_eq!(slots.n_apart(9), 0);
     }
 }

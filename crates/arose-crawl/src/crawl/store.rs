@@ -12,11 +12,9 @@ use super::*;
 use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
-use crate::frontier::Rules;
 use crate::journal::Event;
 use crate::log;
 use crate::page;
-use crate::robots::{self, Robots};
 use crate::settings::seconds;
 
 /// Seconds between two points that survive the end of the machine.
@@ -33,8 +31,8 @@ impl Crawl {
     /// If the folder is in use, damaged or cannot be written, or settings cannot be used.
     pub fn open(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         let mut crawl = Self::restore(folder, settings, seams)?;
-        crawl.ask_for_lost();
-        crawl.advance_all();
+        crawl.ask_for_lost()?;
+        crawl.advance_all()?;
         Ok(crawl)
     }
 
@@ -45,33 +43,40 @@ impl Crawl {
     /// As [`Crawl::open`].
     pub fn open_lost(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         let mut crawl = Self::restore(folder, settings, seams)?;
-        crawl.frontier.hold_queues();
-        crawl.ask_for_lost();
-        crawl.advance_all();
+        crawl.frontier.hold_queues()?;
+        crawl.ask_for_lost()?;
+        crawl.advance_all()?;
         Ok(crawl)
     }
 
     /// What was lost is asked for again.
-    fn ask_for_lost(&mut self) {
-        for (id, host) in (0..).zip(&mut self.frontier.hosts) {
-            if host.is_lost || !host.lost.is_empty() {
-                host.forgive();
+    fn ask_for_lost(&mut self) -> Result<(), Error> {
+        for id in 0..self.frontier.hosts.len() as HostId {
+            if self.frontier.hosts.has_lost(id) {
+                self.frontier.hosts[id as usize].forgive();
                 self.journal.push(Event::Found { host: id });
+                self.frontier.hosts.shelve(2)?;
             }
         }
+        Ok(())
     }
 
-    fn advance_all(&mut self) {
+    fn advance_all(&mut self) -> Result<(), Error> {
         for host in 0..self.frontier.hosts.len() as HostId {
-            self.frontier.advance(host);
+            if self.frontier.hosts.may_have_work(host) {
+                self.frontier.advance(host);
+                self.frontier.hosts.shelve(2)?;
+            }
         }
+        Ok(())
     }
 
     fn restore(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         disk::create_folder(folder).context("creating", folder)?;
         let lock = lock(folder)?;
         let seen_config = seen_config(&settings);
-        let (mut journal, restored) = restore(folder, &settings, Some(page::guard(&settings)?))?;
+        let (guard, date) = (Some(page::guard(&settings)?), (seams.clock)());
+        let (mut journal, restored) = restore(folder, &settings, guard, date)?;
         journal.cut()?;
         let config = archive::Config::new(&settings)?;
         let date = (seams.clock)().as_secs() as i64;
@@ -149,8 +154,9 @@ impl Crawl {
             shared,
             _lock: lock,
         };
-        crawl.restore_pace(&restored.waits, &restored.not_before);
-        crawl.restore_rules(restored.rules);
+        if crawl.frontier.hosts.len() == 0 {
+            crawl.frontier.first_turn = Duration::ZERO;
+        }
         crawl.withdraw(&restored.withdrawn);
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
@@ -160,47 +166,12 @@ impl Crawl {
         Ok(crawl)
     }
 
-    /// Nobody knows which hosts were asked a moment before the last run ended: all of them, and
-    /// those to come, rest for as long as they ask for. Other waits go on where they were, but a
-    /// clock that was set back must not make them endless.
-    fn restore_pace(&mut self, waits: &BTreeMap<HostId, u64>, not_before: &BTreeMap<HostId, u64>) {
-        const MAX_WAIT: u64 = 24 * 3600 * 1000;
-        if self.frontier.hosts.is_empty() {
-            return;
-        }
-        let settings = &self.shared.settings;
-        let least = seconds(settings.polite.delay.max(settings.polite.address_delay));
-        let date = (self.seams.clock)().as_millis() as u64;
-        self.frontier.first_turn = least;
-        for (host, id) in self.frontier.hosts.iter_mut().zip(0..) {
-            host.pace.asked_delay = Duration::from_millis(waits.get(&id).copied().unwrap_or(0));
-            let until = not_before.get(&id).copied().unwrap_or(0);
-            let left = Duration::from_millis(until.saturating_sub(date).min(MAX_WAIT));
-            let delay = host
-                .pace
-                .delay(Duration::ZERO, None, &settings.polite, date / 1000);
-            host.next = left.max(delay).max(least);
-        }
-    }
-
     /// Takes the URLs off the queue that the settings do not allow any more.
     fn withdraw(&mut self, withdrawn: &BTreeMap<HostId, Vec<Place>>) {
         for (&id, places) in withdrawn {
             for place in self.frontier.hosts[id as usize].remove_all(places) {
                 self.counters.add(Counter::Withdrawn, 1);
                 self.drop_url(id, place);
-            }
-        }
-    }
-
-    /// What a robots.txt said holds for a day, whatever the clock says meanwhile.
-    fn restore_rules(&mut self, rules: BTreeMap<HostId, (u64, Arc<Robots>)>) {
-        let date = (self.seams.clock)().as_secs();
-        for (id, (read, robots)) in rules {
-            let age = Duration::from_secs(date.saturating_sub(read));
-            let until = robots::MAX_AGE.saturating_sub(age);
-            if read <= date && !until.is_zero() {
-                self.frontier.hosts[id as usize].rules = Rules::Known(robots, until);
             }
         }
     }

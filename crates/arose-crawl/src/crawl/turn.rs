@@ -16,6 +16,9 @@ use crate::robots::Robots;
 /// URLs that are looked at in one turn, where robots.txt disallows one after another.
 const MAX_SKIPS: usize = 1000;
 
+/// Hosts whose addresses are asked for in one turn.
+const MAX_RESOLVED: usize = 1000;
+
 /// What a host is asked for.
 enum Next {
     Page(Box<Page>),
@@ -54,7 +57,10 @@ impl Crawl {
     /// Looks up the addresses that are wanted, as far as lookups may be made.
     pub(super) fn look_up(&mut self) -> Result<(), Error> {
         let now = self.now();
-        while let Some(id) = self.frontier.unresolved.pop() {
+        for _ in 0..MAX_RESOLVED {
+            let Some(id) = self.frontier.unresolved.pop() else {
+                break;
+            };
             self.resolve(id, now)?;
         }
         while let Some(name) = self.names.next_question() {
@@ -211,6 +217,12 @@ impl Crawl {
             self.frontier.release(id, next, address, now);
             return Ok(());
         }
+        // A name that was forgotten is asked for again, as that of a new host.
+        if !self.names.knows(host.name()) {
+            host.address = None;
+            self.frontier.release(id, now, address, now);
+            return Ok(());
+        }
         // Asks anew where the answer has become old; the old one is used meanwhile.
         if let Known::At(current) = self.names.want(host.name(), id, now)
             && current != address
@@ -224,13 +236,14 @@ impl Crawl {
             self.ask(id, address, Asked::Robots(job), now);
             return Ok(());
         }
+        host.read_rules();
         let robots = match &host.rules {
             Rules::Known(robots, until) if now < *until => Arc::clone(robots),
             Rules::Awaited => {
                 self.frontier.release(id, now, address, now);
                 return Ok(());
             }
-            Rules::Unknown | Rules::Known(..) => {
+            Rules::Unknown | Rules::Known(..) | Rules::Kept(..) => {
                 let rest = "/robots.txt".into();
                 let job = RobotsJob {
                     host: id,

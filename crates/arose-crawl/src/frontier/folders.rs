@@ -21,6 +21,8 @@ use std::time::Duration;
 
 use arose::digest::digest64;
 
+use crate::journal::{Reader, push_number};
+
 /// How often a stale pattern is tried.
 pub(crate) const PROBE: Duration = Duration::from_secs(24 * 3600);
 
@@ -79,6 +81,40 @@ impl Folders {
                 blamed = run.n_repeats;
             }
         }
+    }
+
+    /// Appends all of it as bytes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut runs: Vec<(&u64, &Run)> = self.runs.iter().collect();
+        runs.sort_unstable_by_key(|(pattern, _)| **pattern);
+        push_number(out, runs.len() as u64);
+        for (&pattern, run) in runs {
+            let probed = run.probed.map_or(0, |probed| 1 + probed.as_millis() as u64);
+            for number in [pattern, run.n_repeats.into(), probed] {
+                push_number(out, number);
+            }
+        }
+        let mut shapes: Vec<u64> = self.shapes.iter().copied().collect();
+        shapes.sort_unstable();
+        push_number(out, shapes.len() as u64);
+        shapes.iter().for_each(|&shape| push_number(out, shape));
+    }
+
+    /// Reads what was written.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let mut folders = Self::default();
+        for _ in 0..reader.number()? {
+            let pattern = reader.number()?;
+            let run = Run {
+                n_repeats: reader.number()?.try_into().ok()?,
+                probed: reader.number()?.checked_sub(1).map(Duration::from_millis),
+            };
+            folders.runs.insert(pattern, run);
+        }
+        for _ in 0..reader.number()? {
+            folders.shapes.insert(reader.number()?);
+        }
+        Some(folders)
     }
 
     /// Whether a page had these words before; now one has.

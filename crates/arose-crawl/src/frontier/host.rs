@@ -38,9 +38,9 @@ pub(crate) struct Host {
     /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
     pub(crate) jobs: VecDeque<RobotsJob>,
     /// By priority, the smallest first.
-    queues: Vec<(u64, VecDeque<Place>)>,
+    pub(super) queues: Vec<(u64, VecDeque<Place>)>,
     /// URLs that failed, to be tried again, with how often they were tried.
-    retries: VecDeque<Turn>,
+    pub(super) retries: VecDeque<Turn>,
     /// URLs of stale directories.
     pub(crate) aside: Vec<Place>,
     /// URLs that are lost for now: no try got a response.
@@ -88,6 +88,8 @@ pub(crate) enum Rules {
     Awaited,
     /// So much, until that time.
     Known(Arc<Robots>, Duration),
+    /// As much as this file for everybody says, until that time.
+    Kept(Box<str>, Duration),
 }
 
 /// A robots.txt to be fetched.
@@ -112,8 +114,12 @@ pub(crate) struct Turn {
 
 impl Host {
     pub(crate) fn new(url: &NormalUrl, site: SiteId) -> Self {
+        Self::named(url.origin(), site)
+    }
+
+    pub(super) fn named(origin: &str, site: SiteId) -> Self {
         Self {
-            origin: url.origin().into(),
+            origin: origin.into(),
             site,
             stage: Stage::Rest,
             lane: Lane::First,
@@ -138,6 +144,14 @@ impl Host {
             is_slow: false,
             counts_as_slow: false,
             folders: None,
+        }
+    }
+
+    /// Reads its rules if they are kept as text.
+    pub(crate) fn read_rules(&mut self) {
+        if let Rules::Kept(text, until) = &self.rules {
+            let robots = Robots::parse(text.as_bytes(), "");
+            self.rules = Rules::Known(Arc::new(robots), *until);
         }
     }
 

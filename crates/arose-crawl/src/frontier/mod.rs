@@ -14,24 +14,35 @@
 //! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
 //! sessions. Its URLs are put aside, except for one per day.
 //!
-//! Memory: some 300 bytes a host, eight a queued URL, whose text is in the journal.
+//! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 30 bytes, or about 100 with
+//! their place in the workbench; a site takes about 30, a queued URL eight while its host is in memory.
+//! The text of URLs is in the journal.
 
+mod cold;
 mod folders;
 mod host;
+mod hosts;
+mod shelf;
 mod site;
+mod table;
 mod workbench;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use arose::mix::mix;
+
+use crate::error::Error;
 use crate::journal::{HostId, Place, Queued};
 use crate::settings::Budget;
 use crate::url::NormalUrl;
 
 pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
+pub(crate) use hosts::Hosts;
 pub(crate) use site::{Site, SiteId};
+use table::{Hashes, Numbers};
 pub(crate) use workbench::{Entry, Lane, Workbench};
 
 /// How many hosts must be over budget for each that is not before all budgets double.
@@ -43,11 +54,11 @@ const MAX_WATCHED: usize = 20_000;
 /// All hosts and their queues.
 #[derive(Debug)]
 pub(crate) struct Frontier {
-    pub(crate) hosts: Vec<Host>,
-    /// By the first half of the fingerprint of their URLs.
-    by_origin: HashMap<u64, HostId>,
+    pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<Site>,
-    by_site: HashMap<u64, SiteId>,
+    by_site: Numbers,
+    /// Which sites link to which, by a hash of both.
+    referrers: Hashes,
     pub(crate) bench: Workbench,
     budget: Budget,
     /// How often budgets were doubled.
@@ -76,10 +87,10 @@ pub(crate) struct TooManyHosts;
 impl Frontier {
     pub(crate) fn new(budget: Budget) -> Self {
         Self {
-            hosts: Vec::new(),
-            by_origin: HashMap::new(),
+            hosts: Hosts::default(),
             sites: Vec::new(),
-            by_site: HashMap::new(),
+            by_site: Numbers::default(),
+            referrers: Hashes::default(),
             bench: Workbench::default(),
             budget,
             epoch: 0,
@@ -101,7 +112,7 @@ impl Frontier {
 
     /// The host of a URL, if it is known; `origin_hash` is the first half of its fingerprint.
     pub(crate) fn find(&self, origin_hash: u64) -> Option<HostId> {
-        self.by_origin.get(&origin_hash).copied()
+        self.hosts.find(origin_hash)
     }
 
     /// Adds the host of a URL, unless its site has as many hosts as it may.
@@ -122,22 +133,23 @@ impl Frontier {
     pub(crate) fn restore_host(&mut self, url: &NormalUrl, origin_hash: u64) {
         let site = self.site_of(url);
         self.sites[site as usize].n_hosts += 1;
-        let id = self.hosts.len() as HostId;
         let mut host = Host::new(url, site);
         host.next = self.first_turn;
         host.holds_queue = self.wants_lost_only;
-        self.hosts.push(host);
-        self.by_origin.insert(origin_hash, id);
+        self.hosts.push(host, origin_hash);
     }
 
     /// The site of a URL, made known if it was not.
     pub(crate) fn site_of(&mut self, url: &NormalUrl) -> SiteId {
-        let sites = &mut self.sites;
         let hash = site::hash(url.site());
-        *self.by_site.entry(hash).or_insert_with(|| {
-            sites.push(Site::new(hash));
-            (sites.len() - 1) as SiteId
-        })
+        let sites = &mut self.sites;
+        if let Some(site) = self.by_site.find(hash, |site| sites[site as usize].hash) {
+            return site;
+        }
+        let site = sites.len() as SiteId;
+        sites.push(Site::new(hash));
+        self.by_site.insert(site, |site| sites[site as usize].hash);
+        site
     }
 
     /// Puts a URL into the queue of its host.
@@ -277,18 +289,22 @@ impl Frontier {
 
     /// URLs that are lost for now.
     pub(crate) fn n_lost(&self) -> u64 {
-        self.hosts.iter().map(Host::n_lost).sum()
+        self.hosts.n_lost_and_aside().0
     }
 
     /// URLs of stale directories.
     pub(crate) fn n_aside(&self) -> u64 {
-        self.hosts.iter().map(|host| host.aside.len() as u64).sum()
+        self.hosts.n_lost_and_aside().1
     }
 
     /// Holds back all that is not lost.
-    pub(crate) fn hold_queues(&mut self) {
+    pub(crate) fn hold_queues(&mut self) -> Result<(), Error> {
         self.wants_lost_only = true;
-        self.hosts.iter_mut().for_each(Host::hold_queue);
+        for id in 0..self.hosts.len() {
+            self.hosts[id].hold_queue();
+            self.hosts.shelve(1)?;
+        }
+        Ok(())
     }
 
     /// Takes down that a site links to a host of another one; whether that is new.
@@ -303,7 +319,9 @@ impl Frontier {
         let site = &mut self.sites[site as usize];
         // Beyond this a site has all the budget there is.
         let most = self.budget.max_pages / self.budget.pages_per_referrer.max(1);
-        (site.referrers.len() as u64) < most && site.referrers.insert(from)
+        let is_new = site.n_referrers < most && self.referrers.insert(mix(site.hash) ^ from);
+        site.n_referrers += u64::from(is_new);
+        is_new
     }
 }
 
@@ -417,7 +435,7 @@ mod tests {
         }
         for lane in [Lane::Spare, Lane::Spare, Lane::First] {
             frontier.rebalance();
-            assert!(frontier.hosts.iter().all(|host| host.lane == lane));
+            assert!((0..20).all(|host| frontier.hosts[host].lane == lane));
         }
     }
 
@@ -448,8 +466,8 @@ mod tests {
         let gone = add_ready(&mut frontier, "http://g.org/", 2);
         frontier.hosts[gone as usize].is_lost = true;
         assert_eq!((frontier.n_lost(), frontier.n_queued), (2, 3));
-        frontier.hold_queues();
-        frontier.hosts.iter_mut().for_each(Host::forgive);
+        frontier.hold_queues().unwrap();
+        (0..2).for_each(|host| frontier.hosts[host].forgive());
         let pop = |host: &mut Host| host.pop().map(|turn| turn.place);
         let host = &mut frontier.hosts[host as usize];
         assert_eq!((pop(host), pop(host)), (Some(7), None));

@@ -1,7 +1,5 @@
 //! Sites and their budgets.
 
-use std::collections::BTreeSet;
-
 use arose::digest::digest64;
 
 use crate::settings::Budget;
@@ -17,8 +15,8 @@ pub(crate) struct Site {
     pub(crate) n_hosts: u32,
     /// Pages asked for.
     pub(crate) n_pages: u64,
-    /// Other sites that link here, by hash; no more than matter for the budget.
-    pub(crate) referrers: BTreeSet<u64>,
+    /// Other sites that link here; no more than matter for the budget.
+    pub(crate) n_referrers: u64,
 }
 
 impl Site {
@@ -27,15 +25,13 @@ impl Site {
             hash,
             n_hosts: 0,
             n_pages: 0,
-            referrers: BTreeSet::new(),
+            n_referrers: 0,
         }
     }
 
     /// Pages that it may have, after budgets were doubled `epoch` times.
     pub(crate) fn allowance(&self, budget: &Budget, epoch: u32) -> u64 {
-        let by_referrers = budget
-            .pages_per_referrer
-            .saturating_mul(self.referrers.len() as u64);
+        let by_referrers = budget.pages_per_referrer.saturating_mul(self.n_referrers);
         let pages = budget.pages.max(1).saturating_add(by_referrers);
         let doubled = pages.checked_mul(1_u64.checked_shl(epoch).unwrap_or(0));
         doubled
@@ -65,7 +61,7 @@ mod tests {
         let mut site = Site::new(0);
         assert_eq!(site.allowance(&budget, 0), 10);
         assert_eq!(site.allowance(&budget, 2), 40);
-        site.referrers.extend([1, 2]);
+        site.n_referrers = 2;
         assert_eq!(site.allowance(&budget, 0), 20);
         assert_eq!(site.allowance(&budget, 3), 100);
         assert_eq!(site.allowance(&budget, 64), 100);

@@ -17,7 +17,7 @@
 //! host has something to fetch, emptied by it when a request may be made.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -48,6 +48,10 @@ pub(crate) struct Workbench {
     /// By lane, the addresses with hosts that are not being asked; outdated items are skipped.
     heaps: [BinaryHeap<Reverse<(Order, usize)>>; 2],
     n_pushed: Entry,
+    /// Addresses without hosts, with the times from which on they may be forgotten, and numbers of
+    /// those that were.
+    emptied: VecDeque<(Duration, usize)>,
+    free: Vec<usize>,
     /// Hosts that wait in the first lane.
     pub(crate) n_first: usize,
 }
@@ -57,6 +61,7 @@ type Order = (Duration, u64, Entry);
 
 #[derive(Debug, Default)]
 struct Address {
+    address: Option<IpAddr>,
     /// From when on it may be asked.
     next: Duration,
     first: Queue,
@@ -74,6 +79,11 @@ struct Queue {
 }
 
 impl Address {
+    fn is_empty(&self) -> bool {
+        let is_empty = |lane| self.queue(lane).is_none_or(|queue| queue.hosts.is_empty());
+        Lane::ALL.into_iter().all(is_empty)
+    }
+
     fn queue(&self, lane: Lane) -> Option<&Queue> {
         match lane {
             Lane::First => Some(&self.first),
@@ -100,10 +110,14 @@ impl Workbench {
         time: Duration,
         priority: u64,
     ) -> Entry {
-        let addresses = &mut self.addresses;
+        let (addresses, free) = (&mut self.addresses, &mut self.free);
         let number = *self.numbers.entry(address).or_insert_with(|| {
-            addresses.push(Address::default());
-            addresses.len() - 1
+            let number = free.pop().unwrap_or(addresses.len());
+            if number == addresses.len() {
+                addresses.push(Address::default());
+            }
+            addresses[number].address = Some(address);
+            number
         });
         self.n_pushed += 1;
         let order = (time, priority, self.n_pushed);
@@ -125,6 +139,7 @@ impl Workbench {
         now: Duration,
         counts: impl Fn(HostId, Entry) -> bool,
     ) -> Option<HostId> {
+        self.forget(now);
         for lane in Lane::ALL {
             while let Some((host, entry, number)) = self.pop(lane, now) {
                 self.n_first -= usize::from(lane == Lane::First);
@@ -136,6 +151,25 @@ impl Workbench {
             }
         }
         None
+    }
+
+    /// Forgets addresses that may be asked and have no hosts.
+    fn forget(&mut self, now: Duration) {
+        while let Some(&(time, number)) = self.emptied.front()
+            && time <= now
+        {
+            self.emptied.pop_front();
+            let address = &self.addresses[number];
+            let is_due = !address.is_taken && address.next <= now;
+            if address.is_empty()
+                && is_due
+                && let Some(name) = address.address
+            {
+                self.numbers.remove(&name);
+                self.addresses[number] = Address::default();
+                self.free.push(number);
+            }
+        }
     }
 
     /// Takes the first host of a lane out of its queue, if its time has come.
@@ -178,8 +212,12 @@ impl Workbench {
             let address = &mut self.addresses[number];
             address.is_taken = false;
             address.next = address.next.max(next);
+            let (is_empty, next) = (address.is_empty(), address.next);
             for lane in Lane::ALL {
                 self.renew(number, lane);
+            }
+            if is_empty {
+                self.emptied.push_back((next, number));
             }
         }
     }

@@ -159,7 +159,7 @@ impl Event<'_> {
     }
 }
 
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -168,12 +168,22 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Reads events; nothing where the bytes are none.
-pub(super) struct Reader<'b> {
+pub(crate) struct Reader<'b> {
     pub(super) bytes: &'b [u8],
     pub(super) at: usize,
 }
 
 impl<'b> Reader<'b> {
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
     pub(super) fn event(&mut self) -> Option<Event<'b>> {
         let tag = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -266,7 +276,7 @@ impl<'b> Reader<'b> {
         }))
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = *self.bytes.get(self.at)?;
@@ -290,7 +300,7 @@ impl<'b> Reader<'b> {
         Some(slice)
     }
 
-    fn text(&mut self) -> Option<&'b str> {
+    pub(crate) fn text(&mut self) -> Option<&'b str> {
         std::str::from_utf8(self.slice()?).ok()
     }
 }

@@ -46,6 +46,8 @@ fn careful(dns: std::net::SocketAddr) -> arose_crawl::Settings {
     settings.scope.sitemaps = false;
     settings.archive.commit = 0.01;
     settings.archive.max_file = 100_000;
+    // Most hosts rest on the disk.
+    settings.machine.hosts_in_memory = 10;
     settings
 }
 

@@ -113,6 +113,7 @@ fn crawl(folder: &Path, n_run: u64, variant: Variant) {
     settings.archive.max_file = 12_000;
     settings.archive.compact = variant.compact;
     settings.machine.seen_buffer = variant.seen_buffer;
+    settings.machine.hosts_in_memory = 2;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)

@@ -1,0 +1,118 @@
+//! What many hosts take: `host_scale STEP FOLDER [THOUSANDS]`, one step per process.
+//!
+//! * `queue`: queues a page at each of so many thousand hosts, each a site of its own.
+//! * `withdraw`: opens the crawl with settings that allow one page in ten, so that nine hosts in ten
+//!   have been met and have nothing to fetch.
+//! * `start`: opens it again, as after a kill.
+//! * `more`: opens it and queues a million further pages at hosts chosen at random.
+//!
+//! Each says how long it took, in time of the clock and of the processor, and how much memory the
+//! process had at most. Ten million hosts need some 4 GB of disk.
+#![expect(clippy::print_stdout, reason = "that is what it is for")]
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use arose::mix::mix;
+use arose_crawl::connect::{Addresses, Tcp};
+use arose_crawl::resolve::NameServers;
+use arose_crawl::{Crawl, Seams, Settings};
+
+const MILLION: u64 = 1_000_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let usage = "usage: host_scale queue|withdraw|start|more FOLDER [THOUSANDS]";
+    let mut arguments = std::env::args().skip(1);
+    let (step, folder) = (
+        arguments.next().ok_or(usage)?,
+        arguments.next().ok_or(usage)?,
+    );
+    let n_hosts = 1000
+        * arguments
+            .next()
+            .map_or(Ok(100), |text| text.parse::<u64>())?;
+    let begun = Instant::now();
+    let mut crawl = open(Path::new(&folder), step != "queue")?;
+    println!("opened in {:.1} s", begun.elapsed().as_secs_f64());
+    let begun = Instant::now();
+    let n_urls = match step.as_str() {
+        "queue" => {
+            crawl.add_seeds((0..n_hosts).map(|n| url(n, 0)))?;
+            n_hosts
+        }
+        "more" => {
+            crawl.add_seeds((1..=MILLION).map(|n| url(mix(n) % n_hosts, n)))?;
+            MILLION
+        }
+        "withdraw" | "start" => 0,
+        _ => return Err(usage.into()),
+    };
+    if n_urls > 0 {
+        let each = begun.elapsed().as_secs_f64() * 1e6 / n_urls as f64;
+        println!("{n_urls} URLs queued, {each:.2} us each");
+    }
+    println!(
+        "{:.1} s of processor, {}",
+        processor_seconds(),
+        peak_memory()
+    );
+    // As if it were killed: nothing is closed.
+    std::process::exit(0);
+}
+
+/// A page of a host; of those queued first, one in ten is allowed in the end.
+fn url(host: u64, n: u64) -> String {
+    let part = if n == 0 && host % 10 > 0 {
+        "old"
+    } else {
+        "new"
+    };
+    format!("http://host{host}.site{host}.example/{part}/{n}.html")
+}
+
+fn open(folder: &Path, is_later: bool) -> Result<Crawl, Box<dyn std::error::Error>> {
+    let seams = Seams {
+        connector: Rc::new(Tcp {
+            addresses: Addresses::Loopback,
+        }),
+        resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse()?])?),
+        clock: Box::new(|| Duration::from_secs(1_700_000_000)),
+        priority: Box::new(|_, depth| depth),
+        is_ours: Box::new(|_| true),
+    };
+    let mut settings = Settings::default();
+    settings.budget.max_hosts = u32::MAX;
+    settings.machine.max_memory = 1 << 30;
+    settings.duplicates.check = false;
+    if is_later {
+        settings.scope.exclude = vec!["/old/".to_owned()];
+    }
+    Ok(Crawl::open(folder, settings, seams)?)
+}
+
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let ticks: u64 = fields
+        .skip(11)
+        .take(2)
+        .filter_map(|text| text.parse::<u64>().ok())
+        .sum();
+    ticks as f64 / 100.0
+}
+
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let lines = status
+        .lines()
+        .filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"));
+    let lines: Vec<String> = lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    lines.join(", ")
+}

@@ -1,0 +1,246 @@
+//! Hosts as bytes: what the shelf keeps of a host that nobody cares for at the moment.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use super::host::{Host, Rules, Stage, Turn};
+use super::{Folders, Lane};
+use crate::journal::{Place, Reader, push_number};
+use crate::pace::Pace;
+
+impl Host {
+    /// Whether it can be kept as bytes: nothing is under way at it.
+    pub(super) fn can_rest(&self) -> bool {
+        self.stage != Stage::Busy && self.jobs.is_empty() && !matches!(self.rules, Rules::Awaited)
+    }
+
+    /// All of it as bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(96);
+        let flags = [
+            self.stage == Stage::Bench,
+            self.stage == Stage::Parked,
+            self.lane == Lane::Spare,
+            self.is_watched,
+            self.is_lost,
+            self.is_asleep,
+            self.holds_queue,
+            self.has_answered,
+            self.is_slow,
+            self.folders.is_some(),
+            self.stage == Stage::Names,
+        ];
+        let bits = flags
+            .iter()
+            .rev()
+            .fold(0, |bits, &flag| bits << 1 | u64::from(flag));
+        let times = [self.next, self.wakes, self.asked_at].map(nanos);
+        let numbers = [bits, self.site.into(), self.entry, self.unreachable_since];
+        for number in numbers
+            .into_iter()
+            .chain(times)
+            .chain(self.pace.to_numbers())
+        {
+            push_number(&mut out, number);
+        }
+        push_text(&mut out, &self.origin);
+        push_address(&mut out, self.address);
+        match &self.rules {
+            Rules::Unknown | Rules::Awaited => out.push(0),
+            Rules::Known(robots, until) => push_rules(&mut out, &robots.to_text(), *until),
+            Rules::Kept(text, until) => push_rules(&mut out, text, *until),
+        }
+        push_number(&mut out, self.queues.len() as u64);
+        for (priority, queue) in &self.queues {
+            push_number(&mut out, *priority);
+            push_places(&mut out, queue.iter().copied());
+        }
+        push_places(&mut out, self.retries.iter().map(|turn| turn.place));
+        out.extend(self.retries.iter().map(|turn| turn.n_tries));
+        push_places(&mut out, self.aside.iter().copied());
+        push_places(&mut out, self.lost.iter().copied());
+        if let Some(folders) = &self.folders {
+            folders.write(&mut out);
+        }
+        out
+    }
+
+    /// A host from its bytes; none if they are not those of one.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let bits = reader.number()?;
+        let flag = |at: u32| bits >> at & 1 == 1;
+        let site = reader.number()?.try_into().ok()?;
+        let (entry, unreachable_since) = (reader.number()?, reader.number()?);
+        let mut time = || reader.number().map(Duration::from_nanos);
+        let (next, wakes, asked_at) = (time()?, time()?, time()?);
+        let pace = [(); 4].map(|()| reader.number());
+        let [a, b, c, d] = pace;
+        let pace = Pace::from_numbers([a?, b?, c?, d?]);
+        let mut host = Self::named(reader.text()?, site);
+        host.stage = match [flag(0), flag(1), flag(10)] {
+            [true, ..] => Stage::Bench,
+            [_, true, _] => Stage::Parked,
+            [_, _, true] => Stage::Names,
+            _ => Stage::Rest,
+        };
+        host.lane = if flag(2) { Lane::Spare } else { Lane::First };
+        host.is_watched = flag(3);
+        host.is_lost = flag(4);
+        host.is_asleep = flag(5);
+        host.holds_queue = flag(6);
+        host.has_answered = flag(7);
+        host.is_slow = flag(8);
+        (host.entry, host.unreachable_since) = (entry, unreachable_since);
+        (host.next, host.wakes, host.asked_at, host.pace) = (next, wakes, asked_at, pace);
+        host.address = read_address(&mut reader)?;
+        host.rules = match reader.number()? {
+            0 => Rules::Unknown,
+            _ => {
+                let until = Duration::from_nanos(reader.number()?);
+                Rules::Kept(reader.text()?.into(), until)
+            }
+        };
+        for _ in 0..reader.number()? {
+            let priority = reader.number()?;
+            host.queues
+                .push((priority, VecDeque::from(read_places(&mut reader)?)));
+        }
+        let retries = read_places(&mut reader)?;
+        for place in retries {
+            let n_tries = 0;
+            host.retries.push_back(Turn { place, n_tries });
+        }
+        for turn in &mut host.retries {
+            turn.n_tries = reader.byte()?;
+        }
+        host.aside = read_places(&mut reader)?;
+        host.lost = read_places(&mut reader)?;
+        if flag(9) {
+            host.folders = Some(Box::new(Folders::read(&mut reader)?));
+        }
+        Some(host)
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    push_number(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn push_rules(out: &mut Vec<u8>, text: &str, until: Duration) {
+    out.push(1);
+    push_number(out, nanos(until));
+    push_text(out, text);
+}
+
+/// 0 for none, 4 or 16 and the bytes.
+fn push_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
+    match address {
+        None => out.push(0),
+        Some(IpAddr::V4(v4)) => {
+            out.push(4);
+            out.extend_from_slice(&v4.octets());
+        }
+        Some(IpAddr::V6(v6)) => {
+            out.push(16);
+            out.extend_from_slice(&v6.octets());
+        }
+    }
+}
+
+fn read_address(reader: &mut Reader<'_>) -> Option<Option<IpAddr>> {
+    let mut bytes = [0; 16];
+    let n = usize::from(reader.byte()?);
+    for byte in bytes.get_mut(..n)? {
+        *byte = reader.byte()?;
+    }
+    Some(match n {
+        0 => None,
+        4 => Some(IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])),
+        _ => Some(IpAddr::V6(Ipv6Addr::from(bytes))),
+    })
+}
+
+/// Places mostly ascend: the difference to the one before is short.
+fn push_places(out: &mut Vec<u8>, places: impl ExactSizeIterator<Item = Place>) {
+    push_number(out, places.len() as u64);
+    let mut before = 0_u64;
+    for place in places {
+        push_number(out, place.wrapping_sub(before));
+        before = place;
+    }
+}
+
+fn read_places(reader: &mut Reader<'_>) -> Option<Vec<Place>> {
+    let n = reader.number()?;
+    let mut place = 0_u64;
+    let mut next = || {
+        place = place.wrapping_add(reader.number()?);
+        Some(place)
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::Novelty;
+    use crate::robots::Robots;
+
+    /// A host comes back as it was, its rules as text.
+    #[test]
+    fn issue_22_a_host_comes_back() {
+        let mut host = Host::named("https://h.example:8443", 7);
+        let check = |host: &Host| {
+            let bytes = host.to_bytes();
+            let back = Host::from_bytes(&bytes).unwrap();
+            assert_eq!(back.to_bytes(), bytes);
+            for length in 0..bytes.len() {
+                assert!(Host::from_bytes(&bytes[..length]).is_none(), "{length}");
+            }
+            format!("{back:?}")
+        };
+        assert_eq!(check(&host), format!("{host:?}"));
+        for (priority, place) in [(1, 10), (0, 20), (1, 1 << 50)] {
+            host.push(priority, place);
+        }
+        host.put_back(Turn {
+            place: 99,
+            n_tries: 3,
+        });
+        host.put_back(Turn {
+            place: 7,
+            n_tries: 0,
+        });
+        host.aside = vec![4, 2];
+        host.lost = vec![u64::MAX];
+        host.address = Some("::1".parse().unwrap());
+        (host.stage, host.lane, host.entry) = (Stage::Bench, Lane::Spare, 12);
+        (host.is_lost, host.is_slow, host.is_watched) = (true, true, true);
+        host.next = Duration::new(5, 123_456_789);
+        host.pace.asked_delay = Duration::from_millis(1500);
+        host.pace.n_failures = 3;
+        assert_eq!(check(&host), format!("{host:?}"));
+        let robots = Robots::parse(b"User-agent: *\nDisallow: /x\nCrawl-delay: 2\n", "");
+        let text: Box<str> = robots.to_text().into();
+        host.rules = Rules::Known(std::sync::Arc::new(robots), Duration::from_secs(9));
+        let back = check(&host);
+        host.rules = Rules::Kept(text, Duration::from_secs(9));
+        assert_eq!(back, format!("{host:?}"));
+        let mut folders = Folders::default();
+        let page = Novelty {
+            is_duplicate: true,
+            ..Novelty::default()
+        };
+        (0..9).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
+        assert!(folders.admits("/a/x", 5, Duration::from_secs(1)));
+        host.folders = Some(Box::new(folders));
+        check(&host);
+    }
+}
