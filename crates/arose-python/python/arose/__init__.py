@@ -464,10 +464,10 @@ def _spill(rows: Any, file: Path, name: str, options: dict[str, Any], *, has_all
         "time_field": options["time_field"],
         "has_all": has_all,
     }
-    used = [*reading["text_field"], *reading["id_field"], *reading["url_field"]]
-    used += [field for field in (options["priority_field"], options["time_field"]) if field]
+    given = [*reading["text_field"], *reading["id_field"], *reading["url_field"]]
+    given += [field for field in (options["priority_field"], options["time_field"]) if field]
     target = _arose.Spill(file, json.dumps(wanted))
-    _inputs.spill(target, rows, [*used, *_inputs.usual_names()], has_all)
+    _inputs.spill(target, rows, _inputs.Wanted(given, bool(reading["text_field"]), has_all))
     n_rows, columns = target.finish()
     reading["columns"] = json.loads(columns)
     return n_rows
