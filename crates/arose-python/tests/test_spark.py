@@ -218,7 +218,7 @@ def test_issue_30_the_session_of_the_caller_stays_as_it_is(spark, lines, tmp_pat
 
 
 def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path):
-    texts = [json.loads(line)["text"] for line in open(lines)][:60]
+    texts = arose.read(lines).read_all().to_pyarrow()["text"].to_pylist()[:60]
     rows = [(i, text) for i, text in enumerate([None, *texts])]
     df = spark.createDataFrame(rows, "key long, review string").coalesce(1)
     with pytest.raises(arose.InputError, match="text='txet': no such column.*review"):
