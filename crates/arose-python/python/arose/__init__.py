@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -392,6 +390,9 @@ def dedup(
     >>> arose.dedup(table, threshold=0.7, w=2).documents.to_pyarrow()["kept"].to_pylist()
     [True, False, True]
     """
+    import shutil
+    import tempfile
+
     options = checked(
         {
             "policy": policy,
@@ -448,7 +449,7 @@ def dedup(
         pairs=found[2],
         summary=summary,
         output=None if output is None else folder,
-        _work=work if output is None else None,
+        work=work if output is None else None,
     )
 
 
