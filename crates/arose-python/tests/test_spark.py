@@ -41,7 +41,7 @@ def rows(folder, name, keys):
 
 def check(lines, out, **options):
     """The tables in `out` are those of the local run."""
-    local = arose.dedup(lines, **options)
+    local = arose.dedup(files=lines, **options)
     assert rows(out, "documents", ["doc"]) == local.documents.to_pyarrow().to_pylist()
     assert rows(out, "pairs", ["a", "b"]) == local.pairs.to_pyarrow().to_pylist()
     summary = json.load(open(os.path.join(out, "summary.json")))
@@ -141,7 +141,7 @@ def test_damage_is_skipped_or_refused(spark, lines, tmp_path):
     out = os.fspath(tmp_path / "out")
     summary = dedup(spark, [lines, os.fspath(bad)], out, partitions=2)
     assert any("bad.jsonl.gz" in warning for warning in summary["warnings"])
-    local = arose.dedup([lines, os.fspath(bad)])
+    local = arose.dedup(files=[lines, os.fspath(bad)])
     assert summary["incomplete_files"] == local.incomplete_files
     assert summary["counts"]["incomplete_files"] == 1
     check([lines, os.fspath(bad)], out)
