@@ -264,11 +264,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 /// The outcome of a run. Names the files that could not be read completely, on standard error.
 pub(crate) fn outcome(summary: &Value) -> Outcome {
     if let n_files @ 1.. = incomplete(summary) {
-        let files = summary["incomplete_files"].as_array().into_iter().flatten();
-        let files =
-            files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
-        for file in files {
-            eprintln!("arose: {}", printable(&file.to_string()));
+        for file in incomplete_files(summary) {
+            eprintln!("arose: {}", printable(&file));
         }
         losses::say_incomplete(n_files);
         return Outcome::Incomplete;
@@ -277,6 +274,26 @@ pub(crate) fn outcome(summary: &Value) -> Outcome {
         Some(0) | None => Outcome::NothingFound,
         Some(_) => Outcome::Found,
     }
+}
+
+/// The files that could not be read completely, each with the reason.
+fn incomplete_files(summary: &Value) -> Vec<String> {
+    let files = summary["incomplete_files"].as_array().into_iter().flatten();
+    let files =
+        files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
+    files.map(|file| file.to_string()).collect()
+}
+
+/// Writes the warnings of a run, except those about incomplete files, which are named elsewhere.
+pub(crate) fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    let named = incomplete_files(summary);
+    let warnings = summary["warnings"].as_array().into_iter().flatten();
+    for warning in warnings.filter_map(Value::as_str) {
+        if !named.iter().any(|file| file == warning) {
+            writeln!(out, "  {}", printable(warning))?;
+        }
+    }
+    Ok(())
 }
 
 /// How many files could not be read completely.
@@ -534,9 +551,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
         }
     }
     tell_losses(out, summary)?;
-    for warning in summary["warnings"].as_array().into_iter().flatten() {
-        writeln!(out, "  {}", printable(warning.as_str().unwrap_or_default()))?;
-    }
+    tell_warnings(out, summary)?;
     writeln!(
         out,
         "pairs           {:>10}  clusters: {}, largest: {}",

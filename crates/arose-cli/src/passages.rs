@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::corpus;
 use crate::dedup::progress::line_of;
-use crate::dedup::{outcome, size, tell_losses};
-use crate::output::{printable, watch, write_json};
+use crate::dedup::{outcome, size, tell_losses, tell_warnings};
+use crate::output::{watch, write_json};
 use crate::read::Outcome;
 
 /// Find passages that occur more than once, or that occur in a reference, and remove them.
@@ -446,9 +446,7 @@ fn tell_end(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<
         }
     }
     tell_losses(out, summary)?;
-    for warning in summary["warnings"].as_array().into_iter().flatten() {
-        writeln!(out, "  {}", printable(warning.as_str().unwrap_or_default()))?;
-    }
+    tell_warnings(out, summary)?;
     if let Some(kept) = summary["kept_in"].as_str() {
         writeln!(out, "kept documents: {}", folder.join(kept).display())?;
     }

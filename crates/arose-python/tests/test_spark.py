@@ -41,7 +41,7 @@ def rows(folder, name, keys):
 
 def check(lines, out, **options):
     """The tables in `out` are those of the local run."""
-    local = arose.dedup(lines, **options)
+    local = arose.dedup(files=lines, **options)
     assert rows(out, "documents", ["doc"]) == local.documents.to_pyarrow().to_pylist()
     assert rows(out, "pairs", ["a", "b"]) == local.pairs.to_pyarrow().to_pylist()
     summary = json.load(open(os.path.join(out, "summary.json")))
@@ -141,7 +141,7 @@ def test_damage_is_skipped_or_refused(spark, lines, tmp_path):
     out = os.fspath(tmp_path / "out")
     summary = dedup(spark, [lines, os.fspath(bad)], out, partitions=2)
     assert any("bad.jsonl.gz" in warning for warning in summary["warnings"])
-    local = arose.dedup([lines, os.fspath(bad)])
+    local = arose.dedup(files=[lines, os.fspath(bad)])
     assert summary["incomplete_files"] == local.incomplete_files
     assert summary["counts"]["incomplete_files"] == 1
     check([lines, os.fspath(bad)], out)
@@ -218,7 +218,7 @@ def test_issue_30_the_session_of_the_caller_stays_as_it_is(spark, lines, tmp_pat
 
 
 def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path):
-    texts = [json.loads(line)["text"] for line in open(lines)][:60]
+    texts = arose.read(lines).read_all().to_pyarrow()["text"].to_pylist()[:60]
     rows = [(i, text) for i, text in enumerate([None, *texts])]
     df = spark.createDataFrame(rows, "key long, review string").coalesce(1)
     with pytest.raises(arose.InputError, match="text='txet': no such column.*review"):

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -392,6 +390,9 @@ def dedup(
     >>> arose.dedup(table, threshold=0.7, w=2).documents.to_pyarrow()["kept"].to_pylist()
     [True, False, True]
     """
+    import shutil
+    import tempfile
+
     options = checked(
         {
             "policy": policy,
@@ -448,7 +449,7 @@ def dedup(
         pairs=found[2],
         summary=summary,
         output=None if output is None else folder,
-        _work=work if output is None else None,
+        work=work if output is None else None,
     )
 
 
@@ -464,10 +465,10 @@ def _spill(rows: Any, file: Path, name: str, options: dict[str, Any], *, has_all
         "time_field": options["time_field"],
         "has_all": has_all,
     }
-    used = [*reading["text_field"], *reading["id_field"], *reading["url_field"]]
-    used += [field for field in (options["priority_field"], options["time_field"]) if field]
+    given = [*reading["text_field"], *reading["id_field"], *reading["url_field"]]
+    given += [field for field in (options["priority_field"], options["time_field"]) if field]
     target = _arose.Spill(file, json.dumps(wanted))
-    _inputs.spill(target, rows, [*used, *_inputs.usual_names()], has_all)
+    _inputs.spill(target, rows, _inputs.Wanted(given, bool(reading["text_field"]), has_all))
     n_rows, columns = target.finish()
     reading["columns"] = json.loads(columns)
     return n_rows

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from . import _arose
 from ._arose import InputError
@@ -73,22 +73,42 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def spill(target: _arose.Spill, data: Any, wanted: list[str], has_all: bool) -> None:
-    """Writes rows of any kind to disk.
+class Wanted(NamedTuple):
+    """The columns that a run may look at. No others are taken, so that their types do not matter."""
 
-    `wanted` are the columns that a run may look at. Unless `has_all`, no others are taken, so that
-    their types do not matter.
-    """
+    #: Names that the caller has passed.
+    given: list[str]
+    #: Whether the text is among them.
+    has_text: bool
+    #: Whether all columns are wanted.
+    has_all: bool
+
+    def of(self, names: Iterable[Any]) -> list[Any]:
+        """The columns to take. All, if one that is needed is missing: the error lists them."""
+        names, usual = list(names), _arose.usual_names()
+        has_text = self.has_text or any(n in names for n in [*usual["text"], *usual["html"]])
+        if self.has_all or not has_text or any(name not in names for name in self.given):
+            return names
+        known = {*self.given, *(name for found in usual.values() for name in found)}
+        return [name for name in names if name in known]
+
+
+#: For texts that come without a column.
+TEXT = Wanted(["text"], has_text=True, has_all=False)
+
+
+def spill(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
+    """Write rows of any kind to disk."""
     module = type(data).__module__.partition(".")[0]
     if module == "pandas":
-        _spill_pandas(target, data, wanted, has_all)
+        _spill_pandas(target, data, wanted)
     elif module == "polars":
-        _spill_polars(target, data, wanted, has_all)
+        _spill_polars(target, data, wanted)
     elif module == "datasets":
-        _spill_datasets(target, data, wanted, has_all)
+        _spill_datasets(target, data, wanted)
     elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         if module == "pyarrow" and hasattr(data, "select") and hasattr(data, "column_names"):
-            data = data.select(_narrow(data.column_names, wanted, has_all))
+            data = data.select(wanted.of(data.column_names))
         target.push(data)
     elif isinstance(data, (str, bytes, Mapping)):
         raise TypeError(f"expected texts or a table, got {type(data).__name__}")
@@ -98,18 +118,11 @@ def spill(target: _arose.Spill, data: Any, wanted: list[str], has_all: bool) -> 
         _spill_texts(target, data)
 
 
-def _narrow(names: Iterable[Any], wanted: list[str], has_all: bool) -> list[Any]:
-    """The columns to take. All, if those that matter are not there: the error lists them."""
-    names = list(names)
-    used = [name for name in names if name in wanted]
-    return used if used and not has_all else names
-
-
-def _spill_pandas(target: _arose.Spill, data: Any, wanted: list[str], has_all: bool) -> None:
+def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     if hasattr(data, "to_frame") and not hasattr(data, "columns"):
         data = data.to_frame("text")
-        wanted = ["text"]
-    data = data[_narrow(data.columns, wanted, has_all)]
+        wanted = TEXT
+    data = data[wanted.of(data.columns)]
     try:
         import pyarrow
     except ImportError as error:
@@ -123,12 +136,12 @@ def _spill_pandas(target: _arose.Spill, data: Any, wanted: list[str], has_all: b
     target.push(table)
 
 
-def _spill_polars(target: _arose.Spill, data: Any, wanted: list[str], has_all: bool) -> None:
+def _spill_polars(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     import polars
 
     if isinstance(data, polars.Series):
         data = data.to_frame("text")
-        wanted = ["text"]
+        wanted = TEXT
     is_lazy = isinstance(data, polars.LazyFrame)
     schema = data.collect_schema()
     # Categories become the texts that they stand for.
@@ -136,7 +149,7 @@ def _spill_polars(target: _arose.Spill, data: Any, wanted: list[str], has_all: b
         polars.col(name).cast(polars.String)
         if schema[name] in (polars.Categorical, polars.Enum)
         else polars.col(name)
-        for name in _narrow(schema.names(), wanted, has_all)
+        for name in wanted.of(schema.names())
     ]
     chosen = data.select(columns)
     if not is_lazy:
@@ -148,11 +161,11 @@ def _spill_polars(target: _arose.Spill, data: Any, wanted: list[str], has_all: b
         target.push(chosen.collect())
 
 
-def _spill_datasets(target: _arose.Spill, data: Any, wanted: list[str], has_all: bool) -> None:
+def _spill_datasets(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     if hasattr(data, "keys"):
         raise TypeError(f"a DatasetDict; pass one of its splits: {', '.join(data.keys())}")
     if data.column_names is not None:
-        data = data.select_columns(_narrow(data.column_names, wanted, has_all))
+        data = data.select_columns(wanted.of(data.column_names))
     has_rows = False
     for batch in data.with_format("arrow").iter(batch_size=1024):
         target.push(batch)
@@ -224,9 +237,3 @@ def _numpy(mask: Any) -> Any:
     import numpy
 
     return numpy.asarray(mask, dtype=bool)
-
-
-def usual_names() -> Iterator[str]:
-    """All names under which columns are looked for."""
-    for found in _arose.usual_names().values():
-        yield from found

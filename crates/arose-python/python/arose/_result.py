@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import os
-import shutil
 import weakref
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,6 @@ SHOWN = 5
 OPENING = 120
 
 
-@dataclass(frozen=True)
 class Deduplicated:
     """What a run found.
 
@@ -42,19 +38,26 @@ class Deduplicated:
     summary: dict[str, Any]
     #: The directory with these, the kept documents and the report; None if it was temporary.
     output: Path | None
-    _work: Path | None = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if self.output is None and self._work is not None:
-            weakref.finalize(self, shutil.rmtree, self._work, ignore_errors=True)
+    def __init__(
+        self,
+        documents: Table,
+        pairs: Table,
+        summary: dict[str, Any],
+        output: Path | None,
+        work: Path | None = None,
+    ) -> None:
+        self.documents = documents
+        self.pairs = pairs
+        self.summary = summary
+        self.output = output
+        self._work = work
+        if work is not None:
+            weakref.finalize(self, _remove, work)
 
     def __getstate__(self) -> dict[str, Any]:
         # Temporary files are not there for whoever reads it back.
         return {**self.__dict__, "_work": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
 
     @property
     def is_by_rows(self) -> bool:
@@ -170,6 +173,8 @@ class Deduplicated:
         return f"<arose.Deduplicated: {words}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         words = html.escape(repr(self)[1:-1].removeprefix("arose.Deduplicated: "))
         parts = [f"<p><b>arose.Deduplicated</b>: {words}</p>"]
         clusters = _rows(self.clusters, SHOWN)
@@ -183,20 +188,29 @@ class Deduplicated:
         return "".join(parts)
 
 
-@dataclass(frozen=True)
 class Difference:
     """Two texts and where they differ: `[-only in a-]`, `{+only in b+}`."""
 
-    a: str = field(repr=False)
-    b: str = field(repr=False)
-    text: str
-    _rows: str = field(repr=False)
+    def __init__(self, a: str, b: str, text: str, rows: str) -> None:
+        self.a = a
+        self.b = b
+        self.text = text
+        self._rows = rows
 
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"<arose.Difference: {self.text}>"
+
     def _repr_html_(self) -> str:
         return f"<table>{self._rows}</table>"
+
+
+def _remove(work: Path) -> None:
+    import shutil
+
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def _counted(n: int, one: str) -> str:
@@ -212,6 +226,8 @@ def _rows(table: Table, most: int) -> list[dict[str, Any]]:
 
 
 def _table(title: str, names: list[str], rows: list[list[Any]]) -> str:
+    import html
+
     head = "".join(f"<th>{name}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(str(cell))[:OPENING]}</td>" for cell in row) + "</tr>"
