@@ -1,9 +1,9 @@
 //! Against gaoya from the text on: what a program pays that asks for each of its documents.
 //!
-//! Both get the same texts, each inserted, then each asked for with one word in two hundred changed,
-//! which makes a resemblance near .95. The index has rule b as in `rivals.rs`; gaoya's signatures
-//! are as long as its four bands of seventeen, over windows of five words parted at blanks, the
-//! cheapest way to have them. Time is processor time of the whole process.
+//! Both get the same texts, each inserted, then each asked for with one word in two hundred
+//! changed, which makes a resemblance near .95. The index has rule b as in `rivals.rs`; gaoya's
+//! signatures are as long as its four bands of seventeen, over windows of five words parted at
+//! blanks, the cheapest way to have them. Time is processor time of the whole process.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -28,9 +28,9 @@ use crate::read::Outcome;
 /// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes into DIR:
 /// archive/*.warc.gz with every response and archive/*.cdxj that says where each is. A page with
 /// the payload of another is a revisit record; a near duplicate is stored whole and names what it
-/// resembles. The sites of the seeds are the scope; `--scope` says otherwise. robots.txt is obeyed, Crawl-delay, Request-rate and Visit-time included. A crawl that
-/// was interrupted or killed goes on where it was when it is started again with the same DIR;
-/// Ctrl-C finishes what is in flight.
+/// resembles. The sites of the seeds are the scope; `--scope` says otherwise. robots.txt is obeyed,
+/// Crawl-delay, Request-rate and Visit-time included. A crawl that was interrupted or killed goes
+/// on where it was when it is started again with the same DIR; Ctrl-C finishes what is in flight.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

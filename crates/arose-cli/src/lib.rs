@@ -74,7 +74,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Like [`main`], with the exit code as a number.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = search::with_negations(arguments.into_iter());
+    let arguments = search::with_negations(arguments);
     let result = match Arguments::parse_from(arguments) {
         Arguments::Dedup(options) => dedup::run(&options),
         Arguments::Passages(options) => passages::run(&options),

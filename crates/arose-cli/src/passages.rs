@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::corpus;
 use crate::dedup::progress::line_of;
-use crate::dedup::{outcome, size, tell_losses, tell_warnings};
+use crate::dedup::size;
+use crate::dedup::summary::{outcome, tell_losses, tell_warnings};
 use crate::output::{watch, write_json};
 use crate::read::Outcome;
 

@@ -1,8 +1,8 @@
 //! What many hosts take: `host_scale STEP FOLDER [THOUSANDS]`, one step per process.
 //!
 //! * `queue`: queues a page at each of so many thousand hosts, each a site of its own.
-//! * `withdraw`: opens the crawl with settings that allow one page in ten, so that nine hosts in ten
-//!   have been met and have nothing to fetch.
+//! * `withdraw`: opens the crawl with settings that allow one page in ten, so that nine hosts in
+//!   ten have been met and have nothing to fetch.
 //! * `start`: opens it again, as after a kill.
 //! * `more`: opens it and queues a million further pages at hosts chosen at random.
 //!
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// A page of a host; of those queued first, one in ten is allowed in the end.
 fn url(host: u64, n: u64) -> String {
-    let part = if n == 0 && host % 10 > 0 {
+    let part = if n == 0 && !host.is_multiple_of(10) {
         "old"
     } else {
         "new"

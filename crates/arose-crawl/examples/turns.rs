@@ -1,9 +1,9 @@
 //! How long the loop takes for its turns: `turns FOLDER [SEEN_MILLIONS] [SECONDS] [THREADS]`.
 //!
-//! Fills the seen set of a crawl with so many million URLs, crawls a synthetic web on this machine for
-//! so many seconds, with small commits and a journal that is rewritten often, and prints how many turns
-//! of the loop took how long. 50 million URLs need 1 GB of disk, and as much again while they are
-//! merged. With 0 threads the loop does all by itself.
+//! Fills the seen set of a crawl with so many million URLs, crawls a synthetic web on this machine
+//! for so many seconds, with small commits and a journal that is rewritten often, and prints how
+//! many turns of the loop took how long. 50 million URLs need 1 GB of disk, and as much again while
+//! they are merged. With 0 threads the loop does all by itself.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::path::Path;

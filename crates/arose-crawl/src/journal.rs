@@ -23,10 +23,9 @@
 //! event   = tag number* (length bytes)?   numbers in groups of 7 bits, lowest first
 //! ```
 //!
-//! *Cost.* A URL takes its path, that of the page it was found on and about six bytes, its end about
-//! six. Opening reads the whole
-//! file, some million URLs a second. *Not for* finding a URL by name: that is what the seen
-//! set is for.
+//! *Cost.* A URL takes its path, that of the page it was found on and about six bytes, its end
+//! about six. Opening reads the whole file, some million URLs a second. *Not for* finding a URL by
+//! name: that is what the seen set is for.
 
 mod compact;
 mod draft;

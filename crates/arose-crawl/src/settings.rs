@@ -45,8 +45,8 @@ pub struct Settings {
     pub host: BTreeMap<String, HostSettings>,
 }
 
-/// Settings for a single host. What is sent goes to one origin only: `https://` and the name, unless
-/// the entry is for another origin. Delay and limits hold for all origins with the name.
+/// Settings for a single host. What is sent goes to one origin only: `https://` and the name,
+/// unless the entry is for another origin. Delay and limits hold for all origins with the name.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostSettings {

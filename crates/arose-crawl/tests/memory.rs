@@ -1,4 +1,5 @@
 //! What a host costs in memory when it is not among those that are kept there.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
 use std::rc::Rc;

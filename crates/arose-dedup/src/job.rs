@@ -1,4 +1,6 @@
-//! The batch job: from files to the documents kept, with evidence.
+//! The batch job: finds duplicates in files and writes the kept documents with evidence.
+
+mod found;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,10 +22,10 @@ use crate::stage::dropped::DroppedDocs;
 use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
-use crate::stage::verify::TextsIn;
 use crate::stage::{candidates, cluster, contained, exact, ids, read, sites, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json};
 use crate::{Error, Progress};
+use found::Found;
 
 const DOCUMENTS: &str = "documents.parquet";
 const LISTED_PAIRS: &str = "pairs.parquet";
@@ -447,114 +449,6 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What the stages found.
-struct Found {
-    read: Note<read::Read>,
-    exact: Note<exact::Exact>,
-    known: Option<Note<known::Held>>,
-    sites: Option<Note<sites::Sites>>,
-    candidates: Note<candidates::Candidates>,
-    verified: Note<verify::Verified>,
-    clusters: Note<cluster::Clusters>,
-}
-
-impl Found {
-    fn find(job: &Job<'_>, read: Note<read::Read>, holder: Option<&Holder>) -> Result<Self, Error> {
-        let Job {
-            work,
-            config,
-            progress,
-            ..
-        } = job;
-        let names = ["read", "exact", "known", "sites", "candidates", "verify"];
-        let [
-            read_in,
-            exact_in,
-            known_in,
-            sites_in,
-            candidates_in,
-            verify_in,
-        ] = names.map(|stage| work.path(stage));
-        let texts = TextsIn {
-            read: &read_in,
-            sites: &sites_in,
-        };
-        let exact = work.stage("exact", progress, |folder| {
-            exact::run(&read_in, config, folder, progress)
-        })?;
-        let known = holder.map(|holder| {
-            work.stage("known", progress, |folder| {
-                let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, &read.found, config, folder, progress)
-            })
-        });
-        let known = known.transpose()?;
-        let sites = match config.policy.criterion {
-            Criterion::Content(_) => Some(work.stage("sites", progress, |folder| {
-                let active = candidates::active(&read_in, &exact_in)?;
-                sites::run(&read_in, &active, config, folder, progress)
-            })?),
-            _ => None,
-        };
-        let candidates = work.stage("candidates", progress, |folder| {
-            match config.policy.criterion {
-                Criterion::Contained(_) => {
-                    contained::candidates([&read_in, &exact_in], config, folder, progress)
-                }
-                Criterion::Url => candidates::none(folder),
-                _ => candidates::run(&read_in, &exact_in, &sites_in, config, folder, progress),
-            }
-        })?;
-        let verified = work.stage("verify", progress, |folder| match config.policy.criterion {
-            Criterion::Contained(least) => {
-                let n_slots = candidates.found.n_slots;
-                let stages = [&*read_in, &*candidates_in];
-                contained::verify(stages, n_slots, least, config, folder, progress)
-            }
-            _ => verify_candidates(&texts, &candidates_in, config, folder, progress),
-        })?;
-        let clusters = work.stage("cluster", progress, |folder| {
-            if let Criterion::Contained(_) = config.policy.criterion {
-                return contained::clusters([&read_in, &exact_in, &verify_in], config, folder);
-            }
-            let stages = cluster::Stages {
-                texts,
-                exact: &exact_in,
-                verify: &verify_in,
-                known: known.as_ref().map(|_| &*known_in),
-            };
-            cluster::run(&stages, config, folder, progress)
-        })?;
-        Ok(Self {
-            read,
-            exact,
-            known,
-            sites,
-            candidates,
-            verified,
-            clusters,
-        })
-    }
-
-    fn stages(&self, rows: &Note<Rows>) -> Value {
-        let n_docs = self.read.found.n_docs;
-        let candidates = &self.candidates;
-        let mut stages = vec![
-            stage("read", &self.read, n_docs),
-            stage("exact", &self.exact, n_docs),
-        ];
-        stages.extend(self.known.iter().map(|known| stage("known", known, n_docs)));
-        stages.extend(self.sites.iter().map(|sites| stage("sites", sites, n_docs)));
-        stages.extend([
-            stage("candidates", candidates, candidates.found.tally.n_tested),
-            stage("verify", &self.verified, candidates.found.n_pairs),
-            stage("cluster", &self.clusters, self.verified.found.n_pairs),
-            stage("write", rows, n_docs),
-        ]);
-        stages.into()
-    }
-}
-
 /// Standard input can be read once only, so it is written to a file first, which takes its place.
 pub(crate) fn keep_standard_input(
     work: &Work,
@@ -595,25 +489,6 @@ pub(crate) fn incomplete_files(work: &Work, losses: &losses::Losses) -> Vec<Inco
 pub(crate) fn not_read(config: &Config, out: &Path) -> Vec<PathBuf> {
     let index = config.against.iter().map(|against| against.index.clone());
     index.chain([out.to_owned()]).collect()
-}
-
-/// Verifies the candidates, and those that are listed only.
-fn verify_candidates(
-    texts: &TextsIn<'_>,
-    candidates: &Path,
-    config: &Config,
-    folder: &Path,
-    progress: &Progress,
-) -> Result<verify::Verified, Error> {
-    let verified = verify::run(texts, candidates, config, folder, progress)?;
-    if config.pairs == ListedPairs::Verified {
-        return Ok(verified);
-    }
-    let all = folder.join(candidates::ALL);
-    fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
-    let listed = candidates.join(candidates::ALL);
-    verify::run(texts, &listed, config, &all, progress)?;
-    Ok(verified)
 }
 
 pub(crate) fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {

@@ -278,7 +278,7 @@ mod tests {
             let shingles: Vec<u64> = words.map(mix).collect();
             marker.marks(&Content::of_site(&shingles, |_| n_others), &mut room)
         };
-        let (a, b, c) = (page(0..300, 100), page(0..299, 100), page(0..250, 100));
+        let (a, b, c) = (page(0..300, 100), page(0..292, 100), page(0..250, 100));
         let meet = |a: &Marks, b: &Marks, tables_: std::ops::Range<u32>| {
             let met = tables_.filter(|&t| tables.key(t, a) == tables.key(t, b));
             met.count()

@@ -11,8 +11,8 @@ use crate::error;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs `work` on another thread without the interpreter lock. Until it is done, `look` is called
-/// with the lock every so often, and once at the end; if it or a signal handler raises, `stop` is called and the
-/// exception is passed on once the work has ended.
+/// with the lock every so often, and once at the end; if it or a signal handler raises, `stop` is
+/// called and the exception is passed on once the work has ended.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,

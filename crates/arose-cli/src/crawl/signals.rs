@@ -1,4 +1,5 @@
-//! Signals: Ctrl-C once to finish what is in flight, twice to end at once; SIGHUP to reload settings.
+//! Signals: Ctrl-C once to finish what is in flight, twice to end at once; SIGHUP to reload
+//! settings.
 
 use std::sync::Arc;
 

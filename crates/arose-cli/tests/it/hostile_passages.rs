@@ -1,4 +1,5 @@
-//! `arose passages` on texts made to be dear: none costs more CPU time per token than ordinary pages.
+//! `arose passages` on texts made to be dear: none costs more CPU time per token than ordinary
+//! pages.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};

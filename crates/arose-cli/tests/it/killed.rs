@@ -116,7 +116,9 @@ fn check_kills(n: u32, folder: &Path, command: impl Fn(&Path) -> Command) {
         }
         // Every third time the run may end, after one, two or three kills.
         if attempt % 3 == 2 {
-            assert!(command(&out).status().unwrap().success());
+            let end = command(&out).stderr(Stdio::piped()).output().unwrap();
+            let said = String::from_utf8_lossy(&end.stderr);
+            assert!(end.status.success(), "killed after {moment:?}: {said}");
             assert!(all_results(&out) == expected, "killed after {moment:?}");
             fs::remove_dir_all(&out).unwrap();
         }

@@ -10,8 +10,8 @@
 //! page is appended before the commit that says so: commands are carried out in the order in which
 //! they were sent. A URL is in the seen set for good only with the commit that queues it.
 //!
-//! *Bounds.* Commands take at most [`MAX_BYTES`] of memory and a batch more; while there are as many,
-//! the loop takes in no pages, and then sends no requests. Replies are no more than commands.
+//! *Bounds.* Commands take at most [`MAX_BYTES`] of memory and a batch more; while there are as
+//! many, the loop takes in no pages, and then sends no requests. Replies are no more than commands.
 //!
 //! With `machine.threads = 0` all of it is done at once by the loop, which tests use to have time
 //! stand still meanwhile.

@@ -5,8 +5,8 @@
 //! sync makes it survive the end of the machine, in the same order. A crash between any two steps
 //! leaves what the next start understands.
 //!
-//! All of this may take long, so it is done on a thread of its own ([`super::background`]). What the
-//! crawl asks for is done in the order of asking. The journal is rewritten and the seen set is
+//! All of this may take long, so it is done on a thread of its own ([`super::background`]). What
+//! the crawl asks for is done in the order of asking. The journal is rewritten and the seen set is
 //! merged on further threads meanwhile.
 
 use std::sync::atomic::AtomicBool;
@@ -197,8 +197,8 @@ impl Files {
         Ok(())
     }
 
-    /// Rewrites the journal now if that is worth it: the next start should not have to read what was
-    /// done in this run.
+    /// Rewrites the journal now if that is worth it: the next start should not have to read what
+    /// was done in this run.
     pub(super) fn tidy(&mut self, date: u64) -> Result<(), Error> {
         if self.rewriting.under_way.is_none() {
             self.rewriting.look_at = 0;

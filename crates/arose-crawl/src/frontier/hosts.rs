@@ -1,9 +1,9 @@
 //! All hosts, of which a bounded number is in memory.
 //!
-//! A host is met by its number, as in an array, and comes from the [`Shelf`] if it is not in memory.
-//! Beyond a limit, hosts that have been in memory longest go to the shelf, whether URLs wait at them
-//! or not, unless something is under way there. In memory they leave 24 bytes and their slot in a
-//! table.
+//! A host is met by its number, as in an array, and comes from the [`Shelf`] if it is not in
+//! memory. Beyond a limit, hosts that have been in memory longest go to the shelf, whether URLs
+//! wait at them or not, unless something is under way there. In memory they leave 24 bytes and
+//! their slot in a table.
 //!
 //! A host that is needed is read at once, on the thread of the loop: a few microseconds from the
 //! system's cache. A read that fails is kept for [`Hosts::check`]; nothing is done after it.

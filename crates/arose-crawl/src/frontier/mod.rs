@@ -14,9 +14,9 @@
 //! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
 //! sessions. Its URLs are put aside, except for one per day.
 //!
-//! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 30 bytes, or about 100 with
-//! their place in the workbench; a site takes about 30, a queued URL eight while its host is in memory.
-//! The text of URLs is in the journal.
+//! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 30 bytes, or about 100
+//! with their place in the workbench; a site takes about 30, a queued URL eight while its host is
+//! in memory. The text of URLs is in the journal.
 
 mod cold;
 mod folders;
@@ -253,9 +253,9 @@ impl Frontier {
         site.n_pages >= site.allowance(&self.budget, self.epoch)
     }
 
-    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: budgets may
-    /// have grown. At the end of a round all budgets double if nearly nobody is left who has not
-    /// used up his.
+    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: budgets
+    /// may have grown. At the end of a round all budgets double if nearly nobody is left who has
+    /// not used up his.
     pub(crate) fn rebalance(&mut self) {
         if self.n_left == 0 {
             (self.n_left, self.n_over) = (self.watched.len(), 0);

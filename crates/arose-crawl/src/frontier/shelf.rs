@@ -16,8 +16,8 @@ use std::os::unix::fs::FileExt;
 /// Bytes of the smallest places.
 const LEAST: u64 = 64;
 
-/// Where a piece is: one more than its position in units of [`LEAST`], and the logarithm of the size of its place
-/// in such units, in the low bits.
+/// Where a piece is: one more than its position in units of [`LEAST`], and the logarithm of the
+/// size of its place in such units, in the low bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot(NonZeroU64);
 

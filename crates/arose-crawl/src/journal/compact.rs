@@ -1,18 +1,18 @@
 //! Rewriting the journal without what is done, while the crawl goes on.
 //!
 //! *Question.* The journal grows with every URL that is met and every one that is done. When it is
-//! twice as long as it has to be, most of it can go. Who knows what, without asking the crawl, which
-//! has other things to do?
+//! twice as long as it has to be, most of it can go. Who knows what, without asking the crawl,
+//! which has other things to do?
 //!
 //! *Idea.* The journal itself. A first pass over the part that is on the disk tells which URLs are
-//! not done and what was said last of each host. A second pass copies these events, in order, into a
-//! successor. Every event keeps its place: where events were left out, a [`Event::Skip`] says how
+//! not done and what was said last of each host. A second pass copies these events, in order, into
+//! a successor. Every event keeps its place: where events were left out, a [`Event::Skip`] says how
 //! many bytes they had. So nothing that the crawl holds in memory changes. What was written
 //! meanwhile is appended ([`Journal::catch_up`]), and the successor takes the name of the journal.
 //!
 //! *Cost.* No more than one URL is rewritten for each that is done, so the time of a crawl grows by
-//! a constant factor. Memory meanwhile: 4 bytes and a bit for each URL in the file, 8 for each host,
-//! and what is known of URLs that failed.
+//! a constant factor. Memory meanwhile: 4 bytes and a bit for each URL in the file, 8 for each
+//! host, and what is known of URLs that failed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -170,9 +170,8 @@ impl Survey {
                     self.waits.push(true);
                 }
                 Event::Done { host, place } => {
-                    if self.end(host, place) {
-                        self.count_pages(host, 1);
-                    }
+                    let is_page = self.end(host, place);
+                    self.count_pages(host, u64::from(is_page));
                 }
                 Event::Dropped { host, place } => {
                     self.end(host, place);
@@ -241,7 +240,7 @@ impl Survey {
         if let Some(before) = before.filter(|&before| before != NONE) {
             self.is_last.clear(before as usize);
         }
-        // Rules are out of date where robots.txt cannot be had any more.
+        // Rules are out of date where robots.txt is no longer available.
         if kind == 3
             && let Some(rules) = self.rules.get_mut(host as usize)
         {

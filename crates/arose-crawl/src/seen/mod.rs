@@ -30,9 +30,9 @@
 //! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A power
 //! cut may keep what was stored from the disk and not what was committed here, so commits have
 //! *marks*, and the set is opened up to the mark that the store knows ([`Seen::open_until`]). Runs
-//! are never undone: before the one commit that replaces runs ([`Seen::is_full`]) the store syncs. A
-//! folder is used by one process at a time. Runs may be merged [aside](Merges::Aside), while the set
-//! is used: what is merged stays in the log until the new run takes its place.
+//! are never undone: before the one commit that replaces runs ([`Seen::is_full`]) the store syncs.
+//! A folder is used by one process at a time. Runs may be merged [aside](Merges::Aside), while the
+//! set is used: what is merged stays in the log until the new run takes its place.
 //!
 //! *Not for* taking URLs back: there is no removal.
 //!

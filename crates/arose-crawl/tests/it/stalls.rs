@@ -40,8 +40,8 @@ fn n_over(turns: &Turns, ms: u64) -> u64 {
     turns.n() - n_within
 }
 
-/// A sync takes 120 ms, a rewrite of the journal a dozen of them. Only a crawl without threads waits
-/// for that in a turn of its loop.
+/// A sync takes 120 ms, a rewrite of the journal a dozen of them. Only a crawl without threads
+/// waits for that in a turn of its loop.
 #[test]
 fn issue_22_syncs_and_rewrites_stall_no_turn() {
     let (waits, _) = crawl(0);

@@ -20,7 +20,7 @@ use crate::record::{Accepted, Ordinal, PairKey, Samples, UNSPACED, Vectors};
 use crate::score::Scorer;
 use crate::stage::cluster::Link;
 use crate::stage::rank::{Rank, rank};
-use crate::stage::verify::Room;
+use crate::stage::room::Room;
 
 /// A document on its way to a group; its tokens or where they are, and samples follow.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]

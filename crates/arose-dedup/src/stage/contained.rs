@@ -4,12 +4,12 @@
 //! of its shingles. Documents are decided in order of descending size, so those kept are known when
 //! a document's turn comes, and nothing is dropped for a dropped document.
 //!
-//! Candidates come from anchors (robust winnowing with windows of four shingles). If few blocks of a
-//! document differ from part of another, at least half of its anchors are anchors of the other.
-//! Anchors that nobody else has cannot be among them; if too few are left, the document is contained
-//! in nothing, and otherwise one of the rarest must hit (the prefix rule). Candidates are then
-//! verified on their real shingles. Anchors in more than [`MAX_GROUP`] kept documents are compared
-//! with the longest of these.
+//! Candidates come from anchors (robust winnowing with windows of four shingles). If few blocks of
+//! a document differ from part of another, at least half of its anchors are anchors of the other.
+//! Anchors that nobody else has cannot be among them; if too few are left, the document is
+//! contained in nothing, and otherwise one of the rarest must hit (the prefix rule). Candidates are
+//! then verified on their real shingles. Anchors in more than [`MAX_GROUP`] kept documents are
+//! compared with the longest of these.
 //!
 //! Memory: the shingles of documents at work; the rest is in files or sorted.
 

@@ -15,6 +15,7 @@ pub(crate) mod listing;
 pub(crate) mod rank;
 pub(crate) mod read;
 pub(crate) mod repair;
+pub(crate) mod room;
 pub(crate) mod sites;
 pub(crate) mod tables;
 pub(crate) mod update;

@@ -203,7 +203,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-const N_FEATURE_SAMPLES: usize = Features::SIX_BY_FOURTEEN.t();
+pub(crate) const N_FEATURE_SAMPLES: usize = Features::SIX_BY_FOURTEEN.t();
 
 impl Maker {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
@@ -327,12 +327,6 @@ fn normal_url(document: &Document) -> String {
         Ok(normal) => normal.as_str().to_owned(),
         Err(_) => url.to_owned(),
     }
-}
-
-/// Makes the samples that features are made of.
-pub(crate) fn feature_sketcher(seed: u64) -> NarrowMinHash {
-    let t = NonZeroU16::new(N_FEATURE_SAMPLES as u16).expect("there are samples");
-    NarrowMinHash::new(t, seed)
 }
 
 /// Whether the policy asks for simhashes of all documents.

@@ -9,14 +9,14 @@
 //! may share a counter, so it never counts too few; only what may be on enough pages goes on. These
 //! records are sorted outside memory, those of many pages are counted, and the counts sorted back
 //! to the documents: a document gets the list of its *frame*, the word pairs that weigh less than
-//! 1. Exact. With [`SiteCounts::Sampled`] one shingle in [`SAMPLED`] is counted, and every position
+//! one. This is exact. With [`SiteCounts::Sampled`] one shingle in [`SAMPLED`] is counted, and every position
 //! of a text takes the count of the nearest that was.
 //!
 //! The stage then leaves the marks of every document ([`Marks`]), from which candidates are found.
 //!
 //! Disk: 16 bytes per word pair of a page that may be on enough pages while they are sorted, 16 per
-//! word pair of a frame, 8 and the marks per document. Memory: besides the sorters, an eighth of the
-//! allowance for the counters, and 4 bytes per page that contains the most common word pair.
+//! word pair of a frame, 8 and the marks per document. Memory: besides the sorters, an eighth of
+//! the allowance for the counters, and 4 bytes per page that contains the most common word pair.
 
 use std::ops::Range;
 use std::path::Path;

@@ -16,6 +16,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::support::results;
 
+/// The files of a result by name.
+type Files = Vec<(String, Vec<u8>)>;
+
 fn summary(input: &Path, config: &Config, out: &Path) -> Value {
     let inputs = [input.to_owned()];
     run(
@@ -162,7 +165,7 @@ fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
         common: 5.try_into().unwrap(),
         found: Found::Cut,
     };
-    let mut expected: Option<[Vec<(String, Vec<u8>)>; 2]> = None;
+    let mut expected: Option<[Files; 2]> = None;
     for (threads, memory) in [(1, 1 << 30), (1, 1 << 12), (4, 1 << 30), (3, 1 << 16)] {
         let mut config = Config {
             min: 8,

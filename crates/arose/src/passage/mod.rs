@@ -13,8 +13,8 @@
 //!
 //! [`RollingHash`] hashes all grams of a text in constant time each, [`crate::winnow::anchors`]
 //! selects some of them, and [`brute_force`] follows the definition. [`removed`] says which tokens
-//! to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences. [`Reference`]
-//! finds the windows of a few texts in others.
+//! to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences.
+//! [`Reference`] finds the windows of a few texts in others.
 //!
 //! *Paper.* Schleimer, Wilkerson & Aiken 2003 (winnowing); Lee et al. 2022 (removal of repeated
 //! substrings).

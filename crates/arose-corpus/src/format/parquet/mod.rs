@@ -5,8 +5,9 @@
 //! others are read all the same. The format's library is not ours and its input may be hostile, so
 //! a panic inside it is taken as damage, too, and [`pages`] and [`unpack`] bound its memory.
 //!
-//! A run of equal values takes a few bytes however long it is, so a short file may claim billions of
-//! rows, null or equal. Rows and text are therefore bounded by the size of the file; see [`Bounds`].
+//! A run of equal values takes a few bytes however long it is, so a short file may claim billions
+//! of rows, null or equal. Rows and text are therefore bounded by the size of the file; see
+//! [`Bounds`].
 
 mod pages;
 mod unpack;

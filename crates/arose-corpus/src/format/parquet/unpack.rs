@@ -1,9 +1,9 @@
 //! Reads a row group with pages that unpack to what their headers say, and to no more.
 //!
-//! The format's library lets gzip and Brotli write as much as the compressed bytes give and compares
-//! the size afterwards. Here it is told that pages of these codecs are not compressed, and hands them
-//! out as they are; [`Unpacked`] then decodes each of them once, into memory of the size that
-//! [`pages`] has checked. Pages of other codecs are bounded by the library itself.
+//! The format's library lets gzip and Brotli write as much as the compressed bytes give and
+//! compares the size afterwards. Here it is told that pages of these codecs are not compressed, and
+//! hands them out as they are; [`Unpacked`] then decodes each of them once, into memory of the size
+//! that [`pages`] has checked. Pages of other codecs are bounded by the library itself.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! Third stage: which windows the reference and the corpus have in common.
 //!
 //! Three files come out of it. `spans_of_items` and `spans_of_docs` have the windows of either side
-//! that the other has too, by place; `links` has pairs of them by item, document and shift. A window
-//! with more than [`MAX_LINKED`] places in the reference is linked to the first of these, and one in
-//! more than `common` documents to none.
+//! that the other has too, by place; `links` has pairs of them by item, document and shift. A
+//! window with more than [`MAX_LINKED`] places in the reference is linked to the first of these,
+//! and one in more than `common` documents to none.
 
 use std::path::Path;
 

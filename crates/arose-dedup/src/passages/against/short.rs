@@ -16,7 +16,8 @@ use crate::{Error, Progress};
 /// Bytes of memory for each token of a short item, at most.
 const BYTES_PER_TOKEN: u64 = 64;
 
-/// Finds the short items; as many at a time as memory holds, with a scan of the corpus for each lot.
+/// Finds the short items; as many at a time as memory holds, with a scan of the corpus for each
+/// lot.
 pub(crate) fn run(
     sides: &Sides<'_>,
     search: &Search,

@@ -1,0 +1,171 @@
+//! What `arose dedup` and `arose passages` say of a finished run.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use arose_dedup::IncompleteFile;
+use arose_dedup::report::html::counted;
+use arose_dedup::results::kinds;
+use serde_json::Value;
+
+use crate::losses;
+use crate::output::printable;
+use crate::read::Outcome;
+
+/// The outcome of a run. Names the files that could not be read completely, on standard error.
+pub(crate) fn outcome(summary: &Value) -> Outcome {
+    if let n_files @ 1.. = incomplete(summary) {
+        for file in incomplete_files(summary) {
+            eprintln!("arose: {}", printable(&file));
+        }
+        losses::say_incomplete(n_files);
+        return Outcome::Incomplete;
+    }
+    match summary["counts"]["read"].as_u64() {
+        Some(0) | None => Outcome::NothingFound,
+        Some(_) => Outcome::Found,
+    }
+}
+
+/// The files that could not be read completely, each with the reason.
+fn incomplete_files(summary: &Value) -> Vec<String> {
+    let files = summary["incomplete_files"].as_array().into_iter().flatten();
+    let files =
+        files.filter_map(|file| serde_json::from_value::<IncompleteFile>(file.clone()).ok());
+    files.map(|file| file.to_string()).collect()
+}
+
+/// Writes the warnings of a run, except those about incomplete files, which are named elsewhere.
+pub(crate) fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    let named = incomplete_files(summary);
+    let warnings = summary["warnings"].as_array().into_iter().flatten();
+    for warning in warnings.filter_map(Value::as_str) {
+        if !named.iter().any(|file| file == warning) {
+            writeln!(out, "  {}", printable(warning))?;
+        }
+    }
+    Ok(())
+}
+
+/// How many files could not be read completely.
+fn incomplete(summary: &Value) -> u64 {
+    let n_files = summary["counts"]["incomplete_files"].as_u64();
+    n_files.unwrap_or(0)
+}
+
+/// Writes the counts of a run, and where its results are.
+pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
+    let counts = &summary["counts"];
+    let count = |name: &str| counts[name].as_u64().unwrap_or(0);
+    let read = count("read");
+    let share = |n: u64| 100.0 * n as f64 / read.max(1) as f64;
+    writeln!(out, "read            {read:>10}")?;
+    let near = match summary["settings"]["policy"].as_str() {
+        Some("contained") => "contained",
+        Some("url") => "same URL",
+        _ => "near duplicates",
+    };
+    for (label, name) in [
+        ("kept", "kept"),
+        ("exact duplicates", "dropped_exact"),
+        (near, "dropped_near"),
+    ] {
+        let n = count(name);
+        writeln!(out, "{label:<16} {n:>9}  {:5.1} %", share(n))?;
+    }
+    if let Some(held) = summary["index"]["documents"].as_u64() {
+        let n = count("dropped_known");
+        writeln!(
+            out,
+            "{:<16} {n:>9}  {:5.1} %  (index: {})",
+            "already in index",
+            share(n),
+            counted(held, "document", "documents")
+        )?;
+        if summary["index"]["agrees"] == false {
+            let policy = summary["index"]["policy"].as_str().unwrap_or_default();
+            writeln!(
+                out,
+                "  the index decides by {policy}, which is not this run's policy; each may keep what \
+                 the other drops"
+            )?;
+        }
+    }
+    if let n @ 1.. = count("not_judged") {
+        let note = "kept; too short to be judged";
+        writeln!(out, "not judged      {n:>10}  {:5.1} %  {note}", share(n))?;
+    }
+    if let n @ 1.. = count("empty") {
+        let decision = match count("dropped_empty") {
+            0 => "kept; see --drop-empty",
+            _ => "dropped",
+        };
+        writeln!(
+            out,
+            "empty           {n:>10}  {:5.1} %  {decision}",
+            share(n)
+        )?;
+    }
+    let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
+    writeln!(out, "skipped         {skipped:>10}")?;
+    if let Some(reasons) = counts["skipped"]["by_reason"].as_object() {
+        for (reason, n) in reasons {
+            writeln!(out, "  {reason}: {n}")?;
+        }
+    }
+    tell_losses(out, summary)?;
+    tell_warnings(out, summary)?;
+    writeln!(
+        out,
+        "pairs           {:>10}  clusters: {}, largest: {}",
+        count("pairs"),
+        count("clusters"),
+        count("largest_cluster")
+    )?;
+    if let n @ 1.. = count("versions") {
+        writeln!(
+            out,
+            "versions        {n:>10}  kept documents in {} groups of the same content",
+            count("version_groups")
+        )?;
+    }
+    if let Some(recall) = summary["recall"]["estimated"].as_f64() {
+        writeln!(out, "recall          {recall:>10.4}  estimated")?;
+    }
+    let capped = summary["cap"]["pairs_not_compared"].as_u64().unwrap_or(0);
+    if capped > 0 {
+        writeln!(
+            out,
+            "not compared    {capped:>10}  pairs under very common keys; see --cap"
+        )?;
+    }
+    if let Some(added @ 1..) = summary["index"]["added"].as_u64() {
+        writeln!(out, "added to index  {added:>10}")?;
+    }
+    let kept = summary["kept_in"].as_str().unwrap_or("kept");
+    writeln!(out, "kept documents: {}", folder.join(kept).display())?;
+    writeln!(out, "report: {}", folder.join("report.html").display())
+}
+
+/// Says what was left aside and what could not be read.
+pub(crate) fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    if let Some(n @ 1..) = summary["counts"]["null_text"].as_u64() {
+        let records = counted(n, "record", "records");
+        writeln!(out, "  {records} with null text in the kept output")?;
+    }
+    let unknown: Result<BTreeMap<String, u64>, _> =
+        serde_json::from_value(summary["unknown_files"].clone());
+    if let Ok(unknown) = unknown
+        && !unknown.is_empty()
+    {
+        let kinds = printable(&kinds(&unknown));
+        let n: u64 = unknown.values().sum();
+        writeln!(out, "unknown formats {n:>10}  {kinds}")?;
+    }
+    // Their names follow on standard error, and are in summary.json and the report.
+    if let n @ 1.. = incomplete(summary) {
+        writeln!(out, "incomplete      {n:>10}  not read completely")?;
+    }
+    Ok(())
+}
