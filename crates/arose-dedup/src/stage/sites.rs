@@ -9,8 +9,8 @@
 //! may share a counter, so it never counts too few; only what may be on enough pages goes on. These
 //! records are sorted outside memory, those of many pages are counted, and the counts sorted back
 //! to the documents: a document gets the list of its *frame*, the word pairs that weigh less than
-//! one. This is exact. With [`SiteCounts::Sampled`] one shingle in [`SAMPLED`] is counted, and every position
-//! of a text takes the count of the nearest that was.
+//! one. This is exact. With [`SiteCounts::Sampled`] one shingle in [`SAMPLED`] is counted, and
+//! every position of a text takes the count of the nearest that was.
 //!
 //! The stage then leaves the marks of every document ([`Marks`]), from which candidates are found.
 //!
