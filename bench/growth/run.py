@@ -13,10 +13,18 @@ Each argument is a shape and a number of documents. The shapes are
     huge        a thousand small documents and one of as many words as the number says
 
 Corpora are made once, compressed with zstd where a `zstd` command is found, and stay in DIR. Each run
-has `--memory 2GiB` (or `--memory SIZE`). A line of JSON per run goes to standard output: CPU seconds
+has `--memory 2GiB` (or `--memory SIZE`), and with `--ids-only` lists kept documents instead of copying
+them. A line of JSON per run goes to standard output: CPU seconds
 (user and system), wall seconds, peak resident bytes (VmHWM), the most bytes the work directory held
 and how many these are per document, and the counts of the run. Figures mean something on an idle
 machine only.
+
+A hundred million documents are made and read part by part, one million at a time:
+
+    python3 bench/growth/run.py --arose target/release/arose --dir DIR --ids-only usual:100000000
+
+need about 15 GB for the compressed corpus, at most 45 GB in the work directory, and 25 GB for the
+results when the work directory has shrunk to 30 GB: 70 GB in all.
 """
 
 import argparse
@@ -52,6 +60,7 @@ def parse():
     parser.add_argument("--dir", type=Path, required=True, help="where corpora and results go")
     parser.add_argument("--memory", default="2GiB")
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--ids-only", action="store_true", help="write no copies of kept documents")
     parser.add_argument("runs", nargs="+", metavar="SHAPE:N")
     return parser.parse_args()
 
@@ -115,6 +124,7 @@ def measure(options, run, corpus, n_documents):
     shutil.rmtree(out, ignore_errors=True)
     command = [options.arose, "dedup", corpus, "-o", out, "--memory", options.memory]
     command += ["--threads", options.threads]
+    command += ["--ids-only"] if options.ids_only else []
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peaks = {"memory": 0, "disk": 0}

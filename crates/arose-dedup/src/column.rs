@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, IoSlice, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::mem;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -100,17 +101,6 @@ impl<T: Pod> ListWriter<T> {
         })
     }
 
-    /// Goes on after the first records of a file that was not finished.
-    pub(crate) fn resume(path: &Path, n_records: u64) -> Result<Self, Error> {
-        Ok(Self {
-            path: path.to_owned(),
-            file: truncated(path, n_records * size_of::<T>() as u64)?,
-            waiting: Vec::new(),
-            n_waiting_bytes: 0,
-            n_records,
-        })
-    }
-
     /// How many records were written so far.
     pub(crate) fn len(&self) -> u64 {
         self.n_records
@@ -174,6 +164,26 @@ impl<T: Pod> Scan<T> {
             path: path.to_owned(),
             file: BufReader::with_capacity(BUFFER_BYTES, file),
             left,
+            records: PhantomData,
+        })
+    }
+
+    /// Some of `n_parts` equal parts of a file, with a buffer of so many bytes.
+    pub(crate) fn open_part(
+        path: &Path,
+        parts: Range<u64>,
+        n_parts: u64,
+        buffer_bytes: usize,
+    ) -> Result<Self, Error> {
+        let mut file = File::open(path).map_err(Error::io("open", path))?;
+        let n_in_part = n_records::<T>(&file, path)? / n_parts;
+        let start = parts.start * n_in_part * size_of::<T>() as u64;
+        file.seek(SeekFrom::Start(start))
+            .map_err(Error::io("read", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(buffer_bytes, file),
+            left: (parts.end - parts.start) * n_in_part,
             records: PhantomData,
         })
     }
@@ -327,32 +337,37 @@ mod tests {
     #[test]
     fn writing_goes_on_after_what_counts() {
         let folder = tempfile::tempdir().unwrap();
-        let [records, lists] = ["records", "lists"].map(|name| folder.path().join(name));
-        let mut writer = Writer::<u64>::create(&records).unwrap();
-        let mut list_writer = ListWriter::<u64>::create(&lists).unwrap();
+        let path = folder.path().join("records");
+        let mut writer = Writer::<u64>::create(&path).unwrap();
         for n in 0..10 {
             writer.push(&n).unwrap();
-            list_writer.push(vec![n]).unwrap();
         }
         writer.flush().unwrap();
-        list_writer.flush().unwrap();
-        drop((writer, list_writer));
-        let mut writer = Writer::<u64>::resume(&records, 3).unwrap();
-        let mut list_writer = ListWriter::<u64>::resume(&lists, 3).unwrap();
-        assert_eq!((writer.len(), list_writer.len()), (3, 3));
+        drop(writer);
+        let mut writer = Writer::<u64>::resume(&path, 3).unwrap();
+        assert_eq!(writer.len(), 3);
         writer.push(&77).unwrap();
-        list_writer.push(vec![77]).unwrap();
         assert_eq!(writer.finish().unwrap(), 4);
-        assert_eq!(list_writer.finish().unwrap(), 4);
-        for path in [&records, &lists] {
-            let mut scan = Scan::<u64>::open(path).unwrap();
-            let numbers = std::iter::from_fn(|| scan.next().unwrap());
-            assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 77]);
-        }
+        let mut scan = Scan::<u64>::open(&path).unwrap();
+        let numbers = std::iter::from_fn(|| scan.next().unwrap());
+        assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 77]);
         assert!(matches!(
-            Writer::<u64>::resume(&records, 5),
+            Writer::<u64>::resume(&path, 5),
             Err(Error::Damaged { .. })
         ));
+    }
+
+    #[test]
+    fn parts_of_a_file_are_scanned() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("parts");
+        let mut writer = Writer::<u64>::create(&path).unwrap();
+        writer.extend(&(0..30).collect::<Vec<_>>()).unwrap();
+        writer.finish().unwrap();
+        let mut scan = Scan::<u64>::open_part(&path, 1..2, 3, 64).unwrap();
+        assert_eq!(scan.left(), 10);
+        let numbers = std::iter::from_fn(|| scan.next().unwrap());
+        assert_eq!(numbers.collect::<Vec<_>>(), (10..20).collect::<Vec<_>>());
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
 use crate::stage::{candidates, cluster, exact, ids, read, update, verify};
-use crate::work::{Note, Start, Work, read_json, write_json};
+use crate::work::{Note, Start, Work, read_json, write_json_to_disk};
 use crate::{Error, Progress};
 
 const DOCUMENTS: &str = "documents.parquet";
@@ -197,9 +197,7 @@ impl<'a> Job<'a> {
             update::carry_out(&self.work.path("update"), index)?;
         }
         self.sync_results(&summary)?;
-        let path = self.out.join(SUMMARY);
-        write_json(&path, &summary)?;
-        update::sync_entry(&path)?;
+        write_json_to_disk(&self.out.join(SUMMARY), &summary)?;
         self.finish()?;
         Ok(summary)
     }
@@ -420,6 +418,7 @@ impl Found {
         let candidates = work.stage("candidates", progress, |folder| {
             candidates::run(&read_in, &exact_in, config, folder, progress)
         })?;
+        candidates::clean(&candidates_in)?;
         let verified = work.stage("verify", progress, |folder| {
             verify_candidates(&read_in, &candidates_in, config, folder, progress)
         })?;

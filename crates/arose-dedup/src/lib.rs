@@ -14,7 +14,9 @@
 
 mod column;
 mod config;
+mod dictionary;
 pub mod disk;
+mod docs;
 mod error;
 pub mod evaluate;
 pub mod index;
@@ -50,5 +52,5 @@ pub use memory::default_memory;
 pub use plan::{Plan, plan};
 pub use progress::{Progress, STAGES, Snapshot};
 pub use source::path_of;
-pub use stage::read::tokens;
+pub use stage::row::tokens;
 pub use work::Start;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::column::Column;
+use crate::docs::DocColumn;
 use crate::lookup::Chosen;
-use crate::record::{DocRecord, Ordinal};
-use crate::stage::read::{DOCS, NAMES};
+use crate::record::Ordinal;
+use crate::stage::columns::NAMES;
 
 /// What the input calls a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +66,7 @@ pub(crate) enum Ids {
         ends: Vec<u64>,
     },
     File {
-        docs: Column<DocRecord>,
+        docs: DocColumn,
         names: Column<u8>,
     },
 }
@@ -91,7 +92,7 @@ impl Ids {
             // Twice, since a string that grows is copied.
             if 2 * text.len() as u64 + 8 * u64::from(chosen.len()) > allowance {
                 return Ok(Self::File {
-                    docs: Column::open(&read.join(DOCS), 0)?,
+                    docs: DocColumn::open(read)?,
                     names: Column::open(&read.join(NAMES), 0)?,
                 });
             }

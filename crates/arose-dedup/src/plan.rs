@@ -9,12 +9,17 @@ use arose_corpus::{Item, Position};
 
 use crate::Error;
 use crate::config::Config;
-use crate::record::{DocRecord, Samples, Vectors};
+use crate::docs::Packed;
+use crate::record::{Samples, Vectors};
+use crate::scheme::{Bands, Rules, Tables as _};
+use crate::stage::row::MAX_REMADE;
 
 /// Documents that are read to guess the rest.
 const SAMPLE: u64 = 1000;
 /// Letters of a token and the blank after it, in most texts.
 const BYTES_PER_TOKEN: u64 = 6;
+/// Bytes of a name, and of the buckets of a document, in most cases.
+const NAME_BYTES: usize = 64;
 /// How much smaller compression makes a text, in most cases.
 const COMPRESSION: u64 = 4;
 
@@ -49,19 +54,31 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
     };
     let documents = (sample.n_docs as f64 * scale).round() as u64;
     let text_bytes = (sample.text_bytes as f64 * scale) as u64;
-    let samples = match config.policy.criterion {
-        Criterion::Jaccard(_) => size_of::<Samples>(),
-        _ => 0,
-    };
-    // Names and runs of equal keys take as much again, more or less, as the smallest of these.
-    let per_doc = size_of::<DocRecord>() + size_of::<Vectors>() + samples + 128;
+    let tokens = text_bytes / BYTES_PER_TOKEN;
+    let per_doc = bytes_per_doc(config, tokens / documents.max(1))?;
     Ok(Plan {
         input_bytes,
         documents,
         text_bytes,
         memory_bytes: config.memory.min((96 << 20) + 400 * documents),
-        disk_bytes: text_bytes / BYTES_PER_TOKEN * 8 + documents * per_doc as u64,
+        disk_bytes: tokens * 5 / 2 + documents * per_doc,
     })
+}
+
+/// Bytes of the work files per document of so many tokens, tokens aside.
+fn bytes_per_doc(config: &Config, n_tokens: u64) -> Result<u64, Error> {
+    let (n_tables, sketch) = match config.policy.criterion {
+        Criterion::Jaccard(threshold) => {
+            let stored = size_of::<Samples>() + size_of::<[u64; 6]>();
+            let is_stored = n_tokens > MAX_REMADE as u64;
+            let n_tables = Bands::new(config, threshold)?.n_tables();
+            (n_tables, if is_stored { stored } else { 0 })
+        }
+        Criterion::Exact => (0, 0),
+        _ => (Rules::new(config)?.n_tables(), size_of::<Vectors>()),
+    };
+    let keys = size_of::<u64>() * n_tables as usize;
+    Ok((size_of::<Packed>() + NAME_BYTES + keys + sketch) as u64)
 }
 
 /// The first documents of the input.

@@ -134,12 +134,16 @@ impl Bands {
             *low = *sample as u16;
         }
         for (rest, rows) in kept.rest.iter_mut().zip(sketch.chunks(self.banding.q())) {
-            let all = rows.iter().fold(0_u64, |all, sample| {
-                all.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(sample >> 16)
-            });
-            *rest = mix(all) as u8;
+            *rest = rest_of(rows);
         }
         kept
+    }
+
+    /// The keys of a sketch in all tables: those of what is kept of it.
+    pub(crate) fn keys(&self, sketch: &[u32]) -> Vec<u32> {
+        let bands = sketch.chunks_exact(self.banding.q()).take(self.banding.b());
+        let keys = bands.map(|rows| band_key(rows.iter().map(|row| *row as u16), rest_of(rows)));
+        keys.collect()
     }
 
     /// The Jaccard coefficient that two sketches suggest.
@@ -199,6 +203,25 @@ fn passing(jaccard: f64, min_equal: u32) -> f64 {
     at_least(N_SAMPLES as u64, agree, u64::from(min_equal))
 }
 
+/// What is kept of the high halves of the samples of a band.
+fn rest_of(rows: &[u32]) -> u8 {
+    let all = rows.iter().fold(0_u64, |all, sample| {
+        all.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(sample >> 16)
+    });
+    mix(all) as u8
+}
+
+/// The key of a band by the low halves of its samples, four at a time, and what is kept of the rest.
+fn band_key(mut rows: impl ExactSizeIterator<Item = u16>, rest: u8) -> u32 {
+    let mut key = u64::from(rest);
+    while rows.len() > 0 {
+        let chunk = rows.by_ref().take(4);
+        let word = chunk.fold(0, |word, sample| word << 16 | u64::from(sample));
+        key = mix(key ^ word);
+    }
+    key as u32
+}
+
 fn n_equal(a: &Samples, b: &Samples) -> u32 {
     // Counted in lanes as wide as the samples, as many at a time as a register has.
     let equal = a.low.iter().zip(&b.low).map(|(a, b)| u16::from(a == b));
@@ -215,14 +238,7 @@ impl Tables for Bands {
     fn key(&self, table: u32, sketch: &Samples) -> u32 {
         let q = self.banding.q();
         let rows = &sketch.low[table as usize * q..][..q];
-        let rest = sketch.rest[table as usize];
-        let key = rows.chunks(4).fold(rest.into(), |key, chunk| {
-            let word = chunk
-                .iter()
-                .fold(0, |word, &sample| word << 16 | u64::from(sample));
-            mix(key ^ word)
-        });
-        key as u32
+        band_key(rows.iter().copied(), sketch.rest[table as usize])
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
@@ -478,6 +494,19 @@ mod tests {
         });
         let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);
         assert!(met > 0 && met * 256 < 2 * all, "{met} of {all}");
+    }
+
+    #[test]
+    fn keys_are_those_of_what_is_kept() {
+        use arose::mix::SplitMix;
+        let mut random = SplitMix::new(9);
+        for threshold in [0.5, 0.8, 0.95] {
+            let bands = bands(threshold);
+            let sketch: Vec<u32> = (0..N_SAMPLES).map(|_| random.next_u64() as u32).collect();
+            let kept = bands.keep(&sketch, &[]);
+            let expected = (0..bands.n_tables()).map(|table| bands.key(table, &kept));
+            assert_eq!(bands.keys(&sketch), expected.collect::<Vec<_>>());
+        }
     }
 
     /// Texts of a known cosine are found as often as the policy c promises: bits are independent,

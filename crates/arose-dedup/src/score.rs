@@ -8,7 +8,7 @@ use crate::Error;
 use crate::config::{Config, Verify};
 use crate::record::{Accepted, NO_SCORE, PairKey, Samples, Vectors, rule_index};
 use crate::scheme::{Bands, Rules};
-use crate::stage::read::has_simhash;
+use crate::stage::row::has_simhash;
 
 /// Scores pairs and asks the rule.
 pub(crate) struct Scorer {

@@ -68,7 +68,7 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         while self.runs.len() > self.fan_in {
             self.merge_oldest()?;
         }
-        merge(self.runs.into())
+        merge_files(self.runs.into())
     }
 
     fn write_run(&mut self) -> Result<(), Error> {
@@ -85,7 +85,7 @@ impl<T: Pod + Ord + Send> Sorter<T> {
     /// Makes one run of the oldest, which are the shortest.
     fn merge_oldest(&mut self) -> Result<(), Error> {
         let n = self.fan_in.min(self.runs.len() + 1 - self.fan_in);
-        let mut sorted = merge::<T>(self.runs.drain(..n.max(2)).collect())?;
+        let mut sorted = merge_files::<T>(self.runs.drain(..n.max(2)).collect())?;
         let path = self.next_path();
         let mut writer = Writer::create(&path)?;
         while let Some(record) = sorted.next()? {
@@ -104,19 +104,26 @@ impl<T: Pod + Ord + Send> Sorter<T> {
     }
 }
 
-/// The records of several runs in order.
-fn merge<T: Pod + Ord>(paths: Vec<PathBuf>) -> Result<Sorted<T>, Error> {
-    let mut sources = Vec::with_capacity(paths.len());
-    let mut heads = BinaryHeap::with_capacity(paths.len());
-    for (index, path) in paths.iter().enumerate() {
-        let mut scan = Scan::open(path)?;
+/// The records of several runs in order; the files are removed in the end.
+fn merge_files<T: Pod + Ord>(files: Vec<PathBuf>) -> Result<Sorted<T>, Error> {
+    let scans = files.iter().map(|path| Scan::open(path));
+    let mut sorted = merge(scans.collect::<Result<_, Error>>()?)?;
+    if let Sorted::Merge { paths, .. } = &mut sorted {
+        *paths = files;
+    }
+    Ok(sorted)
+}
+
+/// The records of several sorted scans in order.
+pub(crate) fn merge<T: Pod + Ord>(mut sources: Vec<Scan<T>>) -> Result<Sorted<T>, Error> {
+    let mut heads = BinaryHeap::with_capacity(sources.len());
+    for (index, scan) in sources.iter_mut().enumerate() {
         heads.extend(scan.next()?.map(|first| Reverse((first, index))));
-        sources.push(scan);
     }
     Ok(Sorted::Merge {
         heads,
         sources,
-        paths,
+        paths: Vec::new(),
     })
 }
 
@@ -126,6 +133,7 @@ pub(crate) enum Sorted<T> {
     Merge {
         heads: BinaryHeap<Reverse<(T, usize)>>,
         sources: Vec<Scan<T>>,
+        /// Files to be removed.
         paths: Vec<PathBuf>,
     },
 }

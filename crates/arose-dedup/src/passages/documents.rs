@@ -21,7 +21,7 @@ use crate::names::NameScan;
 use crate::record::NullText;
 use crate::sorter::Sorter;
 use crate::source::path_text;
-use crate::stage::read::NULLS;
+use crate::stage::columns::NULLS;
 use crate::{Error, Progress};
 use arose_corpus::Position;
 

@@ -17,7 +17,7 @@ use crate::column::{ListWriter, Writer};
 use crate::losses::Losses;
 use crate::record::NullText;
 use crate::source::{Source, path_text};
-use crate::stage::read::{NAMES, NULLS};
+use crate::stage::columns::{NAMES, NULLS};
 use crate::{Error, Progress};
 
 /// Warnings that are kept word for word.

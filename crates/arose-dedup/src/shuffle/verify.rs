@@ -20,7 +20,7 @@ use crate::record::{Accepted, Ordinal, PairKey, Samples, UNSPACED, Vectors};
 use crate::score::Scorer;
 use crate::stage::cluster::Link;
 use crate::stage::rank::{Rank, rank};
-use crate::stage::verify::Room;
+use crate::stage::room::Room;
 
 /// A document on its way to a group; its tokens or where they are, and samples follow.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -109,7 +109,7 @@ impl Fetch {
                     let rank = self.classes.get(&doc).copied().unwrap_or_else(alone);
                     let head = CardHead {
                         doc,
-                        flags: record.flags,
+                        flags: record.flags.into(),
                         n_text: tokens.len() as u32,
                         n_samples: samples.len() as u32,
                         rank,
@@ -235,7 +235,7 @@ impl Verify {
             let card = self.card(doc)?;
             if self.by == By::Text {
                 self.load_tokens(&card)?;
-                let shingler = match card.head.flags & UNSPACED {
+                let shingler = match card.head.flags & u32::from(UNSPACED) {
                     0 => &self.spaced,
                     _ => &self.unspaced,
                 };

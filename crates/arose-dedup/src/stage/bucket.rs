@@ -58,6 +58,11 @@ pub(crate) fn is_huge(n: usize, cap: usize) -> bool {
     n > cap.saturating_mul(HUGE)
 }
 
+/// Whether all documents of a bucket of `n` are compared with each other.
+pub(crate) fn is_small(n: usize, cap: usize) -> bool {
+    n <= N_SMALL.min(max_leaders(n, cap))
+}
+
 /// Leaders of a bucket of `n` documents: all of them up to the cap, then fewer, so that the work
 /// stays that of a bucket at the cap until only [`MIN_LEADERS`] are left.
 fn max_leaders(n: usize, cap: usize) -> usize {
@@ -118,7 +123,7 @@ impl<S: Copy> Bucket<S> {
         pairs: &mut Vec<PairKey>,
     ) {
         self.tally.n_tested += self.leaders.len() as u64;
-        if self.n <= N_SMALL.min(self.max_leaders) {
+        if is_small(self.n, self.cap) {
             let similar = self
                 .leaders
                 .iter()

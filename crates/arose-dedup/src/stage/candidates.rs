@@ -1,9 +1,12 @@
 //! Third stage: pairs that share a key and pass the test of their sketches.
 //!
 //! Documents with equal keys in a table form a bucket ([`keys`](super::keys)). The sketches of the
-//! documents that are in one, which are few among many, are gathered, and each bucket gives a few
-//! candidates for each of its documents ([`Bucket`]). A pair that is found in several tables is
-//! there once in the end.
+//! documents that are in one, which are few among many, are gathered ([`sketches`](super::sketches)),
+//! and each bucket gives a few candidates for each of its documents ([`Bucket`]). A pair that is
+//! found in several tables is there once in the end.
+//!
+//! Keys take more space than all that this stage leaves. They are removed when the buckets are
+//! written, and a run that was killed after that goes on from the buckets.
 //!
 //! Where all pairs are wanted, every pair of a bucket that passes the test is listed as well, if
 //! the bucket has not more than [`STREAMED`] documents. These pairs decide nothing.
@@ -22,14 +25,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Scan, Writer};
 use crate::config::{Config, ListedPairs};
-use crate::lookup::{Flags, Lookup};
-use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
+use crate::docs::DocScan;
+use crate::lookup::{Chosen, Flags};
+use crate::record::{Copied, EMPTY, Ordinal, PairKey, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::sorter::Sorter;
-use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, n_always};
+use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, is_small, n_always};
+use crate::stage::checkpoint::CHECKPOINT;
 use crate::stage::exact::COPIES;
-use crate::stage::keys::{Buckets, write_buckets};
-use crate::stage::read::{DOCS, SAMPLES, VECTORS};
+use crate::stage::keys::{Buckets, remove_runs, write_buckets};
+use crate::stage::meetings::Meetings;
+use crate::stage::sketches::{Gathered, gather_samples, gather_vectors};
+use crate::work::{boot, read_json, write_json};
 use crate::{Error, Progress};
 
 /// The pairs that decide, each once, by ordinals.
@@ -65,24 +72,57 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Candidates, Error> {
-    let active = active(read, exact)?;
+    let gathered = folder.join("gathered");
     match config.policy.criterion {
         Criterion::Jaccard(threshold) => {
             let tables = Bands::new(config, threshold)?;
-            let sketches = read.join(SAMPLES);
-            search(&tables, &sketches, &active, config, folder, progress)
+            let chosen = find_buckets(&tables, [read, exact], config, folder, progress)?;
+            let sketches = gather_samples(read, &chosen, config, config.part(2), &gathered)?;
+            search(&tables, sketches, config, folder, progress)
         }
         _ => {
             let tables = Rules::new(config)?;
-            let sketches = read.join(VECTORS);
-            search(&tables, &sketches, &active, config, folder, progress)
+            let chosen = find_buckets(&tables, [read, exact], config, folder, progress)?;
+            let sketches = match tables.n_tables() {
+                0 => Gathered::none(),
+                _ => gather_vectors(read, &chosen, config.part(2), &gathered)?,
+            };
+            search(&tables, sketches, config, folder, progress)
         }
     }
 }
 
+/// Says that the buckets are there and the keys are not needed any more.
+#[derive(Serialize, Deserialize)]
+struct BucketsMade {
+    /// Which start of the machine it was written in.
+    boot: String,
+}
+
+/// Writes the buckets, unless they are there; who is in one.
+fn find_buckets(
+    tables: &impl Tables,
+    [read, exact]: [&Path; 2],
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<Arc<Chosen>, Error> {
+    let active = active(read, exact)?;
+    let path = folder.join(CHECKPOINT);
+    let made: Option<BucketsMade> = read_json(&path)?;
+    if made.is_none_or(|made| made.boot != boot()) {
+        write_buckets(read, tables.n_tables(), &active, config, folder, progress)?;
+        write_json(&path, &BucketsMade { boot: boot() })?;
+    }
+    // From here on a run that was killed begins with the buckets, so they stay until the stage is
+    // done (see `clean`).
+    remove_runs(read)?;
+    Ok(Arc::new(Buckets::chosen(folder, active.len())?))
+}
+
 /// The documents that may have near duplicates: not short, not a copy of an earlier one.
 fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
-    let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
+    let mut docs = DocScan::open(read)?;
     let mut active = Flags::new(docs.left() as usize);
     for place in 0..active.len() {
         if docs
@@ -101,20 +141,20 @@ fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
 
 fn search<T: Tables>(
     tables: &T,
-    sketches: &Path,
-    active: &Flags,
+    sketches: Gathered<T::Sketch>,
     config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Candidates, Error> {
-    let chosen = write_buckets(tables, sketches, active, config, folder, progress)?;
     let mut buckets = Buckets::open(folder)?;
+    progress.expect(buckets.left());
     let wave_pairs = (config.part(64) as usize).clamp(1 << 12, WAVE_PAIRS);
     let mut search = Search {
         tables,
-        sketches: Lookup::open(sketches, &Arc::new(chosen), config.part(2))?,
+        sketches,
         cap: config.cap.get(),
         huge: BTreeSet::new(),
+        meetings: Meetings::new(folder, config),
         out: PairSorter::new(folder, config),
         all: None,
         wave_pairs,
@@ -136,17 +176,35 @@ fn search<T: Tables>(
         let before = std::mem::replace(&mut left, buckets.left());
         progress.advance(before - left)?;
     }
-    buckets.remove()?;
-    if let Some(all) = search.all {
-        all.finish()?;
-    }
+    let Search {
+        sketches,
+        meetings,
+        mut out,
+        mut all,
+        mut tally,
+        n_unlisted,
+        ..
+    } = search;
+    tally.n_tested += meetings.test(tables, &sketches, |pairs| {
+        out.sorter.extend(pairs)?;
+        let all = all.as_mut();
+        all.map_or(Ok(()), |all| all.sorter.extend(pairs))
+    })?;
+    all.map_or(Ok(0), PairSorter::finish)?;
     // A pair that was not compared may be counted in each table that it meets in.
-    search.tally.n_lost /= tables.n_meetings();
-    Ok(Candidates {
-        n_pairs: search.out.finish()?,
-        n_unlisted: search.n_unlisted,
-        tally: search.tally,
-    })
+    tally.n_lost /= tables.n_meetings();
+    let found = Candidates {
+        n_pairs: out.finish()?,
+        n_unlisted,
+        tally,
+    };
+    sketches.remove()?;
+    Ok(found)
+}
+
+/// Removes what only this stage needed, when it is done.
+pub(crate) fn clean(folder: &Path) -> Result<(), Error> {
+    Buckets::remove(folder)
 }
 
 /// Candidates on their way to a file.
@@ -216,12 +274,31 @@ fn next_wave(buckets: &mut Buckets, table: u32, wave_pairs: usize) -> Result<Wav
     Ok(wave)
 }
 
+/// What some buckets gave.
+struct Expanded {
+    /// The pairs of small buckets, which are not tested yet.
+    met: Vec<PairKey>,
+    pairs: Vec<PairKey>,
+    /// Pairs that are listed only.
+    all: Vec<PairKey>,
+    tally: Tally,
+}
+
+/// Adds all pairs of a bucket.
+fn push_met(docs: &[Ordinal], met: &mut Vec<PairKey>) {
+    for (row, &b) in docs.iter().enumerate() {
+        met.extend(docs[..row].iter().map(|&a| PairKey { a, b }));
+    }
+}
+
 struct Search<'a, T: Tables> {
     tables: &'a T,
-    sketches: Lookup<T::Sketch>,
+    sketches: Gathered<T::Sketch>,
     cap: usize,
     /// Tables and keys of huge buckets so far.
     huge: BTreeSet<(u32, u32)>,
+    /// Pairs of small buckets.
+    meetings: Meetings,
     out: PairSorter,
     /// Where all pairs go, if they are wanted.
     all: Option<PairSorter>,
@@ -238,7 +315,14 @@ impl<T: Tables> Search<'_, T> {
         let chunks = wave.buckets.par_chunks(N_BUCKETS);
         let results = chunks.map(|buckets| self.expand_buckets(wave, buckets));
         let results = results.collect::<Result<Vec<_>, Error>>()?;
-        for (pairs, all, tally) in results {
+        for Expanded {
+            met,
+            pairs,
+            all,
+            tally,
+        } in results
+        {
+            self.meetings.extend(&met)?;
             self.out.sorter.extend(&pairs)?;
             if let Some(sorter) = &mut self.all {
                 sorter.sorter.extend(&all)?;
@@ -264,14 +348,14 @@ impl<T: Tables> Search<'_, T> {
         Ok(())
     }
 
-    fn expand_buckets(
-        &self,
-        wave: &Wave,
-        buckets: &[Range<usize>],
-    ) -> Result<(Vec<PairKey>, Vec<PairKey>, Tally), Error> {
-        let (mut pairs, mut all) = (Vec::new(), Vec::new());
+    fn expand_buckets(&self, wave: &Wave, buckets: &[Range<usize>]) -> Result<Expanded, Error> {
+        let (mut met, mut pairs, mut all) = (Vec::new(), Vec::new(), Vec::new());
         let mut room = Bucket::new(0, self.cap);
         for bucket in buckets {
+            if is_small(bucket.len(), self.cap) {
+                push_met(&wave.members[bucket.clone()], &mut met);
+                continue;
+            }
             room.begin(bucket.len());
             let n_whole = self.n_whole(bucket.len());
             for (place, &doc) in wave.members[bucket.clone()].iter().enumerate() {
@@ -284,7 +368,12 @@ impl<T: Tables> Search<'_, T> {
                 self.push_all(&wave.members[bucket.clone()], &mut all)?;
             }
         }
-        Ok((pairs, all, room.finish()))
+        Ok(Expanded {
+            met,
+            pairs,
+            all,
+            tally: room.finish(),
+        })
     }
 
     /// Finds the candidates in a bucket whose documents come one by one.

@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
+use crate::docs::DocScan;
 use crate::lookup::Flags;
-use crate::record::{Accepted, DocRecord, Ordinal, PairKey};
+use crate::record::{Accepted, Ordinal, PairKey};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::write_candidates;
 use crate::stage::known::{KNOWN, Known};
 use crate::stage::rank::{Rank, Ranks};
-use crate::stage::read::DOCS;
 use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
 use crate::stage::verify::{self, PAIRS};
 use crate::{Error, Progress};
@@ -69,7 +69,7 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Clusters, Error> {
-    let n_docs = Scan::<DocRecord>::open(&stages.read.join(DOCS))?.left() as usize;
+    let n_docs = DocScan::open(stages.read)?.left() as usize;
     let ranks = Ranks::new(stages.read, stages.exact, config, folder)?;
     let mut keepers = Writer::create(&folder.join(KEEPERS))?;
     for doc in 0..n_docs as Ordinal {

@@ -11,13 +11,12 @@ use arose_corpus::{Dropped, DroppedRecord, Payloads, Position, RefersTo};
 use arrow_array::Array;
 
 use crate::Error;
-use crate::column::{Column, Scan};
 use crate::config::{Config, DroppedAs};
+use crate::docs::{DocColumn, DocScan};
 use crate::record::{DocRecord, NOT_FETCHED, Ordinal};
 use crate::results::documents::details;
 use crate::results::table::scan;
 use crate::source::Source;
-use crate::stage::read::DOCS;
 
 /// The dropped documents of all archives.
 pub(crate) struct DroppedDocs {
@@ -109,7 +108,7 @@ impl DroppedDocs {
 
     /// The dropped documents of archives.
     fn rows(&self, documents: &Path, read: &Path) -> Result<Vec<Row>, Error> {
-        let mut records = Scan::<DocRecord>::open(&read.join(DOCS))?;
+        let mut records = DocScan::open(read)?;
         let mut rows = Vec::new();
         let columns = ["kept", "kept_doc", "known_as", "rule", "similarity"];
         scan(documents, &columns, |batch| {
@@ -146,7 +145,7 @@ impl DroppedDocs {
     ) -> Result<BTreeMap<u64, RefersTo>, Error> {
         let wanted: BTreeSet<u64> = rows.iter().filter_map(|row| row.kept_doc).collect();
         let wanted: Vec<u64> = wanted.into_iter().collect();
-        let records = Column::<DocRecord>::open(&read.join(DOCS), 0)?;
+        let records = DocColumn::open(read)?;
         let mut originals = BTreeMap::new();
         for (doc, detail) in details(documents, &wanted)? {
             let record = records.get(doc as Ordinal)?;

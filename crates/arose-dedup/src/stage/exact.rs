@@ -5,11 +5,11 @@ use std::path::Path;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Scan, Writer};
+use crate::column::Writer;
 use crate::config::Config;
-use crate::record::{Copied, DocRecord, EMPTY, Ordinal};
+use crate::docs::DocScan;
+use crate::record::{Copied, EMPTY, Ordinal};
 use crate::sorter::Sorter;
-use crate::stage::read::DOCS;
 use crate::{Error, Progress};
 
 /// Copies with the first document of their content, by ordinal.
@@ -40,7 +40,7 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Exact, Error> {
-    let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
+    let mut docs = DocScan::open(read)?;
     progress.expect(docs.left());
     let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
     let mut ordinal = 0;

@@ -20,8 +20,8 @@ use crate::error::Change;
 use crate::record::NullText;
 use crate::sorter::{Sorted, Sorter};
 use crate::source::Source;
+use crate::stage::columns::NULLS;
 use crate::stage::dropped::DroppedDocs;
-use crate::stage::read::NULLS;
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.

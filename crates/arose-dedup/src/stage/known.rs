@@ -18,12 +18,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Against, Config, Update};
+use crate::dictionary::TokenColumn;
+use crate::docs::DocScan;
 use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
 use crate::names::{Name, NameScan};
 use crate::record::{Copied, DocRecord, Ordinal, UNSPACED, rule_index};
 use crate::source::{Source, path_text};
 use crate::stage::exact::COPIES;
-use crate::stage::read::{DOCS, Read, TOKENS, host};
+use crate::stage::read::Read;
+use crate::stage::row::host;
 use crate::{Error, Progress};
 
 /// For each document that is the first of its content, what the index knows of it.
@@ -111,7 +114,7 @@ impl Holder {
 
 /// What the first stage left of each document, in order.
 pub(crate) struct Rows {
-    records: Scan<DocRecord>,
+    records: DocScan,
     names: NameScan,
     next: Ordinal,
 }
@@ -119,7 +122,7 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn open(read: &Path) -> Result<Self, Error> {
         Ok(Self {
-            records: Scan::open(&read.join(DOCS))?,
+            records: DocScan::open(read)?,
             names: NameScan::open(read)?,
             next: 0,
         })
@@ -141,7 +144,7 @@ impl Rows {
 /// Makes the sketches that an index has from what the first stage left.
 pub(crate) struct Sketches {
     sketcher: Sketcher,
-    tokens: Column<u64>,
+    tokens: TokenColumn,
     /// The files that documents come from, as text.
     sources: Vec<String>,
 }
@@ -156,7 +159,7 @@ impl Sketches {
         Ok(Self {
             sources: sources.collect(),
             sketcher: Sketcher::new(settings),
-            tokens: Column::open(&read.join(TOKENS), 0)?,
+            tokens: TokenColumn::open(read)?,
         })
     }
 
@@ -183,8 +186,9 @@ impl Sketches {
     }
 
     fn tokens(&self, record: &DocRecord) -> Result<Tokens, Error> {
-        let mut fingerprints = vec![0; record.n_tokens as usize];
-        self.tokens.read_into(record.tokens_at, &mut fingerprints)?;
+        let (mut units, mut fingerprints) = (Vec::new(), Vec::new());
+        self.tokens
+            .read_into(&record.tokens(), &mut units, &mut fingerprints)?;
         let n_unspaced = match record.flags & UNSPACED {
             0 => 0,
             _ => fingerprints.len(),

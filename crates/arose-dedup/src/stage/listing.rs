@@ -17,13 +17,14 @@ use arose::rule::{Criterion, Evidence, Policy, decide};
 use crate::Error;
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
+use crate::docs::DocColumn;
 use crate::products::Products;
-use crate::record::{Accepted, Copied, DocRecord, Ordinal, Vectors, rule_index};
+use crate::record::{Accepted, Copied, Ordinal, Vectors, rule_index};
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
 use crate::stage::candidates::ALL;
+use crate::stage::columns::VECTORS;
 use crate::stage::exact::COPIES;
-use crate::stage::read::{DOCS, VECTORS};
 use crate::stage::tables::{Listed, Rows, Stages, exact_scores, listed};
 use crate::stage::verify::PAIRS;
 
@@ -127,7 +128,7 @@ impl Classes {
         rows: &mut Rows,
         sorter: &mut Sorter<Listed>,
     ) -> Result<(), Error> {
-        let docs = Column::<DocRecord>::open(&stages.read.join(DOCS), 0)?;
+        let docs = DocColumn::open(stages.read)?;
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
             let first = class[0].first;
             let exact = exact_scores(docs.get(first)?.n_tokens);

@@ -7,10 +7,10 @@ use bytemuck::{Pod, Zeroable};
 use crate::Error;
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Keep};
+use crate::docs::DocScan;
 use crate::record::{Copied, DocRecord, NOT_FETCHED, Ordinal};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::exact::COPIES;
-use crate::stage::read::DOCS;
 
 /// How much a document deserves to stay; the least value does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -83,7 +83,7 @@ fn claims(
     config: &Config,
     folder: &Path,
 ) -> Result<Sorted<Claim>, Error> {
-    let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
+    let mut docs = DocScan::open(read)?;
     let mut copies = Scan::<Copied>::open(&exact.join(COPIES))?;
     let mut copy = copies.next()?;
     let mut claims = Sorter::new(&folder.join("claims"), config.part(4));

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
 use crate::config::{Config, Empty, ListedPairs, Verify};
+use crate::docs::DocScan;
 use crate::lookup::{Chosen, Flags};
 use crate::names::{Ids, Name, NameScan};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal, rule_index};
@@ -35,7 +36,7 @@ use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
 use crate::stage::listing::list_all;
-use crate::stage::read::{DOCS, Read};
+use crate::stage::read::Read;
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::{Error, Progress};
@@ -100,7 +101,7 @@ pub(crate) fn write_documents(
     dropped: &mut Dropped,
     mut keep: impl FnMut(Ordinal, u32, Span) -> Result<(), Error>,
 ) -> Result<Rows, Error> {
-    let mut records = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
+    let mut records = DocScan::open(stages.read)?;
     let mut names = NameScan::open(stages.read)?;
     let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
     let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;

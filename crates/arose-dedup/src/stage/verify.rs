@@ -13,27 +13,32 @@
 //! for them, blocks follow the order of the documents, and the pairs of one document are judged
 //! together.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use arose::DocId;
 use arose::cluster::Components;
-use arose::mix::mix;
+use arose::rule::Criterion;
 use arose::shingle::Shingler;
 use arose::simhash::Fingerprint384;
+use arose::sketch::{NarrowMinHash, Sketcher as _};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Verify};
+use crate::dictionary::{TokenColumn, TokenPlace};
+use crate::docs::{DOCS, DocScan, Packed};
 use crate::lookup::{Chosen, Flags, Lookup};
-use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Samples, UNSPACED, Vectors};
+use crate::record::{Accepted, NOT_STORED, Ordinal, PairKey, Samples, UNSPACED, Vectors};
 use crate::score::Scorer;
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::CANDIDATES;
-use crate::stage::read::{DOCS, SAMPLES, TOKENS, VECTORS};
+use crate::stage::columns::{FEATURES, VECTORS};
+use crate::stage::room::Room;
+use crate::stage::row::{feature_sketcher, features};
+use crate::stage::sketches::{Gathered, gather_features, gather_samples};
 use crate::{Error, Progress};
 
 /// Accepted pairs, component by component.
@@ -64,7 +69,7 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Verified, Error> {
     let (mut queue, chosen) = place(read, candidates, config, folder, progress)?;
-    let judge = Judge::open(read, &Arc::new(chosen), config)?;
+    let judge = Judge::open(read, &Arc::new(chosen), config, folder)?;
     let mut out = Writer::create(&folder.join(PAIRS))?;
     let mut found = Verified::default();
     let n_batches = 2 * rayon::current_num_threads();
@@ -92,6 +97,7 @@ pub(crate) fn run(
         }
     }
     found.n_pairs = out.finish()?;
+    judge.vectors.remove()?;
     Ok(found)
 }
 
@@ -139,7 +145,7 @@ fn place(
     folder: &Path,
     progress: &Progress,
 ) -> Result<(Queue, Chosen), Error> {
-    let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
+    let mut docs = DocScan::open(read)?;
     let n_docs = docs.left() as usize;
     let path = candidates.join(CANDIDATES);
     let mut scan = Scan::<PairKey>::open(&path)?;
@@ -189,7 +195,7 @@ enum Places {
 impl Places {
     fn near(
         components: Components,
-        docs: &mut Scan<DocRecord>,
+        docs: &mut DocScan,
         chosen: &Chosen,
         config: &Config,
         folder: &Path,
@@ -212,11 +218,7 @@ impl Places {
         Ok(Self::Near { components, blocks })
     }
 
-    fn in_order(
-        docs: &mut Scan<DocRecord>,
-        chosen: &Chosen,
-        config: &Config,
-    ) -> Result<Self, Error> {
+    fn in_order(docs: &mut DocScan, chosen: &Chosen, config: &Config) -> Result<Self, Error> {
         let mut starts = vec![0];
         let mut room = BlockRoom::new(config);
         for doc in 0..docs.left() as Ordinal {
@@ -281,17 +283,93 @@ impl BlockRoom {
 /// Where the tokens of a document are, and how they become shingles.
 #[derive(Debug, Clone, Copy)]
 struct TextPlace {
-    tokens_at: u64,
-    n_tokens: u32,
-    flags: u32,
+    tokens: TokenPlace,
+    /// The place of its features, or [`NOT_STORED`].
+    features_at: u32,
+    flags: u16,
 }
 
 impl TextPlace {
-    fn of(record: DocRecord) -> Self {
+    fn of(record: Packed) -> Self {
+        let record = record.unpack();
         Self {
-            tokens_at: record.tokens_at,
-            n_tokens: record.n_tokens,
+            tokens: record.tokens(),
+            features_at: record.sketch_at,
             flags: record.flags,
+        }
+    }
+}
+
+/// Where super-shingles come from, and simhashes if the policy takes them.
+enum VectorSource {
+    /// The policy decides by them, so they are there.
+    Stored(Lookup<Vectors>),
+    /// They are looked up or made with the shingles of a text.
+    Texts {
+        features: Column<[u64; 6]>,
+        sketcher: NarrowMinHash,
+    },
+    /// They were gathered with the sketches.
+    Gathered {
+        vectors: Gathered<Vectors>,
+        samples: Option<Gathered<Samples>>,
+    },
+}
+
+impl VectorSource {
+    fn open(
+        read: &Path,
+        chosen: &Arc<Chosen>,
+        scorer: &Scorer,
+        config: &Config,
+        folder: &Path,
+    ) -> Result<Self, Error> {
+        match config.policy.criterion {
+            Criterion::Jaccard(_) => {}
+            Criterion::Exact => {
+                return Ok(Self::Gathered {
+                    vectors: Gathered::none(),
+                    samples: None,
+                });
+            }
+            _ => {
+                let vectors = Lookup::open(&read.join(VECTORS), chosen, config.part(4))?;
+                return Ok(Self::Stored(vectors));
+            }
+        }
+        if config.verify == Verify::Text {
+            return Ok(Self::Texts {
+                features: Column::open(&read.join(FEATURES), config.part(8))?,
+                sketcher: feature_sketcher(config),
+            });
+        }
+        let path = folder.join("features");
+        let vectors = gather_features(read, chosen, config, config.part(8), &path)?;
+        let path = folder.join("samples");
+        let samples = scorer
+            .needs_samples()
+            .then(|| gather_samples(read, chosen, config, config.part(4), &path));
+        Ok(Self::Gathered {
+            vectors,
+            samples: samples.transpose()?,
+        })
+    }
+
+    fn get(&self, doc: Ordinal) -> Result<Vectors, Error> {
+        match self {
+            Self::Stored(vectors) => vectors.get(doc),
+            Self::Gathered { vectors, .. } => vectors.get(doc),
+            Self::Texts { .. } => Ok(Vectors::zeroed()),
+        }
+    }
+
+    fn remove(self) -> Result<(), Error> {
+        match self {
+            Self::Gathered { vectors, samples } => {
+                vectors.remove()?;
+                samples.map_or(Ok(()), Gathered::remove)
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -299,28 +377,27 @@ impl TextPlace {
 /// Everything that scores are taken from.
 struct Judge<'a> {
     config: &'a Config,
-    texts: Lookup<DocRecord, TextPlace>,
-    tokens: Column<u64>,
-    vectors: Lookup<Vectors>,
-    samples: Option<Lookup<Samples>>,
+    texts: Lookup<Packed, TextPlace>,
+    tokens: TokenColumn,
+    vectors: VectorSource,
     scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
 }
 
 impl<'a> Judge<'a> {
-    fn open(read: &Path, chosen: &Arc<Chosen>, config: &'a Config) -> Result<Self, Error> {
+    fn open(
+        read: &Path,
+        chosen: &Arc<Chosen>,
+        config: &'a Config,
+        folder: &Path,
+    ) -> Result<Self, Error> {
         let scorer = Scorer::new(config)?;
-        let samples = match scorer.needs_samples() {
-            true => Some(Lookup::open(&read.join(SAMPLES), chosen, config.part(8))?),
-            false => None,
-        };
         Ok(Self {
             config,
             texts: Lookup::open_part(&read.join(DOCS), chosen, config.part(8), TextPlace::of)?,
-            tokens: Column::open(&read.join(TOKENS), 0)?,
-            vectors: Lookup::open(&read.join(VECTORS), chosen, config.part(4))?,
-            samples,
+            tokens: TokenColumn::open(read)?,
+            vectors: VectorSource::open(read, chosen, &scorer, config, folder)?,
             scorer,
             spaced: Shingler::new(config.shingle.w),
             unspaced: Shingler::new(config.shingle.unspaced_w),
@@ -331,9 +408,9 @@ impl<'a> Judge<'a> {
         let mut accepted = Vec::new();
         match self.config.verify {
             Verify::Text => {
-                let mut room = Room::default();
+                let mut texts = Texts::default();
                 for pairs in batch.chunk_by(|one, next| one.component == next.component) {
-                    self.judge_component(pairs, &mut room, &mut accepted)?;
+                    self.judge_component(pairs, &mut texts, &mut accepted)?;
                 }
             }
             Verify::Sketch | Verify::None => {
@@ -349,13 +426,13 @@ impl<'a> Judge<'a> {
     fn judge_component(
         &self,
         pairs: &[Placed],
-        room: &mut Room,
+        texts: &mut Texts,
         accepted: &mut Vec<Accepted>,
     ) -> Result<(), Error> {
         let mut members: Vec<Ordinal> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
         members.sort_unstable();
         members.dedup();
-        self.load(&members, room)?;
+        self.load(&members, texts)?;
         let index = |doc| {
             members
                 .binary_search(&doc)
@@ -363,38 +440,42 @@ impl<'a> Judge<'a> {
         };
         for pair in pairs {
             let places = [index(pair.a), index(pair.b)];
-            if self.scorer.is_too_low(room.most_jaccard(places)) {
+            if self.scorer.is_too_low(texts.room.most_jaccard(places)) {
                 continue;
             }
-            let jaccard = room.jaccard(places);
+            let jaccard = texts.room.jaccard(places);
             if !self.scorer.is_too_low(jaccard) {
-                accepted.extend(self.decide(pair, places, jaccard, room)?);
+                accepted.extend(self.decide(pair, places, jaccard, texts)?);
             }
         }
         Ok(())
     }
 
     /// Reads the tokens of `members` and numbers their shingles.
-    fn load(&self, members: &[Ordinal], room: &mut Room) -> Result<(), Error> {
+    fn load(&self, members: &[Ordinal], texts: &mut Texts) -> Result<(), Error> {
         let places = members.iter().map(|&doc| self.texts.get(doc));
         let places = places.collect::<Result<Vec<_>, Error>>()?;
-        room.clear();
+        texts.clear();
         for place in &places {
-            room.tokens.resize(place.n_tokens as usize, 0);
-            self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
+            self.tokens
+                .read_into(&place.tokens, &mut texts.units, &mut texts.tokens)?;
             let shingler = match place.flags & UNSPACED {
                 0 => &self.spaced,
                 _ => &self.unspaced,
             };
+            let Texts { tokens, room, .. } = texts;
             room.shingles.clear();
-            shingler.shingles_into(&room.tokens, &mut room.shingles);
+            shingler.shingles_into(tokens, &mut room.shingles);
             room.push_doc();
             // Most documents here are in a pair that will be accepted.
             let simhash = self
                 .scorer
                 .is_without_simhash
-                .then(|| Fingerprint384::of(&room.tokens));
-            room.simhashes.push(simhash.flatten());
+                .then(|| Fingerprint384::of(tokens));
+            texts.simhashes.push(simhash.flatten());
+            if let VectorSource::Texts { features, sketcher } = &self.vectors {
+                texts.push_features(place, features, sketcher)?;
+            }
         }
         Ok(())
     }
@@ -404,10 +485,16 @@ impl<'a> Judge<'a> {
         pair: &Placed,
         places: [usize; 2],
         jaccard: f64,
-        room: &Room,
+        texts: &Texts,
     ) -> Result<Option<Accepted>, Error> {
-        let vectors = [self.vectors.get(pair.a)?, self.vectors.get(pair.b)?];
-        let simhashes = places.map(|place| room.simhashes[place]);
+        let vectors = match &self.vectors {
+            VectorSource::Texts { .. } => places.map(|place| Vectors {
+                features: texts.features[place],
+                ..Vectors::zeroed()
+            }),
+            source => [source.get(pair.a)?, source.get(pair.b)?],
+        };
+        let simhashes = places.map(|place| texts.simhashes[place]);
         let pair = PairKey {
             a: pair.a,
             b: pair.b,
@@ -417,9 +504,12 @@ impl<'a> Judge<'a> {
 
     fn judge_sketches(&self, pair: &Placed) -> Result<Option<Accepted>, Error> {
         let vectors = [self.vectors.get(pair.a)?, self.vectors.get(pair.b)?];
-        let samples = match &self.samples {
-            Some(samples) => Some([samples.get(pair.a)?, samples.get(pair.b)?]),
-            None => None,
+        let samples = match &self.vectors {
+            VectorSource::Gathered {
+                samples: Some(samples),
+                ..
+            } => Some([samples.get(pair.a)?, samples.get(pair.b)?]),
+            _ => None,
         };
         let pair = PairKey {
             a: pair.a,
@@ -429,186 +519,39 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The documents of one component as sets of shingle numbers, and memory to be used again.
+/// The documents of one component, and memory to be used again.
 #[derive(Default)]
-pub(crate) struct Room {
+struct Texts {
+    units: Vec<u16>,
     tokens: Vec<u64>,
-    pub(crate) shingles: Vec<u64>,
+    sketch: Vec<u32>,
+    /// Of each document, if they are needed.
+    features: Vec<[u64; 6]>,
     simhashes: Vec<Option<Fingerprint384>>,
-    numbers: Numbers,
-    /// The sets, one after the other: intervals, ascending within each set.
-    intervals: Vec<Range<u32>>,
-    sets: Vec<Set>,
-    /// For each number, the last document that was seen with it, plus one.
-    seen: Vec<u32>,
+    room: Room,
 }
 
-/// Where the set of a document is, and how many numbers it has.
-struct Set {
-    intervals: Range<usize>,
-    n: u32,
-}
-
-impl Room {
-    pub(crate) fn clear(&mut self) {
-        self.simhashes.clear();
-        self.intervals.clear();
-        self.sets.clear();
-        self.seen.clear();
-        self.numbers.clear();
-    }
-
-    /// Takes `shingles` as those of the next document.
-    pub(crate) fn push_doc(&mut self) {
-        let doc = self.sets.len() as u32 + 1;
-        let first = self.intervals.len();
-        let mut current = 0..0;
-        let (mut n, mut next) = (0, 0);
-        for &shingle in &self.shingles {
-            let number = self.numbers.number(shingle, next);
-            next = number + 1;
-            if number as usize == self.seen.len() {
-                self.seen.push(0);
-            }
-            if std::mem::replace(&mut self.seen[number as usize], doc) == doc {
-                continue;
-            }
-            n += 1;
-            if number == current.end {
-                current.end += 1;
-            } else {
-                self.intervals
-                    .push(std::mem::replace(&mut current, number..number + 1));
-            }
-        }
-        self.intervals.push(current);
-        let own = &mut self.intervals[first..];
-        own.sort_unstable_by_key(|interval| (interval.start, interval.end));
-        self.sets.push(Set {
-            intervals: first..self.intervals.len(),
-            n,
-        });
-    }
-
-    /// What the coefficient is at most, by the sizes of the sets.
-    pub(crate) fn most_jaccard(&self, places: [usize; 2]) -> f64 {
-        let [a, b] = places.map(|place| self.sets[place].n);
-        f64::from(a.min(b)) / f64::from(a.max(b))
-    }
-
-    pub(crate) fn jaccard(&self, places: [usize; 2]) -> f64 {
-        let [a, b] = places.map(|place| &self.sets[place]);
-        let common = n_common(
-            &self.intervals[a.intervals.clone()],
-            &self.intervals[b.intervals.clone()],
-        );
-        f64::from(common) / f64::from(a.n + b.n - common)
-    }
-}
-
-/// How many numbers two ascending lists of intervals have in common. Which list goes on is counted,
-/// not branched on: it is as good as random.
-fn n_common(a: &[Range<u32>], b: &[Range<u32>]) -> u32 {
-    let (mut i, mut j, mut n) = (0, 0, 0);
-    while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
-        let end = one.end.min(other.end);
-        n += end.saturating_sub(one.start.max(other.start));
-        i += usize::from(one.end == end);
-        j += usize::from(other.end == end);
-    }
-    n
-}
-
-/// Numbers shingles in the order in which they are first met: an open hash table that doubles when
-/// it is half full.
-#[derive(Default)]
-struct Numbers {
-    /// Numbers plus one; zero is a free slot.
-    slots: Vec<u32>,
-    shingles: Vec<u64>,
-}
-
-/// Slots of an empty table.
-const N_SLOTS: usize = 1 << 12;
-
-impl Numbers {
+impl Texts {
     fn clear(&mut self) {
-        self.slots.clear();
-        self.slots.resize(N_SLOTS, 0);
-        self.shingles.clear();
+        self.features.clear();
+        self.simhashes.clear();
+        self.room.clear();
     }
 
-    /// The number of a shingle, which is `guess` most often.
-    fn number(&mut self, shingle: u64, guess: u32) -> u32 {
-        if self.shingles.get(guess as usize) == Some(&shingle) {
-            return guess;
-        }
-        let at = self.slot(shingle);
-        match self.slots[at] {
-            0 => self.insert(shingle, at),
-            number => number - 1,
-        }
-    }
-
-    fn insert(&mut self, shingle: u64, at: usize) -> u32 {
-        let number = self.shingles.len() as u32;
-        self.shingles.push(shingle);
-        self.slots[at] = number + 1;
-        if 2 * self.shingles.len() > self.slots.len() {
-            self.grow();
-        }
-        number
-    }
-
-    /// Where a shingle is, or would be.
-    fn slot(&self, shingle: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut at = mix(shingle) as usize & mask;
-        loop {
-            match self.slots[at] {
-                0 => return at,
-                number if self.shingles[number as usize - 1] == shingle => return at,
-                _ => at = (at + 1) & mask,
+    /// Adds the features of the next document, made from its shingles if they are not stored.
+    fn push_features(
+        &mut self,
+        place: &TextPlace,
+        stored: &Column<[u64; 6]>,
+        sketcher: &NarrowMinHash,
+    ) -> Result<(), Error> {
+        self.features.push(match place.features_at {
+            NOT_STORED => {
+                sketcher.sketch_into(&self.room.shingles, &mut self.sketch);
+                features(&self.sketch)
             }
-        }
-    }
-
-    fn grow(&mut self) {
-        let n_slots = 2 * self.slots.len();
-        self.slots.clear();
-        self.slots.resize(n_slots, 0);
-        for number in 0..self.shingles.len() {
-            let at = self.slot(self.shingles[number]);
-            self.slots[at] = number as u32 + 1;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use arose::shingle::{ShingleSet, resemblance};
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Intervals have in common what sorted sets have.
-        #[test]
-        fn jaccard_is_that_of_the_shingle_sets(
-            docs in prop::collection::vec(prop::collection::vec(0_u64..40, 1..60), 2..6)
-        ) {
-            let mut room = Room::default();
-            room.clear();
-            for doc in &docs {
-                room.shingles.clone_from(doc);
-                room.push_doc();
-            }
-            let sets: Vec<_> = docs.into_iter().map(ShingleSet::from_occurrences).collect();
-            for a in 0..sets.len() {
-                for b in a + 1..sets.len() {
-                    let jaccard = room.jaccard([a, b]);
-                    prop_assert_eq!(Some(jaccard), resemblance(&sets[a], &sets[b]));
-                }
-            }
-        }
+            at => stored.get(at)?,
+        });
+        Ok(())
     }
 }
