@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use arose::passage::{Removal, Scope, Unit};
+use arose_dedup::passages::against::{self, Against, Found};
 use arose_dedup::passages::{Config, Digits, Remove, Text};
 use arose_dedup::report::html::counted;
 use arose_dedup::{OnLoss, Progress, Start};
@@ -19,13 +20,19 @@ use crate::losses;
 use crate::output::{printable, watch, write_json};
 use crate::read::Outcome;
 
-/// Find passages that occur more than once and remove them.
+/// Find passages that occur more than once, or that occur in a reference, and remove them.
 ///
 /// A passage is a run of at least --min tokens that occurs at least twice, in one document or in
 /// several. Nothing of that length is missed. Writes into OUT: passages.parquet, places.parquet
 /// (where each passage occurs), documents.parquet (how much of each document is repeated),
 /// removed.parquet (each repeated span with its source), summary.json and report.html. With
 /// --remove, also kept.* (the documents without repeated passages, in their input format).
+///
+/// With --against, finds the documents of a reference (items: test questions, quotations) in the
+/// input instead. Writes items.parquet (how much of each item occurs in the input, the longest run
+/// and where), matches.parquet (every match with its places), documents.parquet, summary.json and
+/// report.html.
+///
 /// An interrupted run resumes when you start it again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -34,6 +41,8 @@ use crate::read::Outcome;
   arose passages corpus.jsonl -o out --min 100 --remove later --whole-first
   arose passages corpus.jsonl -o out --unit line --remove later
   arose passages src/ -o out --all-text --tokens all
+  arose passages corpus.jsonl -o out --against test.jsonl
+  arose passages corpus.jsonl -o out --against test.jsonl --remove documents
 
 Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
 completely.")]
@@ -44,19 +53,25 @@ pub(crate) struct Options {
     /// Output directory; created if missing
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Minimum length of a passage in tokens, 1 to 65536 [default: 50]
+    /// Find what these files or directories contain; repeatable
+    #[arg(long, value_name = "REFERENCE")]
+    against: Vec<PathBuf>,
+    /// With --against, report passages in more than N documents separately [default: 1000]
+    #[arg(long, value_name = "N", requires = "against")]
+    common: Option<NonZeroU64>,
+    /// Minimum length of a passage in tokens, 1 to 65536 [default: 50, and 13 with --against]
     #[arg(long, value_name = "N")]
     min: Option<usize>,
-    /// Minimum number of occurrences; with --scope across, of documents
-    #[arg(long, value_name = "N", default_value = "2")]
-    times: NonZeroU64,
-    /// Which occurrences count
-    #[arg(long, value_enum, default_value_t = ScopeName::Any)]
-    scope: ScopeName,
+    /// Minimum number of occurrences; with --scope across, of documents [default: 2]
+    #[arg(long, value_name = "N", conflicts_with = "against")]
+    times: Option<NonZeroU64>,
+    /// Which occurrences count [default: any]
+    #[arg(long, value_enum, conflicts_with = "against")]
+    scope: Option<ScopeName>,
     /// What a token is [default: words]
     #[arg(long, value_enum)]
     tokens: Option<TokensName>,
-    /// Maximum number of places listed per passage; all are counted
+    /// Maximum number of places listed per passage or item; all are counted
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     list: u64,
     /// What to compare
@@ -71,7 +86,7 @@ pub(crate) struct Options {
     /// How to compare digits in units [default: keep]
     #[arg(long, value_enum)]
     digits: Option<DigitsName>,
-    /// Write the documents without repeated passages
+    /// Write the documents without the passages found
     #[arg(long, value_enum, value_name = "WHICH")]
     remove: Option<RemoveName>,
     /// Keep the first occurrence of each passage whole
@@ -147,6 +162,10 @@ enum RemoveName {
     Later,
     /// All occurrences
     All,
+    /// With --against: what occurs in the reference
+    Spans,
+    /// With --against: whole documents with anything that occurs in the reference
+    Documents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -172,14 +191,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         true => Start::Anew,
         false => Start::Resume,
     };
-    let progress = Progress::of_passages();
-    let summary = watch(line_of(&progress), || {
-        arose_dedup::passages::run(&inputs, &config, &options.output, start, &progress)
+    let out_dir = &options.output;
+    let against = against(options);
+    let progress = match against {
+        Some(_) => Progress::of_reference(),
+        None => Progress::of_passages(),
+    };
+    let summary = watch(line_of(&progress), || match &against {
+        Some(what) => against::run(&inputs, what, &config, out_dir, start, &progress),
+        None => arose_dedup::passages::run(&inputs, &config, out_dir, start, &progress),
     })?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = match options.json {
-        true => write_json(&mut out, &summary),
-        false => tell(&mut out, &summary, &options.output),
+    let written = match (options.json, &against) {
+        (true, _) => write_json(&mut out, &summary),
+        (false, Some(_)) => tell_items(&mut out, &summary, out_dir),
+        (false, None) => tell(&mut out, &summary, out_dir),
     };
     written
         .and_then(|()| out.flush())
@@ -215,9 +241,33 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
             "{option} has no effect with --unit {unit}; remove it or choose another unit"
         );
     }
+    let is_of_reference = |which| matches!(which, RemoveName::Spans | RemoveName::Documents);
+    if let Some(which) = options.remove {
+        let name = which.to_possible_value();
+        let name = name.as_ref().map_or("", |name| name.get_name());
+        ensure!(
+            is_of_reference(which) != options.against.is_empty(),
+            "--remove {name} {} --against; choose {}",
+            if is_of_reference(which) {
+                "requires"
+            } else {
+                "has no effect with"
+            },
+            if is_of_reference(which) {
+                "later or all"
+            } else {
+                "spans or documents"
+            },
+        );
+    }
+    ensure!(
+        options.remove != Some(RemoveName::Documents)
+            || options.cut.is_none() && options.seam.is_none() && options.min_left.is_none(),
+        "--cut, --seam and --min-left have no effect with --remove documents"
+    );
     ensure!(
         !options.whole_first || options.remove == Some(RemoveName::Later),
-        "--whole-first has no effect with --remove all; remove it or pass --remove later"
+        "--whole-first has no effect without --remove later; remove it or pass --remove later"
     );
     Ok(())
 }
@@ -245,7 +295,11 @@ fn config(options: &Options) -> Config {
                 None | Some(TokensName::Words) => Text::Words,
                 Some(TokensName::All) => Text::Symbols,
             };
-            (text, options.min.unwrap_or(default.min))
+            let min = match options.against.is_empty() {
+                true => default.min,
+                false => against::DEFAULT_TOKENS,
+            };
+            (text, options.min.unwrap_or(min))
         }
         UnitName::Line => (units(Unit::Line), span),
         UnitName::Paragraph => (units(Unit::Paragraph), span),
@@ -258,11 +312,11 @@ fn config(options: &Options) -> Config {
     Config {
         text,
         min,
-        times: options.times,
+        times: options.times.unwrap_or(default.times),
         scope: match options.scope {
-            ScopeName::Any => Scope::Any,
-            ScopeName::Across => Scope::Across,
-            ScopeName::Within => Scope::Within,
+            None | Some(ScopeName::Any) => Scope::Any,
+            Some(ScopeName::Across) => Scope::Across,
+            Some(ScopeName::Within) => Scope::Within,
         },
         list: options.list,
         remove: options.remove.map(|which| remove(options, which)),
@@ -275,13 +329,25 @@ fn config(options: &Options) -> Config {
     }
 }
 
+fn against(options: &Options) -> Option<Against> {
+    let default = NonZeroU64::new(against::DEFAULT_COMMON);
+    (!options.against.is_empty()).then(|| Against {
+        reference: options.against.clone(),
+        common: options.common.or(default).unwrap_or(NonZeroU64::MIN),
+        found: match options.remove {
+            Some(RemoveName::Documents) => Found::Drop,
+            _ => Found::Cut,
+        },
+    })
+}
+
 fn remove(options: &Options, which: RemoveName) -> Remove {
     let default = Remove::default();
     Remove {
         removal: match (which, options.whole_first) {
             (RemoveName::Later, false) => Removal::Later,
             (RemoveName::Later, true) => Removal::WholeFirst,
-            (RemoveName::All, _) => Removal::All,
+            (RemoveName::All | RemoveName::Spans | RemoveName::Documents, _) => Removal::All,
         },
         cut: options.cut.map(|cut| match cut {
             CutName::Sentence => Unit::Sentence,
@@ -291,6 +357,46 @@ fn remove(options: &Options, which: RemoveName) -> Remove {
         seam: options.seam.clone().unwrap_or_default(),
         min_left: options.min_left.unwrap_or(default.min_left),
     }
+}
+
+/// What was found of a reference.
+fn tell_items(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
+    let count = |name: &str| summary["counts"][name].as_u64().unwrap_or(0);
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let found = count("items_found");
+    writeln!(out, "read            {:>10}", count("read"))?;
+    writeln!(out, "items           {:>10}", count("items"))?;
+    writeln!(
+        out,
+        "found           {found:>10}  {:5.1} %  {} whole",
+        percent(found, count("items")),
+        count("items_whole")
+    )?;
+    for (name, label, note) in [
+        ("items_common_only", "common only", "see --common"),
+        ("items_undecided", "undecided", "fewer than 8 tokens"),
+        ("items_capped", "shortened", "not all documents known"),
+        ("matches_not_listed", "not listed", "matches; see --list"),
+    ] {
+        if let n @ 1.. = count(name) {
+            writeln!(out, "{label:<15} {n:>10}  {note}")?;
+        }
+    }
+    let documents = count("documents_found");
+    let share = percent(documents, count("read"));
+    writeln!(out, "in documents    {documents:>10}  {share:5.1} %")?;
+    if summary["removal"]["written"].as_bool() == Some(true) {
+        let removal = |name: &str| summary["removal"][name].as_u64().unwrap_or(0);
+        writeln!(
+            out,
+            "removed         {:>10}  {:5.1} %  in {}, {} dropped",
+            removal("removed"),
+            percent(removal("removed"), count("tokens")),
+            counted(removal("documents_changed"), "document", "documents"),
+            removal("documents_dropped")
+        )?;
+    }
+    tell_end(out, summary, folder)
 }
 
 fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
@@ -339,7 +445,13 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
             "shortened lists {n:>10}  not all places listed; see --list"
         )?;
     }
-    let skipped = number(&counts["skipped"]["total"]);
+    tell_end(out, summary, folder)
+}
+
+/// What was skipped, and where the results are.
+fn tell_end(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
+    let counts = &summary["counts"];
+    let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
     writeln!(out, "skipped         {skipped:>10}")?;
     if let Some(reasons) = counts["skipped"]["by_reason"].as_object() {
         for (reason, n) in reasons {

@@ -162,6 +162,12 @@ pub enum Error {
         /// The input file.
         path: PathBuf,
     },
+    /// There is nothing to look for.
+    #[error("the reference `{names}` contains no text; check its files and --text-field")]
+    EmptyReference {
+        /// The files and directories named.
+        names: String,
+    },
     /// Two different passages have the same hash.
     #[error("two different passages have the same hash; run with another --min")]
     Collision,

@@ -79,6 +79,12 @@ impl Progress {
         Self::of(&crate::passages::STAGES)
     }
 
+    /// Of a search for the items of a reference.
+    #[must_use]
+    pub fn of_reference() -> Self {
+        Self::of(&crate::passages::against::STAGES)
+    }
+
     /// Where the run is now.
     #[must_use]
     pub fn look(&self) -> Snapshot {

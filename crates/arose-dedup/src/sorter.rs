@@ -71,6 +71,16 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         merge_files(self.runs.into())
     }
 
+    /// Writes the records in order; how many there are.
+    pub(crate) fn write(self, path: &Path) -> Result<u64, Error> {
+        let mut sorted = self.finish()?;
+        let mut out = Writer::create(path)?;
+        while let Some(record) = sorted.next()? {
+            out.push(&record)?;
+        }
+        out.finish()
+    }
+
     fn write_run(&mut self) -> Result<(), Error> {
         self.buffer.par_sort_unstable();
         let path = self.next_path();

@@ -200,6 +200,8 @@ fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
                 "passages.parquet",
                 "places.parquet",
                 "removed.parquet",
+                "items.parquet",
+                "matches.parquet",
                 "summary.json",
                 "report.html",
             ]

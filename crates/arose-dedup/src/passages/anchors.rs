@@ -6,14 +6,14 @@
 use std::path::Path;
 
 use arose::mix::mix;
-use arose::passage::{RollingHash, Scope};
+use arose::passage::{RollingHash, Scope, gram_length};
 use arose::winnow::{Ties, anchors};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::config::Config;
 use super::text::Texts;
-use crate::column::Writer;
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
@@ -36,6 +36,18 @@ pub(crate) struct Search {
 }
 
 impl Search {
+    /// Windows of the length that the settings say.
+    pub(crate) fn new(config: &Config, scope: Scope) -> Self {
+        Self {
+            n_tokens: config.min,
+            gram: gram_length(config.min),
+            ties: Ties::Robust,
+            rehash: |hash| hash,
+            scope,
+            allowance: config.part(4),
+        }
+    }
+
     /// What is mixed into the hashes of a document, so that only equal places of its scope meet.
     pub(crate) fn salt(&self, doc: u32) -> u64 {
         match self.scope {
@@ -53,13 +65,20 @@ impl Search {
 /// An anchor, sorted by its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Hashed {
+pub(crate) struct Hashed {
     high: u32,
     /// Its lowest bit says that the anchor is tied.
     low: u32,
-    doc: u32,
+    pub(crate) doc: u32,
     position: u32,
     reach: u32,
+}
+
+impl Hashed {
+    /// The hash, without the bit of the tie.
+    pub(crate) fn hash(&self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low & !1)
+    }
 }
 
 /// An anchor, sorted by its place.
@@ -129,13 +148,12 @@ pub(crate) fn run(
     })?;
     let mut hashed = hashed.finish()?;
     let mut placed = Sorter::<Placed>::new(&folder.join("placed"), search.allowance);
-    let key = |anchor: &Hashed| (anchor.high, anchor.low >> 1);
     // The first anchor of a group waits for a second one.
     let mut waiting: Option<Hashed> = None;
     let mut group = None;
     while let Some(anchor) = hashed.next()? {
-        if group != Some(key(&anchor)) {
-            group = Some(key(&anchor));
+        if group != Some(anchor.hash()) {
+            group = Some(anchor.hash());
             waiting = Some(anchor);
         } else {
             waiting
@@ -148,16 +166,11 @@ pub(crate) fn run(
         }
     }
     drop(hashed);
-    let mut placed = placed.finish()?;
-    let mut out = Writer::create(&folder.join(ANCHORS))?;
-    while let Some(anchor) = placed.next()? {
-        out.push(&anchor)?;
-    }
-    found.n_shared = out.finish()?;
+    found.n_shared = placed.write(&folder.join(ANCHORS))?;
     Ok(found)
 }
 
-fn of_document(doc: u32, tokens: &[u64], search: &Search) -> Vec<Hashed> {
+pub(crate) fn of_document(doc: u32, tokens: &[u64], search: &Search) -> Vec<Hashed> {
     if tokens.len() < search.n_tokens {
         return Vec::new();
     }
@@ -186,7 +199,7 @@ fn of_document(doc: u32, tokens: &[u64], search: &Search) -> Vec<Hashed> {
     hashed.collect()
 }
 
-fn at_place(anchor: Hashed) -> Placed {
+pub(crate) fn at_place(anchor: Hashed) -> Placed {
     Placed {
         doc: anchor.doc,
         position: anchor.position,

@@ -1,34 +1,26 @@
 //! Eighth stage: `documents.parquet` and `removed.parquet`, and what is cut from each document.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::path::Path;
 
-use arose::passage::{Cells, Removal, Role, Unit, removed, units};
-use arose::token::Tokenizer;
+use arose::passage::{Removal, Role, removed};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use super::anchors::Search;
-use super::config::{Config, Remove, Text};
+use super::config::{Config, Remove};
+use super::cut::{Cut, DROP, DecisionWriter};
 use super::listing::{CAPPED, LINKS, Link, MARKS, MAX_TOP, Mark};
 use super::partners::Partners;
 use super::read::Read;
 use super::sheet::{Cell, Head, Kind, Sheet};
 use super::text::{TextReader, TextRecord, Texts};
-use crate::column::{Scan, Writer};
+use crate::column::Scan;
 use crate::names::NameScan;
-use crate::record::NullText;
 use crate::sorter::Sorter;
 use crate::source::path_text;
-use crate::stage::columns::NULLS;
 use crate::{Error, Progress};
 use arose_corpus::Position;
-
-/// Decisions by source and position.
-pub(crate) const DECISIONS: &str = "decisions";
-/// Ranges of bytes that are cut.
-pub(crate) const CUTS: &str = "cuts";
 
 const DOCUMENT_HEADS: [Head; 19] = [
     ("doc", Kind::Number, false),
@@ -62,25 +54,6 @@ const REMOVED_HEADS: [Head; 8] = [
     ("source_start", Kind::Number, false),
     ("source_end", Kind::Number, false),
 ];
-
-/// What happens to a record of the input, sorted by place; of a file that was named twice, the
-/// first document counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Decision {
-    pub(crate) source: u64,
-    pub(crate) offset: u64,
-    pub(crate) inner: u64,
-    pub(crate) doc: u32,
-    pub(crate) kind: u32,
-    /// Its first range in the file of cuts.
-    pub(crate) cuts_at: u64,
-    pub(crate) n_cuts: u64,
-}
-
-pub(crate) const KEEP: u32 = 0;
-pub(crate) const CUT: u32 = 1;
-pub(crate) const DROP: u32 = 2;
 
 /// Windows of a passage that an occurrence has whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -147,8 +120,7 @@ pub(crate) fn run(
     let mut sheets = Sheets {
         documents: Sheet::create(&stages.out.join("documents.parquet"), &DOCUMENT_HEADS)?,
         removed: Sheet::create(&stages.out.join("removed.parquet"), &REMOVED_HEADS)?,
-        cuts: Writer::create(&folder.join(CUTS))?,
-        decisions: Sorter::new(&folder.join("sort_decisions"), search.allowance / 2),
+        decisions: DecisionWriter::create(folder, search.allowance / 2)?,
         whole: Sorter::new(&folder.join("sort_whole"), search.allowance / 2),
         n_tokens: search.n_tokens as u32,
         remove: config.removal(),
@@ -175,29 +147,31 @@ pub(crate) fn run(
             (&name.id, name.url.as_deref(), &source),
         )?;
         sheets.push_removed(&own)?;
-        sheets.decide(&own, &cut)?;
+        let kind = sheets.kind(&own, &cut);
+        sheets.found.n_dropped += u64::from(kind == DROP);
+        sheets.decisions.push(doc, &record, kind, &cut)?;
         sheets.push_whole(&own, &cut)?;
         doc += 1;
         progress.advance(1)?;
     }
-    sheets.push_nulls(stages.read)?;
+    sheets.decisions.push_nulls(stages.read)?;
     sheets.finish(n_distinct, folder)
 }
 
 /// Records of one document after the other.
-struct Groups<T> {
+pub(crate) struct Groups<T> {
     scan: Scan<T>,
     next: Option<T>,
 }
 
 impl<T: Pod> Groups<T> {
-    fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let mut scan = Scan::open(path)?;
         let next = scan.next()?;
         Ok(Self { scan, next })
     }
 
-    fn of(&mut self, doc: u32, doc_of: impl Fn(&T) -> u32) -> Result<Vec<T>, Error> {
+    pub(crate) fn of(&mut self, doc: u32, doc_of: impl Fn(&T) -> u32) -> Result<Vec<T>, Error> {
         let mut records = Vec::new();
         while let Some(record) = self.next.filter(|record| doc_of(record) == doc) {
             records.push(record);
@@ -215,15 +189,6 @@ struct Own {
     links: Vec<Link>,
 }
 
-/// What goes from a document.
-#[derive(Default)]
-struct Cut {
-    /// Tokens.
-    tokens: Vec<Range<u32>>,
-    bytes: Vec<Range<u32>>,
-    n_tokens: u32,
-}
-
 impl Own {
     fn cut(&self, reader: &TextReader, config: &Config, remove: &Remove) -> Result<Cut, Error> {
         let roles = self
@@ -231,29 +196,7 @@ impl Own {
             .iter()
             .map(|mark| (mark.start..mark.end, mark.role()));
         let spans = removed(roles, remove.removal);
-        if spans.is_empty() {
-            return Ok(Cut::default());
-        }
-        let cells = reader.cells(&self.record)?;
-        let (tokens, bytes): (Vec<_>, Vec<_>) = match remove.cut {
-            None => {
-                let whole = cells.whole(&spans).into_iter();
-                whole
-                    .map(|range| (range.clone(), cells.bytes(range)))
-                    .unzip()
-            }
-            Some(unit) => {
-                let text = reader.text(&self.record)?;
-                let units = token_units(&text, unit, &cells, config.text);
-                inside(units, &spans).into_iter().unzip()
-            }
-        };
-        let n_tokens = tokens.iter().map(|range| range.end - range.start).sum();
-        Ok(Cut {
-            tokens,
-            bytes,
-            n_tokens,
-        })
+        Cut::of(&spans, &self.record, reader, config.text, remove)
     }
 
     fn covered(&self) -> u32 {
@@ -266,61 +209,11 @@ impl Own {
     }
 }
 
-/// Units with their tokens; one without tokens belongs to the unit before.
-fn token_units(text: &str, unit: Unit, cells: &Cells, kind: Text) -> Vec<(Range<u32>, Range<u32>)> {
-    let starts = cells.starts();
-    let mut found: Vec<(Range<u32>, Range<u32>)> = Vec::new();
-    let mut has_first = false;
-    for bytes in units(text, unit) {
-        // The cell of the first token begins with the text, wherever the token stands.
-        has_first = has_first
-            || kind == Text::Symbols
-            || !Tokenizer::default().tokens(&text[bytes.clone()]).is_empty();
-        let end = match has_first {
-            true => starts.partition_point(|start| (*start as usize) < bytes.end) as u32,
-            false => 0,
-        };
-        let start = found.last().map_or(0, |(tokens, _)| tokens.end);
-        match found.last_mut() {
-            Some(last) if start == end || last.0.is_empty() => {
-                (last.0.end, last.1.end) = (end, bytes.end as u32);
-            }
-            _ => found.push((start..end, bytes.start as u32..bytes.end as u32)),
-        }
-    }
-    found
-}
-
-/// The units all of whose tokens are in one of the spans, neighbours joined.
-fn inside(
-    units: Vec<(Range<u32>, Range<u32>)>,
-    spans: &[Range<u32>],
-) -> Vec<(Range<u32>, Range<u32>)> {
-    let mut found: Vec<(Range<u32>, Range<u32>)> = Vec::new();
-    for (tokens, bytes) in units {
-        let after = spans.partition_point(|span| span.end < tokens.end);
-        let is_inside = spans
-            .get(after)
-            .is_some_and(|span| span.start <= tokens.start);
-        if !is_inside || tokens.is_empty() {
-            continue;
-        }
-        match found.last_mut() {
-            Some(last) if last.1.end == bytes.start => {
-                (last.0.end, last.1.end) = (tokens.end, bytes.end);
-            }
-            _ => found.push((tokens, bytes)),
-        }
-    }
-    found
-}
-
 /// All that the stage writes.
 struct Sheets {
     documents: Sheet,
     removed: Sheet,
-    cuts: Writer<[u32; 2]>,
-    decisions: Sorter<Decision>,
+    decisions: DecisionWriter,
     whole: Sorter<Whole>,
     n_tokens: u32,
     remove: Remove,
@@ -438,29 +331,7 @@ impl Sheets {
     }
 
     fn kind(&self, own: &Own, cut: &Cut) -> u32 {
-        match cut.n_tokens {
-            0 => KEEP,
-            n if own.record.n_tokens - n < self.remove.min_left => DROP,
-            _ => CUT,
-        }
-    }
-
-    fn decide(&mut self, own: &Own, cut: &Cut) -> Result<(), Error> {
-        let kind = self.kind(own, cut);
-        self.found.n_dropped += u64::from(kind == DROP);
-        let cuts_at = self.cuts.len();
-        for range in &cut.bytes {
-            self.cuts.push(&[range.start, range.end])?;
-        }
-        self.decisions.push(Decision {
-            source: u64::from(own.record.source),
-            offset: own.record.offset,
-            inner: own.record.inner,
-            doc: own.doc,
-            kind,
-            cuts_at,
-            n_cuts: cut.bytes.len() as u64,
-        })
+        cut.kind(&own.record, &self.remove)
     }
 
     /// Tells which windows of its passages are still whole in a document.
@@ -488,33 +359,10 @@ impl Sheets {
         Ok(())
     }
 
-    /// Records without text stay.
-    fn push_nulls(&mut self, read: &Path) -> Result<(), Error> {
-        let mut nulls = Scan::<NullText>::open(&read.join(NULLS))?;
-        while let Some(record) = nulls.next()? {
-            self.decisions.push(Decision {
-                source: record.source,
-                offset: record.offset,
-                inner: record.inner,
-                doc: u32::MAX,
-                kind: KEEP,
-                cuts_at: 0,
-                n_cuts: 0,
-            })?;
-        }
-        Ok(())
-    }
-
     fn finish(mut self, n_distinct: u64, folder: &Path) -> Result<Documents, Error> {
         self.documents.finish()?;
         self.found.n_rows = self.removed.finish()?;
-        self.cuts.finish()?;
-        let mut decisions = self.decisions.finish()?;
-        let mut out = Writer::create(&folder.join(DECISIONS))?;
-        while let Some(decision) = decisions.next()? {
-            out.push(&decision)?;
-        }
-        out.finish()?;
+        self.decisions.finish(folder)?;
         let mut whole = self.whole.finish()?;
         let (mut n_whole, mut passage, mut end) = (0, u64::MAX, 0);
         while let Some(range) = whole.next()? {

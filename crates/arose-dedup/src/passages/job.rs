@@ -1,39 +1,35 @@
 //! The job: finds repeated passages in files and writes the tables and the documents without them.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use arose::passage::gram_length;
-use arose::winnow::Ties;
 use serde_json::{Value, json};
 
 use super::anchors::{self, Anchors, Search};
 use super::classes::{self, Classes};
 use super::config::{Config, removal_name};
 use super::documents::{self, Documents};
+use super::frame::{Frame, Outcome, Plan, on_threads};
 use super::listing::{self, Listing};
 use super::occurrences::{self, Occurrences};
-use super::read::{self, Read};
+use super::read::Read;
 use super::runs::{self, Runs};
 use super::text::Texts;
 use super::windows::{self, Windows};
 use super::{STAGES, kept, report};
-use crate::inputs::Inputs;
-use crate::job::{incomplete_files, keep_standard_input, peak_memory, rounded, stage};
-use crate::losses;
-use crate::stage::update::{sync, sync_entry};
-use crate::work::{Note, Start, Work, read_json, write_json};
+use crate::job::{rounded, stage};
+use crate::work::{Note, Start};
 use crate::{Error, Progress};
 
-const SUMMARY: &str = "summary.json";
-const REPORT: &str = "report.html";
-const TABLES: [&str; 4] = [
-    "passages.parquet",
-    "places.parquet",
-    "documents.parquet",
-    "removed.parquet",
-];
+const PLAN: Plan = Plan {
+    tables: &[
+        "passages.parquet",
+        "places.parquet",
+        "documents.parquet",
+        "removed.parquet",
+    ],
+    stages: &STAGES,
+    report: report::write,
+};
 
 /// Finds the repeated passages in `inputs` and writes the results into the directory `out`.
 ///
@@ -51,24 +47,10 @@ pub fn run(
     progress: &Progress,
 ) -> Result<Value, Error> {
     config.check()?;
-    let threads = config.corpus.threads.get();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Error::Io {
-        action: "start threads for",
-        path: out.to_owned(),
-        source: io::Error::other(error),
-    })?;
-    pool.install(|| Job::open(inputs, config, out, start, progress)?.run())
-}
-
-struct Job<'a> {
-    inputs: Inputs,
-    /// The names of the inputs, with a file in place of standard input.
-    readable: Vec<PathBuf>,
-    config: &'a Config,
-    out: &'a Path,
-    work: Work,
-    progress: &'a Progress,
+    on_threads(config, out, || {
+        let settings = config.settings();
+        Frame::open(PLAN, inputs, config, settings, out, start, progress)?.run(find)
+    })
 }
 
 /// What the stages found.
@@ -84,176 +66,97 @@ struct Found {
     kept: Option<Note<String>>,
 }
 
-impl<'a> Job<'a> {
-    fn open(
-        inputs: &[PathBuf],
-        config: &'a Config,
-        out: &'a Path,
-        start: Start,
-        progress: &'a Progress,
-    ) -> Result<Self, Error> {
-        let inputs = Inputs::list(inputs, &config.shared(), out)?;
-        if config.remove.is_some() {
-            let paths = inputs.files.iter().map(|file| &file.path);
-            check_rewritable(paths, config)?;
-        }
-        let mut settings = config.settings();
-        settings["inputs"] = json!(inputs.texts());
-        settings["version"] = json!(env!("CARGO_PKG_VERSION"));
-        let work = Work::open(out, &settings, &inputs, start)?;
-        Ok(Self {
-            readable: inputs.names.clone(),
-            inputs,
+/// The stages after reading.
+fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
+    let Frame {
+        work,
+        config,
+        progress,
+        out,
+        ..
+    } = frame;
+    let path = |stage: &str| work.path(stage);
+    let texts = Texts::new(&path("read"));
+    let search = &Search::new(config, config.scope);
+    let anchors = work.stage("anchors", progress, |folder| {
+        anchors::run(&texts, search, folder, progress)
+    })?;
+    let classes = work.stage("classes", progress, |folder| {
+        classes::run(&texts, &path("anchors"), search, folder, progress)
+    })?;
+    let windows = work.stage("windows", progress, |folder| {
+        windows::run(&texts, &path("classes"), search, folder, progress)
+    })?;
+    let runs = work.stage("runs", progress, |folder| {
+        let stages = [&*path("classes"), &*path("windows")];
+        runs::run(stages, search, folder, progress)
+    })?;
+    let occurrences = work.stage("occurrences", progress, |folder| {
+        occurrences::run(&texts, &path("runs"), search, config, folder, progress)
+    })?;
+    let listing = work.stage("passages", progress, |folder| {
+        let folders = [folder, out];
+        listing::run(
+            &texts,
+            &path("occurrences"),
+            search,
             config,
-            out,
-            work,
+            folders,
             progress,
-        })
-    }
-
-    fn run(mut self) -> Result<Value, Error> {
-        let finished: Option<Value> = read_json(&self.out.join(SUMMARY))?;
-        if let Some(summary) = finished {
-            losses::check_finished(&summary, &self.config.shared())?;
-            if !self.out.join(REPORT).exists() {
-                self.finish()?;
-            }
-            return Ok(summary);
-        }
-        let has_pipe = self.inputs.has_standard_input();
-        keep_standard_input(&self.work, &mut self.readable, self.progress)?;
-        if has_pipe && self.config.remove.is_some() {
-            check_rewritable(self.readable.iter(), self.config)?;
-        }
-        let read = self.read()?;
-        let found = self.find(read)?;
-        if !has_pipe {
-            self.inputs.check_read(&found.read.found.sources)?;
-        }
-        let summary = self.summary(&found);
-        let kept = found.kept.iter().map(|note| &*note.found);
-        for name in TABLES.into_iter().chain(kept) {
-            sync(&self.out.join(name))?;
-        }
-        let path = self.out.join(SUMMARY);
-        write_json(&path, &summary)?;
-        sync_entry(&path)?;
-        self.finish()?;
-        Ok(summary)
-    }
-
-    fn finish(&self) -> Result<(), Error> {
-        report::write(self.out)?;
-        self.work.clean(&STAGES)?;
-        self.work.clean(&["input"])
-    }
-
-    fn read(&self) -> Result<Note<Read>, Error> {
-        let skip = vec![self.out.to_owned()];
-        let read = self.work.stage("read", self.progress, |folder| {
-            read::run(&self.readable, self.config, skip, folder, self.progress)
-        })?;
-        let shared = self.config.shared();
-        let refused = read.found.losses.refuse(&shared, &read.found.warnings);
-        if refused.is_err() {
-            // The next attempt must read what was repaired.
-            self.work.clean(&["input", "read"])?;
-            self.work.forget()?;
-        }
-        refused.map(|()| read)
-    }
-
-    fn find(&self, read: Note<Read>) -> Result<Found, Error> {
-        let (work, config, progress) = (&self.work, self.config, self.progress);
-        let path = |stage: &str| work.path(stage);
-        let texts = Texts::new(&path("read"));
-        let search = &Search {
-            n_tokens: config.min,
-            gram: gram_length(config.min),
-            ties: Ties::Robust,
-            rehash: |hash| hash,
-            scope: config.scope,
-            allowance: config.part(4),
+        )
+    })?;
+    let documents = work.stage("documents", progress, |folder| {
+        let stages = documents::Stages {
+            read: &path("read"),
+            listing: &path("passages"),
+            out,
         };
-        let anchors = work.stage("anchors", progress, |folder| {
-            anchors::run(&texts, search, folder, progress)
-        })?;
-        let classes = work.stage("classes", progress, |folder| {
-            classes::run(&texts, &path("anchors"), search, folder, progress)
-        })?;
-        let windows = work.stage("windows", progress, |folder| {
-            windows::run(&texts, &path("classes"), search, folder, progress)
-        })?;
-        let runs = work.stage("runs", progress, |folder| {
-            let stages = [&*path("classes"), &*path("windows")];
-            runs::run(stages, search, folder, progress)
-        })?;
-        let occurrences = work.stage("occurrences", progress, |folder| {
-            occurrences::run(&texts, &path("runs"), search, config, folder, progress)
-        })?;
-        let listing = work.stage("passages", progress, |folder| {
-            let folders = [folder, self.out];
-            listing::run(
-                &texts,
-                &path("occurrences"),
-                search,
-                config,
-                folders,
-                progress,
-            )
-        })?;
-        let documents = work.stage("documents", progress, |folder| {
-            let stages = documents::Stages {
-                read: &path("read"),
-                listing: &path("passages"),
-                out: self.out,
-            };
-            let n_distinct = listing.found.n_distinct;
-            documents::run(
-                &stages,
-                &read.found,
-                n_distinct,
-                search,
-                config,
-                folder,
-                progress,
-            )
-        })?;
-        let kept = config.remove.as_ref().map(|_| {
-            work.stage("kept", progress, |_| {
-                let documents = path("documents");
-                kept::run(&texts, &read.found, &documents, config, self.out, progress)
-            })
-        });
-        Ok(Found {
-            kept: kept.transpose()?,
-            read,
-            anchors,
-            classes,
-            windows,
-            runs,
-            occurrences,
-            listing,
-            documents,
+        let n_distinct = listing.found.n_distinct;
+        documents::run(
+            &stages,
+            &read.found,
+            n_distinct,
+            search,
+            config,
+            folder,
+            progress,
+        )
+    })?;
+    let kept = config.remove.as_ref().map(|_| {
+        work.stage("kept", progress, |_| {
+            let documents = path("documents");
+            kept::run(&texts, &read.found, &documents, config, out, progress)
         })
-    }
+    });
+    let found = Found {
+        kept: kept.transpose()?,
+        read,
+        anchors,
+        classes,
+        windows,
+        runs,
+        occurrences,
+        listing,
+        documents,
+    };
+    Ok(Outcome {
+        summary: found.summary(config),
+        kept: found.kept.map(|note| note.found),
+        read: found.read,
+    })
+}
 
-    fn summary(&self, found: &Found) -> Value {
-        let read = &found.read.found;
-        let listing = &found.listing.found;
-        let documents = &found.documents.found;
-        let remove = self.config.removal();
+impl Found {
+    /// What the summary says of this job.
+    fn summary(&self, config: &Config) -> Value {
+        let read = &self.read.found;
+        let listing = &self.listing.found;
+        let documents = &self.documents.found;
+        let remove = config.removal();
         let share = |part: u64, whole: u64| rounded(part as f64 / whole.max(1) as f64);
         json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "inputs": self.inputs.texts(),
-            "settings": self.config.settings(),
             "counts": {
-                "read": read.n_docs,
-                "short": read.n_short,
-                "tokens": read.n_tokens,
-                "text_bytes": read.text_bytes,
-                "windows": found.anchors.found.n_windows,
+                "windows": self.anchors.found.n_windows,
                 "repeated": listing.n_repeated,
                 "distinct": listing.n_distinct,
                 "later": listing.n_later,
@@ -266,17 +169,10 @@ impl<'a> Job<'a> {
                 "capped_passages": listing.n_capped,
                 "places_not_listed": listing.n_unlisted,
                 "capped_documents": documents.n_capped,
-                "null_text": read.skipped.get(arose_corpus::Reason::NullText.name()).unwrap_or(&0),
-                "incomplete_files": read.losses.n_files,
-                "damaged_records": read.losses.n_records,
-                "skipped": {
-                    "total": read.skipped.values().sum::<u64>(),
-                    "by_reason": read.skipped,
-                },
             },
             "removal": {
                 "mode": removal_name(remove.removal),
-                "written": self.config.remove.is_some(),
+                "written": config.remove.is_some(),
                 "removed": documents.removed,
                 "kept": read.n_tokens - documents.removed,
                 "share": share(documents.removed, read.n_tokens),
@@ -289,18 +185,10 @@ impl<'a> Job<'a> {
             },
             "most_repeated": listing.top,
             "most_covered": documents.top,
-            "incomplete_files": incomplete_files(&self.work, &read.losses),
-            "unknown_files": read.losses.unknown_files,
-            "warnings": read.warnings,
-            "kept_in": found.kept.as_ref().map(|note| &note.found),
-            "stages": found.stages(),
-            "sources": read.sources,
-            "peak_memory_bytes": peak_memory(),
+            "stages": self.stages(),
         })
     }
-}
 
-impl Found {
     /// Time and records of each stage; the records are the work that was counted.
     fn stages(&self) -> Value {
         let n_docs = self.read.found.n_docs;
@@ -318,17 +206,4 @@ impl Found {
         stages.extend(self.kept.iter().map(|kept| stage("kept", kept, n_docs)));
         stages.into()
     }
-}
-
-/// An error if the texts of a file cannot be replaced.
-fn check_rewritable<'p>(
-    paths: impl Iterator<Item = &'p PathBuf>,
-    config: &Config,
-) -> Result<(), Error> {
-    for path in paths.filter(|path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file())) {
-        if !arose_corpus::is_rewritable(path, &config.corpus) {
-            return Err(Error::CutPage { path: path.clone() });
-        }
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use arose::passage::without;
 use arose_corpus::{Change, Position};
 
 use super::config::Config;
-use super::documents::{CUT, CUTS, DECISIONS, DROP, Decision};
+use super::cut::{CUT, CUTS, DECISIONS, DROP, Decision};
 use super::read::Read;
 use super::text::{TextReader, Texts};
 use crate::column::{Column, Scan};

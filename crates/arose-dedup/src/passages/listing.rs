@@ -16,8 +16,8 @@ use super::config::Config;
 use super::occurrences::{Found, OCCURRENCES, PASSAGES, Passage};
 use super::sheet::{Cell, Head, Kind, Sheet};
 use super::text::{TextReader, Texts};
-use crate::column::{Scan, Writer};
-use crate::sorter::{Sorted, Sorter};
+use crate::column::Scan;
+use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
 /// Occurrences by document.
@@ -26,9 +26,9 @@ pub(crate) const MARKS: &str = "marks";
 pub(crate) const LINKS: &str = "links";
 
 /// Passages with more places are linked to their first one only.
-const MAX_LINKED: u64 = 64;
+pub(crate) const MAX_LINKED: u64 = 64;
 /// Characters shown of a passage.
-const SHOWN_CHARS: usize = 200;
+pub(crate) const SHOWN_CHARS: usize = 200;
 
 const PASSAGE_HEADS: [Head; 8] = [
     ("passage", Kind::Number, false),
@@ -155,17 +155,9 @@ pub(crate) fn run(
     }
     lister.passages.finish()?;
     lister.places.finish()?;
-    write(lister.marks.finish()?, &folder.join(MARKS))?;
-    write(lister.links.finish()?, &folder.join(LINKS))?;
+    lister.marks.write(&folder.join(MARKS))?;
+    lister.links.write(&folder.join(LINKS))?;
     Ok(lister.listing)
-}
-
-fn write<T: Pod + Ord>(mut sorted: Sorted<T>, path: &Path) -> Result<(), Error> {
-    let mut out = Writer::create(path)?;
-    while let Some(record) = sorted.next()? {
-        out.push(&record)?;
-    }
-    out.finish().map(drop)
 }
 
 struct Lister<'a> {
@@ -239,9 +231,7 @@ impl Lister<'_> {
 
     fn row(&mut self, passage: &Passage, first: &Found, tokens: &[u64]) -> Result<(), Error> {
         let digest = format!("{:032x}", xxh3_128(bytemuck::cast_slice(tokens)));
-        let n_bytes = (first.bytes[1] - first.bytes[0]).min(4 * SHOWN_CHARS as u32 + 64);
-        let text = self.reader.beginning(first.doc, first.bytes[0], n_bytes)?;
-        let text: String = text.trim().chars().take(SHOWN_CHARS).collect();
+        let text = self.reader.shown(first.doc, first.bytes, SHOWN_CHARS)?;
         let top = &mut self.listing.top;
         if top.len() < MAX_TOP
             || top

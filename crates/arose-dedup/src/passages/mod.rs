@@ -12,10 +12,13 @@
 //! Windows are grouped by their content and never paired, so a line that occurs a million times
 //! costs a million records and no more.
 
+pub mod against;
 mod anchors;
 mod classes;
 mod config;
+mod cut;
 mod documents;
+mod frame;
 mod job;
 mod kept;
 mod listing;

@@ -19,6 +19,7 @@ pub(crate) struct Longest {
     pub(crate) start: u32,
     /// Where it stands too.
     pub(crate) doc: u32,
+    pub(crate) start_there: u32,
 }
 
 /// The document with which most tokens are shared.
@@ -47,6 +48,7 @@ impl Partners {
                         n_tokens: length,
                         start: run.start,
                         doc: run.partner,
+                        start_there: run.start.wrapping_add_signed(run.shift),
                     });
                 }
             }
@@ -69,7 +71,7 @@ impl Partners {
 }
 
 /// Maximal runs of occurrences with one shift.
-fn runs(links: &[Link], n_tokens: u32) -> Vec<Link> {
+pub(crate) fn runs(links: &[Link], n_tokens: u32) -> Vec<Link> {
     let mut runs: Vec<Link> = Vec::new();
     for link in links {
         match runs.last_mut() {

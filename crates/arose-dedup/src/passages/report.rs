@@ -15,10 +15,10 @@ use crate::report::put;
 use crate::work::read_json;
 
 /// Characters shown of an id.
-const MAX_ID: usize = 100;
+pub(super) const MAX_ID: usize = 100;
 
 /// Writes the report into the directory `out` of a run that is complete.
-pub(super) fn write(out: &Path) -> Result<(), Error> {
+pub(crate) fn write(out: &Path) -> Result<(), Error> {
     let summary: Option<Value> = read_json(&out.join("summary.json"))?;
     let page = Page(&summary.unwrap_or_default()).to_string();
     Ok(put(&out.join("report.html"), &page)?)
@@ -28,28 +28,42 @@ struct Page<'a>(&'a Value);
 
 impl fmt::Display for Page<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headline = self.headline();
-        write!(
-            f,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-             style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{headline}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n\
-             <p class=\"brand\">arose {}</p>\n<h1>{headline}</h1>\n</header>\n<main>\n",
-            Text(self.0["version"].as_str().unwrap_or_default())
-        )?;
+        let version = self.0["version"].as_str().unwrap_or_default();
+        write_head(f, &self.headline(), version)?;
         self.removal(f)?;
         self.passages(f)?;
         self.documents(f)?;
-        f.write_str(
-            "</main>\n<footer><p>All passages are in <code>passages.parquet</code>, their places in \
+        write_end(
+            f,
+            "All passages are in <code>passages.parquet</code>, their places in \
              <code>places.parquet</code>, each repeated span with its source in \
-             <code>removed.parquet</code>. This page loads nothing and runs no scripts.</p></footer>\n\
-             </body>\n</html>\n",
+             <code>removed.parquet</code>.",
         )
     }
+}
+
+/// The page up to its first section.
+pub(super) fn write_head(f: &mut fmt::Formatter<'_>, headline: &str, version: &str) -> fmt::Result {
+    write!(
+        f,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{headline}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n\
+         <p class=\"brand\">arose {}</p>\n<h1>{headline}</h1>\n</header>\n<main>\n",
+        Text(version)
+    )
+}
+
+/// The end of the page, which says where the rest is.
+pub(super) fn write_end(f: &mut fmt::Formatter<'_>, tables: &str) -> fmt::Result {
+    write!(
+        f,
+        "</main>\n<footer><p>{tables} This page loads nothing and runs no scripts.</p></footer>\n\
+         </body>\n</html>\n"
+    )
 }
 
 impl Page<'_> {
@@ -158,7 +172,7 @@ impl Page<'_> {
 }
 
 /// A table whose last column is text and whose cells are escaped.
-fn table(
+pub(super) fn table(
     f: &mut fmt::Formatter<'_>,
     heads: [&str; 5],
     rows: impl Iterator<Item = [String; 5]>,

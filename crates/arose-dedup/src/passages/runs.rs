@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::anchors::Search;
 use super::classes::{CLASSES, Class, MEMBERS, SAME_AFTER, SAME_BEFORE, SETTLED};
 use super::windows::{RESULTS, Repeated};
-use crate::column::{Scan, Writer};
+use crate::column::Scan;
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
@@ -72,12 +72,7 @@ pub(crate) fn run(
         progress.advance(class.n_members)?;
         number += 1;
     }
-    let mut sorted = sorter.finish()?;
-    let mut out = Writer::create(&folder.join(RUNS))?;
-    while let Some(run) = sorted.next()? {
-        out.push(&run)?;
-    }
-    let n_runs = out.finish()?;
+    let n_runs = sorter.write(&folder.join(RUNS))?;
     Ok(Runs { n_runs })
 }
 

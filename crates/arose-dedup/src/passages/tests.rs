@@ -18,7 +18,7 @@ use crate::column::{Scan, Writer};
 use crate::{Error, Progress, Start};
 
 /// Leaves the columns of documents whose tokens are all one byte long.
-fn write_columns(folder: &Path, docs: &[Vec<u64>]) {
+pub(super) fn write_columns(folder: &Path, docs: &[Vec<u64>]) {
     let mut records = Writer::create(&folder.join(DOCS)).unwrap();
     let mut tokens = Writer::<u64>::create(&folder.join(TOKENS)).unwrap();
     let mut starts = Writer::<u32>::create(&folder.join(STARTS)).unwrap();
@@ -90,7 +90,7 @@ fn find(docs: &[Vec<u64>], search: &Search, times: u64) -> Vec<Vec<Occurrence>> 
 }
 
 /// 1 to 4 documents over 1 to 8 symbols, with some strings in several places.
-fn random_corpus(random: &mut SplitMix) -> Vec<Vec<u64>> {
+pub(super) fn random_corpus(random: &mut SplitMix) -> Vec<Vec<u64>> {
     let n_symbols = 1 + random.below(8);
     let text = |random: &mut SplitMix, n: u64| -> Vec<u64> {
         (0..n).map(|_| 100 + random.below(n_symbols)).collect()

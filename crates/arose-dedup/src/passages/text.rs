@@ -1,5 +1,6 @@
 //! The columns that reading leaves: tokens, where their cells begin, and the texts.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arose::passage::Cells;
@@ -142,8 +143,35 @@ impl TextReader {
         Ok(valid(bytes))
     }
 
+    /// The bytes of the cells of some tokens.
+    pub(crate) fn bytes(&self, doc: u32, tokens: Range<u32>) -> Result<Range<u32>, Error> {
+        let record = self.docs.get(doc)?;
+        let start = |token: u32| {
+            if token >= record.n_tokens {
+                return Ok(record.n_bytes);
+            }
+            let mut start = [0];
+            let at = record.tokens_at + u64::from(token);
+            self.starts.read_into(at, &mut start)?;
+            Ok::<u32, Error>(start[0])
+        };
+        Ok(start(tokens.start)?..start(tokens.end)?)
+    }
+
+    /// The first characters of some bytes of a text, without white space around them.
+    pub(crate) fn shown(
+        &self,
+        doc: u32,
+        [start, end]: [u32; 2],
+        n_chars: usize,
+    ) -> Result<String, Error> {
+        let n_bytes = (end - start).min(4 * n_chars as u32 + 64);
+        let text = self.beginning(doc, start, n_bytes)?;
+        Ok(text.trim().chars().take(n_chars).collect())
+    }
+
     /// The beginning of some bytes of a text, to the last whole character.
-    pub(crate) fn beginning(&self, doc: u32, start: u32, n_bytes: u32) -> Result<String, Error> {
+    fn beginning(&self, doc: u32, start: u32, n_bytes: u32) -> Result<String, Error> {
         let record = self.docs.get(doc)?;
         let n = n_bytes.min(record.n_bytes.saturating_sub(start));
         let mut bytes = vec![0; n as usize];

@@ -108,12 +108,7 @@ pub(crate) fn run(
             })?;
         }
     }
-    let mut results = results.finish()?;
-    let mut out = Writer::create(&folder.join(RESULTS))?;
-    while let Some(result) = results.next()? {
-        out.push(&result)?;
-    }
-    out.finish()?;
+    results.write(&folder.join(RESULTS))?;
     for name in ["slots", "distinct"] {
         let path = folder.join(name);
         std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;

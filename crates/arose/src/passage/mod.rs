@@ -13,7 +13,8 @@
 //!
 //! [`RollingHash`] hashes all grams of a text in constant time each, [`crate::winnow::anchors`]
 //! selects some of them, and [`brute_force`] follows the definition. [`removed`] says which tokens
-//! to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences.
+//! to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences. [`Reference`]
+//! finds the windows of a few texts in others.
 //!
 //! *Paper.* Schleimer, Wilkerson & Aiken 2003 (winnowing); Lee et al. 2022 (removal of repeated
 //! substrings).
@@ -29,12 +30,17 @@
 
 mod cells;
 mod cuts;
+mod reference;
 mod rolling;
 mod search;
 mod units;
 
 pub use cells::{Cells, without};
 pub use cuts::{Removal, Role, removed};
+pub use reference::{
+    BYTES_PER_WINDOW, Builder as ReferenceBuilder, Hit, Joiner, MIN_WHOLE, Reference, SharedRun,
+    WholeItems,
+};
 pub use rolling::{RollingHash, WindowHash};
 pub use search::{Occurrence, Place, Scope, brute_force};
 pub use units::{Unit, units};

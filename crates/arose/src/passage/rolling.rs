@@ -68,6 +68,21 @@ impl<'a> RollingHash<'a> {
         prefixes.windows(q).map(mix).collect()
     }
 
+    /// Calls `take` with the start and the first half of the hash of every window of `n_tokens`.
+    pub(super) fn for_each_first(&self, n_tokens: usize, mut take: impl FnMut(usize, u64)) {
+        let (head, rest) = self.tokens.split_at(n_tokens);
+        let power = power(BASES[0], n_tokens);
+        let push = |hash, token| add(multiply(hash, BASES[0]), reduce(token));
+        let mut hash = head.iter().copied().fold(0, push);
+        take(0, hash);
+        for (start, (&gone, &new)) in self.tokens.iter().zip(rest).enumerate() {
+            // The token that goes has the power of the length, once the others were shifted.
+            let without = P - multiply(reduce(gone), power);
+            hash = add(push(hash, new), if without == P { 0 } else { without });
+            take(start + 1, hash);
+        }
+    }
+
     /// The hash of every window of `n_tokens`. Equal windows of any texts have equal hashes.
     #[must_use]
     pub fn windows(&self, n_tokens: usize) -> Vec<WindowHash> {

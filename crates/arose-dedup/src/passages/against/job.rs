@@ -1,0 +1,234 @@
+//! The job: looks for the items of a reference in a corpus.
+
+use std::path::{Path, PathBuf};
+
+use arose::passage::Scope;
+use serde_json::{Value, json};
+
+use super::documents::{self, Documents};
+use super::items::{self, Items};
+use super::matches::{self, Matches, Sides};
+use super::{Against, Found, STAGES, report};
+use crate::job::{rounded, stage};
+use crate::passages::anchors::Search;
+use crate::passages::config::Config;
+use crate::passages::frame::{Frame, Outcome, Plan, on_threads};
+use crate::passages::kept;
+use crate::passages::read::Read;
+use crate::passages::text::Texts;
+use crate::source::{Source, path_text};
+use crate::work::{Note, Start};
+use crate::{Error, Progress};
+
+const PLAN: Plan = Plan {
+    tables: &["items.parquet", "matches.parquet", "documents.parquet"],
+    stages: &STAGES,
+    report: report::write,
+};
+
+/// Looks for the items of a reference in `inputs` and writes the results into the directory `out`.
+///
+/// Returns the summary that is also in `summary.json`. A complete run with the same settings,
+/// inputs and reference is not repeated; an interrupted one resumes.
+///
+/// # Errors
+///
+/// See [`Error`]; bad documents are none, but a reference without text is.
+pub fn run(
+    inputs: &[PathBuf],
+    against: &Against,
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
+    config.check()?;
+    on_threads(config, out, || {
+        let settings = settings(against, config)?;
+        let frame = Frame::open(PLAN, inputs, config, settings, out, start, progress)?;
+        frame.run(|frame, read| find(frame, read, against))
+    })
+}
+
+/// The settings that shape the result, the files of the reference among them.
+fn settings(against: &Against, config: &Config) -> Result<Value, Error> {
+    let files = arose_corpus::files(&against.reference, &config.corpus.files)?;
+    let files: Vec<Source> = files.into_iter().map(Source::of_any).collect();
+    let mut settings = config.settings();
+    if let Some(settings) = settings.as_object_mut() {
+        settings.retain(|name, _| !["times", "scope"].contains(&&**name));
+    }
+    settings["against"] = json!(files);
+    settings["common"] = json!(against.common);
+    if config.remove.is_some() {
+        settings["remove"] = json!(match against.found {
+            Found::Cut => "spans",
+            Found::Drop => "documents",
+        });
+    }
+    Ok(settings)
+}
+
+fn find(frame: &Frame<'_>, read: Note<Read>, against: &Against) -> Result<Outcome, Error> {
+    let Frame {
+        work,
+        config,
+        progress,
+        out,
+        ..
+    } = frame;
+    let reference = read_reference(frame, against)?;
+    let path = |stage: &str| work.path(stage);
+    let search = &Search::new(config, Scope::Any);
+    let texts = Texts::new(&path("read"));
+    let matches = work.stage("matches", progress, |folder| {
+        let sides = Sides {
+            corpus: &texts,
+            reference: &Texts::new(&path("reference")),
+        };
+        matches::run(&sides, against, search, config.part(4), folder, progress)
+    })?;
+    let items = work.stage("items", progress, |folder| {
+        let stages = items::Stages {
+            corpus: &texts,
+            reference: &path("reference"),
+            matches: &path("matches"),
+            out,
+        };
+        items::run(
+            &stages,
+            &reference.found,
+            search,
+            config.list,
+            folder,
+            progress,
+        )
+    })?;
+    let documents = work.stage("documents", progress, |folder| {
+        let stages = documents::Stages {
+            read: &path("read"),
+            matches: &path("matches"),
+            items: &path("items"),
+            out,
+        };
+        documents::run(
+            &stages,
+            &read.found,
+            search,
+            config,
+            against.found,
+            folder,
+            progress,
+        )
+    })?;
+    let kept = config.remove.as_ref().map(|_| {
+        work.stage("kept", progress, |_| {
+            let documents = path("documents");
+            kept::run(&texts, &read.found, &documents, config, out, progress)
+        })
+    });
+    let kept = kept.transpose()?;
+    let all = All {
+        read: &read,
+        reference: &reference,
+        matches: &matches,
+        items: &items,
+        documents: &documents,
+        kept: kept.as_ref(),
+    };
+    Ok(Outcome {
+        summary: all.summary(config),
+        kept: kept.map(|note| note.found),
+        read,
+    })
+}
+
+/// Reads the items; there must be some text in them.
+fn read_reference(frame: &Frame<'_>, against: &Against) -> Result<Note<Read>, Error> {
+    let config = Config {
+        remove: None,
+        ..frame.config.clone()
+    };
+    let reference = frame.read("reference", &against.reference, &config)?;
+    if reference.found.n_tokens > 0 {
+        return Ok(reference);
+    }
+    frame.work.clean(&["reference"])?;
+    let names = against.reference.iter().map(|path| path_text(path));
+    Err(Error::EmptyReference {
+        names: names.collect::<Vec<_>>().join("`, `"),
+    })
+}
+
+/// What all stages found.
+struct All<'a> {
+    read: &'a Note<Read>,
+    reference: &'a Note<Read>,
+    matches: &'a Note<Matches>,
+    items: &'a Note<Items>,
+    documents: &'a Note<Documents>,
+    kept: Option<&'a Note<String>>,
+}
+
+impl All<'_> {
+    /// What the summary says of this job.
+    fn summary(&self, config: &Config) -> Value {
+        let (reference, matches) = (&self.reference.found, &self.matches.found);
+        let (items, documents) = (&self.items.found, &self.documents.found);
+        let n_tokens = self.read.found.n_tokens;
+        let share = |part: u64, whole: u64| rounded(part as f64 / whole.max(1) as f64);
+        json!({
+            "counts": {
+                "items": items.n_items,
+                "item_tokens": items.n_tokens,
+                "items_found": items.n_found,
+                "items_whole": items.n_whole,
+                "items_common_only": items.n_common_only,
+                "items_undecided": items.n_undecided,
+                "item_tokens_covered": items.covered,
+                "item_share": share(items.covered, items.n_tokens),
+                "items_capped": items.n_capped,
+                "item_windows": matches.n_windows,
+                "windows_found": matches.n_found,
+                "windows_common": matches.n_common,
+                "matches": items.n_matches,
+                "matches_not_listed": items.n_unlisted,
+                "documents_found": documents.n_found,
+                "covered": documents.covered,
+                "share": share(documents.covered, n_tokens),
+            },
+            "method": matches.method,
+            "reference": {
+                "sources": reference.sources,
+                "skipped": reference.skipped,
+                "incomplete_files": reference.losses.n_files,
+                "damaged_records": reference.losses.n_records,
+                "warnings": reference.warnings,
+            },
+            "removal": {
+                "written": config.remove.is_some(),
+                "removed": documents.removed,
+                "kept": n_tokens - documents.removed,
+                "share": share(documents.removed, n_tokens),
+                "removed_bytes": documents.removed_bytes,
+                "documents_changed": documents.n_changed,
+                "documents_dropped": documents.n_dropped,
+            },
+            "most_found": items.top,
+            "stages": self.stages(),
+        })
+    }
+
+    fn stages(&self) -> Value {
+        let (n_docs, n_items) = (self.read.found.n_docs, self.items.found.n_items);
+        let mut stages = vec![
+            stage("read", self.read, n_docs),
+            stage("reference", self.reference, n_items),
+            stage("matches", self.matches, self.matches.found.n_windows),
+            stage("items", self.items, n_items),
+            stage("documents", self.documents, n_docs),
+        ];
+        stages.extend(self.kept.map(|kept| stage("kept", kept, n_docs)));
+        stages.into()
+    }
+}

@@ -1,0 +1,59 @@
+//! Items of a reference in a corpus: decontamination and quotation search.
+//!
+//! [`run`] says of each item (a document of the reference) how much of it stands in the corpus, and
+//! of each document of the corpus which items it has. Repetition inside either side does not count.
+//!
+//! ```text
+//! read, reference ─► matches ─► items ─► documents ─► kept
+//! ```
+//!
+//! The stage `matches` looks every window of the corpus up in a table of the reference if that fits
+//! into memory ([`lookup`]), and otherwise sorts the anchors of both sides ([`sorted`]). Both leave
+//! the same records.
+
+mod documents;
+mod items;
+mod job;
+mod lookup;
+mod matches;
+mod report;
+mod short;
+mod sorted;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+pub use job::run;
+
+/// The stages of a run, in order.
+pub(crate) const STAGES: [&str; 6] = ["read", "reference", "matches", "items", "documents", "kept"];
+
+/// The default length of a window: runs of 13 tokens seldom occur by chance.
+pub const DEFAULT_TOKENS: usize = 13;
+/// The default of [`Against::common`].
+pub const DEFAULT_COMMON: u64 = 1000;
+
+/// What is looked for, beside [`Config`](super::Config).
+///
+/// Of the latter, `remove` says whether the corpus is written without what was found, with its
+/// `cut`, `seam` and `min_left`; `times`, `scope` and `removal` have no meaning here.
+#[derive(Debug, Clone)]
+pub struct Against {
+    /// Files with the items.
+    pub reference: Vec<PathBuf>,
+    /// Windows in more documents are reported apart: licences, famous lines, instructions.
+    pub common: NonZeroU64,
+    /// What becomes of documents with an item, if the corpus is written.
+    pub found: Found,
+}
+
+/// What becomes of documents in which an item was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The spans found are cut.
+    Cut,
+    /// They are dropped.
+    Drop,
+}
