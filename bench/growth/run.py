@@ -23,8 +23,9 @@ A hundred million documents are made and read part by part, one million at a tim
 
     python3 bench/growth/run.py --arose target/release/arose --dir DIR --ids-only usual:100000000
 
-need about 15 GB for the compressed corpus, at most 45 GB in the work directory, and 25 GB for the
-results when the work directory has shrunk to 30 GB: 70 GB in all.
+is estimated to need 15 GB for the compressed corpus and 60 GB in the work directory (600 bytes per
+document, since the sketches do not fit memory), or 25 GB for the results when the work directory
+has shrunk to 30 GB: 75 GB in all.
 """
 
 import argparse

@@ -114,6 +114,11 @@ impl<S: Copy> Bucket<S> {
         self.max_leaders = max_leaders(n, self.cap);
     }
 
+    /// Counts a bucket of `n` documents whose pairs are all tested elsewhere.
+    pub(crate) fn count(&mut self, n: usize) {
+        self.tally.n_tested += (n * (n - 1) / 2) as u64;
+    }
+
     /// Takes the next document, by ordinal, and adds its candidates to `pairs`.
     pub(crate) fn push<T: Tables<Sketch = S>>(
         &mut self,
@@ -230,7 +235,7 @@ impl<S: Copy> Bucket<S> {
 /// What was compared in some buckets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    /// Pairs whose sketches were compared.
+    /// Pairs whose sketches are compared, each as often as it meets.
     pub(crate) n_tested: u64,
     /// Buckets with documents for which there was no room among the leaders.
     pub(crate) n_capped: u64,

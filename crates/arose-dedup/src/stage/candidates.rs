@@ -185,7 +185,7 @@ fn search<T: Tables>(
         n_unlisted,
         ..
     } = search;
-    tally.n_tested += meetings.test(tables, &sketches, |pairs| {
+    meetings.test(tables, &sketches, |pairs| {
         out.sorter.extend(pairs)?;
         let all = all.as_mut();
         all.map_or(Ok(()), |all| all.sorter.extend(pairs))
@@ -354,6 +354,7 @@ impl<T: Tables> Search<'_, T> {
         for bucket in buckets {
             if is_small(bucket.len(), self.cap) {
                 push_met(&wave.members[bucket.clone()], &mut met);
+                room.count(bucket.len());
                 continue;
             }
             room.begin(bucket.len());

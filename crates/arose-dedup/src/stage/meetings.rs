@@ -43,19 +43,18 @@ impl Meetings {
         self.sorter.extend(pairs)
     }
 
-    /// Tests every pair once; `take` gets those that pass. How many were tested.
+    /// Tests every pair once; `take` gets those that pass.
     pub(crate) fn test<T: Tables>(
         self,
         tables: &T,
         sketches: &Gathered<T::Sketch>,
         mut take: impl FnMut(&[PairKey]) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(), Error> {
         let mut pairs = Distinct {
             pairs: self.sorter.finish()?,
             next: None,
         };
         pairs.step()?;
-        let mut n_tested = 0;
         for number in 0..sketches.n_blocks() {
             if pairs.next.is_none() {
                 break;
@@ -67,12 +66,11 @@ impl Meetings {
                 if near.is_empty() {
                     break;
                 }
-                n_tested += near.len() as u64;
                 take(&passing(tables, &block, &near))?;
             }
-            n_tested += test_far(tables, sketches, &block, far, &mut take)?;
+            test_far(tables, sketches, &block, far, &mut take)?;
         }
-        Ok(n_tested)
+        Ok(())
     }
 }
 
@@ -133,17 +131,16 @@ fn test_far<T: Tables>(
     block: &Block<'_, T::Sketch>,
     far: Sorter<[Ordinal; 2]>,
     take: &mut impl FnMut(&[PairKey]) -> Result<(), Error>,
-) -> Result<u64, Error> {
+) -> Result<(), Error> {
     let mut far = far.finish()?;
     let mut next = far.next()?;
-    let (mut n_tested, mut passing) = (0, Vec::new());
+    let mut passing = Vec::new();
     let mut later = sketches.after(block)?;
     while let Some([b, _]) = next {
         let sketch = later.sketch(b)?;
         while let Some([same, a]) = next
             && same == b
         {
-            n_tested += 1;
             if tables.accepts(block.sketch(a), &sketch) {
                 passing.push(PairKey { a, b });
             }
@@ -152,5 +149,5 @@ fn test_far<T: Tables>(
         take(&passing)?;
         passing.clear();
     }
-    Ok(n_tested)
+    Ok(())
 }
