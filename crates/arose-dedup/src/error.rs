@@ -159,9 +159,9 @@ pub enum Error {
         /// The policy.
         policy: &'static str,
     },
-    /// The policy `content` is not there on a cluster.
-    #[error("the policy content does not run on a cluster; use another policy or `arose dedup`")]
-    ContentOnCluster,
+    /// A policy that is not there on a cluster.
+    #[error("the policy {0} does not run on a cluster; use another policy or `arose dedup`")]
+    PolicyOnCluster(&'static str),
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,

@@ -184,11 +184,13 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// If there is no such step, the driver is of another version, or the policy is `content`.
+    /// If there is no such step, the driver is of another version, or the policy does not run on a
+    /// cluster.
     pub fn new(name: &str, config: &Config, context: Context) -> Result<Self, Error> {
         check_version(&context.version)?;
-        if matches!(config.policy.criterion, Criterion::Content(_)) {
-            return Err(Error::ContentOnCluster);
+        let criterion = config.policy.criterion;
+        if let Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url = criterion {
+            return Err(Error::PolicyOnCluster(criterion.name()));
         }
         Ok(Self {
             chunks: context.chunks.clone().map(ChunkReader::new),

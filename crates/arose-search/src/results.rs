@@ -72,7 +72,7 @@ pub struct Results {
 pub struct Hit {
     /// Its place among all results, from 0.
     pub rank: usize,
-    /// The ordinal of the document: what [`Index::document`] takes.
+    /// The ordinal of the document: what [`Index::document`](crate::Index::document) takes.
     pub doc: u64,
     /// The ordinal of the kept document of its cluster.
     pub cluster: u64,

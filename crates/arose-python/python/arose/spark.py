@@ -541,6 +541,10 @@ def _summary(
             "clusters": pairs.get("clusters", 0),
             "clustered_documents": pairs.get("members", 0),
             "largest_cluster": pairs.get("max_cluster", 0),
+            # Of policies that do not run on a cluster.
+            "not_judged": 0,
+            "version_groups": 0,
+            "versions": 0,
         },
         "recall": {"estimated": estimated},
         "cap": {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The stage `matches` looks every window of the corpus up in a table of the reference if that fits
-//! into memory ([`lookup`]), and otherwise sorts the anchors of both sides ([`sorted`]). Both leave
+//! into memory (`lookup`), and otherwise sorts the anchors of both sides (`sorted`). Both leave
 //! the same records.
 
 mod documents;
