@@ -3,7 +3,7 @@
 //! Both get the same texts, each inserted, then each asked for with one word in two hundred
 //! changed, which makes a resemblance near .95. The index has rule b as in `rivals.rs`; gaoya's
 //! signatures are as long as its four bands of seventeen, over windows of five words parted at
-//! blanks, the cheapest way to have them. Time is processor time of the whole process.
+//! blanks, the cheapest way to have them. Time is CPU time of the whole process.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

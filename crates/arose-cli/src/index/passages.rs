@@ -73,7 +73,7 @@ pub(super) fn stats(folder: &Path, is_json: bool) -> anyhow::Result<Outcome> {
 pub(super) fn refuse(folder: &Path, what: &str) -> anyhow::Result<()> {
     if is_index(folder) {
         bail!(
-            "`{}` is an index of passages, which has no `{what}`; create it anew from its documents",
+            "`{}` is an index of passages, which has no `{what}`; create a new one from its documents",
             folder.display()
         );
     }

@@ -105,9 +105,10 @@ fn cost(folder: &Path, shape: &str) -> (f64, u64) {
 }
 
 /// Shapes, and how many times as dear per token as ordinary pages each may be. None should be
-/// dearer at all. Measured once in a debug build: one token 10.8, one line about 2.3, Fibonacci 2.0,
-/// Thue-Morse 1.5, one passage 1.2, the other two at most 1. Bounds are about twice that, for noise.
-/// Where texts repeat at every token, occurrences overlap, and each is compared with the first.
+/// dearer at all. Measured once in a debug build: one token 10.8, one line about 2.3, Fibonacci
+/// 2.0, Thue-Morse 1.5, one passage 1.2, the other two at most 1. Bounds are about twice that, for
+/// noise. Where texts repeat at every token, occurrences overlap, and each is compared with the
+/// first.
 const SHAPES: [(&str, f64); 7] = [
     ("one token", 20.0),
     ("one line", 4.0),
