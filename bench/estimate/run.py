@@ -136,7 +136,7 @@ def main(path, arose, folder):
                 show(f"{name} / a", overlap[f"{name} / a"], len(own) / len(held["a"]))
             show(f"{name} / union", overlap[f"{name} / union"], len(own) / union)
         show("union / a", overlap["union / a"], union / len(held["a"]))
-        print("  doubts:", next(one for one in found["findings"] if one["method"] == "overlap")["doubts"])
+        print("  warnings:", next(one for one in found["findings"] if one["method"] == "overlap")["warnings"])
         with open(folder + "/omega.toml", "w") as out:
             out.write(study[-1].replace("[[engine]]\n", ""))
         for seed in map(str, range(1, 7)):

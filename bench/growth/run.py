@@ -11,9 +11,12 @@ Each argument is a shape and a number of documents. The shapes are
     identical   one text
     one-key     half of the documents under one key, the others unlike
     huge        a thousand small documents and one of as many words as the number says
+    one-site    texts of 100 words from 20,000, common ones more often, on one site
+    many-sites  the same, on a site each
+    items       pages of one template on one site, 120 words and 20 of their own
 
 Corpora are made once, compressed with zstd where a `zstd` command is found, and stay in DIR. Each run
-has `--memory 2GiB` (or `--memory SIZE`). A line of JSON per run goes to standard output: CPU seconds
+has `--memory 2GiB` (or `--memory SIZE`) and the default policy (or `--policy NAME`). A line of JSON per run goes to standard output: CPU seconds
 (user and system), wall seconds, peak resident bytes (VmHWM), the most bytes the work directory held
 and how many these are per document, and the counts of the run. Figures mean something on an idle
 machine only.
@@ -34,6 +37,9 @@ from pathlib import Path
 #: Documents in a planted part; the generator holds a part in memory.
 PART = 1_000_000
 
+#: Shapes whose documents have a URL.
+SITES = ("one-site", "many-sites", "items")
+
 
 def main():
     options = parse()
@@ -52,6 +58,7 @@ def parse():
     parser.add_argument("--dir", type=Path, required=True, help="where corpora and results go")
     parser.add_argument("--memory", default="2GiB")
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--policy", default="jaccard")
     parser.add_argument("runs", nargs="+", metavar="SHAPE:N")
     return parser.parse_args()
 
@@ -74,8 +81,10 @@ def make(arose, shape, n_documents, corpus):
     else:
         path = partial / "part000.jsonl"
         with open(path, "w") as file:
-            for text in texts(shape, n_documents):
-                file.write(f'{{"text": "{text}"}}\n')
+            for number, text in enumerate(texts(shape, n_documents)):
+                site = number if shape == "many-sites" else 1
+                url = f'"url": "http://site{site}.example/{number}", ' if shape in SITES else ""
+                file.write(f'{{{url}"text": "{text}"}}\n')
         # Equal texts compress so well that the reader takes them for a bomb.
         if shape != "identical":
             compress(path)
@@ -93,7 +102,9 @@ def texts(shape, n_documents):
         words = " ".join(f"word{i}" for i in range(n_words))
         return f"{words} {own(n_own)}"
 
-    templates = {"template76": (104, 16), "template80": (104, 12), "template99": (204, 1)}
+    if shape in ("one-site", "many-sites"):
+        return (" ".join(f"w{int(20_000 ** chance.random())}" for _ in range(100)) for _ in range(n_documents))
+    templates = {"template76": (104, 16), "template80": (104, 12), "template99": (204, 1), "items": (120, 20)}
     if shape in templates:
         return (page(*templates[shape]) for _ in range(n_documents))
     if shape == "identical":
@@ -114,7 +125,7 @@ def measure(options, run, corpus, n_documents):
     out = options.dir / "out"
     shutil.rmtree(out, ignore_errors=True)
     command = [options.arose, "dedup", corpus, "-o", out, "--memory", options.memory]
-    command += ["--threads", options.threads]
+    command += ["--threads", options.threads, "--policy", options.policy]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peaks = {"memory": 0, "disk": 0}
@@ -130,6 +141,7 @@ def measure(options, run, corpus, n_documents):
     counts = summary["counts"]
     return {
         "run": run,
+        "policy": options.policy,
         "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
         "wall_seconds": round(seconds, 2),
         "peak_memory_bytes": max(peaks["memory"], summary["peak_memory_bytes"] or 0),

@@ -6,4 +6,4 @@ pub(crate) mod http1;
 #[path = "../../../crates/arose-crawl/src/fetch/message.rs"]
 mod message;
 
-pub(crate) use message::{Cut, Failure, Head, Limits, Message};
+pub(crate) use message::{Cut, Failure, FetchLimits, Head, Message};

@@ -27,7 +27,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
-use fetch::Limits;
+use fetch::FetchLimits;
 use rustix::time::{ClockId, clock_gettime};
 use testweb::{Config, Fault, Kind, LogTo, PageCount, PageId, Robots, Server, Web};
 
@@ -106,8 +106,8 @@ fn config(n_hosts: u32, kind: Kind) -> Config {
     }
 }
 
-fn limits(first_byte: f64, whole: f64) -> Limits {
-    Limits {
+fn limits(first_byte: f64, whole: f64) -> FetchLimits {
+    FetchLimits {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs_f64(first_byte),
         whole: Duration::from_secs_f64(whole),
@@ -144,7 +144,11 @@ fn target_of(web: &Web, host: u32, url: &str) -> Target {
 }
 
 /// Fetches everything; returns the bytes of heads and bodies.
-async fn fetch_all(client: Client, jobs: &[Vec<Target>], limits: Limits) -> anyhow::Result<usize> {
+async fn fetch_all(
+    client: Client,
+    jobs: &[Vec<Target>],
+    limits: FetchLimits,
+) -> anyhow::Result<usize> {
     let mut tasks = tokio::task::JoinSet::new();
     for job in jobs.iter().cloned() {
         tasks.spawn_local(async move {

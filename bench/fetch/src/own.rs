@@ -5,11 +5,11 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::fetch::http1::{Reuse, exchange, request};
-use crate::fetch::{Failure, Limits, Message};
+use crate::fetch::{Failure, FetchLimits, Message};
 use crate::{Target, USER_AGENT};
 
 /// Fetches pages of one host over one connection.
-pub(crate) async fn fetch_all(targets: &[Target], limits: &Limits) -> anyhow::Result<usize> {
+pub(crate) async fn fetch_all(targets: &[Target], limits: &FetchLimits) -> anyhow::Result<usize> {
     let mut n_bytes = 0;
     let mut stream = None;
     for target in targets {
@@ -31,7 +31,7 @@ pub(crate) async fn fetch_all(targets: &[Target], limits: &Limits) -> anyhow::Re
 pub(crate) async fn fetch(
     stream: &mut TcpStream,
     target: &Target,
-    limits: &Limits,
+    limits: &FetchLimits,
 ) -> Result<(Message, Reuse), Failure> {
     let bytes = request(&target.authority, &target.rest, USER_AGENT);
     exchange(stream, &bytes, limits, Instant::now() + limits.whole).await

@@ -9,11 +9,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use crate::fetch::http1::ACCEPT;
-use crate::fetch::{Cut, Limits, Message};
+use crate::fetch::{Cut, FetchLimits, Message};
 use crate::{Target, USER_AGENT};
 
 /// Fetches pages of one host over one connection.
-pub(crate) async fn fetch_all(targets: &[Target], limits: &Limits) -> anyhow::Result<usize> {
+pub(crate) async fn fetch_all(targets: &[Target], limits: &FetchLimits) -> anyhow::Result<usize> {
     let mut n_bytes = 0;
     let mut sender = None;
     for target in targets {
@@ -52,7 +52,7 @@ pub(crate) async fn connect(target: &Target) -> anyhow::Result<SendRequest<Empty
 pub(crate) async fn fetch(
     sender: &mut SendRequest<Empty<Bytes>>,
     target: &Target,
-    limits: &Limits,
+    limits: &FetchLimits,
 ) -> anyhow::Result<Message> {
     let deadline = Instant::now() + limits.whole;
     let first_byte = (Instant::now() + limits.first_byte).min(deadline);

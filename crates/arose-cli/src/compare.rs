@@ -1,5 +1,7 @@
 //! `arose compare`: two texts by every measure.
 
+mod content;
+
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use arose::rule::{Policy, Rule, ShortPolicy, SiteRelation};
 use arose::token::Tokenizer;
 use arose_corpus::{Document, Item};
 use clap::ValueEnum;
+use content::Explanation;
 use serde_json::json;
 
 use crate::corpus::Reading;
@@ -31,10 +34,13 @@ use crate::policy::{PolicyName, threshold};
   arose compare --policy combined page.txt mirror.txt
   curl -s example.org | arose compare - kept.html
   arose compare pages.jsonl pages.jsonl --document-a p1 --document-b p7
+  arose compare --policy content --among crawl/ page.html other.html
 
 Policies:
   exact     the text is the same, symbols included
   jaccard   the exact resemblance reaches --threshold
+  content   the texts have the same in the same order; what other pages of the site repeat, in A,
+            B and --among, counts less. Shows both texts side by side
   b         2 of 6 features agree
   c         372 of 384 bits of the simhash agree
   combined  2 features and 355 bits agree
@@ -63,6 +69,9 @@ pub(crate) struct Options {
     /// Minimum resemblance (policy jaccard, default 0.8) or containment (policy contained, 0.9).
     #[arg(long, value_name = "J", value_parser = threshold)]
     threshold: Option<Threshold>,
+    /// File or directory with more pages of the sites, for the policy `content`; repeatable.
+    #[arg(long, value_name = "PATH")]
+    among: Vec<PathBuf>,
     /// Whether the texts come from one site, for the policy `site`; unknown if not given.
     #[arg(long, value_enum)]
     site: Option<Site>,
@@ -88,23 +97,54 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let policy = policy(options);
     let w = options.w.unwrap_or(policy.criterion.default_w());
     let profiler = Profiler::new(w);
+    let mut counter = content::Counter::new();
+    let is_content = options.policy == PolicyName::Content;
+    let mut count = |document: &Document| {
+        if is_content {
+            counter.push(document);
+        }
+    };
     let documents = [
-        document(&options.a, Choice::new("a", &options.document_a), options)?,
-        document(&options.b, Choice::new("b", &options.document_b), options)?,
+        document(
+            &options.a,
+            Choice::new("a", &options.document_a),
+            options,
+            &mut count,
+        )?,
+        document(
+            &options.b,
+            Choice::new("b", &options.document_b),
+            options,
+            &mut count,
+        )?,
     ];
+    count_among(options, count)?;
     let tokenizer = Tokenizer::default();
     let profile = |document: &Document| {
         let tokens = arose_dedup::tokens(&tokenizer, document);
         profiler.profile_of_tokens(&tokens, document.content_digest())
     };
     let [a, b] = [profile(&documents[0]), profile(&documents[1])];
-    let comparison = profiler.compare(&a, &b);
+    let mut comparison = profiler.compare(&a, &b);
+    let repeats = counter.finish();
+    let explanation = is_content.then(|| Explanation::new(&documents, &repeats));
+    if let Some(explanation) = &explanation {
+        comparison.content = explanation.explained.score;
+    }
     let rule = comparison.rule(&policy, relation(options.site));
+    // Versions are kept by default, and told all the same.
+    let level = explanation.as_ref().map(|_| comparison.content.level());
+    let rule = rule.or_else(|| Rule::of_level(level?));
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {
-        write_json(&mut out, &as_json(options, w, [&a, &b], &comparison, rule))
+        let mut object = as_json(options, w, [&a, &b], &comparison, rule);
+        if let Some(explanation) = &explanation {
+            object["content"] = explanation.as_json();
+        }
+        write_json(&mut out, &object)
     } else {
-        write_text(&mut out, options, w, [&a, &b], &comparison, rule)
+        write_text(&mut out, options, w, [&a, &b], &comparison)
+            .and_then(|()| write_verdict(&mut out, &comparison, rule, explanation.as_ref()))
     };
     written
         .and_then(|()| out.flush())
@@ -128,6 +168,11 @@ fn check_settings(options: &Options) -> anyhow::Result<()> {
             "--site",
             options.site.is_some(),
             policy.is_by_site() && policy != PolicyName::Content,
+        ),
+        (
+            "--among",
+            !options.among.is_empty(),
+            policy == PolicyName::Content,
         ),
     ])
 }
@@ -156,8 +201,35 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// The document of an input that is meant: the only one, unless there is a choice.
-fn document(path: &Path, choice: Choice<'_>, options: &Options) -> anyhow::Result<Document> {
+/// Counts the other pages of the sites.
+fn count_among(options: &Options, mut count: impl FnMut(&Document)) -> anyhow::Result<()> {
+    if options.among.is_empty() {
+        return Ok(());
+    }
+    let mut config = options.reading.config();
+    options.limit.apply(&mut config);
+    let mut items = arose_corpus::read(&options.among, config)?;
+    let mut warnings = Warnings::default();
+    for item in items.by_ref() {
+        match item {
+            Item::Skipped(warning) => warnings.show(&warning),
+            Item::Document(document) => count(&document),
+        }
+    }
+    options.limit.hint(items.counts());
+    match items.counts().losses.files.first() {
+        Some(warning) => bail!("cannot read {}", losses::words(warning)),
+        None => Ok(()),
+    }
+}
+
+/// The document of an input that is meant: the only one, unless there is a choice. All are counted.
+fn document(
+    path: &Path,
+    choice: Choice<'_>,
+    options: &Options,
+    count: &mut impl FnMut(&Document),
+) -> anyhow::Result<Document> {
     let mut config = options.reading.config();
     options.limit.apply(&mut config);
     let name = input::name(path);
@@ -165,6 +237,9 @@ fn document(path: &Path, choice: Choice<'_>, options: &Options) -> anyhow::Resul
     let mut warnings = Warnings::default();
     let mut found: Option<Document> = None;
     for item in items.by_ref() {
+        if let Item::Document(document) = &item {
+            count(document);
+        }
         match item {
             Item::Skipped(warning) => warnings.show(&warning),
             Item::Document(document) if !choice.is_meant(&document) => {}
@@ -243,7 +318,6 @@ fn write_text(
     w: NonZeroUsize,
     [a, b]: [&Profile; 2],
     comparison: &Comparison,
-    rule: Option<Rule>,
 ) -> io::Result<()> {
     let [a_in_b, b_in_a] = comparison.containment.map(similarity);
     let [a_in_b_estimate, b_in_a_estimate] = comparison.containment_estimate.map(similarity);
@@ -275,16 +349,36 @@ fn write_text(
             writeln!(
                 out,
                 "C-sim  {c_sim} of 384 bits, a cosine of about {cosine:.3}"
-            )?;
+            )
         }
-        None => writeln!(out, "C-sim  none, a text has no tokens")?,
+        None => writeln!(out, "C-sim  none, a text has no tokens"),
     }
-    writeln!(out, "rule   {}", verdict(comparison, rule))
+}
+
+fn write_verdict(
+    out: &mut impl Write,
+    comparison: &Comparison,
+    rule: Option<Rule>,
+    explanation: Option<&Explanation<'_>>,
+) -> io::Result<()> {
+    let Some(explanation) = explanation else {
+        return writeln!(out, "rule   {}", verdict(comparison, rule));
+    };
+    // The levels ask for enough text themselves.
+    let comparison = &Comparison {
+        either_short: false,
+        ..comparison.clone()
+    };
+    writeln!(out)?;
+    explanation.write_scores(out)?;
+    writeln!(out, "rule     {}", verdict(comparison, rule))?;
+    explanation.write_rows(out)
 }
 
 fn verdict(comparison: &Comparison, rule: Option<Rule>) -> String {
     match rule {
         Some(Rule::Exact) => "exact: the texts are the same".to_owned(),
+        Some(Rule::Content) => "content: versions of the same content".to_owned(),
         Some(rule) => format!("{rule}: near duplicates"),
         None if comparison.n_union == 0 => "none: empty texts are never duplicates".to_owned(),
         None if comparison.either_short => "none: short texts must be equal".to_owned(),

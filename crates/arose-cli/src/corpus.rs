@@ -66,6 +66,7 @@ impl Choosing {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ModeName {
     Henzinger,
+    Visible,
     Content,
     Plain,
 }
@@ -74,6 +75,7 @@ impl From<ModeName> for Mode {
     fn from(name: ModeName) -> Self {
         match name {
             ModeName::Henzinger => Mode::Henzinger,
+            ModeName::Visible => Mode::Visible,
             ModeName::Content => Mode::Content,
             ModeName::Plain => Mode::Plain,
         }

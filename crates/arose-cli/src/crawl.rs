@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Context;
 use arose_crawl::counters::{Counter, Counters};
 use arose_crawl::settings::{DuplicateLinks, Reach, TEMPLATE};
-use arose_crawl::{Control, End, Settings, Summary};
+use arose_crawl::{Control, End, Settings, Status, Summary};
 use serde_json::{Value, json};
 
 use crate::output::write_json;
@@ -242,7 +242,11 @@ fn order(taken: Result<(), arose_crawl::Error>) -> anyhow::Result<Outcome> {
 }
 
 /// Inputs of other commands, with the archives of a crawl in place of its folder.
-pub(crate) fn expand(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+///
+/// # Errors
+///
+/// If the archives of a crawl cannot be listed.
+pub fn expand(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut expanded = Vec::new();
     for input in inputs {
         match arose_crawl::is_crawl(input) {
@@ -431,27 +435,41 @@ fn summary_json(summary: &Summary) -> Value {
     })
 }
 
-fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
-    let status = arose_crawl::status(dir)?;
-    let mut out = io::stdout().lock();
-    let state = match (status.is_running, status.is_closed) {
+/// The state and counters of a crawl, as `arose crawl status --json` prints them.
+///
+/// # Errors
+///
+/// If there is no crawl in the directory, or it is damaged.
+pub fn crawl_status(dir: &Path) -> anyhow::Result<Value> {
+    Ok(status_json(&arose_crawl::status(dir)?))
+}
+
+fn status_json(status: &Status) -> Value {
+    json!({
+        "state": state(status),
+        "still_queued": status.n_queued,
+        "lost_for_now": status.n_lost,
+        "hosts": status.n_hosts,
+        "archive_files": status.n_archive_files,
+        "archive_bytes": status.n_archive_bytes,
+        "counters": counters_json(&status.counters),
+    })
+}
+
+fn state(status: &Status) -> &'static str {
+    match (status.is_running, status.is_closed) {
         (true, _) => "running",
         (false, true) => "stopped in good order",
         (false, false) => "interrupted",
-    };
+    }
+}
+
+fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
+    let status = arose_crawl::status(dir)?;
+    let mut out = io::stdout().lock();
+    let state = state(&status);
     let written = match json {
-        true => write_json(
-            &mut out,
-            &json!({
-                "state": state,
-                "still_queued": status.n_queued,
-                "lost_for_now": status.n_lost,
-                "hosts": status.n_hosts,
-                "archive_files": status.n_archive_files,
-                "archive_bytes": status.n_archive_bytes,
-                "counters": counters_json(&status.counters),
-            }),
-        ),
+        true => write_json(&mut out, &status_json(&status)),
         false => write_counters(&mut out, &status.counters).and_then(|()| {
             writeln!(out, "{:<20} {:>12}", "still queued", status.n_queued)?;
             writeln!(out, "{:<20} {:>12}", "lost for now", status.n_lost)?;

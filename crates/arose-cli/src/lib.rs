@@ -31,6 +31,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+pub use crawl::{crawl_status, expand};
+pub use search::PER_SITE;
+
 use read::Outcome;
 
 /// Find exact and near duplicates in text.

@@ -4,10 +4,10 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
-use arose::passage::{Removal, Scope, Unit};
-use arose_dedup::passages::against::{self, Against, Found};
-use arose_dedup::passages::{Config, Digits, Remove, Text};
+use anyhow::Context;
+use arose::passage::{Scope, Unit};
+use arose_dedup::passages::against::{self, Reference};
+use arose_dedup::passages::{Choices, Config, Digits, Tokens, Which};
 use arose_dedup::report::html::counted;
 use arose_dedup::{OnLoss, Progress, Start};
 use clap::ValueEnum;
@@ -180,9 +180,10 @@ enum CutName {
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     crate::input::check_standard_input_once(&options.inputs)?;
-    check_used(options)?;
+    let choices = choices(options);
+    choices.check(!options.against.is_empty())?;
     let inputs = crate::crawl::expand(&options.inputs)?;
-    let mut config = config(options);
+    let mut config = config(options, &choices);
     // Error pages of a crawl are not documents.
     if inputs != options.inputs {
         config.corpus.statuses = arose_corpus::Statuses::Success;
@@ -192,7 +193,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         false => Start::Resume,
     };
     let out_dir = &options.output;
-    let against = against(options);
+    let against = (!options.against.is_empty())
+        .then(|| choices.against(Reference::Files(options.against.clone())));
     let progress = match against {
         Some(_) => Progress::of_reference(),
         None => Progress::of_passages(),
@@ -213,138 +215,59 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(outcome(&summary))
 }
 
-/// An option that the unit or the removal does not look at is a mistake.
-fn check_used(options: &Options) -> anyhow::Result<()> {
-    let is_token = options.unit == UnitName::Token;
-    let unit = options.unit.to_possible_value();
-    let unit = unit.as_ref().map_or("", |name| name.get_name());
-    for (option, is_given, is_used) in [
-        ("--min", options.min.is_some(), is_token),
-        ("--tokens", options.tokens.is_some(), is_token),
-        ("--cut", options.cut.is_some(), is_token),
-        ("--span", options.span.is_some(), !is_token),
-        ("--min-unit", options.min_unit.is_some(), !is_token),
-        ("--digits", options.digits.is_some(), !is_token),
-    ] {
-        ensure!(
-            is_used || !is_given,
-            "{option} has no effect with --unit {unit}; remove it or choose another unit"
-        );
-    }
-    let is_of_reference = |which| matches!(which, RemoveName::Spans | RemoveName::Documents);
-    if let Some(which) = options.remove {
-        let name = which.to_possible_value();
-        let name = name.as_ref().map_or("", |name| name.get_name());
-        ensure!(
-            is_of_reference(which) != options.against.is_empty(),
-            "--remove {name} {} --against; choose {}",
-            if is_of_reference(which) {
-                "requires"
-            } else {
-                "has no effect with"
-            },
-            if is_of_reference(which) {
-                "later or all"
-            } else {
-                "spans or documents"
-            },
-        );
-    }
-    ensure!(
-        options.remove != Some(RemoveName::Documents)
-            || options.cut.is_none() && options.seam.is_none() && options.min_left.is_none(),
-        "--cut, --seam and --min-left have no effect with --remove documents"
-    );
-    ensure!(
-        !options.whole_first || options.remove == Some(RemoveName::Later),
-        "--whole-first has no effect without --remove later; remove it or pass --remove later"
-    );
-    Ok(())
-}
-
-fn config(options: &Options) -> Config {
-    let default = Config::default();
-    let span = options.span.unwrap_or(match options.unit {
-        UnitName::Sentence => 3,
-        UnitName::Token | UnitName::Line | UnitName::Paragraph => 1,
-    });
-    let units = |unit| Text::Units {
-        unit,
-        min_words: options.min_unit.unwrap_or(match (unit, span) {
-            (Unit::Line | Unit::Paragraph, 1) => 10,
-            _ => 0,
+fn choices(options: &Options) -> Choices {
+    Choices {
+        unit: match options.unit {
+            UnitName::Token => None,
+            UnitName::Line => Some(Unit::Line),
+            UnitName::Paragraph => Some(Unit::Paragraph),
+            UnitName::Sentence => Some(Unit::Sentence),
+        },
+        min: options.min,
+        span: options.span,
+        min_unit: options.min_unit,
+        digits: options.digits.map(|digits| match digits {
+            DigitsName::Keep => Digits::Keep,
+            DigitsName::Zero => Digits::Zero,
         }),
-        digits: match options.digits {
-            None | Some(DigitsName::Keep) => Digits::Keep,
-            Some(DigitsName::Zero) => Digits::Zero,
-        },
-    };
-    let (text, min) = match options.unit {
-        UnitName::Token => {
-            let text = match options.tokens {
-                None | Some(TokensName::Words) => Text::Words,
-                Some(TokensName::All) => Text::Symbols,
-            };
-            let min = match options.against.is_empty() {
-                true => default.min,
-                false => against::DEFAULT_TOKENS,
-            };
-            (text, options.min.unwrap_or(min))
-        }
-        UnitName::Line => (units(Unit::Line), span),
-        UnitName::Paragraph => (units(Unit::Paragraph), span),
-        UnitName::Sentence => (units(Unit::Sentence), span),
-    };
-    let mut corpus = options.corpus.config(vec![options.output.clone()]);
-    corpus::allow_large_documents(&mut corpus);
-    Config {
-        text,
-        min,
-        times: options.times.unwrap_or(default.times),
-        scope: match options.scope {
-            None | Some(ScopeName::Any) => Scope::Any,
-            Some(ScopeName::Across) => Scope::Across,
-            Some(ScopeName::Within) => Scope::Within,
-        },
-        list: options.list,
-        remove: options.remove.map(|which| remove(options, which)),
-        memory: options.memory.unwrap_or_else(arose_dedup::default_memory),
-        on_loss: match options.strict {
-            true => OnLoss::Refuse,
-            false => OnLoss::Report,
-        },
-        corpus,
-    }
-}
-
-fn against(options: &Options) -> Option<Against> {
-    let default = NonZeroU64::new(against::DEFAULT_COMMON);
-    (!options.against.is_empty()).then(|| Against {
-        reference: options.against.clone(),
-        common: options.common.or(default).unwrap_or(NonZeroU64::MIN),
-        found: match options.remove {
-            Some(RemoveName::Documents) => Found::Drop,
-            _ => Found::Cut,
-        },
-    })
-}
-
-fn remove(options: &Options, which: RemoveName) -> Remove {
-    let default = Remove::default();
-    Remove {
-        removal: match (which, options.whole_first) {
-            (RemoveName::Later, false) => Removal::Later,
-            (RemoveName::Later, true) => Removal::WholeFirst,
-            (RemoveName::All | RemoveName::Spans | RemoveName::Documents, _) => Removal::All,
-        },
+        tokens: options.tokens.map(|tokens| match tokens {
+            TokensName::Words => Tokens::Words,
+            TokensName::All => Tokens::All,
+        }),
+        times: options.times,
+        scope: options.scope.map(|scope| match scope {
+            ScopeName::Any => Scope::Any,
+            ScopeName::Across => Scope::Across,
+            ScopeName::Within => Scope::Within,
+        }),
+        list: Some(options.list),
+        remove: options.remove.map(|which| match which {
+            RemoveName::Later => Which::Later,
+            RemoveName::All => Which::All,
+            RemoveName::Spans => Which::Spans,
+            RemoveName::Documents => Which::Documents,
+        }),
+        whole_first: options.whole_first,
         cut: options.cut.map(|cut| match cut {
             CutName::Sentence => Unit::Sentence,
             CutName::Line => Unit::Line,
             CutName::Paragraph => Unit::Paragraph,
         }),
-        seam: options.seam.clone().unwrap_or_default(),
-        min_left: options.min_left.unwrap_or(default.min_left),
+        seam: options.seam.clone(),
+        min_left: options.min_left,
+        common: options.common,
     }
+}
+
+fn config(options: &Options, choices: &Choices) -> Config {
+    let mut corpus = options.corpus.config(vec![options.output.clone()]);
+    corpus::allow_large_documents(&mut corpus);
+    let memory = options.memory.unwrap_or_else(arose_dedup::default_memory);
+    let on_loss = match options.strict {
+        true => OnLoss::Refuse,
+        false => OnLoss::Report,
+    };
+    choices.config(!options.against.is_empty(), memory, on_loss, corpus)
 }
 
 /// What was found of a reference.

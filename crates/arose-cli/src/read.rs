@@ -32,6 +32,7 @@ use crate::output::{printable, write_json};
 
 Modes, for web pages:
   henzinger  all text with the addresses of links, for duplicate detection
+  visible    all text without addresses and images
   content    the main content, without navigation and notices
   plain      the source as it is
 

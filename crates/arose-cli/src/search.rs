@@ -21,7 +21,7 @@ use crate::output::{printable, say, watch, write_json};
 use crate::read::Outcome;
 
 /// Results of one site, unless another number is asked for.
-const PER_SITE: usize = 2;
+pub const PER_SITE: usize = 2;
 
 /// Search the output of `arose dedup` or `arose crawl`, with near duplicates collapsed.
 ///

@@ -17,14 +17,18 @@ const browser = await chromium.launch({
 const problems = [];
 let shown = 0;
 let styled = 0;
-try {
+const pages = JSON.parse(readFileSync(file, "utf8"));
+
+// Takes pages until none is left. Several tabs do, since the browser waits for pywb most of the time.
+async function replay() {
   const page = await browser.newPage();
   page.setDefaultTimeout(60000);
   page.on("request", (request) => {
     const url = request.url();
     if (!url.startsWith(origin) && !url.startsWith("data:")) problems.push(`request to ${url}`);
   });
-  for (const [date, url, isStyled] of JSON.parse(readFileSync(file, "utf8"))) {
+  while (pages.length > 0) {
+    const [date, url, isStyled] = pages.shift();
     const response = await page.goto(`${base}/${date}mp_/${url}`, { waitUntil: "load" });
     const text = (await page.innerText("body")).trim();
     if (response.status() !== 200 || text === "") {
@@ -39,6 +43,10 @@ try {
     if (rules > 0) styled += 1;
     else if (isStyled) problems.push(`${url}: no style (${rules})`);
   }
+}
+
+try {
+  await Promise.all(Array.from({ length: 4 }, replay));
 } finally {
   await browser.close();
 }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arose::mix::mix;
-use arose_crawl::connect::{Addresses, Tcp};
+use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::resolve::NameServers;
 use arose_crawl::{Crawl, Seams, Settings};
 
@@ -74,7 +74,7 @@ fn url(host: u64, n: u64) -> String {
 fn open(folder: &Path, is_later: bool) -> Result<Crawl, Box<dyn std::error::Error>> {
     let seams = Seams {
         connector: Rc::new(Tcp {
-            addresses: Addresses::Loopback,
+            addresses: Allowed::Loopback,
         }),
         resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse()?])?),
         clock: Box::new(|| Duration::from_secs(1_700_000_000)),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arose::mix::mix;
-use arose_crawl::connect::{Addresses, Tcp};
+use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::fingerprint::Fingerprint;
 use arose_crawl::resolve::NameServers;
 use arose_crawl::seen::{Config, Entry, Seen};
@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
     fill_seen(&folder, n_seen - n_queued.min(n_seen))?;
     let seams = Seams {
         connector: Rc::new(Tcp {
-            addresses: Addresses::Loopback,
+            addresses: Allowed::Loopback,
         }),
         resolver: Rc::new(
             NameServers::new(&["127.0.0.1:53".parse().expect("an address")]).expect("servers"),
@@ -87,7 +87,8 @@ fn fill_seen(folder: &std::path::Path, millions: u64) -> Result<(), Error> {
                 })
                 .collect();
             seen.insert(&entries)?;
-            seen.commit()?;
+            // The crawl begins with its first commit, and knows of none before.
+            seen.commit_as(0)?;
         }
         if (million + 1) % 10 == 0 {
             report("seen", million + 1, begun);

@@ -32,12 +32,12 @@ pub trait Connect {
 #[derive(Debug, Clone, Copy)]
 pub struct Tcp {
     /// Which addresses may be asked.
-    pub addresses: Addresses,
+    pub addresses: Allowed,
 }
 
 /// Which addresses may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Addresses {
+pub enum Allowed {
     /// Those of the public internet.
     Public,
     /// Loopback alone: what a crawler may ask that names no contact.
@@ -46,7 +46,7 @@ pub enum Addresses {
     All,
 }
 
-impl Addresses {
+impl Allowed {
     /// Whether the address may be asked.
     #[must_use]
     pub fn allow(self, address: SocketAddr) -> bool {
@@ -103,16 +103,16 @@ mod tests {
             "[::ffff:127.0.0.1]:1",
         ] {
             assert_eq!(
-                kind(Addresses::Public, address),
+                kind(Allowed::Public, address),
                 io::ErrorKind::PermissionDenied
             );
         }
         assert_eq!(
-            kind(Addresses::Loopback, "10.0.0.1:80"),
+            kind(Allowed::Loopback, "10.0.0.1:80"),
             io::ErrorKind::PermissionDenied
         );
         assert_eq!(
-            kind(Addresses::Loopback, "127.0.0.1:1"),
+            kind(Allowed::Loopback, "127.0.0.1:1"),
             io::ErrorKind::ConnectionRefused
         );
     }

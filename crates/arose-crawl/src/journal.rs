@@ -44,7 +44,7 @@ use arose_dedup::disk;
 use crate::error::{Context, Error};
 pub(crate) use compact::{Old, Successor};
 pub(crate) use draft::{Batch, Draft};
-pub(crate) use event::{Event, Kind, Queued, Reader, push_number};
+pub(crate) use event::{Decoder, Event, Kind, Queued, push_number};
 pub(crate) use frame::{Frame, replay, salvage};
 use frame::{HEAD, PREAMBLE, Title};
 pub(crate) use pool::Pool;

@@ -7,8 +7,8 @@
 //! time  status or reason  bytes of the body  ms  media type  digest  duplicate of  found on  URL
 //! ```
 //!
-//! Nothing depends on the file. It is written with each commit, a torn line is cut off at the next
-//! start, and a URL that a crash made the crawl fetch again has two lines.
+//! Nothing depends on the file. It is written by the store with each commit, a torn line is cut off
+//! at the next start, and a URL that a crash made the crawl fetch again has two lines.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -25,15 +25,11 @@ use crate::error::{Context, Error};
 /// The file in the directory of a crawl.
 const FILE: &str = "crawl.log";
 
-/// Bytes gathered before they are written.
-const BUFFER: usize = 256 << 10;
-
 /// The log, open for appending.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
     file: File,
-    pending: String,
 }
 
 /// A line.
@@ -108,28 +104,13 @@ impl Log {
         let end = end_of_last_line(&mut file).context("reading", &path)?;
         let cut = file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0)));
         cut.context("cutting", &path)?;
-        Ok(Self {
-            path,
-            file,
-            pending: String::new(),
-        })
+        Ok(Self { path, file })
     }
 
-    /// Adds a line.
-    pub(crate) fn push(&mut self, line: &str) -> Result<(), Error> {
-        self.pending.push_str(line);
-        match self.pending.len() >= BUFFER {
-            true => self.flush(),
-            false => Ok(()),
-        }
-    }
-
-    /// Hands all lines to the system.
-    pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        let written = self.file.write_all(self.pending.as_bytes());
-        written.context("writing", &self.path)?;
-        self.pending.clear();
-        Ok(())
+    /// Hands lines to the system.
+    pub(crate) fn append(&mut self, lines: &str) -> Result<(), Error> {
+        let written = self.file.write_all(lines.as_bytes());
+        written.context("writing", &self.path)
     }
 }
 
@@ -277,14 +258,12 @@ mod tests {
             line.text()
         };
         let mut log = Log::open(folder.path()).unwrap();
-        log.push(&line("timeout", 0, "http://h/a")).unwrap();
-        log.push(&line("", 404, "http://h/b")).unwrap();
-        log.push("torn").unwrap();
-        log.flush().unwrap();
+        log.append(&line("timeout", 0, "http://h/a")).unwrap();
+        log.append(&line("", 404, "http://h/b")).unwrap();
+        log.append("torn").unwrap();
         let mut log = Log::open(folder.path()).unwrap();
-        log.push(&line("", 301, "http://h/a")).unwrap();
-        log.push(&line("closed", 0, "http://h/c")).unwrap();
-        log.flush().unwrap();
+        log.append(&line("", 301, "http://h/a")).unwrap();
+        log.append(&line("closed", 0, "http://h/c")).unwrap();
         let failed = failures(folder.path()).unwrap();
         let failed: Vec<(&str, &str)> = failed
             .iter()

@@ -33,7 +33,7 @@ const MAX_LOOKUPS: usize = 64;
 /// Answers, and questions under way. Times are since the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    known: HashMap<Box<str>, Entry>,
+    known: HashMap<Box<str>, Remembered>,
     /// Questions that wait for their turn.
     queue: VecDeque<Box<str>>,
     n_asked: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Names {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Remembered {
     resolved: Option<Result<Resolved, NoAddress>>,
     expires: Duration,
     is_asked: bool,
@@ -93,7 +93,7 @@ impl Names {
         if self.known.len() >= MAX_NAMES && !self.known.contains_key(name) {
             self.forget();
         }
-        let entry = self.known.entry(name.into()).or_insert(Entry {
+        let entry = self.known.entry(name.into()).or_insert(Remembered {
             resolved: None,
             expires: Duration::ZERO,
             is_asked: false,

@@ -4,6 +4,8 @@
 //! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
 //! input.
 
+mod repetition;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +23,14 @@ use crate::error::Error;
 use crate::fetch::{Failure, Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Novelty;
-use crate::guard::{Candidate, Counts, Guard};
+use crate::guard::{Candidate, Counts, Guard, Reason};
 use crate::journal::{HostId, Kind};
 use crate::log;
 use crate::robots;
 use crate::settings::{DuplicateLinks, Settings};
 use crate::sitemap;
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
+use repetition::{leads_on, shape};
 
 /// Stands for a queued URL while it is fetched and read.
 pub(crate) type Ticket = u64;
@@ -161,6 +164,17 @@ impl Shared {
             contents,
             settings,
         })
+    }
+
+    /// The normal form of a URL that a server wrote, where no reader is at hand. One that a parser
+    /// fails on is none.
+    pub(crate) fn normalize(&self, text: &str, base: Option<&Url>) -> Result<NormalUrl, Reason> {
+        let normalized = contain(|| {
+            #[cfg(test)]
+            tests::fail_if_told_to_by(text);
+            self.normalizer.normalize(text, base)
+        });
+        normalized.map_or(Err(Reason::Invalid), |url| url.map_err(Into::into))
     }
 }
 
@@ -531,55 +545,6 @@ fn line(job: &Job, payload: &str, report: &Report) -> String {
         url: job.url.as_str(),
     };
     line.text()
-}
-
-/// Bytes of a text up to which its words are always compared.
-const SHORT: usize = 1024;
-
-/// The digest of the words of a text, without digits and URLs, where pages of traps are likely: in
-/// short texts, and at URLs with a query or an ID in the path.
-fn shape(url: &NormalUrl, text: &str) -> Option<u64> {
-    let mut segments = url.path().split('/');
-    if text.len() > SHORT && url.query().is_none() && !segments.any(looks_like_id) {
-        return None;
-    }
-    let words = text.split_ascii_whitespace();
-    let mut shape = Vec::with_capacity(text.len());
-    for word in words.filter(|word| !word.contains(['/', '?'])) {
-        shape.extend(word.bytes().filter(|byte| !byte.is_ascii_digit()));
-        shape.push(b' ');
-    }
-    let is_empty = shape.iter().all(|&byte| byte == b' ');
-    (!is_empty).then(|| digest64(&shape))
-}
-
-fn looks_like_id(segment: &str) -> bool {
-    let has = |is: fn(&u8) -> bool| segment.bytes().any(|byte| is(&byte));
-    segment.len() >= 8
-        && !segment.contains('.')
-        && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_alphabetic)
-}
-
-/// Whether links lead from a page to others of its kind: to URLs with the same query parameters or
-/// in the same topmost directory.
-fn leads_on(url: &NormalUrl, links: &[Found]) -> bool {
-    let path = url.path();
-    let top = path.get(1..).and_then(|rest| rest.find('/'));
-    let is_own = |other: &NormalUrl| {
-        let is_near = top.is_some_and(|end| other.path().starts_with(&path[..end + 2]));
-        let query = url.query().zip(other.query());
-        is_near || query.is_some_and(|(own, other)| names(own).eq(names(other)))
-    };
-    let is_other = |other: &NormalUrl| other.rest() != url.rest() && is_own(other);
-    let mut links = links.iter().map(|found| &found.url);
-    links.any(|other| other.origin() == url.origin() && is_other(other))
-}
-
-/// The names of the parameters of a query.
-fn names(query: &str) -> impl Iterator<Item = &str> {
-    let pairs = query.split('&');
-    pairs.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
 }
 
 /// A link as it was found.

@@ -48,9 +48,9 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sitemap {
     /// Pages.
-    pub pages: Vec<Entry>,
+    pub pages: Vec<Listing>,
     /// Further sitemaps.
-    pub sitemaps: Vec<Entry>,
+    pub sitemaps: Vec<Listing>,
     /// Whether a limit was reached.
     pub is_cut: bool,
     /// Whether something could not be read: compressed data, XML, or a line that is no URL.
@@ -59,7 +59,7 @@ pub struct Sitemap {
 
 /// One listed URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct Listing {
     /// As written.
     pub url: String,
     /// When it was last changed, as written.
@@ -105,10 +105,10 @@ fn read_up_to(reader: impl Read, limits: Limits, out: &mut Vec<u8>) -> std::io::
 
 impl Sitemap {
     /// Adds an entry unless there are enough.
-    fn push(&mut self, kind: Kind, entry: Entry, limits: Limits) {
+    fn push(&mut self, kind: EntryKind, entry: Listing, limits: Limits) {
         if self.pages.len() + self.sitemaps.len() >= limits.max_entries {
             self.is_cut = true;
-        } else if kind == Kind::Sitemap {
+        } else if kind == EntryKind::Sitemap {
             self.sitemaps.push(entry);
         } else {
             self.pages.push(entry);
@@ -120,11 +120,11 @@ fn parse_lines(text: &str, limits: Limits, sitemap: &mut Sitemap) {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     for line in lines {
         if is_web(line) {
-            let entry = Entry {
+            let entry = Listing {
                 url: line.to_owned(),
                 last_modified: None,
             };
-            sitemap.push(Kind::Page, entry, limits);
+            sitemap.push(EntryKind::Page, entry, limits);
         } else {
             sitemap.is_damaged = true;
         }
@@ -184,7 +184,7 @@ fn reference(name: &str) -> String {
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     Page,
     Sitemap,
     /// Of a feed: its address is in `link`.
@@ -194,7 +194,7 @@ enum Kind {
 /// Elements that mean something here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Element {
-    Entry(Kind),
+    Entry(EntryKind),
     Url,
     /// What may be the address where there is no other: the `guid` of a feed.
     Fallback,
@@ -210,11 +210,11 @@ struct State<'s> {
     open: Vec<Element>,
     n_deeper: usize,
     /// The entry being read.
-    draft: Option<Draft>,
+    draft: Option<OpenEntry>,
 }
 
-struct Draft {
-    kind: Kind,
+struct OpenEntry {
+    kind: EntryKind,
     url: String,
     last_modified: String,
     /// Text of the entry itself or of a fallback, for those that have no `loc` or `link`.
@@ -237,7 +237,7 @@ impl State<'_> {
         if let Element::Entry(kind) = element {
             // An entry that was not closed ends where the next begins.
             self.finish_entry();
-            self.draft = Some(Draft {
+            self.draft = Some(OpenEntry {
                 kind,
                 url: String::new(),
                 last_modified: String::new(),
@@ -245,7 +245,7 @@ impl State<'_> {
             });
         }
         let kind = self.draft.as_ref().map(|draft| draft.kind);
-        if element == Element::Url && kind == Some(Kind::FeedItem) {
+        if element == Element::Url && kind == Some(EntryKind::FeedItem) {
             self.take_href(tag);
         }
         self.open.push(element);
@@ -255,12 +255,12 @@ impl State<'_> {
     fn element(&self, name: &str) -> Element {
         let name = name.to_ascii_lowercase();
         match (self.open.last(), name.as_str()) {
-            (_, "url") => Element::Entry(Kind::Page),
-            (_, "sitemap") => Element::Entry(Kind::Sitemap),
-            (_, "item" | "entry") => Element::Entry(Kind::FeedItem),
-            (Some(Element::Entry(Kind::Page | Kind::Sitemap)), "loc") => Element::Url,
-            (Some(Element::Entry(Kind::FeedItem)), "link") => Element::Url,
-            (Some(Element::Entry(Kind::FeedItem)), "guid") => Element::Fallback,
+            (_, "url") => Element::Entry(EntryKind::Page),
+            (_, "sitemap") => Element::Entry(EntryKind::Sitemap),
+            (_, "item" | "entry") => Element::Entry(EntryKind::FeedItem),
+            (Some(Element::Entry(EntryKind::Page | EntryKind::Sitemap)), "loc") => Element::Url,
+            (Some(Element::Entry(EntryKind::FeedItem)), "link") => Element::Url,
+            (Some(Element::Entry(EntryKind::FeedItem)), "guid") => Element::Fallback,
             (Some(Element::Entry(_)), "lastmod" | "updated" | "pubdate") => Element::LastModified,
             _ => Element::Other,
         }
@@ -313,7 +313,7 @@ impl State<'_> {
             }
         }
         let last_modified = draft.last_modified.trim();
-        let entry = Entry {
+        let entry = Listing {
             url: url.to_owned(),
             last_modified: (!last_modified.is_empty()).then(|| last_modified.to_owned()),
         };
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn urls(entries: &[Entry]) -> Vec<&str> {
+    fn urls(entries: &[Listing]) -> Vec<&str> {
         entries.iter().map(|entry| entry.url.as_str()).collect()
     }
 

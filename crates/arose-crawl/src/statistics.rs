@@ -43,7 +43,7 @@ pub(crate) struct Statistics {
 
 /// Whether a line is the last one of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum LineKind {
     Next,
     Last,
 }
@@ -77,7 +77,7 @@ impl Statistics {
     /// Writes a line if it is time to, and the last one in any case.
     pub(crate) fn write(
         &mut self,
-        line: Line,
+        line: LineKind,
         snapshot: &Snapshot,
         slowest: &[(&str, f64)],
     ) -> Result<(), Error> {
@@ -85,7 +85,7 @@ impl Statistics {
         let is_due = self
             .written
             .is_none_or(|written| now >= written + self.every);
-        if !is_due && line == Line::Next {
+        if !is_due && line == LineKind::Next {
             return Ok(());
         }
         self.written = Some(now);
@@ -134,7 +134,7 @@ fn seconds_of(line: &[u8]) -> Option<f64> {
 const START: &str = "{\"seconds\": ";
 
 /// A line. Names of hosts are normal and hold nothing that would have to be escaped.
-fn text(line: Line, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) -> String {
+fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) -> String {
     let mut text = format!("{START}{seconds:.3}");
     let mut number = |name: &str, value: u64| {
         let _ = write!(text, ", \"{name}\": {value}");
@@ -174,8 +174,8 @@ fn text(line: Line, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) 
         slowest.collect::<Vec<_>>().join(", "),
     );
     text.push_str(match line {
-        Line::Next => "}\n",
-        Line::Last => ", \"is_done\": true}\n",
+        LineKind::Next => "}\n",
+        LineKind::Last => ", \"is_done\": true}\n",
     });
     text
 }
@@ -242,13 +242,13 @@ mod tests {
         let mut statistics = Statistics::open(folder.path()).unwrap();
         let slowest = [("h.org", 12.34)];
         statistics
-            .write(Line::Next, &snapshot(1), &slowest)
+            .write(LineKind::Next, &snapshot(1), &slowest)
             .unwrap();
         statistics
-            .write(Line::Next, &snapshot(1), &slowest)
+            .write(LineKind::Next, &snapshot(1), &slowest)
             .unwrap();
         statistics
-            .write(Line::Last, &snapshot(1), &slowest)
+            .write(LineKind::Last, &snapshot(1), &slowest)
             .unwrap();
         let lines = lines(folder.path());
         assert_eq!(lines.len(), 2);
@@ -265,14 +265,14 @@ mod tests {
     fn a_second_run_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let mut statistics = Statistics::open(folder.path()).unwrap();
-        statistics.write(Line::Next, &snapshot(5), &[]).unwrap();
+        statistics.write(LineKind::Next, &snapshot(5), &[]).unwrap();
         std::fs::OpenOptions::new()
             .append(true)
             .open(folder.path().join(FILE))
             .and_then(|mut file| file.write_all(b"{\"seconds\": 9"))
             .unwrap();
         let mut statistics = Statistics::open(folder.path()).unwrap();
-        statistics.write(Line::Next, &snapshot(2), &[]).unwrap();
+        statistics.write(LineKind::Next, &snapshot(2), &[]).unwrap();
         let seconds: Vec<f64> = lines(folder.path())
             .iter()
             .map(|line| line["seconds"].as_f64().unwrap())
@@ -286,7 +286,7 @@ mod tests {
         let mut statistics = Statistics::open(folder.path()).unwrap();
         for second in 0..20_000 {
             statistics
-                .write(Line::Next, &snapshot(second), &[])
+                .write(LineKind::Next, &snapshot(second), &[])
                 .unwrap();
         }
         let lines = lines(folder.path());

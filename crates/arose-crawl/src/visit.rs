@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::contain::contain;
+use crate::contain::{contain, contain_async};
 use crate::crawl::Seams;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Request, Response};
@@ -33,6 +33,7 @@ use crate::journal::Kind;
 use crate::names::{MAX_TTL, MIN_TTL};
 use crate::pace::{Pace, is_busy, opens_in};
 use crate::page::{Job, Reader, Shared};
+use crate::resolve::NoAddress;
 use crate::robots::{self, Robots, TimeOfDay};
 use crate::settings::{Settings, seconds};
 use crate::url::{NormalUrl, Url};
@@ -286,7 +287,7 @@ impl Visitor {
     }
 
     fn approve(&self, text: &str, base: Option<&Url>) -> Result<NormalUrl, Reason> {
-        let url = self.shared.normalizer.normalize(text, base)?;
+        let url = self.shared.normalize(text, base)?;
         let candidate = Candidate {
             url: &url,
             link_depth: 0,
@@ -415,7 +416,7 @@ impl Visitor {
                 return Ok(known(robots::File::new(&response.message).outcome()));
             };
             let base = Url::parse(place.as_str()).ok();
-            let target = self.shared.normalizer.normalize(location, base.as_ref());
+            let target = self.shared.normalize(location, base.as_ref());
             // Where a redirect cannot be followed nobody knows what is allowed.
             file = match target {
                 Ok(target) => target,
@@ -486,7 +487,9 @@ impl Visitor {
             return Ok(address);
         }
         if gate.addresses.is_empty() || gate.expires <= Instant::now() {
-            match self.seams.resolver.resolve(url.host()).await {
+            let resolver = &self.seams.resolver;
+            let found = contain_async(async { resolver.resolve(url.host()).await }).await;
+            match found.unwrap_or(Err(NoAddress::Failed)) {
                 Ok(found) => {
                     gate.addresses = found.addresses;
                     gate.expires = Instant::now() + found.ttl.clamp(MIN_TTL, MAX_TTL);

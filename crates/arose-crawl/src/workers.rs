@@ -21,24 +21,24 @@ const QUEUE: usize = 64;
 /// Reads pages, here or on threads.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    place: Place,
+    place: Readers,
     /// What pages are read by.
     shared: Arc<Shared>,
     /// Jobs without a report.
     pub(crate) n_open: usize,
     n_most: usize,
     /// Jobs that the queue had no room for; no more than requests were in flight.
-    overflow: VecDeque<Task>,
+    overflow: VecDeque<Assignment>,
 }
 
 /// A job, and what it is to be read by.
-type Task = (Job, Arc<Shared>);
+type Assignment = (Job, Arc<Shared>);
 
 #[derive(Debug)]
-enum Place {
+enum Readers {
     Here(Box<Reader>, VecDeque<Report>),
     Threads {
-        jobs: SyncSender<Task>,
+        jobs: SyncSender<Assignment>,
         reports: mpsc::Receiver<Report>,
         threads: Vec<JoinHandle<()>>,
     },
@@ -48,7 +48,7 @@ impl Workers {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
         let n_threads = shared.settings.machine.threads;
         let place = match n_threads {
-            0 => Place::Here(Box::new(Reader::new(Arc::clone(shared))), VecDeque::new()),
+            0 => Readers::Here(Box::new(Reader::new(Arc::clone(shared))), VecDeque::new()),
             _ => threads(shared, n_threads),
         };
         Self {
@@ -69,12 +69,12 @@ impl Workers {
     pub(crate) fn submit(&mut self, job: Job) -> Result<(), Error> {
         self.n_open += 1;
         match &mut self.place {
-            Place::Here(reader, reports) => {
+            Readers::Here(reader, reports) => {
                 reader.renew(&self.shared);
                 reports.push_back(reader.read(job));
                 Ok(())
             }
-            Place::Threads { .. } => {
+            Readers::Threads { .. } => {
                 self.overflow.push_back((job, Arc::clone(&self.shared)));
                 self.push_overflow()
             }
@@ -82,7 +82,7 @@ impl Workers {
     }
 
     fn push_overflow(&mut self) -> Result<(), Error> {
-        let Place::Threads { jobs, threads, .. } = &self.place else {
+        let Readers::Threads { jobs, threads, .. } = &self.place else {
             return Ok(());
         };
         if threads.iter().any(JoinHandle::is_finished) {
@@ -104,8 +104,8 @@ impl Workers {
     /// A report that is there.
     pub(crate) fn try_next(&mut self) -> Result<Option<Report>, Error> {
         let report = match &mut self.place {
-            Place::Here(_, reports) => reports.pop_front(),
-            Place::Threads { reports, .. } => reports.try_recv().ok(),
+            Readers::Here(_, reports) => reports.pop_front(),
+            Readers::Threads { reports, .. } => reports.try_recv().ok(),
         };
         if report.is_some() {
             self.n_open -= 1;
@@ -117,8 +117,8 @@ impl Workers {
     /// Waits for a report; for ever if none is due.
     pub(crate) async fn next(&mut self) -> Option<Report> {
         let report = match &mut self.place {
-            Place::Here(_, reports) => reports.pop_front(),
-            Place::Threads { reports, .. } => reports.recv().await,
+            Readers::Here(_, reports) => reports.pop_front(),
+            Readers::Threads { reports, .. } => reports.recv().await,
         };
         match report {
             Some(report) => {
@@ -135,7 +135,7 @@ impl Workers {
     }
 }
 
-fn threads(shared: &Arc<Shared>, n_threads: usize) -> Place {
+fn threads(shared: &Arc<Shared>, n_threads: usize) -> Readers {
     let (jobs, queue) = sync_channel(QUEUE * n_threads);
     let (sender, reports) = mpsc::channel(QUEUE * n_threads);
     let queue = Arc::new(Mutex::new(queue));
@@ -151,7 +151,7 @@ fn threads(shared: &Arc<Shared>, n_threads: usize) -> Place {
             }
         })
     };
-    Place::Threads {
+    Readers::Threads {
         threads: (0..n_threads).map(start).collect(),
         jobs,
         reports,
@@ -159,7 +159,7 @@ fn threads(shared: &Arc<Shared>, n_threads: usize) -> Place {
 }
 
 /// The lock is held while waiting: another worker that wants a job can do nothing else either.
-fn next_job(queue: &Mutex<Receiver<Task>>) -> Option<Task> {
+fn next_job(queue: &Mutex<Receiver<Assignment>>) -> Option<Assignment> {
     queue
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -170,12 +170,12 @@ fn next_job(queue: &Mutex<Receiver<Task>>) -> Option<Task> {
 impl Drop for Workers {
     /// Waits for the threads, which end when there are no more jobs.
     fn drop(&mut self) {
-        let nothing = Place::Threads {
+        let nothing = Readers::Threads {
             jobs: sync_channel(1).0,
             reports: mpsc::channel(1).1,
             threads: Vec::new(),
         };
-        if let Place::Threads {
+        if let Readers::Threads {
             jobs,
             reports,
             threads,

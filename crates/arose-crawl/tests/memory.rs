@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use arose_crawl::connect::{Addresses, Tcp};
+use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::resolve::NameServers;
 use arose_crawl::{Crawl, Seams, Settings};
 use peak_alloc::PeakAlloc;
@@ -22,7 +22,7 @@ fn open(folder: &Path, n_warm: usize) -> Crawl {
     settings.duplicates.check = false;
     let seams = Seams {
         connector: Rc::new(Tcp {
-            addresses: Addresses::Loopback,
+            addresses: Allowed::Loopback,
         }),
         resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
         clock: Box::new(|| Duration::from_secs(1_700_000_000)),

@@ -92,6 +92,10 @@ pub enum KeptAs {
     Copies,
     /// Lines with their names and places in `kept.ids.jsonl`.
     Ids,
+    /// Nothing: the caller reads the tables at once and then removes the directory. There is no
+    /// report either ([`report::write`](crate::report::write) makes one), and nothing is forced to
+    /// the disk.
+    Nothing,
 }
 
 /// What dropped documents of web archives become.

@@ -159,6 +159,9 @@ pub enum Error {
         /// The policy.
         policy: &'static str,
     },
+    /// A choice that has no effect, or that needs another one.
+    #[error("{0}")]
+    Choice(String),
     /// A policy that is not there on a cluster.
     #[error("the policy {0} does not run on a cluster; use another policy or `arose dedup`")]
     PolicyOnCluster(&'static str),

@@ -78,6 +78,7 @@ mod writer;
 mod tests;
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
@@ -153,6 +154,8 @@ pub struct Index {
 struct Shared {
     folder: PathBuf,
     settings: Settings,
+    /// Words of a sketch, as the settings have them: to compute them takes a while.
+    n_words: usize,
     options: Options,
     /// Held while anything changes.
     writer: Mutex<Writer>,
@@ -232,6 +235,7 @@ impl Index {
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),
             settings: manifest.settings,
+            n_words: manifest.settings.n_words(),
             options,
             writer: Mutex::new(writer),
             synced: Mutex::new((manifest.log, 0)),
@@ -432,10 +436,16 @@ impl Index {
     ///
     /// When a file cannot be read or is damaged.
     pub fn names_from(&self, row: u32) -> Result<Vec<String>, Error> {
-        let state = self.shared.read()?;
-        let rows = row..state.recent.next_row();
-        let rows = rows.filter(|&row| !state.dead.contains(row));
-        rows.map(|row| state.name(row)).collect()
+        self.names_in(row..u32::MAX)
+    }
+
+    /// The names of the documents in some rows, in the order in which they came.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or is damaged.
+    pub fn names_in(&self, rows: Range<u32>) -> Result<Vec<String>, Error> {
+        self.shared.read()?.names_in(rows)
     }
 
     /// What the index holds, and what it takes.
@@ -600,7 +610,7 @@ impl Shared {
     }
 
     fn check_sketch(&self, sketch: &Sketch) -> Result<(), Error> {
-        check_sketch(sketch, &self.settings)
+        check_sketch(sketch, self.n_words)
     }
 
     fn write_log(&self) -> Result<MutexGuard<'_, Writer>, Error> {

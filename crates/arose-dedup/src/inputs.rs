@@ -26,6 +26,15 @@ pub(crate) struct Inputs {
     pub(crate) moved: Option<Moved>,
 }
 
+/// What an index calls the documents of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// By their URL, else by file and ID: the IDs of two files may be the same.
+    Files,
+    /// By their ID: the file of a table is temporary, and its IDs have the name of the table.
+    Table,
+}
+
 /// A file that is moved into the output directory, where it goes by a name.
 #[derive(Debug, Clone)]
 pub struct Moved {
@@ -36,10 +45,15 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Moves the file; where it is then.
-    pub(crate) fn keep(&self, work: &Work, progress: &Progress) -> Result<PathBuf, Error> {
+    /// Moves the file into a directory of the run; where it is then.
+    pub(crate) fn keep(
+        &self,
+        stage: &str,
+        work: &Work,
+        progress: &Progress,
+    ) -> Result<PathBuf, Error> {
         let file_name = format!("{}.parquet", self.name);
-        work.stage("input", progress, |folder| {
+        work.stage(stage, progress, |folder| {
             let path = folder.join(&file_name);
             // A rename does not lead to another file system.
             if fs::rename(&self.file, &path).is_err() {
@@ -47,7 +61,7 @@ impl Moved {
             }
             Ok(())
         })?;
-        Ok(work.path("input").join(file_name))
+        Ok(work.path(stage).join(file_name))
     }
 }
 
@@ -91,6 +105,14 @@ impl Inputs {
     /// Whether there is input that cannot be read twice: standard input, or a table.
     pub(crate) fn is_read_once(&self) -> bool {
         self.moved.is_some() || self.names.iter().any(|name| name.as_os_str() == "-")
+    }
+
+    /// What an index calls the documents.
+    pub(crate) fn naming(&self) -> Naming {
+        match self.moved {
+            Some(_) => Naming::Table,
+            None => Naming::Files,
+        }
     }
 
     /// The names as text.

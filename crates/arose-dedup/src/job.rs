@@ -16,6 +16,7 @@ use crate::inputs::{Inputs, Moved};
 use crate::losses::{self, IncompleteFile};
 use crate::marks::MarkTables;
 use crate::progress::STAGES;
+use crate::results::repeated::{self, REPEATS};
 use crate::scheme::{Bands, Rules};
 use crate::source::{Source, directory_from, path_text};
 use crate::stage::dropped::DroppedDocs;
@@ -167,6 +168,10 @@ impl<'a> Job<'a> {
         let mut settings = config.settings();
         settings["inputs"] = json!(inputs.texts());
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
+        // The tables do not depend on it, but there is less beside them.
+        if config.output.kept == KeptAs::Nothing {
+            settings["tables_only"] = json!(true);
+        }
         let work = Work::open(out, &settings, &inputs, start)?;
         let readable = inputs.names.clone();
         Ok(Self {
@@ -192,7 +197,7 @@ impl<'a> Job<'a> {
             return self.complete(summary, holder.as_ref());
         }
         match &self.inputs.moved {
-            Some(moved) => self.readable = vec![moved.keep(&self.work, self.progress)?],
+            Some(moved) => self.readable = vec![moved.keep("input", &self.work, self.progress)?],
             None => keep_standard_input(&self.work, &mut self.readable, self.progress)?,
         }
         let read = self.read()?;
@@ -219,6 +224,7 @@ impl<'a> Job<'a> {
         let [read, written] = ["read", "write"].map(|stage| self.work.path(stage));
         let stages = [&*read, &*written];
         self.work.stage("update", self.progress, |folder| {
+            let sources = (sources, self.inputs.naming());
             update::prepare(stages, holder, sources, summary, folder, self.progress)
         })?;
         update::sync_entry(&self.work.path("update"))
@@ -230,7 +236,10 @@ impl<'a> Job<'a> {
         for name in [DOCUMENTS, LISTED_PAIRS, kept_in] {
             update::sync(&self.out.join(name))?;
         }
-        Ok(())
+        match self.config.policy.criterion {
+            Criterion::Content(_) => update::sync(&self.out.join(REPEATS)),
+            _ => Ok(()),
+        }
     }
 
     /// Does what a run that is decided has left to do.
@@ -241,17 +250,24 @@ impl<'a> Job<'a> {
         if let Some(Holder::Writer(index)) = holder {
             update::carry_out(&self.work.path("update"), index)?;
         }
-        self.sync_results(&summary)?;
         let path = self.out.join(SUMMARY);
-        write_json(&path, &summary)?;
-        update::sync_entry(&path)?;
+        match self.config.output.kept {
+            KeptAs::Nothing => write_json(&path, &summary)?,
+            KeptAs::Copies | KeptAs::Ids => {
+                self.sync_results(&summary)?;
+                write_json(&path, &summary)?;
+                update::sync_entry(&path)?;
+            }
+        }
         self.finish()?;
         Ok(summary)
     }
 
     /// Shows what was found and removes what was needed to find it.
     fn finish(&self) -> Result<(), Error> {
-        crate::report::write(self.out, &self.config.corpus)?;
+        if self.config.output.kept != KeptAs::Nothing {
+            crate::report::write(self.out, &self.config.corpus)?;
+        }
         self.work.clean(&STAGES)
     }
 
@@ -293,6 +309,7 @@ impl<'a> Job<'a> {
         };
         self.work.stage("write", self.progress, |folder| {
             let mut kept = Kept::new(folder, self.config);
+            let has_copies = self.config.output.kept == KeptAs::Copies;
             let mut ordinals = Writer::create(&folder.join(update::KEPT))?;
             let documents = self.out.join(DOCUMENTS);
             let partial = beside(&documents);
@@ -305,7 +322,9 @@ impl<'a> Job<'a> {
                 self.progress,
                 &mut dropped,
                 |doc, source, record| {
-                    kept.push(source, record)?;
+                    if has_copies {
+                        kept.push(source, record)?;
+                    }
                     ordinals.push(&doc)
                 },
             )?;
@@ -324,20 +343,40 @@ impl<'a> Job<'a> {
                 self.progress,
             )?;
             fs::rename(&partial, &pairs).map_err(Error::io("rename", &partial))?;
+            if found.sites.is_some() {
+                let repeats = self.out.join(REPEATS);
+                let partial = beside(&repeats);
+                repeated::write(&self.work.path("sites").join(sites::COUNTS), &partial)?;
+                fs::rename(&partial, &repeats).map_err(Error::io("rename", &partial))?;
+            }
             rows.kept_in = match self.config.output.kept {
                 KeptAs::Ids => {
                     ids::write(&documents, &self.out.join(IDS))?;
                     self.progress.advance(rows.kept + read.n_null())?;
-                    IDS.to_owned()
+                    Some(IDS.to_owned())
                 }
-                KeptAs::Copies => self.write_copies(kept, &read_in, read)?,
+                KeptAs::Nothing => {
+                    self.progress.advance(rows.kept + read.n_null())?;
+                    None
+                }
+                KeptAs::Copies => {
+                    let (name, lost) = self.write_copies(kept, &read_in, read)?;
+                    rows.lost = lost;
+                    Some(name)
+                }
             };
             Ok(rows)
         })
     }
 
-    /// Writes the kept documents in the format they came in; the name of what was made.
-    fn write_copies(&self, kept: Kept, read_in: &Path, read: &read::Read) -> Result<String, Error> {
+    /// Writes the kept documents in the format they came in; the name of what was made, and the
+    /// files of which some could not be copied.
+    fn write_copies(
+        &self,
+        kept: Kept,
+        read_in: &Path,
+        read: &read::Read,
+    ) -> Result<(String, Vec<IncompleteFile>), Error> {
         let mut sources = read.sources.clone();
         // An archive without documents has other records, which all stay.
         let known: BTreeSet<&Path> = read.sources.iter().map(|source| &*source.path).collect();
@@ -348,9 +387,13 @@ impl<'a> Job<'a> {
         sources.extend(others.cloned());
         let documents = self.out.join(DOCUMENTS);
         let dropped = DroppedDocs::read(&documents, read_in, &sources, self.config)?;
-        let path = kept.write(&sources, dropped, self.config, self.out, self.progress)?;
+        let written = kept.write(&sources, dropped, self.config, self.out, self.progress);
+        if let Err(Error::InputLost { .. }) = written {
+            self.work.forget()?;
+        }
+        let (path, lost) = written?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Ok(name.into_owned())
+        Ok((name.into_owned(), lost))
     }
 
     /// What an index had to do with the run; nothing if there is none.
@@ -375,6 +418,7 @@ impl<'a> Job<'a> {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
         let written = &rows.found;
+        let losses = read.losses.with(&written.lost);
         // Containment is found by a rule of thumb, of which no chance is known.
         let has_chance = !matches!(
             self.config.policy.criterion,
@@ -407,8 +451,8 @@ impl<'a> Job<'a> {
                 "short": read.n_short,
                 "not_judged": candidates.n_unjudged,
                 "null_text": read.n_null(),
-                "incomplete_files": read.losses.n_files,
-                "damaged_records": read.losses.n_records,
+                "incomplete_files": losses.n_files,
+                "damaged_records": losses.n_records,
                 "skipped": {
                     "total": read.skipped.values().sum::<u64>(),
                     "by_reason": read.skipped,
@@ -438,8 +482,8 @@ impl<'a> Job<'a> {
                 "longest": candidates.tally.largest_capped,
                 "pairs_not_compared": candidates.tally.n_untested,
             },
-            "incomplete_files": incomplete_files(&self.work, &read.losses),
-            "unknown_files": read.losses.unknown_files,
+            "incomplete_files": incomplete_files(&self.work, &losses),
+            "unknown_files": losses.unknown_files,
             "warnings": read.warnings,
             "kept_in": written.kept_in,
             "stages": found.stages(rows),

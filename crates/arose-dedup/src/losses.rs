@@ -12,6 +12,9 @@ use crate::config::{Config, OnLoss};
 use crate::error::Change;
 use crate::source::Source;
 
+/// Incomplete files that are named, at most; as many as the reader names.
+const MAX_FILES: usize = 1000;
+
 /// A file of the input that could not be read completely.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncompleteFile {
@@ -101,6 +104,21 @@ impl From<&Counts> for Losses {
 }
 
 impl Losses {
+    /// These, and files with records that were read and could not be copied.
+    pub(crate) fn with(&self, lost: &[IncompleteFile]) -> Self {
+        let mut all = self.clone();
+        for file in lost {
+            if all.files.iter().any(|there| there.path == file.path) {
+                continue;
+            }
+            all.n_files += 1;
+            if all.files.len() < MAX_FILES {
+                all.files.push(file.clone());
+            }
+        }
+        all
+    }
+
     /// An error if something is missing and the run was told not to go on then.
     pub(crate) fn refuse(&self, config: &Config, warnings: &[String]) -> Result<(), Error> {
         if config.on_loss == OnLoss::Report || self.n_files + self.n_records == 0 {
@@ -121,6 +139,12 @@ impl Losses {
             first: first.or(record).unwrap_or_default(),
         })
     }
+}
+
+/// An error if a record could not be copied and the run was told not to go on then.
+pub(crate) fn refuse_lost(lost: &IncompleteFile, config: &Config) -> Result<(), Error> {
+    let lost = std::slice::from_ref(lost);
+    Losses::default().with(lost).refuse(config, &[])
 }
 
 /// Checks the summary of an earlier run: its incomplete files are what they were, and losses are

@@ -14,7 +14,7 @@ use std::num::NonZeroU16;
 
 use arose::banding::Banding;
 use arose::binomial::at_least;
-use arose::content::{CONTENT, Content, MIN_OWN, NEARLY_EQUAL, SAME, bag_bound};
+use arose::content::{CONTENT, MIN_OWN, NEARLY_EQUAL, Numbered, SAME, bag_bound};
 use arose::mix::mix;
 use arose::parity::{self, Parity};
 use arose::rule::{Criterion, Remove};
@@ -110,6 +110,7 @@ pub(crate) struct Marker {
 /// Memory that is used again.
 #[derive(Default)]
 pub(crate) struct MarkRoom {
+    numbered: Numbered,
     elements: Vec<u64>,
     sketch: Vec<u32>,
 }
@@ -123,14 +124,12 @@ impl Marker {
         }
     }
 
-    /// The marks of a document.
-    pub(crate) fn marks(&self, content: &Content, room: &mut MarkRoom) -> Marks {
+    /// The marks of a document, given its word pairs and their weights in text order.
+    pub(crate) fn marks(&self, shingles: &[u64], weights: &[f64], room: &mut MarkRoom) -> Marks {
         let mut marks = Marks::zeroed();
-        marks.n = content.len() as u32;
-        marks.own = content.own() as f32;
-        room.elements.clear();
-        room.elements
-            .extend(content.elements().map(|(element, _)| element));
+        marks.n = shingles.len() as u32;
+        marks.own = weights.iter().sum::<f64>() as f32;
+        room.numbered.elements_into(shingles, &mut room.elements);
         if let Some(parity) = Parity::of(&room.elements) {
             marks.parity = parity.bits;
             marks.n_parity = parity.n;
@@ -140,7 +139,9 @@ impl Marker {
             *key = hash(rows.iter().map(|&value| value.into())) as u32;
         }
         if marks.has_own() {
-            let weighted = self.weighted.sketch(content.elements());
+            let elements = room.elements.iter().zip(weights);
+            let elements = elements.map(|(&element, &weight)| (element, weight));
+            let weighted = self.weighted.sketch(elements);
             for (low, value) in marks.low.as_flattened_mut().iter_mut().zip(&weighted) {
                 *low = *value as u16;
             }
@@ -253,6 +254,7 @@ impl Tables for MarkTables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arose::content::weight;
 
     fn tables() -> MarkTables {
         let mut config = Config::default();
@@ -276,7 +278,8 @@ mod tests {
         let mut room = MarkRoom::default();
         let mut page = |words: std::ops::Range<u64>, n_others: u64| {
             let shingles: Vec<u64> = words.map(mix).collect();
-            marker.marks(&Content::of_site(&shingles, |_| n_others), &mut room)
+            let weights = vec![weight(n_others); shingles.len()];
+            marker.marks(&shingles, &weights, &mut room)
         };
         let (a, b, c) = (page(0..300, 100), page(0..292, 100), page(0..250, 100));
         let meet = |a: &Marks, b: &Marks, tables_: std::ops::Range<u32>| {

@@ -34,6 +34,7 @@ mod rated;
 mod samples;
 pub mod side_by_side;
 mod sites;
+mod versions;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -66,14 +67,15 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
     let CloserLook { clusters, sites } =
         documents::closer_look(&documents, census, summary.seed())?;
     let pairs = Pairs::open(&out.join("pairs.parquet"), summary.seed())?;
-    let case = summary.case();
-    let reading = (&*summary.directory(out), corpus);
-    let evidence = Evidence::gather(&documents, &clusters, &pairs, case, reading)?;
+    let groups = versions::largest_groups(&documents, &summary)?;
+    let shown = clusters.iter().chain(&groups);
+    let evidence = Evidence::gather(out, &summary, shown, &pairs, corpus)?;
     let ratings = ratings(out)?;
     let page = page::Page {
         summary: &summary,
         cluster_sizes: &cluster_sizes,
         clusters: &clusters,
+        groups: &groups,
         sites: &sites,
         pairs: &pairs,
         evidence: &evidence,

@@ -13,6 +13,7 @@
 
 pub mod documents;
 pub mod pairs;
+pub(crate) mod repeated;
 mod summary;
 pub(crate) mod table;
 mod texts;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub use documents::{Detail, details};
 pub use pairs::Pair;
+pub use repeated::Repeated;
 pub use summary::{Cap, Counts, Promise, Recall, Skipped, Stage, Summary, kinds};
 pub use texts::{Text, texts};
 

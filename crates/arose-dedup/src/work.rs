@@ -7,6 +7,7 @@
 //! forced to the disk: if the machine itself went down, stages are done again.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -92,7 +93,12 @@ impl Work {
     /// Leaves nothing that another run could resume: it starts over, whatever its inputs are.
     pub(crate) fn forget(&self) -> Result<(), Error> {
         let path = self.folder.join(SETTINGS);
-        fs::remove_file(&path).map_err(Error::io("remove", &path))
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The folder of a stage that is done.
@@ -197,6 +203,7 @@ fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
             || [
                 "documents.parquet",
                 "pairs.parquet",
+                "repeats.parquet",
                 "passages.parquet",
                 "places.parquet",
                 "removed.parquet",

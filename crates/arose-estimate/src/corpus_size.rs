@@ -82,7 +82,7 @@ pub fn run(
     let mut random = SplitMix::new(mix(settings.seed ^ 0xC0));
     let n_pools = 1 + u64::from(!pools.second.is_empty());
     panel.expect(n_pools * settings.n_queries as u64);
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     let n_pages: HashMap<&str, u64> = vocabulary
         .iter()
         .map(|(word, n)| (word.as_str(), *n))
@@ -91,7 +91,7 @@ pub fn run(
         let desk = Desk::open(panel, engine, vocabulary, own.to_vec(), settings.n_controls)?;
         let expected = |word: &String| n_pages.get(word.as_str()).copied().unwrap_or(0);
         let odds = QueryOdds::new(&own.iter().map(expected).collect::<Vec<_>>());
-        weights(desk, &odds, other, settings, &mut random, &mut doubts)
+        weights(desk, &odds, other, settings, &mut random, &mut warnings)
     };
     let first = weigh(panel, &pools.first, &pools.second)?;
     let second = match pools.second.is_empty() {
@@ -107,7 +107,7 @@ pub fn run(
         name: MATCHED.to_owned(),
         points: first.series.clone(),
     });
-    findings.doubts = doubts;
+    findings.warnings = warnings;
     Ok(findings.finished(panel))
 }
 
@@ -119,7 +119,7 @@ fn weights(
     other: &[String],
     settings: &Settings,
     random: &mut SplitMix,
-    doubts: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) -> Result<Weights, Error> {
     let mut weights = Weights {
         n_pool: desk.pool.len() as u64,
@@ -147,16 +147,16 @@ fn weights(
             weights.series.push((place as u64 + 1, size));
         }
     }
-    doubts.extend(desk.doubts());
+    warnings.extend(desk.warnings());
     if weights.n_missing > 0 {
         let n = weights.n_missing;
-        doubts.push(format!(
+        warnings.push(format!(
             "{n} queries had no answer; pages that only such words return are not counted"
         ));
     }
     if let Some(place) = weights.ended_at {
         let n = settings.n_queries;
-        doubts.push(format!(
+        warnings.push(format!(
             "the budget of requests was spent after {place} of {n} queries"
         ));
     }

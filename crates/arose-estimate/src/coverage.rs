@@ -91,7 +91,7 @@ pub fn run(
     panel.expect(pages.len() as u64);
     match checks.look_up_all(panel, pages) {
         Err(error) if error.ends_study() && !checks.rows.is_empty() => {
-            findings.doubts.push(format!(
+            findings.warnings.push(format!(
                 "the budget of requests was spent after {} of {} pages",
                 checks.rows.len(),
                 pages.len()
@@ -110,7 +110,7 @@ pub fn run(
         findings.figures.push(checks.figure(panel, engine));
     }
     findings.figures.extend(checks.checker.figures(panel));
-    findings.doubts.extend(checks.warnings());
+    findings.warnings.extend(checks.warnings());
     Ok(findings.finished(panel))
 }
 

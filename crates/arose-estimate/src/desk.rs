@@ -241,33 +241,33 @@ impl<'a> Desk<'a> {
         Ok(values)
     }
 
-    pub(super) fn doubts(&self) -> Vec<String> {
-        let mut doubts = self.remarks.clone();
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.remarks.clone();
         if !self.overflowing.is_empty() {
             let n = self.overflowing.len();
-            doubts.push(format!(
+            warnings.push(format!(
                 "{n} words of the pool have more results than are shown; pages that only such \
                  words return are not counted"
             ));
         }
         if self.n_unfetched > 0 {
             let n = self.n_unfetched;
-            doubts.push(format!("{n} pages could not be fetched and were left out"));
+            warnings.push(format!("{n} pages could not be fetched and were left out"));
         }
         if self.n_exact > 0 {
             let n = self.n_exact;
-            doubts.push(format!(
+            warnings.push(format!(
                 "for {n} pages {MAX_TRIALS} words in a row returned too much or another page; all \
                  their words were asked instead"
             ));
         }
         if self.n_unexpected > 0 {
             let n = self.n_unexpected;
-            doubts.push(format!(
+            warnings.push(format!(
                 "{n} pages were returned for words that their text does not hold, and left out"
             ));
         }
-        doubts
+        warnings
     }
 }
 

@@ -75,8 +75,8 @@ pub struct Findings {
     /// How each engine behaved.
     pub engines: Vec<Behaviour>,
     /// What makes the figures doubtful, in sentences.
-    pub doubts: Vec<String>,
-    /// What no interval shows.
+    pub warnings: Vec<String>,
+    /// Errors that no interval covers.
     pub biases: Vec<Bias>,
     /// Figures as the sample grew.
     pub series: Vec<Series>,
@@ -246,7 +246,7 @@ impl Findings {
         for engine in &self.engines {
             let remarks = engine.health.remarks().into_iter();
             let remarks = remarks.map(|remark| format!("{} {remark}", engine.name));
-            self.doubts.extend(remarks);
+            self.warnings.extend(remarks);
         }
         self.with_biases()
     }

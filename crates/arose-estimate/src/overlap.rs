@@ -96,7 +96,7 @@ pub fn run(
     let ended = sampling.draw_all(panel, &drawing);
     match ended {
         Err(error) if error.ends_study() && sampling.n_rounds() > 0 => {
-            sampling.doubts.push(format!(
+            sampling.warnings.push(format!(
                 "the budget of requests was spent after {} of {} pages per engine",
                 sampling.n_rounds(),
                 settings.n_samples
@@ -140,7 +140,7 @@ struct Sampling {
     n_weak: u64,
     n_unusable: u64,
     series: Vec<Series>,
-    doubts: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// A page drawn.
@@ -166,7 +166,7 @@ impl Sampling {
             n_weak: 0,
             n_unusable: 0,
             series: Vec::new(),
-            doubts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

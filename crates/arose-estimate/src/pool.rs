@@ -177,7 +177,7 @@ pub fn run(
             Err(error) => return Err(error),
         }
     }
-    findings.doubts = desk.doubts();
+    findings.warnings = desk.warnings();
     let n_controls = settings.n_controls as usize;
     tolerate_budget(desk.panel.ask_again(engine, n_controls, &mut random))?;
     let quantity = match settings.measure.is_share() {

@@ -77,13 +77,13 @@ pub fn run(
         name: format!("results of {} / results of all", panel.name(0)),
         points: Vec::new(),
     };
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     panel.expect(queries.len() as u64);
     for (place, question) in queries.iter().enumerate() {
         match results_of(panel, question, settings.checking, &profiler, &mut fate) {
             Ok(found) => results.extend(found),
             Err(error) if error.ends_study() && !results.is_empty() => {
-                doubts.push(format!(
+                warnings.push(format!(
                     "the budget of requests was spent after {place} of {} queries",
                     queries.len()
                 ));
@@ -105,8 +105,8 @@ pub fn run(
     let mut findings = Findings::new("searches", counted, settings.seed);
     findings.figures = figures(panel, &results, queries.len(), &fate, settings);
     findings.series.push(series);
-    findings.doubts = doubts;
-    findings.doubts.extend(fate.sentences(queries.len()));
+    findings.warnings = warnings;
+    findings.warnings.extend(fate.sentences(queries.len()));
     Ok(findings.finished(panel))
 }
 

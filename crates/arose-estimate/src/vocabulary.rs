@@ -6,7 +6,7 @@
 //!
 //! *Idea.* Ask only for words that every engine cuts alike: letters, possibly digits after them,
 //! with blanks or plain punctuation around. A page's own words are taken where they stand like that
-//! ([`plain_words`]), and so is the vocabulary of a corpus ([`count`]).
+//! ([`plain_words`]), and so is the vocabulary of a corpus ([`open`]).
 //!
 //! *Parameters.* Words of 3 to 24 letters; at most [`MAX_WORDS`] of them, the rest left out evenly.
 //! *Not for* languages written without blanks, whose words no two engines cut alike.
@@ -78,17 +78,6 @@ fn ends_word(after: &str) -> bool {
         Some('.' | ',' | ':' | ';' | '!' | '?') => rest.next().is_none_or(is_edge),
         Some(c) => is_edge(c),
     }
-}
-
-/// Counts on how many of some texts each plain word is.
-pub fn count<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vocabulary {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for text in texts {
-        for word in plain_words(text) {
-            *counts.entry(word).or_default() += 1;
-        }
-    }
-    thinned(counts.into_iter().collect())
 }
 
 /// Reads a vocabulary: from `.tsv` a word and a number a line, from anything else the words of the
@@ -198,8 +187,14 @@ mod tests {
 
     #[test]
     fn counts_are_of_pages() {
-        let counted = count(["one one two", "two three"]);
-        let expected = [("one", 1), ("three", 1), ("two", 2)];
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let lines = "{\"text\": \"one one two\"}\n{\"text\": \"two three\"}\n";
+        fs::write(at("pages.jsonl"), lines).unwrap();
+        fs::write(at("list.tsv"), "two\t5\nfour\t1\n").unwrap();
+        let paths = [at("pages.jsonl"), at("list.tsv")];
+        let counted = open(&paths, Config::default()).unwrap();
+        let expected = [("four", 1), ("one", 1), ("three", 1), ("two", 7)];
         assert_eq!(counted, expected.map(|(word, n)| (word.to_owned(), n)));
     }
 

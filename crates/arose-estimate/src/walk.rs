@@ -167,7 +167,9 @@ pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
     for (figure, has) in findings.figures.iter_mut().zip(&values) {
         figure.truth = Some(truth(has, &reachable));
     }
-    findings.doubts.extend(doubts(&tallies, settings.n_steps));
+    findings
+        .warnings
+        .extend(warnings(&tallies, settings.n_steps));
     let name = |page: u32| match graph.names.get(page as usize) {
         Some(name) => name.clone(),
         None => page.to_string(),
@@ -364,7 +366,7 @@ fn add_figures(
         if let Ok(r_hat) = r_hat(&halves) {
             figure.notes.push(format!("R-hat {r_hat:.4}"));
             if r_hat >= MAX_R_HAT {
-                findings.doubts.push(format!(
+                findings.warnings.push(format!(
                     "the walks disagree on the {} (R-hat {r_hat:.3}, below {MAX_R_HAT} is taken \
                      for converged): walk longer",
                     measure.name()
@@ -388,7 +390,7 @@ fn truth(has: &[bool], reachable: &[bool]) -> f64 {
     n_with as f64 / n as f64
 }
 
-fn doubts(walks: &[Tally], n_steps: usize) -> Option<String> {
+fn warnings(walks: &[Tally], n_steps: usize) -> Option<String> {
     let unseen = walks.iter().map(|walk| walk.unseen_share);
     let unseen = unseen.sum::<f64>() / walks.len() as f64;
     let n_seen = walks.iter().map(|walk| walk.n_seen).max().unwrap_or(0);

@@ -7,6 +7,7 @@ use arose::rule::{Policy, Rule, ShortPolicy, SiteRelation};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
+use crate::error;
 use crate::options::{self, PolicyName};
 
 #[derive(Deserialize)]
@@ -80,6 +81,11 @@ impl Comparison {
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, a: &str, b: &str, options: &str) -> PyResult<Comparison> {
     let options: Options = options::parse(options)?;
+    if options.policy == PolicyName::Url {
+        return Err(error::SettingError::new_err(
+            "policy='url' compares URLs, not texts; choose another policy",
+        ));
+    }
     let by_site = options::is_by_site(options.policy);
     options::check_used(options.policy, "site", options.site.is_none(), by_site)?;
     let criterion = options::criterion(options.policy, options.threshold)?;
@@ -93,11 +99,12 @@ pub(crate) fn compare(py: Python<'_>, a: &str, b: &str, options: &str) -> PyResu
         Some(Site::Different) => SiteRelation::Different,
         None => SiteRelation::Unknown,
     };
-    Ok(py.detach(|| {
+    let compared = || {
         let profiler = Profiler::new(w);
         let [a, b] = [a, b].map(|text| profiler.profile(text));
-        comparison(&profiler, &a, &b, &policy, site)
-    }))
+        Ok(comparison(&profiler, &a, &b, &policy, site))
+    };
+    py.detach(|| error::guarded(compared))
 }
 
 fn comparison(

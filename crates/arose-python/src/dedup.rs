@@ -3,17 +3,20 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use arose_dedup::{Moved, Progress, Start};
-use arrow_array::RecordBatch;
+use arose_dedup::{Progress, Start};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::options::{self, Options};
+use crate::passages::Rows;
+use crate::rows;
 use crate::table::Table;
-use crate::{error, rows, watch};
+use crate::{error, watch};
 
 /// Runs the job on files; the summary as JSON, and the tables of documents and pairs.
 ///
@@ -27,10 +30,14 @@ pub(crate) fn dedup(
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Table, Table)> {
-    let config = options::parse::<Options>(options)?.config()?;
+    let mut config = options::parse::<Options>(options)?.config()?;
+    let (inputs, is_crawl) = options::expanded(inputs)?;
+    if is_crawl {
+        config.corpus.statuses = arose_corpus::Statuses::Success;
+    }
     let work =
         |start, counters: &Progress| arose_dedup::run(&inputs, &config, &output, start, counters);
-    let summary = watched(py, force, progress, work)?;
+    let summary = watched(py, force, Progress::default(), progress, work)?;
     let table = |name: &str| read_parquet(&output.join(name));
     let tables =
         py.detach(|| Ok::<_, PyErr>((table("documents.parquet")?, table("pairs.parquet")?)));
@@ -41,35 +48,35 @@ pub(crate) fn dedup(
 /// Runs the job on a table that was written to `file`, which is moved. The tables that come back
 /// have a row per row of the table, and go by its rows.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "as many as the job has")]
 pub(crate) fn dedup_table(
     py: Python<'_>,
-    file: PathBuf,
-    name: String,
-    n_rows: u64,
+    rows: &Bound<'_, Rows>,
     output: PathBuf,
     options: &str,
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Table, Table)> {
     let config = options::parse::<Options>(options)?.config()?;
-    let input = Moved { name, file };
+    let rows = rows.get();
+    let input = rows.moved();
     let work = |start, counters: &Progress| {
         arose_dedup::run_moved(&input, &config, &output, start, counters)
     };
-    let summary = watched(py, force, progress, work)?;
+    let summary = watched(py, force, Progress::default(), progress, work)?;
     py.detach(|| {
-        let documents = read_parquet(&output.join("documents.parquet"))?;
+        let path = output.join("documents.parquet");
+        let numbering = rows.numbering(&path, &output, rows::DOCUMENTS)?;
+        let documents = numbering.spread(&path)?;
         let pairs = read_parquet(&output.join("pairs.parquet"))?;
-        let (documents, pairs) = rows::aligned(&documents, &pairs, n_rows, &input.name)?;
-        Ok((summary, documents, pairs))
+        Ok((summary, documents, numbering.renumber(&pairs)?))
     })
 }
 
 /// Runs `work` beside the interpreter; the summary as JSON.
-fn watched(
+pub(crate) fn watched(
     py: Python<'_>,
     force: bool,
+    counters: Progress,
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(Start, &Progress) -> Result<Value, arose_dedup::Error> + Send,
 ) -> PyResult<String> {
@@ -77,7 +84,6 @@ fn watched(
         true => Start::Anew,
         false => Start::Resume,
     };
-    let counters = Progress::default();
     let stop = || counters.stop();
     let look = |py: Python<'_>| match &progress {
         None => Ok(()),
@@ -92,6 +98,13 @@ fn watched(
     Ok(summary.map_err(error::run)?.to_string())
 }
 
+/// Checks settings before anything is done.
+#[pyfunction]
+pub(crate) fn check(options: &str) -> PyResult<()> {
+    let config = options::parse::<Options>(options)?.config()?;
+    arose_dedup::promise(&config).map_err(error::run).map(drop)
+}
+
 /// The chance that a pair is found, at some similarities.
 #[pyfunction]
 pub(crate) fn promise(options: &str) -> PyResult<Vec<(f64, f64)>> {
@@ -99,14 +112,28 @@ pub(crate) fn promise(options: &str) -> PyResult<Vec<(f64, f64)>> {
     arose_dedup::promise(&config).map_err(error::run)
 }
 
+/// A table of results.
 pub(crate) fn read_parquet(path: &Path) -> PyResult<Table> {
+    let reader = open_parquet(path, |_| true)?;
+    let schema = reader.schema();
+    let batches = reader.collect::<Result<Vec<RecordBatch>, ArrowError>>();
+    Ok(Table::new(schema, batches.map_err(error::arrow)?))
+}
+
+/// Some columns of a table of results, batch by batch.
+pub(crate) fn open_parquet(
+    path: &Path,
+    is_wanted: impl Fn(&str) -> bool,
+) -> PyResult<ParquetRecordBatchReader> {
     let failed = |cause: ParquetError| {
         error::AroseError::new_err(format!("`{}`: {}", path.display(), error::words(&cause)))
     };
     let file = File::open(path).map_err(error::input)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
-    let schema = builder.schema().clone();
-    let reader = builder.with_batch_size(1 << 16).build().map_err(failed)?;
-    let batches = reader.collect::<Result<Vec<RecordBatch>, ArrowError>>();
-    Ok(Table::new(schema, batches.map_err(error::arrow)?))
+    let fields = builder.schema().fields().iter().enumerate();
+    let wanted = fields.filter(|(_, field)| is_wanted(field.name()));
+    let wanted: Vec<usize> = wanted.map(|(i, _)| i).collect();
+    let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+    let builder = builder.with_projection(mask).with_batch_size(1 << 15);
+    builder.build().map_err(failed)
 }

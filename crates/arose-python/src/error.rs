@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -11,7 +12,7 @@ create_exception!(
     arose,
     AroseError,
     PyException,
-    "What stopped arose. The message is the one of the command line."
+    "What stopped arose. The message names parameters as Python does."
 );
 create_exception!(
     arose,
@@ -38,26 +39,129 @@ pub(crate) fn words(error: &dyn Error) -> String {
     in_python(&chain(error))
 }
 
-/// Options of the command line become parameters.
-fn in_python(words: &str) -> String {
-    /// Parameters that are true or false.
-    const FLAGS: [&str; 3] = ["force", "strict", "drop_empty"];
-    let mut parts = words.split("--");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let is_name = |c: &char| c.is_ascii_lowercase() || *c == '-';
-        let n = part.chars().take_while(is_name).count();
-        let (option, rest) = part.split_at(n);
-        let name = option.trim_end_matches('-').replace('-', "_");
-        match (n, FLAGS.contains(&&*name)) {
-            (0, _) => text.push_str("--"),
-            (_, true) => text.push_str(&format!("{name}=True")),
-            (_, false) => text.push_str(&name),
-        }
-        text.push_str(rest);
+/// Options and commands of the command line become parameters and functions. What stands between
+/// backticks is a name of the caller's.
+pub(crate) fn in_python(words: &str) -> String {
+    let mut words = words.to_owned();
+    for (command, function) in COMMANDS {
+        words = words.replace(command, function);
     }
-    text
+    let parts = words.split('`').enumerate().map(|(i, part)| match i % 2 {
+        0 => with_parameters(part),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
+
+fn with_parameters(words: &str) -> String {
+    let (mut text, mut rest) = (String::new(), words);
+    while let Some(at) = rest.find("--") {
+        let (before, option) = (&rest[..at], &rest[at + 2..]);
+        let is_name = |c: &char| c.is_ascii_lowercase() || *c == '-';
+        let n = option.chars().take_while(is_name).count();
+        let is_word = !before.ends_with(|c: char| !c.is_whitespace() && c != '(');
+        text.push_str(before);
+        if n == 0 || !is_word {
+            text.push_str("--");
+            rest = option;
+            continue;
+        }
+        let name = option[..n].trim_end_matches('-').replace('-', "_");
+        rest = &option[n..];
+        text.push_str(&name);
+        if FLAGS.contains(&&*name) {
+            text.push_str("=True");
+        } else if let Some((value, after)) = rest
+            .strip_prefix(' ')
+            .and_then(|words| value_of(&name, words))
+        {
+            text.push_str(&format!("='{value}'"));
+            rest = after;
+        }
+    }
+    text + rest
+}
+
+/// Parameters that are true or false.
+const FLAGS: [&str; 8] = [
+    "force",
+    "strict",
+    "drop_empty",
+    "whole_first",
+    "all_text",
+    "rebuild",
+    "update_index",
+    "ids_only",
+];
+
+/// Options that take a word.
+const CHOICES: [&str; 10] = [
+    "policy", "keep", "unit", "remove", "exact", "pairs", "dropped", "verify", "scope", "cut",
+];
+
+/// What the command line calls otherwise.
+const COMMANDS: [(&str, &str); 8] = [
+    ("`arose index create`", "arose.Index.create"),
+    ("`arose read`", "arose.read"),
+    ("`arose dedup`", "arose.dedup"),
+    ("`arose search`", "arose.search"),
+    ("the directory given to -o", "its output directory"),
+    ("with --index DIR", "with index"),
+    (
+        "the same command goes on from here",
+        "the same call resumes it",
+    ),
+    ("run the same command to resume", "the same call resumes it"),
+];
+
+/// The word after an option, and the rest.
+fn value_of<'w>(option: &str, words: &'w str) -> Option<(&'w str, &'w str)> {
+    let is_word = |c: &char| c.is_ascii_lowercase() || *c == '-';
+    let n = words.chars().take_while(is_word).count();
+    let (word, rest) = words.split_at(n);
+    let is_value = CHOICES.contains(&option) && VALUES.contains(&word);
+    is_value.then_some((word, rest))
+}
+
+/// The words that options take.
+const VALUES: [&str; 36] = [
+    "exact",
+    "jaccard",
+    "content",
+    "b",
+    "c",
+    "combined",
+    "site",
+    "site-union",
+    "contained",
+    "url",
+    "first",
+    "longest",
+    "newest",
+    "copies",
+    "priority",
+    "token",
+    "line",
+    "paragraph",
+    "sentence",
+    "later",
+    "all",
+    "spans",
+    "documents",
+    "same",
+    "text",
+    "bytes",
+    "verified",
+    "revisit",
+    "sketch",
+    "none",
+    "any",
+    "across",
+    "within",
+    "words",
+    "keep",
+    "zero",
+];
 
 fn chain(error: &dyn Error) -> String {
     let mut words = error.to_string();
@@ -84,9 +188,24 @@ pub(crate) fn input(error: impl Error) -> PyErr {
 pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
     use arose_dedup::Error as E;
     match error {
-        E::Setting(_) | E::Recall { .. } => setting(error),
+        E::Setting(_)
+        | E::Recall { .. }
+        | E::Bits { .. }
+        | E::Choice(_)
+        | E::Times
+        | E::PolicyOption { .. }
+        | E::PolicyOnCluster(_)
+        | E::BytesAgainstIndex
+        | E::NoArchive => setting(error),
         E::InputLost { .. } => InputLost::new_err(words(&error)),
-        E::Corpus(_) | E::InsideOutput { .. } | E::InputChanged { .. } => input(error),
+        E::Corpus(_)
+        | E::InsideOutput { .. }
+        | E::InputChanged { .. }
+        | E::NoTime
+        | E::NoPriority { .. }
+        | E::CutPage { .. }
+        | E::EmptyReference { .. } => input(error),
+        E::Index(cause) => crate::index::failed(cause),
         _ => AroseError::new_err(words(&error)),
     }
 }
@@ -97,6 +216,11 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
     let words = words.unwrap_or("unknown cause");
     AroseError::new_err(format!("internal error: {words}; please report it"))
+}
+
+/// Runs code with panics as errors.
+pub(crate) fn guarded<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 /// An error of the columnar library.

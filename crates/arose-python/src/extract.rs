@@ -53,7 +53,8 @@ pub(crate) fn extract(py: Python<'_>, html: &str, options: &str) -> PyResult<Pag
         links: Links::Collect,
         ..html::Config::default()
     };
-    Ok(py.detach(|| page(html::extract(html, url.as_ref(), &config))))
+    let extracted = || Ok(page(html::extract(html, url.as_ref(), &config)));
+    py.detach(|| error::guarded(extracted))
 }
 
 fn page(found: html::Extracted) -> Page {

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arose_dedup::index::{self, Seen, Settings, Sketch, Sketcher};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 
 use crate::error::{self, AroseError};
 use crate::options;
+use crate::text::Texts;
+
+/// Rows whose names are read at once.
+const BATCH: u32 = 1 << 14;
 
 /// A directory of sketches.
 #[pyclass(frozen, module = "arose")]
@@ -58,19 +62,6 @@ fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Why an index cannot be opened. A lock may be held by this process itself.
-fn not_opened(folder: &Path, error: index::Error) -> PyErr {
-    match error {
-        index::Error::Locked { .. } if marks().contains(&real(folder)) => {
-            AroseError::new_err(format!(
-                "this process has `{}` open for writing already; close it, or pass read_only=True",
-                folder.display()
-            ))
-        }
-        error => failed(error),
-    }
-}
-
 /// A document of the index that is a duplicate.
 #[pyclass(frozen, get_all, module = "arose")]
 pub(crate) struct Match {
@@ -113,8 +104,18 @@ impl From<index::Match> for Match {
     }
 }
 
-fn failed(error: index::Error) -> PyErr {
-    AroseError::new_err(error::words(&error))
+/// What an index refuses, in words. A lock may be held by this process itself.
+pub(crate) fn failed(error: index::Error) -> PyErr {
+    match &error {
+        index::Error::Locked { path } if marks().contains(&real(path)) => {
+            AroseError::new_err(format!(
+                "this process has `{}` open for writing already; close it, or pass read_only=True",
+                path.display()
+            ))
+        }
+        index::Error::Parameter { .. } => error::setting(error),
+        _ => AroseError::new_err(error::words(&error)),
+    }
 }
 
 impl Open {
@@ -147,7 +148,10 @@ impl Index {
     ) -> PyResult<T> {
         let open = self.opened()?;
         match &open.index {
-            Kind::Writer(index) => py.detach(|| work(index, &open.sketcher)).map_err(failed),
+            Kind::Writer(index) => {
+                let work = || work(index, &open.sketcher).map_err(failed);
+                py.detach(|| error::guarded(work))
+            }
             Kind::Reader(_) => Err(AroseError::new_err(
                 "the index is open for reading only; open it without read_only=True",
             )),
@@ -169,10 +173,12 @@ impl Index {
     /// Makes an empty index.
     #[staticmethod]
     fn create(py: Python<'_>, folder: PathBuf, options: &str) -> PyResult<Self> {
-        let config = options::parse::<options::Options>(options)?.config()?;
+        let options: options::Options = options::parse(options)?;
+        options::check_sketches(options.policy)?;
+        let config = options.config()?;
         let settings = Settings::agreeing_with(&config);
         let index = py.detach(|| index::Index::create(&folder, settings));
-        let index = index.map_err(|error| not_opened(&folder, error))?;
+        let index = index.map_err(failed)?;
         Ok(Self::new(index, &folder))
     }
 
@@ -192,7 +198,7 @@ impl Index {
             });
         }
         let index = py.detach(|| index::Index::open(&folder));
-        let index = index.map_err(|error| not_opened(&folder, error))?;
+        let index = index.map_err(failed)?;
         Ok(Self::new(index, &folder))
     }
 
@@ -202,26 +208,45 @@ impl Index {
         })
     }
 
-    /// Adds documents, sketched on all cores.
-    fn add(&self, py: Python<'_>, names: Vec<String>, texts: Vec<PyBackedStr>) -> PyResult<()> {
+    /// Adds documents, sketched on all cores; how many.
+    fn add(
+        &self,
+        py: Python<'_>,
+        names: &Bound<'_, PyAny>,
+        texts: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        let (names, texts) = (Texts::extract(names)?, Texts::extract(texts)?);
+        let names = names.all("name")?;
+        let texts = texts.all("text")?;
+        if names.len() != texts.len() {
+            let (n_names, n_texts) = (names.len(), texts.len());
+            return Err(PyValueError::new_err(format!(
+                "{n_names} names for {n_texts} texts"
+            )));
+        }
         self.write(py, |index, sketcher| {
             let sketches: Vec<Sketch> = in_parallel(&texts, |text| sketcher.sketch(text, None));
-            let names = names.iter().map(String::as_str);
+            let names = names.iter().copied();
             let documents: Vec<(&str, &Sketch)> = names.zip(&sketches).collect();
             index.insert_all(&documents)
-        })
+        })?;
+        Ok(texts.len())
     }
 
     fn query(&self, py: Python<'_>, text: &str, host: Option<&str>) -> PyResult<Vec<Match>> {
         let open = self.opened()?;
-        let found = py.detach(|| open.query(text, host)).map_err(failed)?;
+        let query = || open.query(text, host).map_err(failed);
+        let found = py.detach(|| error::guarded(query))?;
         Ok(found.into_iter().map(Match::from).collect())
     }
 
     /// The duplicates of each text.
-    fn query_many(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<Vec<Vec<Match>>> {
+    fn query_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<Match>>> {
         let open = self.opened()?;
-        let found = py.detach(|| in_parallel(&texts, |text| open.query(text, None)));
+        let texts = Texts::extract(texts)?;
+        let texts = texts.all("text")?;
+        let query = || Ok(in_parallel(&texts, |text| open.query(text, None)));
+        let found = py.detach(|| error::guarded(query))?;
         let found = found.into_iter().map(|found| {
             let found = found.map_err(failed)?;
             Ok(found.into_iter().map(Match::from).collect())
@@ -254,9 +279,17 @@ impl Index {
         self.write(py, |index, _| index.commit())
     }
 
-    /// The names of all documents, in the order in which they came.
-    fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.write(py, |index, _| index.names_from(0))
+    /// Names of documents from a row on, in the order in which they came, and the row to go on
+    /// from; none at the end.
+    fn names(&self, py: Python<'_>, row: u32) -> PyResult<(Vec<String>, Option<u32>)> {
+        let open = self.opened()?;
+        let end = row.saturating_add(BATCH);
+        let found = py.detach(|| match &open.index {
+            Kind::Writer(index) => Ok((index.names_in(row..end)?, index.next_row()?)),
+            Kind::Reader(reader) => Ok((reader.names_in(row..end)?, reader.next_row())),
+        });
+        let (names, next_row) = found.map_err(failed)?;
+        Ok((names, (end < next_row).then_some(end)))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -292,7 +325,7 @@ impl Index {
 
 /// Applies `work` to every text on all cores. Threads do not survive a fork, so they are new each
 /// time.
-fn in_parallel<T: Send>(texts: &[PyBackedStr], work: impl Fn(&str) -> T + Sync) -> Vec<T> {
+fn in_parallel<T: Send>(texts: &[&str], work: impl Fn(&str) -> T + Sync) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let part = texts.len().div_ceil(cores).max(64);
     std::thread::scope(|scope| {

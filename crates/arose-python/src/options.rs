@@ -3,17 +3,18 @@
 //! Names and values are those of the command line, so that a run can be told to one and resumed by
 //! the other, and so that a driver on Spark can hand them to its executors as text.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use arose::Threshold;
-use arose::rule::{Criterion, DEFAULT_THRESHOLD, Policy, ShortPolicy};
+use arose::rule::{Criterion, DEFAULT_CONTAINMENT, DEFAULT_THRESHOLD, Policy, Remove, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Fields, Files, Statuses};
 use arose_dedup::{
-    Against, Config, Empty, Exact, Keep, ListedPairs, OnLoss, Output, SiteCounts, Update, Verify,
+    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output,
+    SiteCounts, Update, Verify,
 };
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -72,8 +73,10 @@ impl Default for Reading {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
-    policy: PolicyName,
+    pub(crate) policy: PolicyName,
     threshold: Option<f64>,
+    remove: Option<RemoveName>,
+    site_counts: Option<SiteCountsName>,
     w: Option<NonZeroUsize>,
     cjk_w: Option<NonZeroUsize>,
     recall: Option<f64>,
@@ -91,6 +94,11 @@ pub(crate) struct Options {
     memory: Option<u64>,
     against: Option<PathBuf>,
     update_index: bool,
+    dropped: DroppedName,
+    max_file_size: Option<NonZeroU64>,
+    ids_only: bool,
+    /// Whether only the tables are wanted, of a run whose directory is temporary.
+    tables_only: bool,
     reading: Reading,
 }
 
@@ -100,6 +108,8 @@ impl Default for Options {
         Self {
             policy: PolicyName::Jaccard,
             threshold: None,
+            remove: None,
+            site_counts: None,
             w: None,
             cjk_w: None,
             recall: None,
@@ -117,6 +127,10 @@ impl Default for Options {
             memory: None,
             against: None,
             update_index: false,
+            dropped: DroppedName::Remove,
+            max_file_size: None,
+            ids_only: false,
+            tables_only: false,
             reading: Reading::default(),
         }
     }
@@ -131,11 +145,35 @@ const MIN_MEMORY: u64 = 64 << 20;
 pub(crate) enum PolicyName {
     Exact,
     Jaccard,
+    Content,
     B,
     C,
     Combined,
     Site,
     SiteUnion,
+    Contained,
+    Url,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RemoveName {
+    Same,
+    Content,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SiteCountsName {
+    Exact,
+    Sampled,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DroppedName {
+    Remove,
+    Revisit,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -153,7 +191,7 @@ enum PairsName {
     All,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum VerifyName {
     Text,
@@ -178,7 +216,7 @@ enum ExactName {
     Bytes,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ShortName {
     Exact,
@@ -212,7 +250,38 @@ impl From<ModeName> for Mode {
     }
 }
 
+/// The archives of crawls in place of their directories, and whether there was any. Error pages of
+/// a crawl are not documents.
+pub(crate) fn expanded(inputs: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, bool)> {
+    let expanded = arose_cli::expand(&inputs);
+    let expanded = expanded.map_err(|cause| error::InputError::new_err(format!("{cause:#}")))?;
+    let is_crawl = expanded != inputs;
+    Ok((expanded, is_crawl))
+}
+
+/// The memory to stay under.
+pub(crate) fn memory(given: Option<u64>) -> u64 {
+    given
+        .unwrap_or_else(arose_dedup::default_memory)
+        .max(MIN_MEMORY)
+}
+
+/// A document of a gigabyte is one, if memory allows.
+pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
+    config.limits.line_bytes = MAX_DOCUMENT;
+    config.limits.record_bytes = MAX_DOCUMENT;
+    config.limits.body_bytes = MAX_DOCUMENT;
+}
+
 impl Reading {
+    /// What a run does if part of the input cannot be read.
+    pub(crate) fn on_loss(&self) -> OnLoss {
+        match self.strict {
+            true => OnLoss::Refuse,
+            false => OnLoss::Report,
+        }
+    }
+
     pub(crate) fn config(&self) -> arose_corpus::Config {
         let mut config = arose_corpus::Config::default();
         config.html.mode = self.mode.into();
@@ -260,13 +329,18 @@ impl Reading {
 
 /// What a policy asks of two documents.
 pub(crate) fn criterion(policy: PolicyName, threshold: Option<f64>) -> PyResult<Criterion> {
-    check_used(policy, "threshold", threshold.is_none(), is_jaccard(policy))?;
-    let threshold = threshold.unwrap_or(DEFAULT_THRESHOLD);
+    let has_threshold = matches!(policy, PolicyName::Jaccard | PolicyName::Contained);
+    check_used(policy, "threshold", threshold.is_none(), has_threshold)?;
+    let at_least = |default: f64| {
+        let value = threshold.unwrap_or(default);
+        Threshold::new(value).map_err(error::setting)
+    };
     Ok(match policy {
         PolicyName::Exact => Criterion::Exact,
-        PolicyName::Jaccard => {
-            Criterion::Jaccard(Threshold::new(threshold).map_err(error::setting)?)
-        }
+        PolicyName::Jaccard => Criterion::Jaccard(at_least(DEFAULT_THRESHOLD)?),
+        PolicyName::Content => Criterion::Content(Remove::default()),
+        PolicyName::Contained => Criterion::Contained(at_least(DEFAULT_CONTAINMENT)?),
+        PolicyName::Url => Criterion::Url,
         PolicyName::B => Criterion::PUBLISHED_B,
         PolicyName::C => Criterion::PUBLISHED_C,
         PolicyName::Combined => Criterion::PUBLISHED_COMBINED,
@@ -279,8 +353,23 @@ fn is_jaccard(policy: PolicyName) -> bool {
     policy == PolicyName::Jaccard
 }
 
+/// Whether it matters whether two texts are of one site.
 pub(crate) fn is_by_site(policy: PolicyName) -> bool {
     matches!(policy, PolicyName::Site | PolicyName::SiteUnion)
+}
+
+/// An error if sketches cannot tell what the policy asks.
+pub(crate) fn check_sketches(policy: PolicyName) -> PyResult<()> {
+    match policy {
+        PolicyName::Content | PolicyName::Contained | PolicyName::Url => {
+            let name = criterion(policy, None)?.name();
+            Err(error::SettingError::new_err(format!(
+                "policy='{name}', expected one that sketches can decide: 'exact', 'jaccard', 'b', \
+                 'c', 'combined', 'site' or 'site-union'"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An option that the policy does not look at is a mistake.
@@ -295,11 +384,72 @@ pub(crate) fn check_used(
     }
     let name = criterion(policy, None)?.name();
     Err(error::SettingError::new_err(format!(
-        "{option} has no effect with the policy {name}; remove it or choose another policy"
+        "{option} has no effect with policy='{name}'; remove it or choose another policy"
     )))
 }
 
 impl Options {
+    /// An option that the policy or the choice of the kept document does not look at is a mistake.
+    /// Those that are as they are by default may stay.
+    fn check_used(&self) -> PyResult<()> {
+        let (policy, default) = (self.policy, Self::default());
+        let is_content = policy == PolicyName::Content;
+        let is_near = !matches!(
+            policy,
+            PolicyName::Exact | PolicyName::Contained | PolicyName::Url
+        );
+        let is_compared = is_near && !is_content;
+        let has_shingles = is_compared || policy == PolicyName::Contained;
+        let has_site = is_content || is_by_site(policy);
+        for (option, is_left_out, has_effect) in [
+            ("recall", self.recall.is_none(), is_jaccard(policy)),
+            ("site", self.site.is_none(), has_site),
+            ("remove", self.remove.is_none(), is_content),
+            ("site_counts", self.site_counts.is_none(), is_content),
+            ("w", self.w.is_none(), has_shingles),
+            ("cjk_w", self.cjk_w.is_none(), has_shingles),
+            ("drop_empty", !self.drop_empty, policy != PolicyName::Url),
+            ("verify", self.verify == default.verify, is_compared),
+            ("short", self.short == default.short, is_compared),
+            ("cap", self.cap == default.cap, is_near),
+            ("seed", self.seed == default.seed, is_near),
+        ] {
+            check_used(policy, option, is_left_out, has_effect)?;
+        }
+        for (option, is_given, keep, names) in [
+            (
+                "priority_field",
+                self.priority_field.is_some(),
+                KeepName::Priority,
+                "keep='priority'",
+            ),
+            (
+                "time_field",
+                self.time_field.is_some(),
+                KeepName::Newest,
+                "keep='newest'",
+            ),
+        ] {
+            if is_given && self.keep != keep && self.keep != KeepName::Copies {
+                return Err(error::SettingError::new_err(format!(
+                    "{option} has no effect without {names} or keep='copies'; remove it"
+                )));
+            }
+        }
+        if self.update_index && self.against.is_none() {
+            return Err(error::SettingError::new_err(
+                "update_index=True has no effect without against; pass the directory of an index",
+            ));
+        }
+        let is_copied = self.dropped == DroppedName::Remove && self.max_file_size.is_none();
+        if self.ids_only && !is_copied {
+            return Err(error::SettingError::new_err(
+                "dropped and max_file_size have no effect with ids_only=True; remove them",
+            ));
+        }
+        Ok(())
+    }
+
     pub(crate) fn config(&self) -> PyResult<Config> {
         if self.keep == KeepName::Priority && self.priority_field.is_none() {
             return Err(error::SettingError::new_err(
@@ -312,13 +462,12 @@ impl Options {
             let time = self.time_field.iter().cloned();
             corpus.fields.fetched.splice(..0, time);
         }
-        corpus.limits.line_bytes = MAX_DOCUMENT;
-        corpus.limits.record_bytes = MAX_DOCUMENT;
-        corpus.limits.body_bytes = MAX_DOCUMENT;
-        let policy = self.policy;
-        check_used(policy, "recall", self.recall.is_none(), is_jaccard(policy))?;
-        check_used(policy, "site", self.site.is_none(), is_by_site(policy))?;
-        let criterion = criterion(policy, self.threshold)?;
+        allow_large_documents(&mut corpus);
+        self.check_used()?;
+        let criterion = match self.remove {
+            Some(RemoveName::Content) => Criterion::Content(Remove::Content),
+            _ => criterion(self.policy, self.threshold)?,
+        };
         let w = self.w.unwrap_or(criterion.default_w());
         Ok(Config {
             policy: Policy {
@@ -365,12 +514,12 @@ impl Options {
                 None | Some(SiteName::Registrable) => SiteKind::Registrable,
                 Some(SiteName::Henzinger) => SiteKind::Henzinger,
             },
-            site_counts: SiteCounts::Exact,
+            site_counts: match self.site_counts {
+                None | Some(SiteCountsName::Exact) => SiteCounts::Exact,
+                Some(SiteCountsName::Sampled) => SiteCounts::Sampled,
+            },
             seed: self.seed,
-            memory: self
-                .memory
-                .unwrap_or_else(arose_dedup::default_memory)
-                .max(MIN_MEMORY),
+            memory: memory(self.memory),
             against: self.against.as_ref().map(|index| Against {
                 index: index.clone(),
                 update: match self.update_index {
@@ -378,12 +527,20 @@ impl Options {
                     false => Update::Leave,
                 },
             }),
-            output: Output::default(),
-            checkpoint: Config::default().checkpoint,
-            on_loss: match self.reading.strict {
-                true => OnLoss::Refuse,
-                false => OnLoss::Report,
+            output: Output {
+                kept: match (self.tables_only, self.ids_only) {
+                    (true, _) => KeptAs::Nothing,
+                    (false, true) => KeptAs::Ids,
+                    (false, false) => KeptAs::Copies,
+                },
+                dropped: match self.dropped {
+                    DroppedName::Remove => DroppedAs::Nothing,
+                    DroppedName::Revisit => DroppedAs::Revisit,
+                },
+                max_file_bytes: self.max_file_size,
             },
+            checkpoint: Config::default().checkpoint,
+            on_loss: self.reading.on_loss(),
             corpus,
         })
     }

@@ -53,12 +53,39 @@ struct State {
     is_strict: bool,
     /// What ended a strict reading.
     lost: Option<Warning>,
+    /// The table that is read, if it is not files.
+    table: Option<TableFile>,
+}
+
+/// A table that was written to a file, which goes when it is read.
+struct TableFile {
+    name: String,
+    file: PathBuf,
+}
+
+impl Drop for TableFile {
+    fn drop(&mut self) {
+        // The directory was made for this file alone.
+        let _ = std::fs::remove_file(&self.file);
+        let _ = self.file.parent().map(std::fs::remove_dir);
+    }
 }
 
 #[pyfunction]
 pub(crate) fn read(paths: Vec<PathBuf>, options: &str) -> PyResult<Reader> {
+    open(&paths, options, None)
+}
+
+/// Reads a table that was written to `file`, which is removed in the end.
+#[pyfunction]
+pub(crate) fn read_table(file: PathBuf, name: String, options: &str) -> PyResult<Reader> {
+    let paths = [file.clone()];
+    open(&paths, options, Some(TableFile { name, file }))
+}
+
+fn open(paths: &[PathBuf], options: &str, table: Option<TableFile>) -> PyResult<Reader> {
     let reading: Reading = options::parse(options)?;
-    let documents = arose_corpus::read(&paths, reading.config()).map_err(error::input)?;
+    let documents = arose_corpus::read(paths, reading.config()).map_err(error::input)?;
     Ok(Reader {
         state: Arc::new(Mutex::new(State {
             documents,
@@ -66,12 +93,17 @@ pub(crate) fn read(paths: Vec<PathBuf>, options: &str) -> PyResult<Reader> {
             warnings: Vec::new(),
             is_strict: reading.strict,
             lost: None,
+            table,
         })),
     })
 }
 
 /// The next batch. A strict reader that lost something gives its last batch and then the error.
 fn next_batch(state: &Mutex<State>) -> PyResult<Option<RecordBatch>> {
+    error::guarded(|| take_batch(state))
+}
+
+fn take_batch(state: &Mutex<State>) -> PyResult<Option<RecordBatch>> {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     match (state.next_batch(), &state.lost) {
         (None, Some(warning)) => Err(error::InputLost::new_err(format!(
@@ -89,7 +121,8 @@ impl State {
             match self.documents.next() {
                 Some(Item::Document(document)) => {
                     n_bytes += document.text.len();
-                    rows.push(&document);
+                    let name = self.table.as_ref().map(|table| &*table.name);
+                    rows.push(&document, name);
                 }
                 Some(Item::Skipped(warning)) => {
                     *self.skipped.entry(warning.reason.name()).or_default() += 1;
@@ -190,9 +223,14 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, document: &Document) {
+    /// Adds a document of a table with this name, or of a file.
+    fn push(&mut self, document: &Document, table: Option<&str>) {
         self.n += 1;
-        let [name, source] = [document.name(), document.source.display().to_string()];
+        let source = match table {
+            Some(name) => name.to_owned(),
+            None => document.source.display().to_string(),
+        };
+        let name = document.name();
         let [position, digest] = [document.position.to_string(), document.digest.to_string()];
         let values = [
             Some(name.as_str()),

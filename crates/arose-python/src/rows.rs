@@ -4,15 +4,19 @@
 //! and everything that refers to a document refers to its row.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, UInt64Builder};
+use arrow_array::builder::{BooleanBufferBuilder, ListBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchReader, StringArray, UInt32Array,
+    UInt64Array,
 };
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use pyo3::exceptions::PyValueError;
@@ -20,104 +24,252 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::input::AnyRecordBatch;
 
-use crate::error;
+use crate::dedup::open_parquet;
+use crate::error::{self, AroseError};
 use crate::table::{self, Table};
+use crate::text::Texts;
 
-/// The tables of documents and pairs of a run over one table of `n_rows` rows.
-pub(crate) fn aligned(
-    documents: &Table,
-    pairs: &Table,
+/// The documents of a run, or the items of a reference, as rows of the caller's table.
+pub(crate) struct Numbering<'a> {
+    /// The row of each document.
+    row_of: Vec<u64>,
     n_rows: u64,
-    name: &str,
-) -> PyResult<(Table, Table)> {
-    let align = || {
-        let documents = documents.whole()?;
-        let pairs = pairs.whole()?;
-        let row_of = row_numbers(&documents)?;
-        Ok((
-            align_documents(&documents, &row_of, n_rows, name)?,
-            align_pairs(&pairs, &row_of)?,
-        ))
-    };
-    align().map_err(error::arrow)
+    name: &'a str,
+    /// IDs of all rows, where the table has some and not every row is a document.
+    ids: Vec<Option<String>>,
+    /// Columns with numbers of documents, and what they are called then.
+    columns: &'static [(&'static str, &'static str)],
+}
+
+/// What the columns of documents are called by rows.
+pub(crate) const DOCUMENTS: &[(&str, &str)] = &[
+    ("doc", "row"),
+    ("cluster", "cluster"),
+    ("group", "group"),
+    ("kept_doc", "kept_row"),
+    ("a", "a"),
+    ("b", "b"),
+    ("first_doc", "first_row"),
+    ("source_doc", "source_row"),
+    ("longest_doc", "longest_row"),
+    ("best_doc", "best_row"),
+];
+
+/// What the columns of items are called by rows.
+pub(crate) const ITEMS: &[(&str, &str)] = &[("item", "item")];
+
+impl<'a> Numbering<'a> {
+    /// By the file of documents, or of items, over a table of `n_rows` rows with this name.
+    pub(crate) fn new(
+        path: &Path,
+        n_rows: u64,
+        name: &'a str,
+        columns: &'static [(&'static str, &'static str)],
+    ) -> PyResult<Self> {
+        Ok(Self {
+            row_of: row_numbers(path)?,
+            n_rows,
+            name,
+            ids: Vec::new(),
+            columns,
+        })
+    }
+
+    /// With the IDs of the rows that are no documents, out of a column of the file of the table.
+    pub(crate) fn with_ids(mut self, file: &Path, column: &str) -> PyResult<Self> {
+        if (self.row_of.len() as u64) < self.n_rows {
+            self.ids = read_column(file, column)?;
+        }
+        Ok(self)
+    }
+
+    /// A table that refers to documents, with rows in their place.
+    pub(crate) fn renumber(&self, table: &Table) -> PyResult<Table> {
+        let schema = self.schema(&table.schema(), |_| true);
+        let batches = table.batches().iter().map(|batch| {
+            let schema_there = batch.schema();
+            let columns = schema_there.fields().iter().zip(batch.columns());
+            let columns = columns.map(|(field, array)| match self.called(field.name()) {
+                Some(_) => self.as_rows(array),
+                None => Arc::clone(array),
+            });
+            RecordBatch::try_new(Arc::clone(&schema), columns.collect())
+        });
+        let batches = batches.collect::<Result<_, _>>().map_err(error::arrow)?;
+        Ok(Table::new(schema, batches))
+    }
+
+    /// The file of all documents, with a line for each row.
+    pub(crate) fn spread(&self, path: &Path) -> PyResult<Table> {
+        let reader = open_parquet(path, is_shown)?;
+        let schema = reader.schema();
+        self.spread_batches(&schema, reader)
+    }
+
+    /// The table of all documents, with a line for each row.
+    pub(crate) fn spread_table(&self, table: &Table) -> PyResult<Table> {
+        let batches = table.batches().iter().cloned().map(Ok);
+        self.spread_batches(&table.schema(), batches)
+    }
+
+    fn spread_batches(
+        &self,
+        there: &SchemaRef,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    ) -> PyResult<Table> {
+        let schema = self.schema(there, is_shown);
+        let mut spread = Vec::new();
+        let (mut n_docs, mut first_row) = (0, 0);
+        // What comes after the last document, and all if there is none, has a batch of its own.
+        let end = [Ok(RecordBatch::new_empty(Arc::clone(there)))];
+        for batch in batches.chain(end) {
+            let batch = batch.map_err(error::arrow)?;
+            let rows = &self.row_of[n_docs..n_docs + batch.num_rows()];
+            n_docs += rows.len();
+            let end = rows.last().map_or(self.n_rows, |row| row + 1);
+            if end > first_row || self.n_rows == 0 {
+                let columns = self.spread_batch(&batch, rows, first_row..end);
+                let batch =
+                    RecordBatch::try_new(Arc::clone(&schema), columns.map_err(error::arrow)?);
+                spread.push(batch.map_err(error::arrow)?);
+            }
+            first_row = end;
+        }
+        Ok(Table::new(schema, spread))
+    }
+
+    /// The columns of a batch, with a line for each of these rows.
+    fn spread_batch(
+        &self,
+        batch: &RecordBatch,
+        rows: &[u64],
+        all: Range<u64>,
+    ) -> Result<Vec<ArrayRef>, ArrowError> {
+        let lines = lines(rows, &all);
+        let schema = batch.schema();
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for (i, (field, array)) in schema.fields().iter().zip(batch.columns()).enumerate() {
+            let spread = |array: &ArrayRef| match &lines {
+                None => Ok(Arc::clone(array)),
+                Some(lines) => take(array, lines, None),
+            };
+            columns.push(match field.name().as_str() {
+                name if !is_shown(name) => continue,
+                "id" => self.ids(&spread(array)?, all.start),
+                "kept" => kept_or_null(&spread(array)?),
+                // The first column is that of the documents themselves.
+                _ if i == 0 => Arc::new(UInt64Array::from_iter_values(all.clone())),
+                name => match self.called(name) {
+                    Some(_) => spread(&self.as_rows(array))?,
+                    None => spread(array)?,
+                },
+            });
+        }
+        Ok(columns)
+    }
+
+    /// The name of a column of numbers.
+    fn called(&self, name: &str) -> Option<&'static str> {
+        let mut columns = self.columns.iter();
+        columns.find_map(|(old, new)| (*old == name).then_some(*new))
+    }
+
+    fn schema(&self, schema: &Schema, is_shown: impl Fn(&str) -> bool) -> SchemaRef {
+        let fields = schema
+            .fields()
+            .iter()
+            .filter(|field| is_shown(field.name()));
+        let fields = fields.map(|field| {
+            let name = self.called(field.name()).unwrap_or(field.name());
+            Field::new(name, field.data_type().clone(), true)
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// Numbers of documents as numbers of rows.
+    fn as_rows(&self, documents: &ArrayRef) -> ArrayRef {
+        // Where every row has a text, the numbers are the same.
+        if self.row_of.len() as u64 == self.n_rows {
+            return Arc::clone(documents);
+        }
+        let documents = documents.as_primitive::<UInt64Type>();
+        let row = |doc: u64| self.row_of.get(doc as usize).copied();
+        let rows: UInt64Array = documents.iter().map(|doc| doc.and_then(row)).collect();
+        Arc::new(rows)
+    }
+
+    /// IDs of rows: one without text and ID is called by its number.
+    fn ids(&self, ids: &ArrayRef, first_row: u64) -> ArrayRef {
+        if ids.null_count() == 0 {
+            return Arc::clone(ids);
+        }
+        let own = |row: u64| {
+            let given = self.ids.get(row as usize).cloned().flatten();
+            given.unwrap_or_else(|| format!("{}#{row}", self.name))
+        };
+        let ids = (first_row..).zip(ids.as_string::<i32>());
+        let ids = ids.map(|(row, id)| id.map_or_else(|| own(row), str::to_owned));
+        Arc::new(StringArray::from_iter_values(ids))
+    }
+}
+
+/// A column of texts of a Parquet file.
+pub(crate) fn read_column(path: &Path, name: &str) -> PyResult<Vec<Option<String>>> {
+    let mut texts = Vec::new();
+    for batch in open_parquet(path, |column| column == name)? {
+        let batch = batch.map_err(error::arrow)?;
+        let array = column(&batch, name).map_err(error::arrow)?;
+        let views = Texts::of_arrays(&[Arc::clone(array)])?;
+        let views = views.views();
+        texts.extend(views.into_iter().map(|text| text.map(str::to_owned)));
+    }
+    Ok(texts)
+}
+
+/// Whether a column means something to the caller: where a temporary file has a row does not.
+fn is_shown(name: &str) -> bool {
+    !matches!(name, "source" | "position")
 }
 
 /// The row of each document.
-fn row_numbers(documents: &RecordBatch) -> Result<Vec<u64>, ArrowError> {
-    let positions = column(documents, "position")?.as_string::<i32>();
-    let rows = positions.iter().map(|position| {
-        let row = position.and_then(|position| position.parse().ok());
-        row.ok_or_else(|| ArrowError::ParseError("a position that is not a row".to_owned()))
-    });
-    rows.collect()
+fn row_numbers(path: &Path) -> PyResult<Vec<u64>> {
+    let mut rows = Vec::new();
+    for batch in open_parquet(path, |name| name == "position")? {
+        let batch = batch.map_err(error::arrow)?;
+        let positions = column(&batch, "position").map_err(error::arrow)?;
+        for position in positions.as_string::<i32>() {
+            let row = position.and_then(|position| position.parse().ok());
+            rows.push(row.ok_or_else(|| AroseError::new_err("a position that is not a row"))?);
+        }
+    }
+    Ok(rows)
 }
 
-fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ArrowError> {
+pub(crate) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ArrowError> {
     let missing = || ArrowError::SchemaError(format!("no column `{name}`"));
     batch.column_by_name(name).ok_or_else(missing)
 }
 
-fn align_documents(
-    documents: &RecordBatch,
-    row_of: &[u64],
-    n_rows: u64,
-    name: &str,
-) -> Result<Table, ArrowError> {
-    let mut lines = vec![None; n_rows as usize];
-    for (line, &row) in row_of.iter().enumerate() {
-        lines[row as usize] = Some(line as u32);
+/// For each of all rows its place among `rows`; nothing if these are all.
+fn lines(rows: &[u64], all: &Range<u64>) -> Option<UInt32Array> {
+    if rows.len() as u64 == all.end - all.start {
+        return None;
     }
-    let lines = UInt32Array::from(lines);
-    let of = |name: &str| take(column(documents, name)?, &lines, None);
-    let rows_in = |name: &str| take(&as_rows(column(documents, name)?, row_of), &lines, None);
-    let kept = of("kept")?;
-    // A row without text has no duplicate.
-    let kept: BooleanArray = kept
-        .as_boolean()
-        .iter()
-        .map(|kept| kept.or(Some(true)))
-        .collect();
-    let ids = of("id")?;
-    let own = |row: usize| format!("{name}#{row}");
-    let ids: StringArray = ids
-        .as_string::<i32>()
-        .iter()
-        .enumerate()
-        .map(|(row, id)| Some(id.map_or_else(|| own(row), str::to_owned)))
-        .collect();
-    let mut columns = vec![
-        table::column("row", UInt64Array::from_iter_values(0..n_rows)),
-        table::column("id", ids),
-    ];
-    let mut add = |name: &str, array: ArrayRef| {
-        columns.push((Field::new(name, array.data_type().clone(), true), array));
-    };
-    add("url", of("url")?);
-    add("digest", of("digest")?);
-    add("n_tokens", of("n_tokens")?);
-    add("cluster", rows_in("cluster")?);
-    add("kept", Arc::new(kept));
-    add("kept_row", rows_in("kept_doc")?);
-    add("rule", of("rule")?);
-    add("similarity", of("similarity")?);
-    add("known_as", of("known_as")?);
-    table::of_columns(columns)
+    let mut lines = vec![None; (all.end - all.start) as usize];
+    for (line, &row) in rows.iter().enumerate() {
+        lines[(row - all.start) as usize] = Some(line as u32);
+    }
+    Some(UInt32Array::from(lines))
 }
 
-/// Numbers of documents as numbers of rows.
-fn as_rows(documents: &ArrayRef, row_of: &[u64]) -> UInt64Array {
-    let documents = documents.as_primitive::<UInt64Type>();
-    let row = |doc: u64| row_of.get(doc as usize).copied();
-    documents.iter().map(|doc| doc.and_then(row)).collect()
-}
-
-fn align_pairs(pairs: &RecordBatch, row_of: &[u64]) -> Result<Table, ArrowError> {
-    let mut columns = pairs.columns().to_vec();
-    for name in ["a", "b"] {
-        let index = pairs.schema().index_of(name)?;
-        columns[index] = Arc::new(as_rows(&columns[index], row_of));
+/// Whether rows are kept: one without text has no duplicate.
+fn kept_or_null(kept: &ArrayRef) -> ArrayRef {
+    if kept.null_count() == 0 {
+        return Arc::clone(kept);
     }
-    RecordBatch::try_new(pairs.schema(), columns).map(Table::of)
+    let kept = kept.as_boolean().iter();
+    let kept: BooleanArray = kept.map(|kept| kept.or(Some(true))).collect();
+    Arc::new(kept)
 }
 
 /// A row per cluster: its number, the ID of the kept document, how many documents it has, and
@@ -125,31 +277,39 @@ fn align_pairs(pairs: &RecordBatch, row_of: &[u64]) -> Result<Table, ArrowError>
 #[pyfunction]
 pub(crate) fn clusters(py: Python<'_>, documents: &Bound<'_, Table>) -> PyResult<Table> {
     let documents = documents.get();
-    py.detach(|| list_clusters(&documents.whole()?))
+    py.detach(|| list_clusters(documents.batches()))
         .map_err(error::arrow)
 }
 
-fn list_clusters(documents: &RecordBatch) -> Result<Table, ArrowError> {
-    let own = match documents.column_by_name("row") {
-        Some(rows) => rows,
-        None => column(documents, "doc")?,
-    };
-    let own = own.as_primitive::<UInt64Type>();
-    let of = column(documents, "cluster")?.as_primitive::<UInt64Type>();
-    let ids = column(documents, "id")?.as_string::<i32>();
+fn list_clusters(documents: &[RecordBatch]) -> Result<Table, ArrowError> {
+    // Most documents are alone, so members are counted before they are listed.
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    for batch in documents {
+        let of = column(batch, "cluster")?.as_primitive::<UInt64Type>();
+        let own = own_numbers(batch)?;
+        for (cluster, number) in of.iter().zip(own.values()) {
+            if let Some(cluster) = cluster.filter(|cluster| cluster != number) {
+                *sizes.entry(cluster).or_insert(1) += 1;
+            }
+        }
+    }
     let mut members: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut kept_ids = BTreeMap::new();
-    for i in 0..documents.num_rows() {
-        if of.is_valid(i) {
-            let (cluster, number) = (of.value(i), own.value(i));
+    for batch in documents {
+        let of = column(batch, "cluster")?.as_primitive::<UInt64Type>();
+        let ids = column(batch, "id")?.as_string::<i32>();
+        let own = own_numbers(batch)?;
+        for (i, (cluster, &number)) in of.iter().zip(own.values()).enumerate() {
+            let Some(cluster) = cluster.filter(|cluster| sizes.contains_key(cluster)) else {
+                continue;
+            };
             members.entry(cluster).or_default().push(number);
             if cluster == number {
                 kept_ids.insert(cluster, ids.value(i));
             }
         }
     }
-    let mut found: Vec<(u64, Vec<u64>)> =
-        members.into_iter().filter(|(_, m)| m.len() > 1).collect();
+    let mut found: Vec<(u64, Vec<u64>)> = members.into_iter().collect();
     found.sort_by_key(|(cluster, members)| (std::cmp::Reverse(members.len()), *cluster));
     let mut lists = ListBuilder::new(UInt64Builder::new());
     for (_, members) in &found {
@@ -171,6 +331,15 @@ fn list_clusters(documents: &RecordBatch) -> Result<Table, ArrowError> {
     ])
 }
 
+/// The numbers of documents or rows themselves.
+fn own_numbers(batch: &RecordBatch) -> Result<&UInt64Array, ArrowError> {
+    let own = match batch.column_by_name("row") {
+        Some(rows) => rows,
+        None => column(batch, "doc")?,
+    };
+    Ok(own.as_primitive::<UInt64Type>())
+}
+
 /// The documents of rows; an error where a row has no text.
 #[pyfunction]
 pub(crate) fn documents_of(documents: &Bound<'_, Table>, rows: Vec<usize>) -> PyResult<Vec<u64>> {
@@ -190,8 +359,8 @@ pub(crate) fn first_rows<'py>(
     most: usize,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let py = table.py();
-    let batch = table.get().whole().map_err(error::arrow)?;
-    let rows = (0..batch.num_rows().min(most)).map(|row| {
+    let batch = table.get().first(most).map_err(error::arrow)?;
+    let rows = (0..batch.num_rows()).map(|row| {
         let values = PyDict::new(py);
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             values.set_item(field.name(), value(py, array, row)?)?;
@@ -206,20 +375,26 @@ fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'
     if array.is_null(row) {
         return none();
     }
+    macro_rules! number {
+        ($type:ty) => {{
+            let number = array.as_primitive::<$type>().value(row);
+            Ok(number.into_pyobject(py)?.into_any())
+        }};
+    }
     match array.data_type() {
-        DataType::Utf8 => Ok(array
-            .as_string::<i32>()
-            .value(row)
-            .into_pyobject(py)?
-            .into_any()),
-        DataType::UInt64 => {
-            let number = array.as_primitive::<UInt64Type>().value(row);
-            Ok(number.into_pyobject(py)?.into_any())
+        DataType::Utf8 => {
+            let text = array.as_string::<i32>().value(row);
+            Ok(text.into_pyobject(py)?.into_any())
         }
-        DataType::Float64 => {
-            let number = array.as_primitive::<Float64Type>().value(row);
-            Ok(number.into_pyobject(py)?.into_any())
+        DataType::Boolean => {
+            let flag = array.as_boolean().value(row).into_pyobject(py)?;
+            Ok(flag.to_owned().into_any())
         }
+        DataType::UInt32 => number!(UInt32Type),
+        DataType::UInt64 => number!(UInt64Type),
+        DataType::Int64 => number!(Int64Type),
+        DataType::Float32 => number!(Float32Type),
+        DataType::Float64 => number!(Float64Type),
         _ => none(),
     }
 }
@@ -228,15 +403,19 @@ fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'
 #[pyfunction]
 pub(crate) fn mask(py: Python<'_>, documents: &Bound<'_, Table>) -> PyResult<Vec<u8>> {
     let documents = documents.get();
-    py.detach(|| {
-        let documents = documents.whole()?;
-        let kept = column(&documents, "kept")?.as_boolean();
-        Ok(kept
-            .iter()
-            .map(|kept| u8::from(kept == Some(true)))
-            .collect())
-    })
-    .map_err(error::arrow)
+    let kept = py.detach(|| kept_of(documents)).map_err(error::arrow)?;
+    Ok(kept.iter().map(u8::from).collect())
+}
+
+/// Whether each document or row is kept.
+fn kept_of(documents: &Table) -> Result<BooleanBuffer, ArrowError> {
+    let mut kept = BooleanBufferBuilder::new(0);
+    for batch in documents.batches() {
+        for is_kept in column(batch, "kept")?.as_boolean() {
+            kept.append(is_kept == Some(true));
+        }
+    }
+    Ok(kept.finish())
 }
 
 /// The rows of a table that are kept.
@@ -244,15 +423,12 @@ pub(crate) fn mask(py: Python<'_>, documents: &Bound<'_, Table>) -> PyResult<Vec
 pub(crate) fn filter(
     py: Python<'_>,
     documents: &Bound<'_, Table>,
-    data: AnyRecordBatch,
+    data: &Bound<'_, PyAny>,
 ) -> PyResult<Table> {
-    let reader = data.into_reader()?;
+    let reader = error::guarded(|| data.extract::<AnyRecordBatch>()?.into_reader())?;
     let documents = documents.get();
-    py.detach(|| {
-        let documents = documents.whole().map_err(error::arrow)?;
-        let kept = column(&documents, "kept")
-            .map_err(error::arrow)?
-            .as_boolean();
+    let filter = || {
+        let kept = BooleanArray::new(kept_of(documents).map_err(error::arrow)?, None);
         let schema = reader.schema();
         let (mut batches, mut start) = (Vec::new(), 0);
         for batch in reader {
@@ -271,5 +447,6 @@ pub(crate) fn filter(
                 kept.len()
             ))),
         }
-    })
+    };
+    py.detach(|| error::guarded(filter))
 }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use arose::token::Tokenizer;
 use arose_dedup::report::diff::{Bounds, Diff, Hunk, Pieces};
-use arose_dedup::report::side_by_side;
+use arose_dedup::report::side_by_side::{self, Showing};
 use arose_dedup::results::{Summary, documents, texts as read_texts};
 use pyo3::prelude::*;
 
 use crate::error::{self, AroseError};
+use crate::options;
 
 /// The texts of documents of a run, read from where they came from.
 #[pyfunction]
@@ -31,14 +32,26 @@ pub(crate) fn texts(py: Python<'_>, output: PathBuf, docs: Vec<u64>) -> PyResult
     })
 }
 
+/// Makes the report of a run that has only its tables.
+#[pyfunction]
+pub(crate) fn write_report(py: Python<'_>, output: PathBuf, options: &str) -> PyResult<()> {
+    let config = options::parse::<options::Options>(options)?.config()?;
+    let written = py.detach(|| arose_dedup::report::write(&output, &config.corpus));
+    written.map_err(|cause| AroseError::new_err(error::words(&cause)))
+}
+
 /// Where two texts differ: as text, `[-only a-]` and `{+only b+}`, and as rows of an HTML table.
 #[pyfunction]
 pub(crate) fn differences(py: Python<'_>, a: &str, b: &str) -> (String, String) {
     py.detach(|| {
         let mut html = String::new();
         let tokenizer = Tokenizer::default();
-        side_by_side::rows(&mut html, a, b, tokenizer, Bounds::PAGE)
-            .expect("memory can be written to");
+        let showing = Showing {
+            tokenizer,
+            bounds: Bounds::PAGE,
+            frames: None,
+        };
+        side_by_side::rows(&mut html, [a, b], showing).expect("memory can be written to");
         (marked(a, b, tokenizer), html)
     })
 }

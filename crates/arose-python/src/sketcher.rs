@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use std::num::{NonZeroU16, NonZeroUsize};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arose::digest::Digest;
 use arose::feature::Features;
@@ -16,13 +16,20 @@ use arrow_array::{FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray, UInt
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::Field;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
+use pyo3_arrow::input::AnyArray;
 use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::options::{self, PolicyName};
 use crate::table::{self, Table};
-use crate::text::Texts;
+use crate::text::{Texts, is_arrow};
 use crate::{error, watch};
+
+mod stream;
+
+pub(crate) use stream::SketchReader;
+use stream::{Source, Stream, column_of, nullable};
 
 /// Texts between two looks for a signal to stop.
 const BLOCK: usize = 256;
@@ -58,6 +65,7 @@ impl Sketcher {
     #[new]
     fn new(options: &str) -> PyResult<Self> {
         let options: Options = options::parse(options)?;
+        options::check_sketches(options.policy)?;
         let is_jaccard = options.policy == PolicyName::Jaccard;
         if !is_jaccard && options.samples.is_some() {
             return Err(error::SettingError::new_err(
@@ -88,25 +96,59 @@ impl Sketcher {
 
     /// Sketches every text; see `arose.Sketcher.sketch`.
     fn sketch(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
-        let texts = Texts::extract(texts)?;
-        let stop = AtomicBool::new(false);
-        let made = {
-            let views = texts.views();
-            let n_bytes: usize = views.iter().flatten().map(|text| text.len()).sum();
-            if n_bytes < SMALL {
-                py.detach(|| Ok(self.make(&views, &stop)))
-            } else {
-                let work = || self.make_on_threads(&views, &stop);
-                let stop = || stop.store(true, Ordering::Relaxed);
-                watch::run(py, work, stop, |_| Ok(()))?
+        self.sketch_all(py, &Texts::extract(texts)?)
+    }
+
+    /// Sketches texts while they come: an iterator of lists of texts, or anything with the Arrow
+    /// interface, of whose columns the one with the text is looked for under `names`.
+    fn stream(
+        slf: &Bound<'_, Self>,
+        data: &Bound<'_, PyAny>,
+        names: Vec<String>,
+    ) -> PyResult<SketchReader> {
+        let source = match is_arrow(data)? {
+            false => Source::Python(data.try_iter()?.unbind()),
+            true => {
+                let reader = error::guarded(|| data.extract::<AnyArray>()?.into_reader())?;
+                let column = column_of(&reader.field(), &names)?;
+                Source::Arrow(reader, column)
             }
         };
-        made?.into_table(self)
+        // Whoever asks for the schema asks for it before the first batch.
+        let none = PyList::empty(slf.py());
+        let empty = slf.get().sketch(slf.py(), none.as_any())?;
+        Ok(SketchReader {
+            stream: Arc::new(Stream {
+                sketcher: slf.clone().unbind(),
+                source: Mutex::new(source),
+            }),
+            schema: nullable(&empty.schema()),
+        })
     }
 
     /// The resemblance that two lists of samples suggest.
     fn estimate(&self, a: Vec<u32>, b: Vec<u32>) -> Option<f64> {
         self.samples.estimate(&a, &b)
+    }
+}
+
+impl Sketcher {
+    fn sketch_all(&self, py: Python<'_>, texts: &Texts) -> PyResult<Table> {
+        error::guarded(|| self.sketch_views(py, texts))
+    }
+
+    fn sketch_views(&self, py: Python<'_>, texts: &Texts) -> PyResult<Table> {
+        let stop = AtomicBool::new(false);
+        let views = texts.views();
+        let n_bytes: usize = views.iter().flatten().map(|text| text.len()).sum();
+        let made = if n_bytes < SMALL {
+            py.detach(|| Ok(self.make(&views, &stop)))
+        } else {
+            let work = || self.make_on_threads(&views, &stop);
+            let stop = || stop.store(true, Ordering::Relaxed);
+            watch::run(py, work, stop, |_| Ok(()))?
+        };
+        made?.into_table(self)
     }
 }
 

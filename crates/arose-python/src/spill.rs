@@ -1,36 +1,39 @@
 //! Tables and texts of Python on their way to disk, as the Parquet file that a run reads.
 //!
 //! Only the columns that a run looks at are written, unless all are wanted in the kept output. So a
-//! column of any type passes. Categories become the texts they stand for, and a table without IDs
-//! gets some: its name and the number of the row.
+//! column of any type passes. Categories become the texts they stand for. The column `arose_id` has
+//! the ID of each row: that of the ID column, else the name of the table and the number of the row.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use arose_corpus::Fields;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use arrow_select::take::take;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::types::PyList;
 use pyo3_arrow::input::AnyArray;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{self, InputError};
+use crate::error::{self, InputError, guarded};
 use crate::options;
+use crate::text::{Texts, is_text, plain, type_name};
 
 /// Rows of a row group, which one thread reads.
 const GROUP_ROWS: usize = 1 << 14;
 /// Bytes of a row group.
 const GROUP_BYTES: usize = 8 << 20;
+/// The column of IDs.
+pub(crate) const OWN: &str = "arose_id";
 
 /// Columns that the caller names. Those that are not named go by the usual names.
 #[derive(Debug, Deserialize)]
@@ -44,6 +47,18 @@ struct Wanted {
     time_field: Option<String>,
     /// Whether all columns are written.
     has_all: bool,
+    /// Of a reference: the columns that the run looks at, whose names its columns get. Fields that
+    /// are named need not be there.
+    #[serde(default)]
+    called: Option<Called>,
+}
+
+/// The names that the columns of a reference get.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called {
+    text: String,
+    id: String,
 }
 
 /// The columns that a run is to look at.
@@ -67,7 +82,9 @@ struct State {
     path: PathBuf,
     wanted: Wanted,
     roles: Roles,
-    writer: Option<(ArrowWriter<File>, SchemaRef)>,
+    /// The column that IDs are taken from.
+    id_column: Option<String>,
+    writer: Option<Writer>,
     n_rows: u64,
 }
 
@@ -79,6 +96,7 @@ impl Spill {
             path,
             wanted: options::parse(wanted)?,
             roles: Roles::default(),
+            id_column: None,
             writer: None,
             n_rows: 0,
         };
@@ -118,34 +136,31 @@ impl Spill {
     }
 
     /// Adds texts.
-    fn push_texts(&self, py: Python<'_>, texts: Vec<Option<PyBackedStr>>) -> PyResult<()> {
+    fn push_texts(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
+        let texts = Texts::extract_from(texts, state.n_rows as usize)?;
         state.roles.text = Some("text".to_owned());
         let field = Arc::new(Field::new("text", DataType::Utf8, true));
-        let array: StringArray = texts.iter().map(|text| text.as_deref()).collect();
+        let array: StringArray = texts.views().into_iter().collect();
         py.detach(|| guarded(|| state.write(&field, Arc::new(array))))
     }
 
-    /// Closes the file; the number of rows, and the columns to look at as JSON.
-    fn finish(&self, py: Python<'_>) -> PyResult<(u64, String)> {
+    /// Closes the file; the number of rows, the columns to look at as JSON, and whether there is a
+    /// column of IDs.
+    fn finish(&self, py: Python<'_>) -> PyResult<(u64, String, bool)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.writer.is_none() {
             drop(state);
-            self.push_texts(py, Vec::new())?;
+            self.push_texts(py, PyList::empty(py).as_any())?;
             state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         }
-        if let Some((writer, _)) = state.writer.take() {
-            py.detach(|| writer.close()).map_err(failed)?;
+        if let Some(writer) = state.writer.take() {
+            py.detach(|| writer.finish())?;
         }
         let roles = serde_json::to_string(&state.roles).unwrap_or_default();
-        Ok((state.n_rows, roles))
+        Ok((state.n_rows, roles, state.id_column.is_some()))
     }
-}
-
-/// Runs code that was not made for foreign data, with panics as errors.
-fn guarded<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(error::panicked(&*panic)))
 }
 
 fn failed(cause: ParquetError) -> PyErr {
@@ -168,52 +183,60 @@ impl State {
         };
         if self.writer.is_none() && self.roles.text.is_none() {
             self.roles = self.wanted.choose(&fields)?;
+            self.id_column = self.roles.id.take();
         }
+        self.roles.id = Some(OWN.to_owned());
         let mut names = Vec::new();
         let mut arrays = Vec::new();
         for (field, column) in fields.iter().zip(&columns) {
             let is_used = self.roles.has(field.name());
-            if is_used || self.wanted.has_all {
+            if (is_used || self.wanted.has_all) && field.name() != OWN {
                 let column = plain(column)?;
-                names.push(Field::new(field.name(), column.data_type().clone(), true));
+                let name = self.name_of(field.name()).to_owned();
+                names.push(Field::new(name, column.data_type().clone(), true));
                 arrays.push(column);
             }
         }
-        self.add_ids(&mut names, &mut arrays, array.len());
-        let schema = match &self.writer {
-            Some((_, schema)) => Arc::clone(schema),
-            None => self.open(Schema::new(names))?,
-        };
-        let batch = RecordBatch::try_new(schema, arrays).map_err(error::arrow)?;
-        self.n_rows += batch.num_rows() as u64;
-        let Some((writer, _)) = &mut self.writer else {
-            return Ok(());
-        };
-        for start in (0..batch.num_rows()).step_by(GROUP_ROWS) {
-            let n = GROUP_ROWS.min(batch.num_rows() - start);
-            writer.write(&batch.slice(start, n)).map_err(failed)?;
-            if writer.in_progress_rows() >= GROUP_ROWS || writer.in_progress_size() >= GROUP_BYTES {
-                writer.flush().map_err(failed)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds IDs where the table has none.
-    fn add_ids(&mut self, names: &mut Vec<Field>, arrays: &mut Vec<ArrayRef>, n: usize) {
-        const OWN: &str = "arose_id";
-        match self.roles.id.as_deref() {
-            Some(OWN) | None => self.roles.id = Some(OWN.to_owned()),
-            Some(_) => return,
-        }
-        let name = &self.wanted.name;
-        let rows = self.n_rows..self.n_rows + n as u64;
-        let ids = StringArray::from_iter_values(rows.map(|row| format!("{name}#{row}")));
-        names.push(Field::new(OWN, DataType::Utf8, true));
+        let id_column = fields
+            .iter()
+            .position(|field| Some(field.name()) == self.id_column.as_ref());
+        let ids = self.ids(id_column.map(|i| &columns[i]), array.len());
+        names.push(Field::new(self.name_of(OWN), DataType::Utf8, true));
         arrays.push(Arc::new(ids));
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => {
+                let writer = self.open(Schema::new(names))?;
+                self.writer.insert(writer)
+            }
+        };
+        let batch = RecordBatch::try_new(Arc::clone(&writer.schema), arrays);
+        let batch = batch.map_err(error::arrow)?;
+        self.n_rows += batch.num_rows() as u64;
+        writer.push(batch)
     }
 
-    fn open(&mut self, schema: Schema) -> PyResult<SchemaRef> {
+    /// The name that a column is written under.
+    fn name_of<'n>(&'n self, column: &'n str) -> &'n str {
+        let is_text = self.roles.text.as_deref() == Some(column);
+        match &self.wanted.called {
+            Some(called) if is_text => &called.text,
+            Some(called) if column == OWN => &called.id,
+            _ => column,
+        }
+    }
+
+    /// The IDs of the next rows.
+    fn ids(&self, column: Option<&ArrayRef>, n: usize) -> StringArray {
+        let name = &self.wanted.name;
+        let ids = (0..n).map(|i| {
+            let given = column.and_then(|column| arose_corpus::cell_text(column.as_ref(), i));
+            given.unwrap_or_else(|| format!("{name}#{}", self.n_rows + i as u64))
+        });
+        StringArray::from_iter_values(ids)
+    }
+
+    fn open(&self, schema: Schema) -> PyResult<Writer> {
         let compression = match self.wanted.has_all {
             true => Compression::ZSTD(ZstdLevel::default()),
             false => Compression::UNCOMPRESSED,
@@ -236,18 +259,83 @@ impl State {
                 types.join(", ")
             ))
         })?;
-        self.writer = Some((writer, Arc::clone(&schema)));
-        Ok(schema)
+        Ok(Writer::start(writer, schema))
     }
+}
+
+/// A thread that writes, so that the caller can make the next batch meanwhile.
+struct Writer {
+    schema: SchemaRef,
+    /// None once it is closed.
+    batches: Option<SyncSender<RecordBatch>>,
+    thread: Option<JoinHandle<Result<(), ParquetError>>>,
+}
+
+impl Writer {
+    fn start(writer: ArrowWriter<File>, schema: SchemaRef) -> Self {
+        let (sender, batches) = sync_channel(1);
+        Self {
+            schema,
+            batches: Some(sender),
+            thread: Some(std::thread::spawn(move || write_all(writer, &batches))),
+        }
+    }
+
+    fn push(&mut self, batch: RecordBatch) -> PyResult<()> {
+        let sent = self.batches.as_ref().map(|batches| batches.send(batch));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            // The thread has ended, and says why.
+            _ => self.close(),
+        }
+    }
+
+    /// Waits until all is written.
+    fn finish(mut self) -> PyResult<()> {
+        self.close()
+    }
+
+    fn close(&mut self) -> PyResult<()> {
+        self.batches = None;
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(written)) => written.map_err(failed),
+            Some(Err(panic)) => Err(error::panicked(&*panic)),
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Whoever removes the file must not meet the thread.
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+fn write_all(
+    mut writer: ArrowWriter<File>,
+    batches: &Receiver<RecordBatch>,
+) -> Result<(), ParquetError> {
+    for batch in batches {
+        for start in (0..batch.num_rows()).step_by(GROUP_ROWS) {
+            let n = GROUP_ROWS.min(batch.num_rows() - start);
+            writer.write(&batch.slice(start, n))?;
+            if writer.in_progress_rows() >= GROUP_ROWS || writer.in_progress_size() >= GROUP_BYTES {
+                writer.flush()?;
+            }
+        }
+    }
+    writer.close().map(drop)
 }
 
 impl Wanted {
     /// The columns to look at; an error where one is missing or of a type that does not fit.
     fn choose(&self, fields: &[FieldRef]) -> PyResult<Roles> {
-        let usual = Fields::default();
+        let mut usual = Fields::default();
+        usual.id.push(OWN.to_owned());
         let mut roles = Roles {
             text: self.find("text_field", &self.text_field, fields, &usual.text)?,
-            id: self.find("id_field", &self.id_field, fields, &usual.id)?,
+            id: self.find_id(fields, &usual.id)?,
             url: self.find("url_field", &self.url_field, fields, &usual.url)?,
             ..Roles::default()
         };
@@ -276,6 +364,25 @@ impl Wanted {
         Ok(roles)
     }
 
+    /// The column of IDs, which must be texts or numbers.
+    fn find_id(&self, fields: &[FieldRef], usual: &[String]) -> PyResult<Option<String>> {
+        let found = self.find("id_field", &self.id_field, fields, usual)?;
+        let field = fields
+            .iter()
+            .find(|field| Some(field.name()) == found.as_ref());
+        match field.map(|field| field.data_type()) {
+            Some(kind) if !is_text(kind) && !is_number(kind) => match self.id_field.is_empty() {
+                true => Ok(None),
+                false => Err(InputError::new_err(format!(
+                    "id_field={:?} has type {}, expected a column of strings or numbers",
+                    found.unwrap_or_default(),
+                    type_name(kind)
+                ))),
+            },
+            _ => Ok(found),
+        }
+    }
+
     fn find(
         &self,
         parameter: &str,
@@ -289,6 +396,7 @@ impl Wanted {
         }
         match named.iter().find(has) {
             Some(name) => Ok(Some(name.clone())),
+            None if self.called.is_some() => Ok(usual.iter().find(has).cloned()),
             None => {
                 let quoted: Vec<String> = named.iter().map(|name| format!("{name:?}")).collect();
                 let what = format!("{parameter}={}: no such column", quoted.join(" or "));
@@ -312,7 +420,7 @@ impl Roles {
     }
 }
 
-fn no_column(what: &str, usual: &[String], fields: &[FieldRef]) -> PyErr {
+pub(crate) fn no_column(what: &str, usual: &[String], fields: &[FieldRef]) -> PyErr {
     let mut words = what.to_owned();
     if !usual.is_empty() {
         words = format!("{words}: none of {}", usual.join(", "));
@@ -330,27 +438,6 @@ fn described(field: &Field) -> String {
     format!("{} ({})", field.name(), type_name(field.data_type()))
 }
 
-/// A type as Python libraries call it.
-fn type_name(kind: &DataType) -> String {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".to_owned(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".to_owned(),
-        DataType::Dictionary(_, value) => format!("dictionary of {}", type_name(value)),
-        DataType::Struct(_) => "struct".to_owned(),
-        DataType::List(_) | DataType::LargeList(_) => "list".to_owned(),
-        DataType::Boolean => "bool".to_owned(),
-        other => other.to_string().to_lowercase(),
-    }
-}
-
-fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
-        DataType::Dictionary(_, value) => is_text(value),
-        _ => false,
-    }
-}
-
 fn is_number(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, value) => is_number(value),
@@ -359,7 +446,7 @@ fn is_number(kind: &DataType) -> bool {
     }
 }
 
-fn check_text(field: &Field) -> PyResult<()> {
+pub(crate) fn check_text(field: &Field) -> PyResult<()> {
     if is_text(field.data_type()) {
         return Ok(());
     }
@@ -371,23 +458,11 @@ fn check_text(field: &Field) -> PyResult<()> {
     Err(InputError::new_err(format!("{what}, expected strings")))
 }
 
-/// The same values without a dictionary. A column of nulls becomes one of texts.
-fn plain(array: &ArrayRef) -> PyResult<ArrayRef> {
-    match array.data_type() {
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            let values = take(dictionary.values(), dictionary.keys(), None);
-            values.map_err(error::arrow)
-        }
-        DataType::Null => Ok(new_null_array(&DataType::Utf8, array.len())),
-        _ => Ok(Arc::clone(array)),
-    }
-}
-
 /// The names under which columns are looked for, by what they hold.
 #[pyfunction]
 pub(crate) fn usual_names() -> BTreeMap<&'static str, Vec<String>> {
-    let usual = Fields::default();
+    let mut usual = Fields::default();
+    usual.id.push(OWN.to_owned());
     BTreeMap::from([
         ("text", usual.text),
         ("html", usual.html),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arose_dedup::report::html::counted;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
@@ -31,6 +32,26 @@ impl Table {
 
     pub(crate) fn of(batch: RecordBatch) -> Self {
         Self::new(batch.schema(), vec![batch])
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    pub(crate) fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    /// The first rows in one batch.
+    pub(crate) fn first(&self, n: usize) -> Result<RecordBatch, ArrowError> {
+        let mut batches = Vec::new();
+        let mut n_left = n;
+        for batch in &self.batches {
+            let n_here = n_left.min(batch.num_rows());
+            batches.push(batch.slice(0, n_here));
+            n_left -= n_here;
+        }
+        concat_batches(&self.schema, &batches)
     }
 
     /// All rows in one batch.
@@ -96,7 +117,8 @@ impl Table {
 
     fn __repr__(&self) -> String {
         let names = self.column_names().join(", ");
-        format!("<arose.Table of {} rows: {names}>", self.__len__())
+        let rows = counted(self.__len__() as u64, "row", "rows");
+        format!("<arose.Table of {rows}: {names}>")
     }
 
     /// The names of its columns.

@@ -1,12 +1,18 @@
 //! Texts from Python: a list of strings or any Arrow string array, read where they lie.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, new_null_array};
 use arrow_schema::DataType;
+use arrow_select::take::take;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PyString};
 use pyo3_arrow::input::AnyArray;
+
+use crate::error;
 
 /// Texts that are kept alive while Rust works on them.
 pub(crate) enum Texts {
@@ -16,28 +22,32 @@ pub(crate) enum Texts {
 
 impl Texts {
     pub(crate) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let has = |name| object.hasattr(name);
-        if has("__arrow_c_array__")? || has("__arrow_c_stream__")? {
-            let (chunks, field) = object
-                .extract::<AnyArray>()?
-                .into_chunked_array()?
-                .into_inner();
-            return match field.data_type() {
-                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                    Ok(Self::Arrow(chunks))
-                }
-                other => Err(PyTypeError::new_err(format!(
-                    "expected an array of strings, got one of {other}; of a table give the column"
-                ))),
-            };
+        Self::extract_from(object, 0)
+    }
+
+    /// Texts of which the first has this number.
+    pub(crate) fn extract_from(object: &Bound<'_, PyAny>, first: usize) -> PyResult<Self> {
+        if is_arrow(object)? {
+            // Foreign data may have types that the library of the interface does not expect.
+            let read = || Ok(object.extract::<AnyArray>()?.into_chunked_array()?);
+            let (chunks, field) = error::guarded(read)?.into_inner();
+            check_strings(field.data_type())?;
+            return Self::of_arrays(&chunks);
         }
-        if object.is_instance_of::<pyo3::types::PyString>() {
+        if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err(
                 "expected a list of strings, got a single one; put it into a list",
             ));
         }
-        let list = object.try_iter()?.map(|item| item?.extract());
-        Ok(Self::List(list.collect::<PyResult<_>>()?))
+        let items = object.try_iter()?.enumerate();
+        let texts = items.map(|(i, item)| text(&item?, first + i));
+        Ok(Self::List(texts.collect::<PyResult<_>>()?))
+    }
+
+    /// Arrays of strings, or of categories that stand for strings.
+    pub(crate) fn of_arrays(chunks: &[ArrayRef]) -> PyResult<Self> {
+        let chunks = chunks.iter().map(plain);
+        Ok(Self::Arrow(chunks.collect::<PyResult<_>>()?))
     }
 
     /// Every text, none where there is null.
@@ -57,5 +67,100 @@ impl Texts {
                 views
             }
         }
+    }
+
+    /// Every text; an error where there is none.
+    pub(crate) fn all(&self, what: &str) -> PyResult<Vec<&str>> {
+        let views = self.views().into_iter().enumerate();
+        let texts = views.map(|(number, text)| {
+            text.ok_or_else(|| {
+                PyTypeError::new_err(format!("{what} {number} is None, expected str"))
+            })
+        });
+        texts.collect()
+    }
+}
+
+/// Whether an object has the Arrow interface.
+pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")?)
+}
+
+/// An item of a list. Where a text is missing, pandas and NumPy have a value that is not equal to
+/// itself.
+pub(crate) fn text(item: &Bound<'_, PyAny>, number: usize) -> PyResult<Option<PyBackedStr>> {
+    if item.is_none() {
+        return Ok(None);
+    }
+    if let Ok(text) = item.cast::<PyString>() {
+        let text = PyBackedStr::try_from(text.clone());
+        return text.map(Some).map_err(|cause| {
+            error::InputError::new_err(format!("item {number} is not valid Unicode: {cause}"))
+        });
+    }
+    let is_missing = item.ne(item).unwrap_or(false);
+    let is_na = || item.get_type().name().is_ok_and(|name| name == "NAType");
+    if is_missing || is_na() {
+        return Ok(None);
+    }
+    let kind = item.get_type().name()?;
+    let advice = match item.is_instance_of::<PyDict>() {
+        true => "; pass the text of each, or make a table of them",
+        false => "",
+    };
+    Err(PyTypeError::new_err(format!(
+        "item {number} is {kind}, expected str or None{advice}"
+    )))
+}
+
+fn check_strings(kind: &DataType) -> PyResult<()> {
+    if is_text(kind) {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(match kind {
+        DataType::Struct(fields) => {
+            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            let names = names.join(", ");
+            format!("expected an array of strings, got a table; pass one of its columns: {names}")
+        }
+        kind => format!(
+            "expected an array of strings, got one of {}",
+            type_name(kind)
+        ),
+    }))
+}
+
+/// A type as Python libraries call it.
+pub(crate) fn type_name(kind: &DataType) -> String {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".to_owned(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".to_owned(),
+        DataType::Dictionary(_, value) => format!("dictionary of {}", type_name(value)),
+        DataType::Struct(_) => "struct".to_owned(),
+        DataType::List(_) | DataType::LargeList(_) => "list".to_owned(),
+        DataType::Boolean => "bool".to_owned(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// Whether values of a type are texts, or stand for texts.
+pub(crate) fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
+        DataType::Dictionary(_, value) => is_text(value),
+        _ => false,
+    }
+}
+
+/// The same values without a dictionary. A column of nulls becomes one of texts.
+pub(crate) fn plain(array: &ArrayRef) -> PyResult<ArrayRef> {
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = take(dictionary.values(), dictionary.keys(), None);
+            values.map_err(error::arrow)
+        }
+        DataType::Null => Ok(new_null_array(&DataType::Utf8, array.len())),
+        _ => Ok(Arc::clone(array)),
     }
 }

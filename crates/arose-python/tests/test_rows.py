@@ -20,8 +20,19 @@ KEPT = [True, True, False, True, False, True]
 OPTIONS = {"threshold": 0.7, "w": 2}
 
 
+class AnyStream:
+    """Knows nothing but the Arrow C stream interface."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
 def kinds():
     """The same rows in every kind of object."""
+    yield "any stream", AnyStream(pa.table({"n": range(6), "text": TEXTS}))
     yield "list", TEXTS
     yield "tuple", tuple(TEXTS)
     yield "generator", (text for text in TEXTS)
@@ -163,18 +174,95 @@ def test_issue_30_an_output_is_not_overwritten(tmp_path):
     with pytest.raises(arose.AroseError, match="reviews.*force=True"):
         arose.dedup(TEXTS, out, **OPTIONS)
     assert len(arose.dedup(["one"], out, force=True).documents) == 1
+    # A finished run of files is not replaced by a table.
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\n')
+    arose.dedup(path, tmp_path / "files")
+    before = (tmp_path / "files" / "summary.json").read_bytes()
+    with pytest.raises(arose.AroseError, match="force=True"):
+        arose.dedup(TEXTS, tmp_path / "files")
+    assert (tmp_path / "files" / "summary.json").read_bytes() == before
 
 
-def test_an_index_has_the_name_of_a_table(tmp_path):
+def test_issue_30_an_index_has_the_ids_of_tables(tmp_path):
     arose.Index.create(tmp_path / "seen").close()
     options = {"against": tmp_path / "seen", "update_index": True}
+    with pytest.raises(arose.SettingError, match="no ID column; pass name="):
+        arose.dedup([ROSE], **options)
     arose.dedup([ROSE], name="first", **options)
-    again = arose.dedup([ROSE, "something else entirely"], name="second", **options)
-    # An index calls documents by file and ID. The file should not be part of it here: it is gone.
-    assert rows(again.documents)[0]["known_as"].endswith("/first.parquet#first#0")
+    again = arose.dedup([ROSE, "something else entirely"], tmp_path / "out", name="second", **options)
+    assert rows(again.documents)[0]["known_as"] == "first#0"
+    import pyarrow.parquet as pq
+
+    stored = pq.read_table(tmp_path / "out" / "documents.parquet").to_pylist()
+    assert [(row["id"], row["known_as"]) for row in stored] == [("second#0", "first#0"), ("second#1", None)]
+    named = pa.table({"id": ["x", None], "text": ["yet another text", "and one more of them"]})
+    arose.dedup(named, name="third", **options)
     with arose.Index.open(tmp_path / "seen", read_only=True) as index:
         (match,) = index.query(ROSE)
-        assert match.name.endswith("#first#0")
+        assert match.name == "first#0"
+        assert list(index) == ["first#0", "second#1", "x", "third#1"]
+
+
+def test_issue_30_ids_name_no_temporary_file(tmp_path):
+    table = pa.table({"key": [7, None, 9], "text": ["one", "two", None], "tags": [[], [], []]})
+    found = arose.dedup(table, tmp_path / "out", id_field="key", name="t")
+    assert [row["id"] for row in rows(found.documents)] == ["7", "t#1", "9"]
+    assert [row["id"] for row in rows(arose.dedup(table, id_field="key").documents)] == ["7", "table#1", "9"]
+    import pyarrow.parquet as pq
+
+    stored = pq.read_table(tmp_path / "out" / "documents.parquet")
+    assert stored["id"].to_pylist() == ["7", "t#1"]
+    kept = pq.read_table(found.kept)
+    assert kept["arose_id"].to_pylist() == ["7", "t#1", "9"]
+    # What was kept has the same IDs when it goes in again.
+    again = arose.dedup(kept.drop_columns(["key"]), name="u")
+    assert [row["id"] for row in rows(again.documents)] == ["7", "t#1", "9"]
+    with pytest.raises(arose.InputError, match='id_field="tags" has type list'):
+        arose.dedup(table, id_field="tags")
+    # A column that is called as IDs are, and holds none.
+    odd = pa.table({"id": [[1], [2]], "text": ["one", "two"]})
+    assert [row["id"] for row in rows(arose.dedup(odd).documents)] == ["table#0", "table#1"]
+
+
+def test_issue_30_missing_values_of_every_library():
+    texts = ["one text", None, float("nan"), numpy.nan, pandas.NA, pandas.NaT, numpy.str_("another")]
+    assert arose.dedup(texts).summary["counts"]["read"] == 2
+    assert arose.dedup(pandas.Series(texts, dtype=object)).summary["counts"]["read"] == 2
+    with pytest.raises(TypeError, match="item 9000 is int, expected str or None"):
+        arose.dedup(["text"] * 9000 + [2])
+    with pytest.raises(arose.InputError, match="item 1 is not valid Unicode"):
+        arose.dedup(["one", "\ud800"])
+    assert arose.dedup(numpy.array(["a b", "a b"])).mask.tolist() == [True, False]
+
+
+def test_issue_30_policies_are_those_of_the_command(tmp_path):
+    long = " ".join(f"word{i}" for i in range(200))
+    part = " ".join(f"word{i}" for i in range(50, 150))
+    assert arose.dedup([long, part], policy="contained").mask.tolist() == [True, False]
+    assert arose.dedup([long, part], policy="contained", threshold=1.0, w=3).mask.tolist() == [True, False]
+    pages = pa.table({"url": ["http://a.org/x", "http://A.org:80/x", "http://b.org/"], "text": list("abc")})
+    assert arose.dedup(pages, policy="url").mask.tolist() == [True, False, True]
+    site = [f"menu home about contact news {i} " + " ".join(f"own{i}x{j}" for j in range(30)) for i in range(6)]
+    urls = [f"http://site.org/{i}" for i in range(7)]
+    table = pa.table({"url": urls, "text": [*site, site[0]]})
+    for remove in ["same", "content"]:
+        found = arose.dedup(table, policy="content", remove=remove, site_counts="sampled")
+        assert found.mask.tolist() == [True] * 6 + [False]
+        assert found.summary["settings"]["remove"] == remove
+    script = [sys.executable, "-m", "arose", "dedup", "--help"]
+    words = subprocess.run(script, capture_output=True, text=True).stdout
+    offered = words.split("--policy <POLICY>")[1].split("possible values: ")[1].split("]")[0]
+    assert sorted(offered.replace(",", " ").split()) == sorted(arose._settings.POLICIES)
+
+
+def test_issue_30_files_of_a_run_can_be_split(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "document number {i}"}}\n' for i in range(100)))
+    found = arose.dedup(path, tmp_path / "split", max_file_size=1000)
+    assert found.kept.is_dir() and len(list(found.kept.iterdir())) > 2
+    found = arose.dedup(path, tmp_path / "ids", ids_only=True)
+    assert found.kept.name == "kept.ids.jsonl"
 
 
 def test_issue_30_errors_name_the_parameter():
@@ -182,7 +270,7 @@ def test_issue_30_errors_name_the_parameter():
         ({"w": 0}, "w=0, expected a whole number of at least 1"),
         ({"cap": -1}, "cap=-1, expected a whole number"),
         ({"threads": 1.5}, "threads=1.5, expected a whole number"),
-        ({"policy": "z"}, "policy='z', expected 'exact', .* or 'site-union'"),
+        ({"policy": "z"}, "policy='z', expected 'exact', .* or 'url'"),
         ({"keep": None, "policy": 3}, "policy=3, expected"),
         ({"threshold": 1.5}, "threshold=1.5, expected a number above 0, up to 1"),
         ({"threshold": "high"}, "threshold='high'"),
@@ -200,6 +288,13 @@ def test_issue_30_errors_name_the_parameter():
         arose.dedup(["one", 2])
     with pytest.raises(TypeError, match="pass one of data, texts= and files="):
         arose.dedup()
+    with pytest.raises(TypeError, match="got dict; pass one value, or make a DataFrame"):
+        arose.dedup({"text": TEXTS})
+    with pytest.raises(TypeError, match="item 0 is dict, .*pass the text of each"):
+        arose.dedup([{"text": "one"}])
+    with pytest.raises(arose.InputError, match="no file or directory 'a rose is.*put texts into a list"):
+        arose.dedup("a rose is a rose")
+    assert repr(arose.dedup(["one"]).documents).startswith("<arose.Table of 1 row: row, id")
     with pytest.raises(TypeError, match="a is int, expected str"):
         arose.compare(1, "b")
 
@@ -222,7 +317,9 @@ def test_issue_30_one_rule_tells_files_from_texts(tmp_path):
 def test_results_speak(tmp_path):
     found = arose.dedup(TEXTS, **OPTIONS)
     assert repr(found) == "<arose.Deduplicated: 6 rows, 4 kept, 1 exact and 1 near duplicate in 1 cluster>"
-    assert "<table>" in found._repr_html_()
+    page = found._repr_html_()
+    assert "6 rows, 4 kept" in page and "Largest clusters" in page and "Sample pairs" in page
+    assert page.count("<table>") == 2 and "<td>table#0</td><td>3</td>" in page
     cluster = rows(found.clusters)
     assert cluster == [{"cluster": 0, "kept_id": "table#0", "size": 3, "members": [0, 2, 4]}]
     again = pickle.loads(pickle.dumps(found))
@@ -257,6 +354,51 @@ def test_an_index_in_batches(tmp_path):
         assert len(reader) == 300
         with pytest.raises(arose.AroseError, match="reading only"):
             reader.insert("x", "y")
+
+
+def test_issue_30_an_index_decides_by_every_policy(tmp_path):
+    for policy in ["exact", "jaccard", "b", "c", "combined", "site", "site-union"]:
+        with arose.Index.create(tmp_path / policy, policy=policy) as index:
+            assert index.query_or_insert("rose", ROSE) == []
+            (match,) = index.query(ROSE.replace(" ", "\n"))
+            assert (match.name, match.rule) == ("rose", "exact")
+            assert index.query("something else altogether, and much more of it") == []
+
+
+def test_issue_30_another_process_is_named_only_if_there_is_one(tmp_path):
+    program = (
+        "import arose, sys\n"
+        "with arose.Index.create(sys.argv[1]) as index: print('open', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, tmp_path / "seen"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(arose.AroseError, match="another process is writing"):
+            arose.Index.open(tmp_path / "seen")
+        with arose.Index.open(tmp_path / "seen", read_only=True) as reader:
+            assert len(reader) == 0
+        other.stdin.close()
+    index = arose.Index.open(tmp_path / "seen")
+    with pytest.raises(arose.AroseError, match="this process has"):
+        arose.Index.open(tmp_path / "seen")
+    index.close()
+    arose.Index.open(tmp_path / "seen").close()
+
+
+def test_issue_30_the_page_of_the_api_is_complete():
+    import inspect
+    import re
+
+    page = open("docs/python.md").read()
+    for name in set(arose.__all__) - {"__version__", "Comparison", "Deduplicated", "Difference", "Match",
+                                      "Page", "Passages", "Reader", "SearchResults", "SketchReader"}:
+        assert f"arose.{name}" in page, name
+    for function in [arose.dedup, arose.passages, arose.search]:
+        for parameter in inspect.signature(function).parameters:
+            assert re.search(rf"\b{parameter}\b", page), (function.__name__, parameter)
+    for kind in [arose.Deduplicated, arose.Passages]:
+        for member in [name for name in dir(kind) if not name.startswith("_") and name != "is_by_rows"]:
+            assert f"found.{member}" in page, member
 
 
 def test_the_wheel_brings_the_command(tmp_path):

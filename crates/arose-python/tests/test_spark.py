@@ -11,6 +11,7 @@ import pytest
 from pyspark import cloudpickle
 
 import arose
+import arose.spark
 import spark_support
 from arose import cluster
 from arose.spark import dedup
@@ -147,6 +148,25 @@ def test_damage_is_skipped_or_refused(spark, lines, tmp_path):
     check([lines, os.fspath(bad)], out)
     with pytest.raises(arose.InputLost, match="1 file cannot be read, first .*bad.jsonl.gz"):
         dedup(spark, [os.fspath(bad)], out + "2", partitions=2, strict=True)
+
+
+def test_the_command_tells_losses_by_its_exit_code(spark, lines, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(arose.spark, "session", lambda *_, **__: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("id,words\n1,one\n")
+    out = os.fspath(tmp_path / "out")
+    assert arose.spark.main([lines, os.fspath(bad), "-o", out]) == 3
+    said = capsys.readouterr()
+    assert f"arose: {bad}:0: no text field" in said.err
+    assert "arose: 1 file could not be read completely; everything else is done\n" in said.err
+    assert f"incomplete                 1\n  {bad}:0: no text field" in said.out
+    assert arose.spark.main([lines, os.fspath(bad), "-o", out + "2", "--strict"]) == 2
+    assert "arose: the input is incomplete: 1 file" in capsys.readouterr().err
+    assert arose.spark.main([lines, "-o", out + "3"]) == 0
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert arose.spark.main([os.fspath(empty), "-o", out + "4"]) == 1
 
 
 def test_files_are_chosen_and_counted_alike(spark, lines, tmp_path):

@@ -341,7 +341,7 @@ class TestIndex:
             index.query("x")
         with pytest.raises(arose.SettingError, match="policy='z', expected 'exact'"):
             arose.Index.create(tmp_path / "other", policy="z")
-        with pytest.raises(arose.SettingError, match="threshold has no effect with the policy b"):
+        with pytest.raises(arose.SettingError, match="threshold has no effect with policy='b'"):
             arose.Index.create(tmp_path / "other", policy="b", threshold=0.7)
 
     def test_defaults_are_those_of_dedup(self, pages, tmp_path):
@@ -356,7 +356,7 @@ class TestIndex:
 
 def test_the_examples_in_the_documentation():
     n_examples = 0
-    for module in [arose, arose._result]:
+    for module in [arose, arose._result, arose._passages, arose._search]:
         found = doctest.testmod(module, extraglobs={"arose": arose})
         assert found.failed == 0
         n_examples += found.attempted

@@ -31,6 +31,20 @@ with arose.Index.open("seen", read_only=True) as index:
     assert_type(list(index), list[str])
 for table in arose.read("a.jsonl"):
     assert_type(table, arose.Table)
+for sketches in arose.Sketcher().stream(texts(), text_field="text"):
+    assert_type(sketches, arose.Table)
+repeated = arose.passages(texts(), min=20, remove="later", against=["a rose"])
+assert_type(repeated, arose.Passages)
+assert_type(repeated.items, arose.Table | None)
+assert_type(repeated.texts(), list[str | None])
+arose.dedup(texts(), policy="contained", threshold=0.9)
+arose.dedup(texts(), policy="content", remove="content")
+results = arose.search("out", "a rose", limit=3)
+assert_type(results.hits, arose.Table)
+for hit in results:
+    assert_type(hit, dict[str, Any])
+assert_type(arose.crawl_status("crawl"), dict[str, Any])
+assert_type(arose.crawl_statistics("crawl"), list[dict[str, Any]])
 
 
 def told(stage: str, done: int, total: int | None) -> None:

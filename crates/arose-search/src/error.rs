@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tantivy::TantivyError;
+use tantivy::directory::error::OpenReadError;
+
 /// Why there is no index, or no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +32,15 @@ pub enum Error {
     )]
     ReadOnly {
         /// The directory.
+        path: PathBuf,
+    },
+    /// The index may not be read.
+    #[error(
+        "no permission to read the search index `{}`; keep another one elsewhere with --index DIR",
+        path.display()
+    )]
+    Forbidden {
+        /// The index.
         path: PathBuf,
     },
     /// The index is not what was written.
@@ -91,16 +103,23 @@ impl Error {
     }
 
     /// What the index library says, about the index at `path`.
-    pub(crate) fn index(path: &Path) -> impl Fn(tantivy::TantivyError) -> Self {
+    pub(crate) fn index(path: &Path) -> impl Fn(TantivyError) -> Self {
         move |error| match error {
-            tantivy::TantivyError::LockFailure(..) => Self::Busy {
+            TantivyError::LockFailure(..) => Self::Busy {
                 path: path.to_owned(),
             },
-            tantivy::TantivyError::IoError(source) => Self::Io {
+            TantivyError::IoError(source) => Self::Io {
                 action: "use the index",
                 path: path.to_owned(),
                 source: io::Error::new(source.kind(), source.to_string()),
             },
+            TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. })
+                if io_error.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Self::Forbidden {
+                    path: path.to_owned(),
+                }
+            }
             error => Self::Damaged {
                 path: path.to_owned(),
                 detail: error.to_string(),

@@ -127,7 +127,7 @@ impl Folder {
     /// # Errors
     ///
     /// If the table of documents cannot be read.
-    pub fn state(&self) -> Result<State, Error> {
+    pub(crate) fn state(&self) -> Result<State, Error> {
         let files = match &self.kind {
             Kind::Archives(files) => files.clone(),
             Kind::Run(_) => {

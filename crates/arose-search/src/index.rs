@@ -18,7 +18,7 @@ use crate::columns::Columns;
 use crate::compile::{Compiled, Compiler, within};
 use crate::cost::{self, Cost};
 use crate::facets::{self, Facets};
-use crate::folder::Folder;
+use crate::folder::{Folder, State};
 use crate::per_site::PerSite;
 use crate::query::Query;
 use crate::results::{Hit, Indexed, MAX_RESULTS, Request, Results, Scope};
@@ -31,6 +31,7 @@ pub struct Index {
     path: PathBuf,
     fields: Fields,
     view: View,
+    state: State,
 }
 
 /// What is searched.
@@ -140,9 +141,10 @@ impl Index {
             return Err(Error::NoIndex { path });
         }
         let index = unless_damaged(&path, || open(&path))?;
-        if Payload::of(&index).is_none_or(|payload| !payload.is_complete) {
+        let payload = Payload::of(&index).filter(|payload| payload.is_complete);
+        let Some(Payload { state, .. }) = payload else {
             return Err(Error::NoIndex { path });
-        }
+        };
         let reader: IndexReader = unless_damaged(&path, || {
             let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual);
             reader.try_into().map_err(Error::index(&path))
@@ -152,6 +154,7 @@ impl Index {
             fields: Fields::new(),
             view,
             path,
+            state,
         })
     }
 
@@ -172,6 +175,12 @@ impl Index {
                 detail: format!("the checksum of {} does not match", file.display()),
             }),
         }
+    }
+
+    /// The files that it was made from, as they were then.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     /// How many documents there are.

@@ -90,20 +90,6 @@ impl Query {
         }
     }
 
-    /// Documents that hold all words of `text`, anywhere; nothing if it has none.
-    #[must_use]
-    pub fn words(text: &str) -> Self {
-        let mut words: Vec<Query> = words(text)
-            .into_iter()
-            .map(|word| Self::Words(Part::Text, vec![word]))
-            .collect();
-        match words.len() {
-            0 => Self::Any(words),
-            1 => words.remove(0),
-            _ => Self::All(words),
-        }
-    }
-
     /// The runs of words in texts and titles that make a document match: what to mark in it.
     pub(crate) fn marks(&self) -> Vec<(Part, &[String])> {
         let mut marks = Vec::new();

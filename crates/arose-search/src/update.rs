@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use tantivy::{Index, IndexSettings, IndexWriter, Searcher, Term};
 
 use crate::Error;
-use crate::directory::{is_read_only, open_read_only};
+use crate::directory::{self, is_read_only, open_read_only};
 use crate::folder::{Folder, Kind, Stamp, State};
 use crate::pages::{Page, PageText, Pages};
 use crate::rows::{Entry, has_text, is_of_first, key_in_run, page_has_text, row_in_run};
@@ -95,7 +95,7 @@ pub struct Updated {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub(crate) is_complete: bool,
-    state: State,
+    pub(crate) state: State,
     n_without_text: u64,
     without_text: Option<PathBuf>,
 }
@@ -213,8 +213,7 @@ fn open_or_create(folder: &Folder, state: &State) -> Result<Option<Index>, Error
         if !can_write(&path)? {
             return Ok(None);
         }
-        let index = Index::open_in_dir(&path).map_err(Error::index(&path))?;
-        return checked(index, &path).map(Some);
+        return create(&path).map(Some);
     }
     match fs::create_dir_all(&path) {
         Err(error) if is_read_only(error.kind()) => return Ok(None),
@@ -223,14 +222,18 @@ fn open_or_create(folder: &Folder, state: &State) -> Result<Option<Index>, Error
     if !can_write(&path)? {
         return Ok(None);
     }
+    create(&path).map(Some)
+}
+
+/// Opens an index to write it, or makes it.
+fn create(path: &Path) -> Result<Index, Error> {
     let settings = IndexSettings {
         docstore_blocksize: STORE_BLOCK,
         ..IndexSettings::default()
     };
     let builder = Index::builder().schema(Fields::schema()).settings(settings);
-    let index = builder.create_in_dir(&path).map_err(Error::index(&path))?;
-    register(&index);
-    Ok(Some(index))
+    let index = directory::open_or_create(path, builder).map_err(Error::index(path))?;
+    checked(index, path)
 }
 
 /// Whether files can be made in a directory.

@@ -23,23 +23,35 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// Steps from one difference to the next, and says which one it is.
+// Steps from one difference to the next, and says which one it is. A step is a row; in a row that
+// does not fit on the screen, each mark that is some way below the last step.
+function steps() {
+  const top = (element) => element.getBoundingClientRect().top;
+  const rows = [...document.querySelectorAll(".diff tr[id]")];
+  return rows.flatMap((row) => {
+    if (row.offsetHeight < innerHeight) return [row];
+    const marks = [...row.querySelectorAll("mark")].sort((a, b) => top(a) - top(b));
+    const far = [];
+    for (const mark of marks) if (!far.length || top(mark) > top(far.at(-1)) + innerHeight / 4) far.push(mark);
+    return far;
+  });
+}
+
 const hops = document.querySelector("[data-differences]");
 if (hops) {
-  const total = Number(hops.dataset.differences);
   const said = hops.querySelector("[data-hop-at]");
-  let at = 0;
+  let here = null;
   for (const link of hops.querySelectorAll("[data-hop]")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      document.getElementById(`d${at}`)?.classList.remove("here");
-      const step = Number(link.dataset.hop);
-      if (at) at = (at - 1 + step + total) % total + 1;
-      else at = step > 0 ? 1 : total;
-      const row = document.getElementById(`d${at}`);
-      row?.classList.add("here");
-      row?.scrollIntoView({ block: "start" });
-      said.textContent = `difference ${at} of ${total}`;
+      const all = steps(), step = Number(link.dataset.hop);
+      const from = here ? all.indexOf(here) : step > 0 ? -1 : 0;
+      const at = (from + step + all.length) % all.length;
+      here?.classList.remove("here");
+      here = all[at];
+      here.classList.add("here");
+      here.scrollIntoView({ block: "start" });
+      said.textContent = `difference ${at + 1} of ${all.length}`;
     });
   }
 }

@@ -269,6 +269,8 @@ pub(crate) fn rule_in_words(rule: Option<&str>) -> &'static str {
     match rule {
         Some("exact") => "exact duplicate",
         Some("jaccard") => "Jaccard similarity",
+        Some("same") => "same content",
+        Some("content") => "another version of the same content",
         Some("b") => "B-sim",
         Some("c") => "C-sim",
         Some("combined") => "B-sim and C-sim",

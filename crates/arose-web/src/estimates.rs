@@ -10,7 +10,7 @@ use axum::response::{Html, IntoResponse, Response};
 use serde_json::Value;
 
 use crate::answer::Refusal;
-use crate::html::{Markup, name, render};
+use crate::html::{Markup, name, prose, render};
 use crate::lanes::{Lane, work};
 use crate::nav::{Nav, Tab};
 use crate::site::{Shared, View};
@@ -53,17 +53,23 @@ struct Study {
     fault: Option<String>,
     engines: Vec<Markup>,
     methods: Vec<Method>,
+    /// Methods without a result, each with the reason.
+    refused: Vec<(Markup, Markup)>,
 }
 
 struct Method {
     name: Markup,
+    counted: Markup,
     figures: Vec<Figure>,
     warnings: Vec<Markup>,
-    biases: Vec<Markup>,
+    /// Names and effects.
+    biases: Vec<(Markup, Markup)>,
 }
 
 struct Figure {
     name: Markup,
+    /// What to know about it, and why it has no value if it has none.
+    notes: Vec<Markup>,
     value: String,
     interval: String,
     n_samples: String,
@@ -106,11 +112,13 @@ fn study(folder: &Path, file: &Path) -> Study {
         fault: None,
         engines: Vec::new(),
         methods: Vec::new(),
+        refused: Vec::new(),
     };
     match read(file) {
         Ok(value) => {
             study.engines = texts(&value["engines"]);
             study.methods = list(&value["findings"]).map(method).collect();
+            study.refused = named(&value["refused"], ["method", "reason"]);
         }
         Err(fault) => study.fault = Some(fault),
     }
@@ -132,26 +140,25 @@ fn read(file: &Path) -> Result<Value, String> {
 fn method(value: &Value) -> Method {
     Method {
         name: text(&value["method"]),
+        counted: text(&value["counted"]),
         figures: list(&value["figures"]).map(figure).collect(),
-        warnings: texts(&value["warnings"])
-            .into_iter()
-            .chain(texts(&value["doubts"]))
-            .collect(),
-        biases: texts(&value["biases"]),
+        warnings: texts(&value["warnings"]),
+        biases: named(&value["biases"], ["name", "effect"]),
     }
 }
 
 fn figure(value: &Value) -> Figure {
     let number = |value: &Value| value.as_f64().map_or_else(|| "–".to_owned(), shown_number);
     let interval = &value["interval"];
-    let ends = match interval {
-        Value::Array(ends) => (ends.first(), ends.get(1)),
-        interval => (interval.get("low"), interval.get("high")),
-    };
+    let mut notes = texts(&value["notes"]);
+    if value["refused"].is_string() {
+        notes.push(text(&value["refused"]));
+    }
     Figure {
         name: text(&value["name"]),
+        notes,
         value: number(&value["value"]),
-        interval: match ends {
+        interval: match (interval.get(0), interval.get(1)) {
             (Some(low), Some(high)) => format!("{} to {}", number(low), number(high)),
             _ => "–".to_owned(),
         },
@@ -168,6 +175,9 @@ fn shown_number(value: f64) -> String {
             let sign = if value < 0.0 { "-" } else { "" };
             format!("{sign}{}", Count(size.round() as u64))
         }
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
     }
 }
@@ -176,14 +186,16 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten().take(MAX_ROWS)
 }
 
-/// A text, or the text in the `name` or `text` of an object.
 fn text(value: &Value) -> Markup {
-    let inner = ["name", "text", "what"]
-        .iter()
-        .find_map(|key| value.get(*key)?.as_str());
-    name(value.as_str().or(inner).unwrap_or_default())
+    prose(value.as_str().unwrap_or_default())
 }
 
 fn texts(value: &Value) -> Vec<Markup> {
     list(value).map(text).collect()
+}
+
+/// Two texts of each object in a list.
+fn named(value: &Value, keys: [&str; 2]) -> Vec<(Markup, Markup)> {
+    let pair = |value: &Value| (text(&value[keys[0]]), text(&value[keys[1]]));
+    list(value).map(pair).collect()
 }

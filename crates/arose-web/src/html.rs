@@ -12,6 +12,9 @@ use crate::nav::Nav;
 /// Characters shown of a name or an address.
 const MAX_NAME: usize = 160;
 
+/// Characters shown of a few sentences.
+const MAX_PROSE: usize = 2000;
+
 /// Markup that is ready to be sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Markup(pub(crate) String);
@@ -32,6 +35,11 @@ pub(crate) fn shown(text: &str) -> Markup {
 /// The same, its middle left out if it is long.
 pub(crate) fn name(text: &str) -> Markup {
     shown(&clip(text, MAX_NAME))
+}
+
+/// Sentences, their middle left out if they are too long to be any.
+pub(crate) fn prose(text: &str) -> Markup {
+    shown(&clip(text, MAX_PROSE))
 }
 
 /// A link to a foreign address, or its text if it does not lead to the web.

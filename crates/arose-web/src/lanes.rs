@@ -129,14 +129,23 @@ pub(crate) async fn work<T: Send + 'static>(
     lane: Lane,
     work: impl FnOnce(&View, &Stop) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
+    let bounds = match lane {
+        Lane::Light => &site.lanes.light,
+        Lane::Heavy => &site.lanes.heavy,
+    };
+    let site = Arc::clone(site);
+    in_turn(bounds, move |stop| work(&site.view(), stop)).await
+}
+
+/// Does work within bounds, when its turn comes.
+async fn in_turn<T: Send + 'static>(
+    bounds: &Bounds,
+    work: impl FnOnce(&Stop) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
     let busy = || Refusal {
         status: StatusCode::SERVICE_UNAVAILABLE,
         title: "Too many requests",
         detail: "The server is busy. Try again in a moment.".to_owned(),
-    };
-    let bounds = match lane {
-        Lane::Light => &site.lanes.light,
-        Lane::Heavy => &site.lanes.heavy,
     };
     let place = Arc::clone(&bounds.places).try_acquire_owned();
     let place = place.map_err(|_| busy())?;
@@ -144,11 +153,10 @@ pub(crate) async fn work<T: Send + 'static>(
     let turn = turn.map_err(|_| busy())?;
     let stop = Stop::new();
     let _present = Present(Arc::clone(&stop.is_gone));
-    let view = site.view();
     let task = tokio::task::spawn_blocking(move || {
         // Given back when the work has ended, not when its client is gone.
         let _held = (place, turn);
-        work(&view, &stop)
+        work(&stop)
     });
     task.await.unwrap_or_else(|_| {
         Err(Refusal {
@@ -186,5 +194,58 @@ where
     match light.await? {
         Ok(done) => Ok(done),
         Err(work_of_query) => work(site, Lane::Heavy, work_of_query).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A client leaves while its work goes on: the work is told, keeps its turn until it ends, and
+    /// then gives it back. Beyond the queue, requests are refused at once.
+    #[test]
+    fn issue_23_a_turn_belongs_to_the_work() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let bounds = Bounds::new(1, 1);
+        let (begin, begun) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        runtime.block_on(async {
+            let slow = in_turn(&bounds, move |stop| {
+                begin.send(()).unwrap();
+                ended.recv().unwrap();
+                tell.send(stop.go_on()).unwrap();
+                Ok(())
+            });
+            {
+                let mut slow = std::pin::pin!(slow);
+                while begun.try_recv().is_err() {
+                    let step = tokio::time::timeout(Duration::from_millis(1), slow.as_mut());
+                    assert!(step.await.is_err(), "the work does not wait");
+                }
+                assert_eq!(bounds.turns.available_permits(), 0);
+            }
+            // The request is dropped by now.
+            assert_eq!(bounds.turns.available_permits(), 0);
+            assert_eq!(bounds.places.available_permits(), 1);
+            let mut next = std::pin::pin!(in_turn(&bounds, |_| Ok(())));
+            let step = tokio::time::timeout(Duration::from_millis(1), next.as_mut());
+            assert!(step.await.is_err(), "two turns at a time");
+            let refused = in_turn(&bounds, |_| Ok(()));
+            let refused = tokio::time::timeout(Duration::from_secs(5), refused).await;
+            let refused = refused.expect("the queue has no bound").unwrap_err();
+            assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+            end.send(()).unwrap();
+            assert!(next.await.is_ok());
+        });
+        assert!(
+            !told.recv().unwrap(),
+            "the work is not told that nobody waits"
+        );
     }
 }

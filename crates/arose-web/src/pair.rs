@@ -6,9 +6,9 @@ use arose::compare::{Comparison, Profiler};
 use arose::token::Tokenizer;
 use arose_dedup::report::diff::Bounds;
 use arose_dedup::report::html::{Count, bytes};
-use arose_dedup::report::side_by_side::numbered_rows;
+use arose_dedup::report::side_by_side::{Showing, numbered_rows};
 use arose_dedup::results::documents::site_of;
-use arose_dedup::results::{Detail, Pair, Text, details, pairs, texts};
+use arose_dedup::results::{Detail, Pair, Repeated, Text, details, pairs, texts};
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::{Html, IntoResponse, Response};
@@ -20,6 +20,15 @@ use crate::html::{Markup, address, name, render, shown};
 use crate::lanes::{Lane, work};
 use crate::nav::{Nav, Tab};
 use crate::site::{Run, Shared, View};
+
+/// Differences with few words around them, so that not all of a long document is one row.
+const BOUNDS: Bounds = Bounds {
+    context: 15,
+    ..Bounds::PAGE
+};
+
+/// A pair has steps if it has more marks than these, or several rows.
+const MAX_AT_ONCE: usize = 8;
 
 /// Bytes shown of a whole text.
 const MAX_SHOWN: usize = 256 << 10;
@@ -91,14 +100,22 @@ impl Two {
         Some(profiler.compare(&profiler.profile(a), &profiler.profile(b)))
     }
 
-    /// The rows of a table with the differences, and how many there are, each with its number.
-    pub(crate) fn differences(&self, run: &Run) -> (Markup, usize) {
+    /// The rows of a table with the differences, and how many rows there are, each with its number.
+    /// Differences near each other share a row. Frames are marked if it is known what sites repeat.
+    pub(crate) fn differences(&self, run: &Run, repeated: Option<&Repeated>) -> (Markup, usize) {
         let (mut table, mut n_differences) = (String::new(), 0);
         match &self.texts {
             [Ok(a), Ok(b)] => {
-                let case = run.summary.case();
-                n_differences = numbered_rows(&mut table, a, b, Tokenizer { case }, Bounds::PAGE)
-                    .expect("memory can be written to");
+                let urls = [0, 1].map(|side| self.details[side].url.as_deref());
+                let showing = Showing {
+                    tokenizer: Tokenizer {
+                        case: run.summary.case(),
+                    },
+                    bounds: BOUNDS,
+                    frames: repeated.map(|repeated| (repeated, urls)),
+                };
+                n_differences =
+                    numbered_rows(&mut table, [a, b], showing).expect("memory can be written to");
             }
             both => {
                 table.push_str("<tr>");
@@ -116,6 +133,17 @@ impl Two {
         (Markup(table), n_differences)
     }
 
+    /// What the sites of the two repeat, under the policy `content`.
+    fn repeated(&self, run: &Run) -> Result<Option<Repeated>, Refusal> {
+        let readable = self.details.iter().zip(&self.texts);
+        let readable = readable.filter_map(|(detail, text)| {
+            let text = text.as_deref().ok()?;
+            Some((detail.url.as_deref(), text))
+        });
+        let out = run.documents.parent().unwrap_or(&run.documents);
+        Ok(Repeated::read(out, &run.summary, readable)?)
+    }
+
     /// How the sites of the two relate.
     pub(crate) fn sites(&self) -> &'static str {
         let [a, b] = [&self.details[0], &self.details[1]]
@@ -126,6 +154,11 @@ impl Two {
             _ => "site unknown",
         }
     }
+}
+
+/// Whether a table of differences has steps from one to the next.
+pub(crate) fn has_hops(differences: &Markup, n_rows: usize) -> bool {
+    n_rows > 1 || differences.0.matches("<mark>").count() > MAX_AT_ONCE
 }
 
 /// A document as the head of a column.
@@ -178,7 +211,9 @@ struct Page {
     sites: &'static str,
     scores: Vec<Score>,
     differences: Markup,
-    n_differences: usize,
+    has_hops: bool,
+    /// Whether frames are marked.
+    has_frames: bool,
     turn: Option<Turn>,
 }
 
@@ -226,14 +261,15 @@ pub(crate) async fn page(
     let page = work(&site, Lane::Heavy, move |view, _| {
         let run = view.run()?;
         let two = Two::find(run, &ask.a, &ask.b)?;
-        Ok(render(&page_of(view, run, &two)))
+        let repeated = two.repeated(run)?;
+        Ok(render(&page_of(view, run, &two, repeated.as_ref())))
     })
     .await?;
     Ok(Html(page).into_response())
 }
 
-fn page_of(view: &View, run: &Run, two: &Two) -> Page {
-    let (differences, n_differences) = two.differences(run);
+fn page_of(view: &View, run: &Run, two: &Two, repeated: Option<&Repeated>) -> Page {
+    let (differences, n_differences) = two.differences(run, repeated);
     let cluster = two.details[1].cluster;
     let shares = two.details[0].cluster == cluster;
     Page {
@@ -251,8 +287,9 @@ fn page_of(view: &View, run: &Run, two: &Two) -> Page {
         },
         sites: two.sites(),
         scores: scores(two, two.compare(run).as_ref(), run),
+        has_hops: has_hops(&differences, n_differences),
         differences,
-        n_differences,
+        has_frames: repeated.is_some(),
         turn: Turn::of(run, two.docs, cluster).filter(|_| shares),
     }
 }
@@ -265,7 +302,24 @@ fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
         let (common, union) = (Count(now.n_common as u64), Count(now.n_union as u64));
         format!("{common} of {union} distinct shingles of {w} tokens shared")
     });
-    vec![
+    let content = pair.and_then(|pair| pair.content);
+    let by_content = content.map(|[weighted, unweighted]| {
+        [
+            Score {
+                name: "Content",
+                recorded: similarity(Some(weighted)),
+                recomputed: "–".to_owned(),
+                note: "own text that both have in the same order".to_owned(),
+            },
+            Score {
+                name: "Content, unweighted",
+                recorded: similarity(Some(unweighted)),
+                recomputed: similarity(now.map(|now| now.content.u)),
+                note: "all text that both have in the same order".to_owned(),
+            },
+        ]
+    });
+    let others = vec![
         Score {
             name: "Jaccard similarity",
             recorded: similarity(pair.and_then(|pair| pair.jaccard)),
@@ -300,5 +354,6 @@ fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
                     format!("matching simhash bits; cosine about {cosine:.3}")
                 }),
         },
-    ]
+    ];
+    by_content.into_iter().flatten().chain(others).collect()
 }

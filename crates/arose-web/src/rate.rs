@@ -19,7 +19,7 @@ use crate::answer::Refusal;
 use crate::html::{Markup, in_address, name, render};
 use crate::lanes::{Lane, work};
 use crate::nav::{Nav, Tab};
-use crate::pair::{Side, Two};
+use crate::pair::{Side, Two, has_hops};
 use crate::sample::Chosen;
 use crate::site::{Run, Shared, View};
 
@@ -50,7 +50,7 @@ struct Page {
 struct PairToRate {
     sides: [Side; 2],
     differences: Markup,
-    n_differences: usize,
+    has_hops: bool,
 }
 
 pub(crate) async fn page(
@@ -82,11 +82,12 @@ fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
     let pair = match next.filter(|_| !rater.is_empty()) {
         Some(chosen) => {
             let two = Two::of(run, chosen.pair.a, chosen.pair.b)?;
-            let (differences, n_differences) = two.differences(run);
+            // Raters judge the texts, not what the policy makes of them.
+            let (differences, n_differences) = two.differences(run, None);
             Some(PairToRate {
                 sides: [Side::new(&two, 0), Side::new(&two, 1)],
+                has_hops: has_hops(&differences, n_differences),
                 differences,
-                n_differences,
             })
         }
         None => None,

@@ -120,7 +120,8 @@ fn watch(site: &Weak<Site>) {
 
 impl View {
     fn open(folder: Folder, index: Index, config: &Config) -> Result<Self, Error> {
-        let files = folder.state()?;
+        // Not as they are by now: what has changed since the index was made is then noticed.
+        let files = index.state().clone();
         let run = match &folder.kind {
             Kind::Run(summary) => Some(Arc::new(Run::open(&folder, summary, config)?)),
             Kind::Archives(_) => None,

@@ -28,6 +28,7 @@ function listen(page) {
 }
 
 const long = "/pair?a=17&b=18";
+const dense = "/pair?a=19&b=20";
 const statistics = `${folder}/statistics.jsonl`;
 const sample = (i, more = {}) => JSON.stringify({
   seconds: i, pages: 900 * i, queue: 40000 - 300 * i, hosts: 20 * i, bytes: 9e6 * i,
@@ -72,6 +73,17 @@ try {
     await page.keyboard.press("k");
     await page.keyboard.press("k");
     assert.match(await page.textContent("[data-hop-at]"), /difference (\d+) of \1$/);
+  }
+  // Differences near each other share a row of many screens, which has steps as well.
+  await page.goto(address + dense);
+  await page.waitForLoadState("load");
+  let below = 0;
+  for (const number of [1, 2, 3]) {
+    await page.keyboard.press("j");
+    assert.match(await page.textContent("[data-hop-at]"), new RegExp(`difference ${number} of \\d\\d`));
+    const [place, top] = await page.evaluate(() => [scrollY, document.querySelector("mark.here").getBoundingClientRect().top]);
+    assert.ok(place > below && top >= 0 && top < 200, `${place} after ${below}, ${top}`);
+    below = place;
   }
 
   // A result leads to its document, counts narrow a search, and only kept documents are shown.
@@ -157,6 +169,7 @@ try {
   await still.click("button[value=correct]");
   await still.waitForSelector("text=1 of ");
   await plain.close();
+  await measure();
   if (screenshots) await photograph();
 } finally {
   await browser.close();
@@ -176,20 +189,51 @@ async function rated() {
   return answer.all.pairs;
 }
 
+// All pages by name.
+function all() {
+  const pages = { start: "/", search: "/?q=rose&expand=0", fault: "/?q=%22rose", clusters: "/clusters", cluster: "/cluster/0",
+    pair: "/pair?a=0&b=1", long, dense, document: "/document/1", facets: "/?q=rose", estimates: "/estimates", begin: "/rate", rate: "/rate?rater=Anna", ratings: "/ratings", crawl: "/crawl", missing: "/nothing" };
+  const own = Object.entries(pages).map(([name, path]) => [name, address + path]);
+  return [...own, ["stored", crawl + "/document/0"], ["archives", crawl + "/?q=page"]];
+}
+
+// On a phone nothing is cut off, and nothing has to be moved sideways to be read.
+async function measure() {
+  const context = await browser.newContext({ viewport: { width: 360, height: 700 } });
+  const visitor = await context.newPage();
+  for (const [name, url] of all()) {
+    await visitor.goto(url);
+    for (const part of await visitor.evaluate(cut)) complaints.push(`${name}: ${part} is cut at 360 pixels`);
+  }
+  await context.close();
+}
+
+// The elements that reach beyond the window, or have more in them than they show.
+function cut() {
+  const looks = (element) => getComputedStyle(element);
+  // What is there for screen readers alone.
+  const isUnseen = (element) => element && (looks(element).clipPath !== "none" || isUnseen(element.parentElement));
+  const isCut = (element) => {
+    const { left, right, width, height } = element.getBoundingClientRect();
+    const isWider = looks(element).overflowX !== "visible" && element.scrollWidth > element.clientWidth + 1;
+    return width > 0 && height > 0 && (isWider || left < -1 || right > innerWidth + 1);
+  };
+  const elements = [document.documentElement, ...document.querySelectorAll("body *")];
+  const found = elements.filter((element) => !element.closest("svg, select, input") && isCut(element) && !isUnseen(element));
+  return found.map((element) => `${element.localName}.${element.className}`);
+}
+
 async function photograph() {
   mkdirSync(screenshots, { recursive: true });
-  const pages = { start: "/", search: "/?q=rose&expand=0", fault: "/?q=%22rose", clusters: "/clusters", cluster: "/cluster/0",
-    pair: "/pair?a=0&b=1", long, document: "/document/1", facets: "/?q=rose", estimates: "/estimates", begin: "/rate", rate: "/rate?rater=Anna", ratings: "/ratings", crawl: "/crawl", missing: "/nothing" };
-  const looks = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 700 } };
+  const looks = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 700 } };
   for (const [look, viewport] of Object.entries(looks)) {
     for (const colorScheme of ["light", "dark"]) {
       const context = await browser.newContext({ viewport, colorScheme });
       const photographer = await context.newPage();
-      const all = { ...pages, stored: crawl + "/document/0", archives: crawl + "/?q=page" };
-      for (const [name, path] of Object.entries(all)) {
-        await photographer.goto(path.startsWith("http") ? path : address + path);
+      for (const [name, url] of all()) {
+        await photographer.goto(url);
         const width = await photographer.evaluate(() => document.documentElement.scrollWidth);
-        if (width > viewport.width) complaints.push(`${path} is ${width} wide at ${viewport.width}`);
+        if (width > viewport.width) complaints.push(`${name} is ${width} wide at ${viewport.width}`);
         await photographer.locator("iframe").scrollIntoViewIfNeeded({ timeout: 1 }).catch(() => {});
         await photographer.screenshot({ path: `${screenshots}/${name}-${look}-${colorScheme}.png`, fullPage: true });
       }

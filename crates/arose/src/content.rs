@@ -36,11 +36,14 @@
 //! many copies on one site that differ by 3% to 10%, which look like a template and are `same` only
 //! from 0.97 on; nor for moved text, which costs the smaller of the blocks that changed places.
 
+mod sort;
+
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use crate::mix::mix;
 use crate::shingle::Shingler;
+use sort::sort;
 
 /// Tokens per shingle.
 pub const W: NonZeroUsize = NonZeroUsize::new(2).expect("two is not zero");
@@ -71,8 +74,11 @@ pub const ALIKE: f64 = 0.75;
 /// ```
 #[must_use]
 pub fn weight(n_others: u64) -> f64 {
-    let (free, n_others) = (FREE_PAGES * FREE_PAGES, n_others.max(FREE_PAGES) as f64);
-    free as f64 / (n_others * n_others)
+    // Most word pairs are spared the division.
+    if n_others <= FREE_PAGES {
+        return 1.0;
+    }
+    (FREE_PAGES * FREE_PAGES) as f64 / (n_others as f64 * n_others as f64)
 }
 
 /// The weighted bag Jaccard similarity that two texts of a score have at least, if a shingle weighs
@@ -139,8 +145,16 @@ impl Content {
     /// each position; a position without a number weighs 1.
     #[must_use]
     pub fn of_counts(shingles: &[u64], n_others: &[u64]) -> Self {
+        let weights: Vec<f64> = n_others.iter().map(|&n| weight(n)).collect();
+        Self::of_weights(shingles, &weights)
+    }
+
+    /// The content of a page of a site, given the weight at each position; a position without one
+    /// weighs 1.
+    #[must_use]
+    pub fn of_weights(shingles: &[u64], weights: &[f64]) -> Self {
         let mut content = Self::sorted(shingles);
-        let mut weights: Vec<f64> = n_others.iter().map(|&n| weight(n)).collect();
+        let mut weights = weights.to_vec();
         weights.resize(shingles.len(), 1.0);
         content.weigh(weights);
         content
@@ -148,11 +162,10 @@ impl Content {
 
     /// The content without weights.
     fn sorted(shingles: &[u64]) -> Self {
-        let mut sorted: Vec<(u64, u32)> = shingles.iter().copied().zip(0..).collect();
-        sorted.sort_unstable();
+        let (shingles, positions) = sort(shingles);
         Self {
-            shingles: sorted.iter().map(|&(shingle, _)| shingle).collect(),
-            positions: sorted.iter().map(|&(_, position)| position).collect(),
+            shingles,
+            positions,
             weights: Vec::new(),
             own: 0.0,
         }
@@ -205,6 +218,60 @@ fn element(shingle: u64, n_before: u64) -> u64 {
     match n_before {
         0 => shingle,
         _ => mix(shingle ^ mix(n_before)),
+    }
+}
+
+/// Makes the elements of texts from their shingles; its table is kept between texts.
+#[derive(Debug, Clone, Default)]
+pub struct Numbered {
+    slots: Vec<Slot>,
+    mask: usize,
+    /// The number of the text; slots of other texts are free.
+    text: u32,
+}
+
+/// A shingle, and how often it came so far in a text.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    shingle: u64,
+    n: u32,
+    text: u32,
+}
+
+impl Numbered {
+    /// Replaces `elements` by those of a text, in text order: the ones that
+    /// [`Content::elements`] gives.
+    pub fn elements_into(&mut self, shingles: &[u64], elements: &mut Vec<u64>) {
+        let n_slots = (2 * shingles.len()).next_power_of_two();
+        self.mask = n_slots - 1;
+        if self.slots.len() < n_slots || self.text == u32::MAX {
+            self.slots = vec![Slot::default(); n_slots.max(self.slots.len())];
+            self.text = 0;
+        }
+        self.text += 1;
+        elements.clear();
+        let numbered = shingles.iter();
+        elements.extend(numbered.map(|&shingle| element(shingle, self.n_before(shingle))));
+    }
+
+    /// How often a shingle came before in this text.
+    fn n_before(&mut self, shingle: u64) -> u64 {
+        let mut at = mix(shingle) as usize & self.mask;
+        loop {
+            let slot = &mut self.slots[at];
+            if slot.text != self.text {
+                *slot = Slot {
+                    shingle,
+                    n: 0,
+                    text: self.text,
+                };
+            }
+            if slot.shingle == shingle {
+                slot.n += 1;
+                return u64::from(slot.n) - 1;
+            }
+            at = (at + 1) & self.mask;
+        }
     }
 }
 

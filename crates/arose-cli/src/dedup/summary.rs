@@ -13,6 +13,9 @@ use crate::losses;
 use crate::output::printable;
 use crate::read::Outcome;
 
+/// Incomplete files that the summary on standard output names, at most.
+const MAX_FILES: usize = 20;
+
 /// The outcome of a run. Names the files that could not be read completely, on standard error.
 pub(crate) fn outcome(summary: &Value) -> Outcome {
     if let n_files @ 1.. = incomplete(summary) {
@@ -36,7 +39,7 @@ fn incomplete_files(summary: &Value) -> Vec<String> {
     files.map(|file| file.to_string()).collect()
 }
 
-/// Writes the warnings of a run, except those about incomplete files, which are named elsewhere.
+/// Writes the warnings of a run, except those about incomplete files, which are named before.
 pub(crate) fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let named = incomplete_files(summary);
     let warnings = summary["warnings"].as_array().into_iter().flatten();
@@ -163,9 +166,20 @@ pub(crate) fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<(
         let n: u64 = unknown.values().sum();
         writeln!(out, "unknown formats {n:>10}  {kinds}")?;
     }
-    // Their names follow on standard error, and are in summary.json and the report.
-    if let n @ 1.. = incomplete(summary) {
-        writeln!(out, "incomplete      {n:>10}  not read completely")?;
+    let n @ 1.. = incomplete(summary) else {
+        return Ok(());
+    };
+    writeln!(out, "incomplete      {n:>10}  not read completely")?;
+    let files = incomplete_files(summary);
+    for file in files.iter().take(MAX_FILES) {
+        writeln!(out, "  {}", printable(file))?;
     }
-    Ok(())
+    match n.saturating_sub(MAX_FILES as u64) {
+        0 => Ok(()),
+        n => writeln!(
+            out,
+            "  and {}; see summary.json",
+            counted(n, "other", "others")
+        ),
+    }
 }

@@ -18,7 +18,7 @@ use arose_estimate::walk::live::{self, Place};
 use super::shown::Watch;
 use super::walk::write_drawn;
 use crate::crawl::read_settings;
-use crate::output::printable;
+use crate::output::{printable, say};
 
 /// How the web is asked.
 #[derive(clap::Args)]
@@ -163,11 +163,11 @@ fn fetch_drawn(path: &Path, visits: &Visits, drawn: &[(String, u32)]) -> anyhow:
     });
     let pages: Vec<(String, String, u32)> = pages.collect();
     if pages.len() < drawn.len() {
-        eprintln!(
+        say(format_args!(
             "arose: {} of {} drawn pages could not be fetched and are left out",
             drawn.len() - pages.len(),
             drawn.len()
-        );
+        ));
     }
     write_drawn(path, pages)
 }

@@ -38,7 +38,7 @@ impl Watch {
                 };
             }
             if is_terminal {
-                eprint!("\r\x1b[K");
+                let _ = write!(io::stderr(), "\r\x1b[K");
             }
         });
         Self { end, thread }
@@ -87,14 +87,14 @@ fn write_text(out: &mut impl Write, findings: &Findings, place: usize) -> io::Re
         printable(&findings.counted)
     )?;
     write_figures(out, &findings.figures)?;
-    if !findings.doubts.is_empty() {
-        writeln!(out, "\nDoubts")?;
-        for doubt in &findings.doubts {
-            write_wrapped(out, "  ", &printable(doubt))?;
+    if !findings.warnings.is_empty() {
+        writeln!(out, "\nWarnings")?;
+        for warning in &findings.warnings {
+            write_wrapped(out, "  ", &printable(warning))?;
         }
     }
     if !findings.biases.is_empty() {
-        writeln!(out, "\nWhat no interval shows")?;
+        writeln!(out, "\nBiases not covered by the intervals")?;
         for bias in &findings.biases {
             let line = format!("{}: {}", bias.name, bias.effect);
             write_wrapped(out, "  ", &line)?;

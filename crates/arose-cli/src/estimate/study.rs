@@ -8,7 +8,7 @@ use arose_estimate::study::{self, Config, Source, Study};
 use clap::ValueEnum;
 
 use super::shown::{Watch, show};
-use crate::output::{printable, write_json};
+use crate::output::{printable, say, write_json};
 use crate::read::Outcome;
 
 /// Compares engines by every method that applies and writes a report.
@@ -99,16 +99,16 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         (_, Printed::None) => Outcome::Found,
     };
     for refused in &study.refused {
-        eprintln!(
+        say(format_args!(
             "arose: {}: {}",
             printable(&refused.method),
             printable(&refused.reason)
-        );
+        ));
     }
-    eprintln!(
+    say(format_args!(
         "arose: the report is {}",
         crate::input::name(&options.output.join("report.html"))
-    );
+    ));
     Ok(match study.findings.is_empty() {
         true => Outcome::NothingFound,
         false => outcome,

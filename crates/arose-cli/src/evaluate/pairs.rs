@@ -210,14 +210,14 @@ fn write_text(
 }
 
 fn write_measures(out: &mut impl Write, study: &Study) -> io::Result<()> {
-    writeln!(out, "\n  measure         AUC  best F1        at")?;
+    writeln!(out, "\n  measure               AUC  best F1        at")?;
     for row in &study.measures {
         let best = row.best.and_then(|best| best.score.f1());
         let at = row
             .best
             .map_or_else(|| "-".to_owned(), |best| at(row.name, best));
         let (auc, best) = (share(row.auc), share(best));
-        writeln!(out, "  {:<12} {auc:>6}  {best:>7}  {at:>8}", row.name)?;
+        writeln!(out, "  {:<18} {auc:>6}  {best:>7}  {at:>8}", row.name)?;
     }
     Ok(())
 }
@@ -231,7 +231,8 @@ fn at(measure: &str, best: Best) -> String {
 }
 
 fn write_policies(out: &mut impl Write, study: &Study) -> io::Result<()> {
-    let title = "policy          at  accepted  precision     95 %      recall     95 %          F1";
+    let title =
+        "policy              at  accepted  precision     95 %      recall     95 %          F1";
     writeln!(out, "\n  {title}     95 %")?;
     for row in &study.policies {
         let at = row
@@ -240,7 +241,7 @@ fn write_policies(out: &mut impl Write, study: &Study) -> io::Result<()> {
         let score = &row.score;
         writeln!(
             out,
-            "  {:<12} {at:>5}  {:>8}  {:>9}  {}  {:>8}  {}  {:>8}  {}",
+            "  {:<16} {at:>5}  {:>8}  {:>9}  {}  {:>8}  {}  {:>8}  {}",
             row.name,
             score.accepted.total(),
             share(score.precision()),

@@ -127,6 +127,15 @@ impl Questions {
                 run.n_tokens
             )?;
         }
+        for document in &answer.documents {
+            writeln!(
+                out,
+                "  {:.4} of the text in {}, {:.4} of that in the text",
+                document.containment,
+                printable(&document.name),
+                document.containment_there
+            )?;
+        }
         if !answer.is_guaranteed {
             let min = self.reader.min();
             writeln!(out, "  fewer than {min} tokens: matches may be missing")?;
@@ -155,8 +164,16 @@ fn as_json(name: &str, answer: &Answer) -> Value {
             "document_start": run.doc_start,
         })
     });
+    let documents = answer.documents.iter().map(|document| {
+        json!({
+            "name": document.name,
+            "containment": document.containment,
+            "containment_there": document.containment_there,
+        })
+    });
     json!({
         "name": name,
+        "documents": documents.collect::<Vec<_>>(),
         "matches": runs.collect::<Vec<_>>(),
         "guaranteed": answer.is_guaranteed,
         "capped": answer.is_capped,

@@ -1,7 +1,8 @@
 //! `arose estimate` as people run it: folders, `arose serve`, logs, replays, studies, budgets.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -109,7 +110,7 @@ fn overlap_with_a_served_folder() {
         &with(&["--log", "l", "--budget", "150"]),
     )))
     .unwrap();
-    assert!(short["doubts"].to_string().contains("budget"), "{short}");
+    assert!(short["warnings"].to_string().contains("budget"), "{short}");
     let whole = done(arose(folder, &with(&["--log", "l"])));
     let findings: Value = serde_json::from_slice(&whole).unwrap();
     for (name, truth) in [("b / a", 0.8), ("a / union", 0.77), ("b / union", 0.615)] {
@@ -155,9 +156,9 @@ fn a_study_and_its_replay() {
     let study = "pages = 'drawn.jsonl'\ncheck = 'both'\nsamples = 50\nsize_queries = 60\npool_samples = 40\nqueries = 'log.txt'\n\
                  [[engine]]\nname = 'a'\nfolder = 'a'\n[[engine]]\nname = 'b'\nfolder = 'b'\n";
     fs::write(folder.join("study.toml"), study).unwrap();
-    let run = ["estimate", "study", "study.toml", "-o", "out"];
+    let run = ["estimate", "study", "study.toml", "-o", "b/study"];
     done(arose(folder, &run));
-    let read = |name: &str| fs::read_to_string(folder.join("out").join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(folder.join("b/study").join(name)).unwrap();
     let (estimates, report) = (read("estimates.json"), read("report.html"));
     let found: Value = serde_json::from_str(&estimates).unwrap();
     let methods: Vec<&str> = found["findings"]
@@ -189,6 +190,52 @@ fn a_study_and_its_replay() {
     done(arose(folder, &[&run[..], &["--replay"]].concat()));
     assert_eq!(read("estimates.json"), estimates);
     assert_eq!(read("report.html"), report);
+    check_page(&Served::start(folder, "b"), &found);
+    // Nobody reads what is said on standard error: that is no panic.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
+        .args([&run[..], &["--replay"]].concat())
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout.starts_with(b"lower-bound: "));
+}
+
+/// `arose serve` shows all that a study found: figures with their notes, warnings, and biases.
+#[track_caller]
+fn check_page(served: &Served, found: &Value) {
+    let host = served.url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).unwrap();
+    let head = format!("GET /estimates HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let list = |value: &Value| value.as_array().unwrap().clone();
+    let mut expected = Vec::new();
+    for findings in list(&found["findings"]) {
+        expected.push(findings["counted"].clone());
+        expected.extend(list(&findings["warnings"]));
+        expected.extend(
+            list(&findings["biases"])
+                .iter()
+                .map(|bias| bias["effect"].clone()),
+        );
+        for figure in list(&findings["figures"]) {
+            expected.push(figure["name"].clone());
+            expected.extend(figure.get("notes").map(list).unwrap_or_default());
+        }
+    }
+    assert!(expected.len() > 40, "{expected:?}");
+    for text in &expected {
+        let text = text.as_str().unwrap();
+        let text = text.replace('&', "&amp;").replace('"', "&quot;");
+        let text = text.replace('\'', "&#39;");
+        assert!(page.contains(&text), "no `{text}` in {page}");
+    }
 }
 
 /// Whatever cannot be estimated is said in one line, with the remedy.
@@ -325,7 +372,7 @@ fn a_live_walk() {
     let short = walked(&["--log", "l", "--budget", "60"]);
     let short: Value = serde_json::from_slice(&short).unwrap();
     assert!(
-        short["doubts"].to_string().contains("the walks ended"),
+        short["warnings"].to_string().contains("the walks ended"),
         "{short}"
     );
     assert_eq!(server.log().records.len(), 60);
@@ -333,7 +380,7 @@ fn a_live_walk() {
     let findings: Value = serde_json::from_slice(&whole).unwrap();
     check_share(&findings, &server.web.hosts()[1].name, &server, &seed);
     assert!(
-        !findings["doubts"].to_string().contains("ended"),
+        !findings["warnings"].to_string().contains("ended"),
         "{findings}"
     );
     let log = server.log();

@@ -1,8 +1,8 @@
 //! Runs with known output.
 //!
-//! Each file in `tests/golden` is a console session, and so is the README. To write what the
-//! program says now, to be read before it is committed: `TRYCMD=overwrite cargo test -p arose-cli
-//! golden`.
+//! Each file in `tests/golden` is a console session, and so are the README and some pages of
+//! `docs/`. To write what the program says now, to be read before it is committed:
+//! `TRYCMD=overwrite cargo test -p arose-cli golden`.
 
 #[test]
 fn sessions() {
@@ -10,5 +10,9 @@ fn sessions() {
     std::env::set_current_dir(root).unwrap();
     trycmd::TestCases::new()
         .case("crates/arose-cli/tests/golden/*.md")
-        .case("README.md");
+        .case("README.md")
+        .case("docs/commands.md")
+        .case("docs/guide-engines.md")
+        .case("docs/guide-measure.md")
+        .case("docs/inspect.md");
 }

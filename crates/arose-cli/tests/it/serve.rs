@@ -248,6 +248,14 @@ fn issue_23_a_read_only_directory() {
     // An index that is up to date is enough.
     let (code, message) = search(&[]);
     assert_eq!((code, &*message), (0, ""));
+    // One that may not be read is not damaged.
+    allow(&index.join("meta.json"), 0o000);
+    let (code, message) = search(&[]);
+    assert_eq!(code, 2, "{message}");
+    assert!(
+        message.contains("no permission to read the search index") && message.contains("--index"),
+        "{message}"
+    );
     for path in [folder, &out, &index] {
         allow(path, 0o755);
     }

@@ -29,6 +29,13 @@ impl<'a> From<&'a [u8]> for Cell<'a> {
     }
 }
 
+/// A value of a column as the readers of tables take it for an ID; none where it is null or of a
+/// type without text.
+#[must_use]
+pub fn cell_text(array: &dyn Array, i: usize) -> Option<String> {
+    cell(array, i).map(|cell| cell.text.into_owned())
+}
+
 /// Whether [`cell`] can read a type.
 pub(crate) fn is_readable(kind: &DataType) -> bool {
     use DataType::*;

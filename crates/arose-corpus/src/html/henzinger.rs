@@ -2,7 +2,8 @@
 //!
 //! Tags vanish, block elements leave white space, comments and scripts go. Ordinary addresses stay
 //! as text at their tag, so that two lists of different links differ. An image is one term of its
-//! own, its `src` as written: see [`ImageTerm`].
+//! own, its `src` as written: see [`ImageTerm`]. Mode `visible` is the same without addresses and
+//! images.
 
 use url::Url;
 
@@ -10,7 +11,7 @@ use super::page::Collector;
 use super::sink::{Gap, Sink};
 use super::tag::Tag;
 use super::token::{Name, Text, TextKind, Token, Tokenizer};
-use super::{Config, Extracted, ImageTerm, Switch, Warning};
+use super::{Config, Extracted, ImageTerm, Mode, Switch, Warning};
 use crate::body::payload::fitted;
 
 /// Reads a page in this mode.
@@ -99,7 +100,8 @@ impl Reader<'_> {
         if name.tag.separates() {
             self.sink.gap(Gap::Line);
         }
-        if let Some(address) = self.collector.start(name, tokenizer) {
+        let address = self.collector.start(name, tokenizer);
+        if let Some(address) = address.filter(|_| self.config.mode == Mode::Henzinger) {
             self.sink.push_apart(&address);
         }
         match name.tag {
@@ -124,7 +126,8 @@ impl Reader<'_> {
     fn image(&mut self, tokenizer: &Tokenizer<'_>) {
         if let Some(src) = tokenizer.attribute("src") {
             let src = src.trim();
-            if !src.is_empty() && self.images.len() < self.max_images {
+            let is_term = !src.is_empty() && self.config.mode == Mode::Henzinger;
+            if is_term && self.images.len() < self.max_images {
                 self.images.push(ImageTerm {
                     at: self.sink.text.len(),
                     src: src.to_owned(),

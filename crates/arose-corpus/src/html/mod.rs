@@ -41,6 +41,8 @@ pub enum Mode {
     /// All text with the addresses of links and images, for duplicate detection.
     #[default]
     Henzinger,
+    /// The text that readers see, all of it, without addresses and images.
+    Visible,
     /// The main content, without navigation, advertisements and notices.
     Content,
     /// The input is text, not HTML: it is returned as it is.
@@ -64,9 +66,9 @@ pub struct Config {
     pub mode: Mode,
     /// Whether to collect links.
     pub links: Links,
-    /// `alt` of images, in mode `henzinger`.
+    /// `alt` of images, in the modes `henzinger` and `visible`.
     pub alt: Switch,
-    /// `content` of description and keywords, in mode `henzinger`.
+    /// `content` of description and keywords, in the modes `henzinger` and `visible`.
     pub meta: Switch,
 }
 
@@ -127,7 +129,7 @@ impl std::fmt::Display for Warning {
 #[must_use]
 pub fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
     match config.mode {
-        Mode::Henzinger => henzinger::extract(html, page_url, config),
+        Mode::Henzinger | Mode::Visible => henzinger::extract(html, page_url, config),
         Mode::Content => content::extract(html, page_url, config),
         Mode::Plain => Extracted {
             text: html.to_owned(),

@@ -42,6 +42,18 @@ fn oracle_of_the_specification() {
 }
 
 #[test]
+fn issue_24_visible_text_has_no_addresses() {
+    let html = r#"<p>See <a href="http://www.example.org/">ho<b>me</b></a> <img src="/logo.gif" alt="x"></p>"#;
+    let config = Config {
+        mode: Mode::Visible,
+        ..Config::default()
+    };
+    let page = extract(html, None, &config);
+    assert_eq!(tokens(&page).join(" "), "see home");
+    assert!(page.images.is_empty());
+}
+
+#[test]
 fn inline_tags_join_and_blocks_separate() {
     check("ro<b>se</b>", "rose");
     check("<p>ro</p><p>se</p>", "ro se");

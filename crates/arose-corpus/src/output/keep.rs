@@ -30,7 +30,7 @@ use super::parts::{Copies, Frame, Parts, Whole};
 use super::revisit::Dropped;
 use super::rows::keep_rows;
 use crate::config::Config;
-use crate::document::Position;
+use crate::document::{Position, Warning};
 use crate::error::Error;
 use crate::format::Cut;
 use crate::format::csv::RowCutter;
@@ -45,12 +45,15 @@ use crate::source::raw::Handle;
 use crate::source::stream::Stream;
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Positions at which a record was found and copied.
     pub copied: u64,
     /// Positions at which no record starts.
     pub missing: u64,
+    /// The first record that is there and could not be copied: a Parquet row with a damaged cell in
+    /// some other column than the text, for instance.
+    pub lost: Option<Warning>,
 }
 
 /// Copies the records of the file `source` that start at `positions`, which must ascend. Of an
@@ -99,7 +102,8 @@ pub fn keep_parts(
     let path: Arc<Path> = source.into();
     let result = match format {
         Some(Format::Parquet) => {
-            return keep_rows(open()?, positions, out).map_err(|error| Error::Parquet {
+            let kept = keep_rows(source, open()?, positions, out, config);
+            return kept.map_err(|error| Error::Parquet {
                 path: source.to_owned(),
                 source: error,
             });

@@ -18,19 +18,18 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, LargeStringArray, RecordBatch, StringArray, StringViewArray,
+    StructArray,
 };
 use arrow_schema::DataType;
 use arrow_select::filter::filter_record_batch;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
 use super::keep::starts_array;
 use super::packed::Packed;
 use super::parts::Frame;
-use super::rows::{like, rows_per_batch};
+use super::rows::{Rows, rows_after};
 use crate::config::Config;
-use crate::document::Position;
+use crate::document::{Position, Warning};
 use crate::error::Error;
 use crate::format::Cut;
 use crate::format::csv::RowCutter;
@@ -71,6 +70,9 @@ pub fn is_rewritable(source: &Path, config: &Config) -> bool {
 
 /// Copies the file `source` to `out` as `decide` says.
 ///
+/// Returns the first record that `decide` was asked about and that could not be copied, if there is
+/// one: a Parquet row with a damaged cell, for instance.
+///
 /// # Errors
 ///
 /// If the file cannot be read, the output not be written, or a text not be replaced.
@@ -79,7 +81,7 @@ pub fn rewrite(
     out: impl Write + Send,
     config: &Config,
     decide: Decide<'_>,
-) -> Result<(), Error> {
+) -> Result<Option<Warning>, Error> {
     let io = |what| {
         move |error| Error::Io {
             what,
@@ -93,7 +95,8 @@ pub fn rewrite(
     let packing = stream.packing();
     let path: Arc<Path> = source.into();
     if format == Some(Format::Parquet) {
-        return rewrite_rows(open()?, out, config, decide).map_err(|error| Error::Parquet {
+        let lost = rewrite_rows(source, open()?, out, config, decide);
+        return lost.map_err(|error| Error::Parquet {
             path: source.to_owned(),
             source: error,
         });
@@ -117,7 +120,7 @@ pub fn rewrite(
         }
         _ => rewrite_whole(stream, out, decide),
     });
-    result.map_err(io("cannot rewrite"))
+    result.map_err(io("cannot rewrite")).map(|()| None)
 }
 
 fn no_place() -> io::Error {
@@ -232,41 +235,45 @@ fn rewrite_whole(
 }
 
 fn rewrite_rows(
+    source: &Path,
     file: File,
     out: impl Write + Send,
     config: &Config,
     decide: Decide<'_>,
-) -> Result<(), ParquetError> {
-    guarded(|| {
-        let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
-        let schema = Arc::clone(metadata.schema());
-        let properties = like(metadata.metadata());
-        let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?;
-        let [text, ..] = choose(schema.fields(), &config.fields);
-        // Fields of structs and columns of other types stay as they are, or it is an error.
-        let column = match text.as_deref() {
-            Some([name]) => schema.index_of(name).ok(),
-            _ => None,
+) -> Result<Option<Warning>, ParquetError> {
+    let rows = Rows::open(source, file, config)?;
+    let mut writer = rows.writer(out)?;
+    let [text, ..] = choose(rows.schema().fields(), &config.fields);
+    let mut row = 0;
+    let mut decide = || {
+        let position = Position {
+            offset: row,
+            inner: 0,
         };
-        let column = column.filter(|&column| is_text(schema.field(column).data_type()));
-        let n_rows_at_once = rows_per_batch(metadata.metadata(), None);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-        let mut row = 0;
-        for batch in builder.with_batch_size(n_rows_at_once).build()? {
-            let batch = batch?;
-            let mut changes = Vec::with_capacity(batch.num_rows());
-            for _ in 0..batch.num_rows() {
-                let position = Position {
-                    offset: row,
-                    inner: 0,
-                };
-                changes.push(decide(position)?);
-                row += 1;
-            }
-            writer.write(&changed(&batch, column, &changes)?)?;
+        row += 1;
+        decide(position)
+    };
+    let (mut first_row, mut first_lost) = (0, None);
+    for (number, n_rows) in rows.groups().enumerate() {
+        let select = |n_done| rows_after(n_rows, n_done);
+        let (n_done, lost) = rows.read(number, select, &mut |batch| {
+            let changes = (0..batch.num_rows()).map(|_| decide());
+            let changes = changes.collect::<io::Result<Vec<Change>>>()?;
+            let batch = changed(&batch, text.as_deref(), &changes)?;
+            guarded(|| writer.write(&batch))
+        })?;
+        // Those who decide count the rows.
+        for _ in n_done..n_rows {
+            decide()?;
         }
-        writer.close().map(drop)
-    })
+        if let Some(lost) = lost {
+            let warning = || rows.warning(number, first_row + n_done as u64, lost);
+            first_lost.get_or_insert_with(warning);
+        }
+        first_row += n_rows as u64;
+    }
+    guarded(|| writer.close())?;
+    Ok(first_lost)
 }
 
 fn is_text(kind: &DataType) -> bool {
@@ -278,7 +285,7 @@ fn is_text(kind: &DataType) -> bool {
 
 fn changed(
     batch: &RecordBatch,
-    column: Option<usize>,
+    text: Option<&[String]>,
     changes: &[Change],
 ) -> Result<RecordBatch, ParquetError> {
     let mut columns = batch.columns().to_vec();
@@ -286,8 +293,13 @@ fn changed(
         .iter()
         .any(|change| matches!(change, Change::Text(_)))
     {
-        let column = column.ok_or_else(|| ParquetError::External(no_place().into()))?;
-        columns[column] = replaced(&columns[column], changes);
+        let place = || {
+            let (name, inner) = text?.split_first()?;
+            let column = batch.schema().index_of(name).ok()?;
+            Some((column, replaced_in(&columns[column], inner, changes)?))
+        };
+        let (column, array) = place().ok_or_else(|| ParquetError::External(no_place().into()))?;
+        columns[column] = array;
     }
     let batch = RecordBatch::try_new(batch.schema(), columns)?;
     let is_kept: BooleanArray = changes
@@ -295,6 +307,20 @@ fn changed(
         .map(|change| Some(*change != Change::Drop))
         .collect();
     Ok(filter_record_batch(&batch, &is_kept)?)
+}
+
+/// A column with the changed values in the field that `names` lead to; none if it cannot hold them.
+fn replaced_in(array: &ArrayRef, names: &[String], changes: &[Change]) -> Option<ArrayRef> {
+    let Some((name, rest)) = names.split_first() else {
+        return is_text(array.data_type()).then(|| replaced(array, changes));
+    };
+    let parent = array.as_struct_opt()?;
+    let (index, _) = parent.fields().find(name)?;
+    let mut columns = parent.columns().to_vec();
+    columns[index] = replaced_in(&columns[index], rest, changes)?;
+    let nulls = parent.nulls().cloned();
+    let array = StructArray::try_new(parent.fields().clone(), columns, nulls);
+    array.ok().map(|array| Arc::new(array) as ArrayRef)
 }
 
 /// A column of text with the changed values.

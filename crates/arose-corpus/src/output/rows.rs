@@ -1,115 +1,370 @@
-//! Copies chosen rows of Parquet files.
+//! Copies rows of Parquet files with all their columns, in bounded memory.
+//!
+//! Nobody has looked at most of these columns before. They may be damaged or hostile, as those
+//! with the text may be, and are decoded within the same bounds: see [`crate::format::parquet`]. A
+//! batch has as many rows as fit into [`BATCH_BLOCKS`] by the densest page of each column. What is
+//! written goes to the output as soon as [`GROUP_BLOCKS`] wait. Rows that cannot be decoded are
+//! left out, and the file is named as incomplete.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection,
+    ArrowReaderMetadata, ParquetRecordBatchReader, RowSelection, RowSelector,
 };
-use parquet::basic::Compression;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 
 use super::keep::Kept;
 use super::parts::Parts;
-use crate::document::Position;
-use crate::format::parquet::guarded;
+use crate::config::Config;
+use crate::document::{Position, Reason, Warning};
+use crate::format::parquet::pages::{MAX_ROWS, Values};
+use crate::format::parquet::unpack::{Refusal, Selected};
+use crate::format::parquet::{Bounds, damage, guarded, with_views};
+use crate::losses::Loss;
 
-/// Copies rows with all their columns. Only row groups with chosen rows are looked at: others may
-/// be damaged.
+/// Blocks of input that a batch is as large as, about; a larger row is a batch of its own.
+const BATCH_BLOCKS: u64 = 16;
+
+/// Blocks of input that wait before they are written as a row group.
+const GROUP_BLOCKS: usize = 64;
+
+/// A file whose rows are copied.
+pub(super) struct Rows<'a> {
+    source: &'a Path,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    values: Values,
+    bounds: Bounds,
+    n_bytes: u64,
+    config: &'a Config,
+    batch_bytes: u64,
+}
+
+/// Why rows are not there.
+type Lost = (Reason, String);
+
+impl<'a> Rows<'a> {
+    /// Reads the footer.
+    pub(super) fn open(
+        source: &'a Path,
+        file: File,
+        config: &'a Config,
+    ) -> Result<Self, ParquetError> {
+        let metadata = guarded(|| ArrowReaderMetadata::load(&file, Default::default()))?;
+        let n_bytes = file.metadata()?.len();
+        let bounds = Bounds::check(metadata.metadata(), n_bytes)
+            .map_err(|(_, detail)| ParquetError::General(detail))?;
+        let (metadata, values) = with_views(metadata);
+        Ok(Self {
+            source,
+            file,
+            metadata,
+            values,
+            bounds,
+            n_bytes,
+            config,
+            batch_bytes: config.block_bytes.get() as u64 * BATCH_BLOCKS,
+        })
+    }
+
+    /// The columns as they are read and written here, where texts are views.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    /// Rows of each row group.
+    pub(super) fn groups(&self) -> impl Iterator<Item = usize> {
+        let groups = self.metadata.metadata().row_groups().iter();
+        groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0))
+    }
+
+    /// A writer of files like this one.
+    pub(super) fn writer<W: std::io::Write + Send>(
+        &self,
+        out: W,
+    ) -> Result<ArrowWriter<W>, ParquetError> {
+        let options = ArrowWriterOptions::new()
+            .with_properties(like(self.metadata.metadata(), self.config))
+            // The file's own note stays, if there is one: its types are not views.
+            .with_skip_arrow_metadata(true);
+        ArrowWriter::try_new_with_options(out, Arc::clone(self.schema()), options)
+    }
+
+    /// Hands out the rows of a row group that `select` chooses, without the first so many of them.
+    /// Returns how many there were and, if it is not all, why.
+    pub(super) fn read(
+        &self,
+        group: usize,
+        select: impl Fn(usize) -> RowSelection,
+        take: &mut dyn FnMut(RecordBatch) -> Result<(), ParquetError>,
+    ) -> Result<(usize, Option<Lost>), ParquetError> {
+        let n_rows = select(0).row_count();
+        let (mut n_done, mut n_bytes, mut lost) = (0, 0, None);
+        // Damage costs a batch, and so does a list that many rows cannot have at once. In smaller
+        // batches it costs fewer rows before it.
+        for most_rows in [MAX_ROWS as usize, 64, 1] {
+            let opened = self.batches(group, select(n_done), most_rows);
+            let (mut batches, refusal) = match opened {
+                Ok(opened) => opened,
+                Err(why) => return Ok((n_done, Some(why))),
+            };
+            loop {
+                match guarded(|| batches.next().transpose().map_err(ParquetError::from)) {
+                    Ok(Some(batch)) => {
+                        n_bytes += row_bytes(&batch);
+                        if n_bytes > self.most_bytes(group) {
+                            let detail = format!("more than {} bytes", self.most_bytes(group));
+                            return Ok((n_done, Some((Reason::Expansion, detail))));
+                        }
+                        n_done += batch.num_rows();
+                        in_pieces(batch, self.batch_bytes, take)?;
+                    }
+                    Ok(None) if n_done < n_rows => {
+                        let detail = "fewer rows than it says".to_owned();
+                        return Ok((n_done, Some((Reason::BadParquet, detail))));
+                    }
+                    Ok(None) => return Ok((n_done, None)),
+                    Err(error) => {
+                        let why = refusal.get().cloned();
+                        lost = Some(why.unwrap_or_else(|| damage(&error)));
+                        break;
+                    }
+                }
+            }
+        }
+        Ok((n_done, lost))
+    }
+
+    /// What a row group may give by its size.
+    fn most_bytes(&self, group: usize) -> u64 {
+        let group = self.metadata.metadata().row_group(group);
+        let [n_rows, packed_bytes] =
+            [group.num_rows(), group.compressed_size()].map(|n| u64::try_from(n).unwrap_or(0));
+        self.bounds
+            .text_of(n_rows, packed_bytes, &self.config.limits)
+    }
+
+    fn batches(
+        &self,
+        group: usize,
+        rows: RowSelection,
+        most_rows: usize,
+    ) -> Result<(ParquetRecordBatchReader, Refusal), Lost> {
+        let limits = &self.config.limits;
+        let selected = Selected {
+            metadata: &self.metadata,
+            group,
+            columns: (0..self.metadata.metadata().row_group(group).num_columns()).collect(),
+            rows: Some(rows),
+            values: self.values,
+        };
+        let checked = selected.check(&self.file, self.config.block_bytes.get(), limits)?;
+        let sum = |bytes: fn(&_) -> u64| checked.iter().map(bytes).fold(0, u64::saturating_add);
+        let held_bytes = sum(|column| column.held_bytes);
+        let most = self.n_bytes.saturating_mul(HELD_PER_BYTE) + limits.page_bytes as u64;
+        if held_bytes > most {
+            let detail = format!("pages of {held_bytes} bytes side by side");
+            return Err((Reason::Expansion, detail));
+        }
+        let row_bytes = sum(|column| column.row_bytes).max(1);
+        let n_rows = usize::try_from(self.batch_bytes / row_bytes).unwrap_or(usize::MAX);
+        let file = self
+            .file
+            .try_clone()
+            .map_err(|error| (Reason::Unreadable, error.to_string()))?;
+        selected.open(file, checked, n_rows.clamp(1, most_rows), limits)
+    }
+
+    /// Says that rows from this one on are missing.
+    pub(super) fn warning(&self, group: usize, row: u64, (reason, detail): Lost) -> Warning {
+        Warning {
+            source: self.source.into(),
+            position: Position {
+                offset: row,
+                inner: 0,
+            },
+            reason,
+            detail: format!("row group {group} cannot be copied: {detail}"),
+            loss: Loss::File,
+        }
+    }
+}
+
+/// Pages that are held side by side, one of each column, per byte of the file.
+const HELD_PER_BYTE: u64 = 4;
+
+/// Copies chosen rows. Only row groups with such rows are looked at: others may be damaged.
 pub(super) fn keep_rows(
+    source: &Path,
     file: File,
     positions: &[Position],
     out: impl Parts + Send,
+    config: &Config,
 ) -> Result<Kept, ParquetError> {
+    let mut rows = Rows::open(source, file, config)?;
+    let limit = out.limit();
+    if let Some(limit) = limit {
+        rows.batch_bytes = rows.batch_bytes.min(limit / 8);
+    }
+    let mut writer = Some(rows.writer(out)?);
+    let mut n_in_part = 0;
+    let mut kept = Kept::default();
     let mut rest = positions;
-    guarded(|| {
-        let metadata = ArrowReaderMetadata::load(&file, Default::default())?;
-        let properties = like(metadata.metadata());
-        let schema = Arc::clone(metadata.schema());
-        let limit = out.limit();
-        let new = |out| ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties.clone()));
-        let mut writer = new(out)?;
-        let mut n_in_part = 0;
-        let n_rows_at_once = rows_per_batch(metadata.metadata(), limit);
-        let mut start = 0;
-        for (number, group) in metadata.metadata().row_groups().iter().enumerate() {
-            let n_rows = usize::try_from(group.num_rows()).unwrap_or(0);
-            let end = start + n_rows as u64;
-            let n_inside = rest.partition_point(|position| position.offset < end);
-            let (inside, after) = rest.split_at(n_inside);
-            rest = after;
-            let rows = inside.iter().filter_map(|position| {
-                let row = usize::try_from(position.offset.checked_sub(start)?).ok()?;
+    let mut start = 0;
+    for (number, n_rows) in rows.groups().enumerate() {
+        let end = start + n_rows as u64;
+        let n_inside = rest.partition_point(|position| position.offset < end);
+        let (inside, after) = rest.split_at(n_inside);
+        let first = start;
+        (rest, start) = (after, end);
+        if inside.is_empty() {
+            continue;
+        }
+        let select = |n_done: usize| {
+            let rows = inside[n_done..].iter().filter_map(|position| {
+                let row = usize::try_from(position.offset.checked_sub(first)?).ok()?;
                 Some(row..row + 1)
             });
-            let rows = RowSelection::from_consecutive_ranges(rows, n_rows);
-            start = end;
-            if inside.is_empty() {
-                continue;
+            RowSelection::from_consecutive_ranges(rows, n_rows)
+        };
+        let (n_done, lost) = rows.read(number, select, &mut |batch| {
+            let mut open = writer.take().expect("there always is a writer");
+            // What waits is not packed yet, so this is more than the rows will take.
+            let there = (open.bytes_written() + open.in_progress_size()) as u64;
+            let n_bytes = there + row_bytes(&batch);
+            if n_in_part > 0 && limit.is_some_and(|limit| n_bytes > limit) {
+                let mut out = guarded(|| open.into_inner())?;
+                out.next_part()?;
+                (open, n_in_part) = (rows.writer(out)?, 0);
             }
-            let file = file.try_clone()?;
-            let builder =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
-            let builder = builder
-                .with_row_groups(vec![number])
-                .with_row_selection(rows);
-            for batch in builder.with_batch_size(n_rows_at_once).build()? {
-                let batch = batch?;
-                // What waits is not packed yet, so this is more than the rows will take.
-                let there = writer.bytes_written() + writer.in_progress_size();
-                let n_bytes = (there + batch.get_array_memory_size()) as u64;
-                if n_in_part > 0 && limit.is_some_and(|limit| n_bytes > limit) {
-                    let mut out = writer.into_inner()?;
-                    out.next_part()?;
-                    (writer, n_in_part) = (new(out)?, 0);
-                }
-                n_in_part += batch.num_rows();
-                writer.write(&batch)?;
-            }
+            n_in_part += batch.num_rows();
+            guarded(|| open.write(&batch))?;
+            writer = Some(open);
+            Ok(())
+        })?;
+        kept.copied += n_done as u64;
+        if let Some(lost) = lost {
+            let row = inside.get(n_done).map_or(first, |row| row.offset);
+            let warning = || rows.warning(number, row, lost);
+            kept.lost.get_or_insert_with(warning);
         }
-        writer.close().map(drop)
-    })?;
-    Ok(Kept {
-        copied: (positions.len() - rest.len()) as u64,
-        missing: rest.len() as u64,
-    })
-}
-
-/// As many rows as stay far below the 2 GiB that a column of text may have in a batch.
-pub(super) fn rows_per_batch(metadata: &ParquetMetaData, limit: Option<u64>) -> usize {
-    const BATCH_BYTES: i64 = 16 << 20;
-    if let Some(limit) = limit.and_then(|limit| i64::try_from(limit / 8).ok())
-        && limit < BATCH_BYTES
-    {
-        return rows_in(metadata, limit);
     }
-    rows_in(metadata, BATCH_BYTES)
+    kept.missing = rest.len() as u64;
+    if let Some(writer) = writer {
+        guarded(|| writer.close())?;
+    }
+    Ok(kept)
 }
 
-/// Rows that have so many bytes, about.
-fn rows_in(metadata: &ParquetMetaData, n_bytes: i64) -> usize {
-    let sizes = metadata.row_groups().iter();
-    let largest = sizes.map(|group| group.total_byte_size() / group.num_rows().max(1));
-    let n_rows = n_bytes / largest.max().unwrap_or(0).max(1);
-    usize::try_from(n_rows).map_or(1, |n| n.clamp(1, 1024))
+/// All rows of a row group but the first so many.
+pub(super) fn rows_after(n_rows: usize, n_done: usize) -> RowSelection {
+    let selectors = vec![
+        RowSelector::skip(n_done),
+        RowSelector::select(n_rows - n_done),
+    ];
+    selectors.into()
 }
 
-/// Settings that write a file like the one described: its compression and the notes of those who
-/// made it.
-pub(super) fn like(metadata: &ParquetMetaData) -> WriterProperties {
+/// Hands on a batch, in pieces if it is larger than `most` bytes: a text that many rows share is
+/// held once and may be written once for each of them.
+fn in_pieces(
+    batch: RecordBatch,
+    most: u64,
+    take: &mut dyn FnMut(RecordBatch) -> Result<(), ParquetError>,
+) -> Result<(), ParquetError> {
+    let n_rows = batch.num_rows();
+    if n_rows < 2 || row_bytes(&batch) <= most {
+        return take(batch);
+    }
+    let middle = n_rows / 2;
+    in_pieces(batch.slice(0, middle), most, take)?;
+    in_pieces(batch.slice(middle, n_rows - middle), most, take)
+}
+
+/// Bytes of the values of a batch.
+fn row_bytes(batch: &RecordBatch) -> u64 {
+    batch.columns().iter().map(|column| n_bytes(column)).sum()
+}
+
+/// Bytes of values. Those that share memory are counted once each.
+fn n_bytes(array: &dyn Array) -> u64 {
+    // The low half of a view is a length.
+    let lengths = |views: &[u128]| {
+        views
+            .iter()
+            .map(|&view| u64::from(view as u32))
+            .sum::<u64>()
+    };
+    match array.data_type() {
+        DataType::Utf8View => lengths(array.as_string_view().views()),
+        DataType::BinaryView => lengths(array.as_binary_view().views()),
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns().iter();
+            columns.map(|column| n_bytes(column)).sum()
+        }
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            n_bytes(&within(list.values(), list.value_offsets()))
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            n_bytes(&within(list.values(), list.value_offsets()))
+        }
+        DataType::FixedSizeList(..) => n_bytes(array.as_fixed_size_list().values()),
+        DataType::Map(..) => {
+            let map = array.as_map();
+            n_bytes(&within(map.entries(), map.value_offsets()))
+        }
+        _ => {
+            let size = array.to_data().get_slice_memory_size();
+            size.unwrap_or_else(|_| array.get_buffer_memory_size()) as u64
+        }
+    }
+}
+
+/// The values of lists that begin and end at these offsets.
+fn within<O: OffsetSizeTrait>(values: &dyn Array, offsets: &[O]) -> ArrayRef {
+    match (offsets.first(), offsets.last()) {
+        (Some(first), Some(last)) => {
+            values.slice(first.as_usize(), last.as_usize() - first.as_usize())
+        }
+        _ => values.slice(0, 0),
+    }
+}
+
+/// Settings that write a file like the one described: its compression, its columns with
+/// dictionaries, and the notes of those who made it.
+fn like(metadata: &ParquetMetaData, config: &Config) -> WriterProperties {
     let mut groups = metadata.row_groups().iter();
-    let column = groups.next().and_then(|group| group.columns().first());
+    let columns = groups.next().map_or(&[][..], |group| group.columns());
     let notes = metadata.file_metadata().key_value_metadata().cloned();
-    let notes = notes.map(|mut notes| {
-        // The writer adds its own.
-        notes.retain(|note| note.key != "ARROW:schema");
-        notes
-    });
-    WriterProperties::builder()
-        .set_compression(column.map_or(Compression::UNCOMPRESSED, |column| column.compression()))
+    let codec = columns.first().map(ColumnChunkMetaData::compression);
+    let mut properties = WriterProperties::builder();
+    for column in columns.iter().filter(|column| !has_dictionary(column)) {
+        let path = column.column_path().clone();
+        properties = properties.set_column_dictionary_enabled(path, false);
+    }
+    properties
+        .set_compression(codec.unwrap_or(Compression::UNCOMPRESSED))
         .set_key_value_metadata(notes)
+        .set_max_row_group_bytes(Some(config.block_bytes.get() * GROUP_BLOCKS))
         .build()
+}
+
+/// Whether values of a column go by a dictionary; some writers do not say where it is.
+fn has_dictionary(column: &ColumnChunkMetaData) -> bool {
+    let by_dictionary = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY];
+    column
+        .encodings()
+        .any(|encoding| by_dictionary.contains(&encoding))
 }

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arose_corpus::html::Mode::{Content, Henzinger};
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::builder::{Int64Builder, ListBuilder};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use parquet::arrow::ArrowWriter;
@@ -38,17 +39,26 @@ const CARRIED: &[Way] = &[
     Way::File("a.html"),
 ];
 const XML: &[Way] = &[Way::Body("application/xml"), Way::Pipe("a.xml")];
-const CSV: &[Way] = &[Way::Pipe("a.csv"), Way::File("a.csv")];
-const TSV: &[Way] = &[Way::Pipe("a.tsv")];
-const JSON: &[Way] = &[Way::Pipe("a.jsonl")];
-const WARC: &[Way] = &[Way::Pipe("a.warc"), Way::File("a.warc")];
-const ARC: &[Way] = &[Way::Pipe("a.arc"), Way::File("a.arc")];
+const CSV: &[Way] = &[Way::Pipe("a.csv"), Way::File("a.csv"), Way::Copy("a.csv")];
+const TSV: &[Way] = &[Way::Pipe("a.tsv"), Way::Copy("a.tsv")];
+const JSON: &[Way] = &[Way::Pipe("a.jsonl"), Way::Copy("a.jsonl")];
+const WARC: &[Way] = &[
+    Way::Pipe("a.warc"),
+    Way::File("a.warc"),
+    Way::Copy("a.warc"),
+];
+const ARC: &[Way] = &[Way::Pipe("a.arc"), Way::File("a.arc"), Way::Copy("a.arc")];
 const PACKED: &[Way] = &[
     Way::Pipe("a.jsonl"),
     Way::File("a.jsonl"),
     Way::File("a.warc"),
+    Way::Copy("a.jsonl"),
 ];
-const PARQUET: &[Way] = &[Way::Pipe("a.parquet"), Way::File("a.parquet")];
+const PARQUET: &[Way] = &[
+    Way::Pipe("a.parquet"),
+    Way::File("a.parquet"),
+    Way::Copy("a.parquet"),
+];
 const TEXT: &[Way] = &[Way::Body("text/plain"), Way::Pipe("a.txt")];
 
 /// Starting a decoder takes as long as reading some kilobytes: members are fewer than other pieces.
@@ -186,10 +196,16 @@ pub(crate) const GENERATORS: &[Generator] = table![
     "starts of frames", PACKED, |n| [zstd::encode_all(&b"{}\n"[..], 0).unwrap(), repeat(&[0x28, 0xb5, 0x2f, 0xfd], n / MEMBER_SHARE)].concat();
     "skippable frames", PACKED, |n| [zstd::encode_all(&b"{}\n"[..], 0).unwrap(), repeat(&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], n / MEMBER_SHARE)].concat();
 
-    "a column of one text", PARQUET, |n| parquet(n, 64, Encoding::RLE_DICTIONARY, Codec::UNCOMPRESSED);
-    "a column of common beginnings", PARQUET, |n| parquet(n, 64, Encoding::DELTA_BYTE_ARRAY, Codec::UNCOMPRESSED);
-    "a column of one long cell", PARQUET, |n| parquet(n, 1, Encoding::PLAIN, Codec::UNCOMPRESSED);
-    "a packed column", PARQUET, |n| parquet(n, 1, Encoding::PLAIN, Codec::SNAPPY);
+    "a column of one text", PARQUET, |n| parquet(texts(n, 64), Encoding::RLE_DICTIONARY, Codec::UNCOMPRESSED);
+    "a column of common beginnings", PARQUET, |n| parquet(texts(n, 64), Encoding::DELTA_BYTE_ARRAY, Codec::UNCOMPRESSED);
+    "a column of one long cell", PARQUET, |n| parquet(texts(n, 1), Encoding::PLAIN, Codec::UNCOMPRESSED);
+    "a packed column", PARQUET, |n| parquet(texts(n, 1), Encoding::PLAIN, Codec::SNAPPY);
+    "another column of one text", PARQUET, |n| parquet(beside_text(texts(n, 64)), Encoding::RLE_DICTIONARY, Codec::UNCOMPRESSED);
+    "another column of common beginnings", PARQUET, |n| parquet(beside_text(texts(n, 64)), Encoding::DELTA_BYTE_ARRAY, Codec::UNCOMPRESSED);
+    "another column of one long cell", PARQUET, |n| parquet(beside_text(texts(n, 1)), Encoding::PLAIN, Codec::UNCOMPRESSED);
+    "another column of long cells, packed", PARQUET, |n| parquet(beside_text(cells(n)), Encoding::PLAIN, Codec::SNAPPY);
+    "another column of lists", PARQUET, |n| parquet(beside_text(lists(n)), Encoding::PLAIN, Codec::UNCOMPRESSED);
+    "many other columns", PARQUET, |n| parquet(columns(n), Encoding::PLAIN, Codec::UNCOMPRESSED);
 
     "bytes that grow", &[Way::Body("text/html; charset=windows-1252"), Way::Pipe("a.html")], |n| repeat(&[0x80], n);
     "bytes that are no UTF-8", &[Way::Body("text/html; charset=utf-8"), Way::Body("text/plain; charset=utf-8")], |n| repeat(&[0xff], n);
@@ -311,11 +327,59 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A table of `n_rows` equal texts of `n` bytes.
-fn parquet(n: usize, n_rows: usize, encoding: Encoding, codec: Codec) -> Vec<u8> {
+/// A column of `n_rows` equal texts of `n` bytes.
+fn texts(n: usize, n_rows: usize) -> Vec<(String, ArrayRef)> {
     let text = String::from_utf8(noise(n)).unwrap();
-    let texts: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(); n_rows]));
-    let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+    let texts = StringArray::from(vec![text.as_str(); n_rows]);
+    vec![("text".to_owned(), Arc::new(texts))]
+}
+
+/// A column of eight texts that differ.
+fn cells(n: usize) -> Vec<(String, ArrayRef)> {
+    let text = String::from_utf8(noise(n)).unwrap();
+    let cells = text.as_bytes().chunks(text.len().div_ceil(8));
+    let cells = cells.map(|cell| std::str::from_utf8(cell).unwrap());
+    vec![(
+        "text".to_owned(),
+        Arc::new(StringArray::from_iter_values(cells)),
+    )]
+}
+
+/// A column of lists of numbers, all in the first row but for one.
+fn lists(n: usize) -> Vec<(String, ArrayRef)> {
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    (0..n as i64 / 8).for_each(|i| lists.values().append_value(i));
+    lists.append(true);
+    lists.values().append_value(1);
+    lists.append(true);
+    vec![("text".to_owned(), Arc::new(lists.finish()))]
+}
+
+/// Columns of one kilobyte each.
+fn columns(n: usize) -> Vec<(String, ArrayRef)> {
+    let column = |i: usize| {
+        let name = match i {
+            0 => "text".to_owned(),
+            i => format!("c{i}"),
+        };
+        let (_, texts) = texts(256, 4).remove(0);
+        (name, texts)
+    };
+    (0..n / 1024).map(column).collect()
+}
+
+/// The column under another name, beside one of short texts.
+fn beside_text(columns: Vec<(String, ArrayRef)>) -> Vec<(String, ArrayRef)> {
+    let (_, other) = columns.into_iter().next().unwrap();
+    let texts = StringArray::from_iter_values((0..other.len()).map(|i| format!("text {i}")));
+    vec![
+        ("text".to_owned(), Arc::new(texts)),
+        ("other".to_owned(), other),
+    ]
+}
+
+fn parquet(columns: Vec<(String, ArrayRef)>, encoding: Encoding, codec: Codec) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
     let properties = WriterProperties::builder()
         .set_compression(codec)
         .set_dictionary_enabled(encoding == Encoding::RLE_DICTIONARY)

@@ -1,4 +1,4 @@
-//! The ways by which foreign bytes come into the crate.
+//! The ways by which foreign bytes come into the crate, and those by which they leave it again.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arose_corpus::html::{self, Links, Mode, extract};
-use arose_corpus::{Config, Documents, Item, Limits, decode_content, payload, read, read_from};
+use arose_corpus::{
+    Change, Config, Documents, Item, Limits, Position, decode_content, is_rewritable, keep,
+    payload, read, read_from, rewrite,
+};
 use url::Url;
 
 /// One way in.
@@ -28,6 +31,8 @@ pub(crate) enum Way {
     Pipe(&'static str),
     /// A file of this name.
     File(&'static str),
+    /// The copy of all documents of a file of this name, and of all its records with their texts.
+    Copy(&'static str),
 }
 
 /// An input made ready, so that only reading is measured.
@@ -35,6 +40,7 @@ pub(crate) enum Owned {
     Text(String),
     Bytes(Vec<u8>),
     File(tempfile::TempDir, PathBuf),
+    Copy(tempfile::TempDir, PathBuf, Vec<Position>),
 }
 
 impl Way {
@@ -64,6 +70,18 @@ impl Way {
                 std::fs::write(&path, input).unwrap();
                 Owned::File(folder, path)
             }
+            Way::Copy(name) => {
+                let Owned::File(folder, path) = Way::File(name).prepare(input) else {
+                    unreachable!();
+                };
+                let items = read(std::slice::from_ref(&path), config(Mode::Henzinger)).unwrap();
+                let positions = items.filter_map(|item| match item {
+                    Item::Document(document) => Some(document.position),
+                    Item::Skipped(_) => None,
+                });
+                let positions = positions.collect();
+                Owned::Copy(folder, path, positions)
+            }
             _ => Owned::Bytes(input.to_vec()),
         }
     }
@@ -84,6 +102,15 @@ impl Way {
             }
             (Way::File(_), Owned::File(_folder, path)) => {
                 Consumer::take_all(read(&[path], config(Mode::Henzinger)).unwrap());
+            }
+            (Way::Copy(_), Owned::Copy(_folder, path, positions)) => {
+                let config = config(Mode::Henzinger);
+                let kept = keep(&path, &positions, std::io::sink(), &config).unwrap();
+                assert_eq!(kept.copied, positions.len() as u64);
+                if is_rewritable(&path, &config) {
+                    let mut decide = |_| Ok(Change::Keep);
+                    rewrite(&path, std::io::sink(), &config, &mut decide).unwrap();
+                }
             }
             (_, Owned::Bytes(bytes)) => {
                 let (name, mode) = match self {

@@ -10,6 +10,7 @@ mod bad_input;
 mod columns;
 mod compression;
 mod content;
+mod copies;
 mod fetching;
 mod formats;
 mod json_values;

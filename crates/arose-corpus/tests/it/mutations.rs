@@ -1,8 +1,9 @@
 //! Samples of every format, broken at random: nothing panics, hangs or grows beyond measure.
 //!
 //! Each input is a sample after one to eight changes, and goes through a parser of foreign bytes:
-//! pages in both modes, feeds, character sets, content codings, and the reader with archives, rows,
-//! lines, Parquet and compressed members. Samples are small corpora, the cases of the parse suites
+//! pages in both modes, feeds, character sets, content codings, HTTP responses, and the reader with
+//! archives, rows, lines, JSON, Parquet and compressed members. Tables are copied, too, with the
+//! columns that no reader looks at. Samples are small corpora, the cases of the parse suites
 //! and, where they are installed, real archives and pages. Everything follows from the seed.
 //!
 //! | variable | meaning | default |
@@ -18,11 +19,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arose_corpus::html::{Config as Page, Links, Mode, extract};
-use arose_corpus::{Config, Item, Limits, ParquetWriter, decode_content, payload, read_from};
+use arose_corpus::{
+    Change, Config, Item, Limits, ParquetWriter, decode_content, keep, payload, read, read_from,
+    rewrite,
+};
 use url::Url;
 
 use crate::shared::{files, pages, suites};
-use crate::support::{Folder, documents, gzip, items, noise, response, shared, zstd};
+use crate::support::{Folder, bzip2, documents, gzip, items, noise, response, shared, xz, zstd};
 
 /// What a sample is, and so what reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,10 @@ enum Kind {
     Encoded,
     /// A body in a content coding.
     Coded(&'static str),
+    /// A response, in an intact record of an archive.
+    Response,
+    /// A Parquet file that is copied.
+    Copied,
     /// A file that the reader tells by this name.
     File(&'static str),
 }
@@ -117,25 +125,74 @@ fn run(kind: Kind, bytes: &[u8]) {
             }
         }
         Kind::Coded(codings) => drop(decode_content(codings, bytes, &Limits::default())),
+        Kind::Response => {
+            let record = record(bytes);
+            let found = read_from(Path::new("a.warc"), Cursor::new(record), small());
+            assert_eq!(found.count(), 1, "the record is intact");
+        }
+        Kind::Copied => copy(bytes),
         Kind::File(name) => {
-            let config = Config {
-                threads: NonZeroUsize::MIN,
-                limits: Limits {
-                    record_bytes: 4 << 10,
-                    header_bytes: 1 << 10,
-                    ..Limits::default()
-                },
-                ..Config::default()
-            };
             let found: Vec<Item> =
-                read_from(Path::new(name), Cursor::new(bytes.to_vec()), config).collect();
+                read_from(Path::new(name), Cursor::new(bytes.to_vec()), small()).collect();
             // A compressed file may hold many times its own size.
-            let is_packed = [&[0x1f, 0x8b][..], &[0x28, 0xb5], &[0x2a, 0x4d, 0x18]]
+            let magic = [
+                &[0x1f, 0x8b][..],
+                &[0x28, 0xb5],
+                &[0x2a, 0x4d, 0x18],
+                &[0xfd, 0x37, 0x7a],
+                b"BZh",
+            ];
+            let is_packed = magic
                 .iter()
                 .any(|magic| memchr::memmem::find(bytes, magic).is_some());
             assert!(is_packed || found.len() <= bytes.len() + 1);
         }
     }
+}
+
+/// One thread and small limits, so that inputs reach them.
+fn small() -> Config {
+    Config {
+        threads: NonZeroUsize::MIN,
+        limits: Limits {
+            record_bytes: 4 << 10,
+            header_bytes: 1 << 10,
+            ..Limits::default()
+        },
+        ..Config::default()
+    }
+}
+
+/// A record of an archive around a response.
+fn record(block: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x/\r\n\
+         Content-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n",
+        block.len()
+    );
+    [head.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+/// Copies all documents of a table, by rows and by texts. Rows that are not copied are told of.
+fn copy(bytes: &[u8]) {
+    let folder = Folder::new();
+    let path = folder.file("a.parquet", bytes);
+    let found: Vec<Item> = read(std::slice::from_ref(&path), small())
+        .unwrap()
+        .collect();
+    let documents = documents(&found);
+    let positions: Vec<_> = documents.iter().map(|document| document.position).collect();
+    let Ok(kept) = keep(&path, &positions, std::io::sink(), &small()) else {
+        return;
+    };
+    let is_whole = kept.copied + kept.missing == positions.len() as u64;
+    assert!(is_whole || kept.lost.is_some(), "{kept:?}");
+    let mut n_asked = 0;
+    let rewritten = rewrite(&path, std::io::sink(), &small(), &mut |position| {
+        n_asked += usize::from(positions.binary_search(&position).is_ok());
+        Ok(Change::Keep)
+    });
+    assert!(rewritten.is_err() || n_asked == positions.len());
 }
 
 fn body(bytes: &[u8], content_type: &str) {
@@ -243,6 +300,8 @@ fn pack(kind: Kind, bytes: &mut Vec<u8>, random: &mut Random) -> Kind {
     match (kind, random.below(8)) {
         (Kind::File(_), 0) => *bytes = gzip(bytes),
         (Kind::File(_), 1) => *bytes = zstd(bytes),
+        (Kind::File(_), 3) => *bytes = xz(bytes),
+        (Kind::File(_), 4) => *bytes = bzip2(bytes),
         // The same bytes under other names are other formats.
         (Kind::File(_), 2) => {
             let names = [
@@ -251,6 +310,7 @@ fn pack(kind: Kind, bytes: &mut Vec<u8>, random: &mut Random) -> Kind {
                 "a.csv",
                 "a.tsv",
                 "a.jsonl",
+                "a.json",
                 "a.parquet",
                 "a",
             ];
@@ -321,6 +381,14 @@ fn small_corpora() -> Vec<Sample> {
             )
         })
         .collect();
+    let array = format!(
+        "[{}]",
+        lines.trim_end().replace('\n', ",\n").replace('{', "{\n ")
+    );
+    let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nX: a\r\n b\r\n\
+                Content-Length: 14\r\n\r\n<p>a rose</p>\r\n";
+    let chunked = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nContent-Type: text/plain\n\n\
+                   5\r\na ros\r\n1;x=y\r\ne\r\n0\r\nA: b\r\n\r\n";
     let archive: Vec<u8> = (0..4).flat_map(|n| response(n, &noise(9, 30))).collect();
     let members: Vec<u8> = (0..4)
         .flat_map(|n| gzip(&response(n, &noise(9, 30))))
@@ -344,6 +412,10 @@ fn small_corpora() -> Vec<Sample> {
     let samples = [
         (Kind::File("a.jsonl"), lines.clone().into_bytes()),
         (Kind::File("a.jsonl.gz"), gzip(lines.as_bytes())),
+        (Kind::File("a.jsonl.xz"), xz(lines.as_bytes())),
+        (Kind::File("a.jsonl.bz2"), bzip2(lines.as_bytes())),
+        (Kind::File("a.json"), array.clone().into_bytes()),
+        (Kind::File("a.json"), array[1..].replace("},", "}").into()),
         (Kind::File("a.zst"), frames),
         (Kind::File("a.warc"), archive),
         (Kind::File("a.warc.gz"), members),
@@ -351,6 +423,12 @@ fn small_corpora() -> Vec<Sample> {
         (Kind::File("a.csv"), rows.clone().into_bytes()),
         (Kind::File("a.tsv"), rows.replace(',', "\t").into_bytes()),
         (Kind::File("a.parquet"), parquet(&lines)),
+        (Kind::Copied, parquet(&lines)),
+        (Kind::Copied, fixture("pyarrow-nested.parquet")),
+        (Kind::Copied, fixture("polars-nested.parquet")),
+        (Kind::Copied, fixture("pyarrow-dictionary.parquet")),
+        (Kind::Response, http.into()),
+        (Kind::Response, chunked.into()),
         (Kind::File("a"), b"id\ttext\n1\t\"a\n".to_vec()),
         (Kind::Xml, feed.into()),
         (Kind::Xml, atom.into()),
@@ -373,6 +451,11 @@ fn small_corpora() -> Vec<Sample> {
         bytes: bytes.clone(),
     })
     .collect()
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    std::fs::read(folder.join(name)).unwrap()
 }
 
 fn parquet(lines: &str) -> Vec<u8> {

@@ -26,6 +26,7 @@ use super::*;
 use crate::archive::Part;
 use crate::content::Claim;
 use crate::journal::{Pool, Queued};
+use crate::log::Line;
 use crate::seen::Membership;
 
 /// Commands in the channel; others wait in the loop.
@@ -60,7 +61,7 @@ impl Command {
         match self {
             Self::Ask(items) => items.iter().map(Item::n_bytes).sum(),
             Self::Append { record, .. } => record.n_bytes(),
-            Self::Commit(commit) => commit.batch.n_bytes(),
+            Self::Commit(commit) => commit.n_bytes(),
             Self::Sync | Self::Tidy(_) => 0,
         }
     }
@@ -106,6 +107,18 @@ impl Text {
             true => format!("{origin}{}", self.found_on),
             false => self.found_on.to_string(),
         }
+    }
+
+    /// The line of the log that says why it is given up without a request.
+    pub(super) fn untried(&self, origin: &str, reason: &str, date: i64) -> String {
+        let line = Line {
+            date,
+            reason,
+            found_on: &self.found_on(origin),
+            url: &format!("{origin}{}", self.rest),
+            ..Line::default()
+        };
+        line.text()
     }
 }
 
@@ -248,12 +261,8 @@ impl Background {
             self.n_reading += 1;
             return Ok(None);
         }
-        self.read_now(turn.place).map(Some)
-    }
-
-    /// Reads a queued URL, which must be in the file.
-    pub(super) fn read_now(&mut self, place: Place) -> Result<Text, Error> {
-        Ok(self.pool.read(place, &mut self.buffer)?.into())
+        let queued = self.pool.read(turn.place, &mut self.buffer)?;
+        Ok(Some(queued.into()))
     }
 
     /// A reply that is there.

@@ -11,14 +11,19 @@
 
 use std::sync::atomic::AtomicBool;
 
+use super::background::Text;
 use super::restore::Standing;
 use super::*;
 use crate::archive::Part;
 use crate::content::Claim;
 use crate::journal::{Batch, Event, Pool, Successor};
+use crate::log::Log;
 use crate::robots;
 use crate::seen::{Entry, Membership};
 use crate::task::Task;
+
+/// What the log says of URLs of hosts whose name does not exist.
+const UNKNOWN_NAME: &str = "unknown-name";
 
 /// What the store holds.
 #[derive(Debug)]
@@ -36,6 +41,7 @@ pub(super) struct Files {
     /// How many URLs had been new when the last commit was made.
     pub(super) n_new: u64,
     pub(super) rewriting: Rewriting,
+    pub(super) log: Log,
 }
 
 /// When and how the journal is rewritten.
@@ -59,6 +65,25 @@ pub(super) struct Commit {
     pub(super) n_queued: u64,
     /// Now, in seconds since 1970.
     pub(super) date: u64,
+    /// Lines of the log.
+    pub(super) lines: String,
+    pub(super) given_up: Vec<GivenUp>,
+}
+
+/// A host whose name does not exist: all that waited there has ended without a request.
+#[derive(Debug)]
+pub(super) struct GivenUp {
+    pub(super) origin: Box<str>,
+    pub(super) places: Vec<Place>,
+}
+
+impl Commit {
+    /// About how much memory it takes.
+    pub(super) fn n_bytes(&self) -> usize {
+        let hosts = self.given_up.iter();
+        let n_places: usize = hosts.map(|host| host.places.len()).sum();
+        self.batch.n_bytes() + self.lines.len() + n_places * size_of::<Place>()
+    }
 }
 
 impl Files {
@@ -111,7 +136,9 @@ impl Files {
         more.push(robots_extent.robots_event());
         more.extend(self.archive.take_full().iter().map(|full| full.event()));
         more.push(extent.event());
+        self.log.append(&commit.lines)?;
         self.journal.append(&commit.batch, &more)?;
+        self.log_given_up(commit)?;
         self.n_urls += commit.batch.n_urls;
         self.rewriting.n_urls += commit.batch.n_urls;
         (self.n_queued, self.n_new) = (commit.n_queued, commit.n_new);
@@ -120,6 +147,25 @@ impl Files {
         }
         self.seen.commit_first(self.n_new, self.journal.mark())?;
         self.rewrite_if_due(commit.date)
+    }
+
+    /// Writes a line for each URL that was given up. Their events must be in the journal: nobody
+    /// has read them until now.
+    fn log_given_up(&mut self, commit: &Commit) -> Result<(), Error> {
+        const PIECE: usize = 1024;
+        let pool = self.journal.pool();
+        let mut buffer = Vec::new();
+        for GivenUp { origin, places } in &commit.given_up {
+            for places in places.chunks(PIECE) {
+                let mut lines = String::new();
+                for &place in places {
+                    let text = Text::from(pool.read(place, &mut buffer)?);
+                    lines.push_str(&text.untried(origin, UNKNOWN_NAME, commit.date as i64));
+                }
+                self.log.append(&lines)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes all that was committed survive the end of the machine.

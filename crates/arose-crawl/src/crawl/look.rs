@@ -1,6 +1,7 @@
 //! Looking at the folder of a crawl without touching it.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,7 +103,13 @@ fn journal(folder: &Path) -> Result<(PathBuf, File), Error> {
 /// If that cannot be found out.
 pub fn is_running(folder: &Path) -> Result<bool, Error> {
     let path = folder.join("lock");
-    let file = File::open(&path).context("reading", &path)?;
+    let file = match File::open(&path) {
+        // A power cut may have taken it. Without a journal there was no crawl here.
+        Err(error) if error.kind() == ErrorKind::NotFound && is_crawl(folder) => {
+            return Ok(false);
+        }
+        file => file.context("reading", &path)?,
+    };
     Ok(matches!(
         file.try_lock_shared(),
         Err(std::fs::TryLockError::WouldBlock)

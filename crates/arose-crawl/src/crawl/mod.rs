@@ -51,14 +51,13 @@ pub use start::{BadSeed, kept_settings};
 pub use look::{Status, archives, index_lines, is_crawl, is_running, queued_urls, status};
 
 use crate::archive::{Archive, Packed};
-use crate::connect::{Addresses, Connect, Tcp};
+use crate::connect::{Allowed, Connect, Tcp};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
 use crate::frontier::{Frontier, RobotsJob, Turn};
 use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
-use crate::log::Log;
 use crate::names::Names;
 use crate::page::{Found, Report, Shared, Ticket};
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
@@ -70,6 +69,7 @@ use crate::turns::Turns;
 use crate::url::NormalUrl;
 use crate::workers::Workers;
 use background::Background;
+use files::GivenUp;
 use outage::Outage;
 use slots::Slots;
 
@@ -109,10 +109,10 @@ impl Seams {
             settings.network.allow_private,
             settings.agent.contact.as_str(),
         ) {
-            (true, "") => Addresses::Loopback,
-            (true, _) => Addresses::All,
+            (true, "") => Allowed::Loopback,
+            (true, _) => Allowed::All,
             (false, "") => return Err(Error::Settings(NO_CONTACT.to_owned())),
-            (false, _) => Addresses::Public,
+            (false, _) => Allowed::Public,
         };
         let names = NameServers::new(&settings.network.name_servers);
         let names = names.map_err(|error| Error::Settings(format!("no name servers: {error}")))?;
@@ -376,7 +376,9 @@ pub struct Crawl {
     idle: Idle,
     load: Load,
     statistics: Statistics,
-    log: Log,
+    /// Lines of the log, and hosts whose URLs get lines, since the last commit.
+    lines: String,
+    given_up: Vec<GivenUp>,
     slowest: Slowest,
     workers: Workers,
     /// The first of the seeds that cannot be crawled.

@@ -27,11 +27,11 @@ const LAST_PROBE: Duration = Duration::from_secs(60);
 pub(super) struct Outage {
     /// Hosts that answered before and have failed since the last response.
     failed: BTreeSet<HostId>,
-    pause: Option<Pause>,
+    pause: Option<Halt>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Pause {
+struct Halt {
     since: Duration,
     /// When requests are sent again, and the wait from then to the next ones.
     probe: Duration,
@@ -54,7 +54,7 @@ impl Outage {
         if self.failed.len() < MANY || self.pause.is_some() {
             return BTreeSet::new();
         }
-        self.pause = Some(Pause {
+        self.pause = Some(Halt {
             since: now,
             probe: now + FIRST_PROBE,
             wait: FIRST_PROBE,

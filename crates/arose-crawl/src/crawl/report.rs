@@ -53,7 +53,7 @@ impl Crawl {
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
-        self.log.push(&report.line)?;
+        self.lines.push_str(&report.line);
         let date = (self.seams.clock)().as_secs() as i64;
         let part = match report.ticket {
             Some(_) => Part::Pages,

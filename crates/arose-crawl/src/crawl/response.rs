@@ -50,7 +50,7 @@ impl Crawl {
         }
         let wait = self.pace(id, &result);
         if let Err(failure) = result {
-            self.log_failure(id, &asked, failure, now - since.min(now))?;
+            self.log_failure(id, &asked, failure, now - since.min(now));
         }
         match asked {
             Asked::Robots(job) => self.finish_robots(id, address, job, result)?,
@@ -150,7 +150,7 @@ impl Crawl {
         match result {
             Ok(response) => {
                 if pace::is_busy(&response) && n_tries < BUSY_TRIES {
-                    self.log_busy(&page, &response)?;
+                    self.log_busy(&page, &response);
                     self.put_back(id, page.ticket, n_tries);
                     return Ok(());
                 }
@@ -186,13 +186,7 @@ impl Crawl {
     }
 
     /// Writes down that a request failed.
-    fn log_failure(
-        &mut self,
-        id: HostId,
-        asked: &Asked,
-        failure: Failure,
-        took: Duration,
-    ) -> Result<(), Error> {
+    fn log_failure(&mut self, id: HostId, asked: &Asked, failure: Failure, took: Duration) {
         let (url, found_on) = match asked {
             Asked::Page(page) => (page.url.as_str().into(), &*page.found_on),
             Asked::Robots(job) => {
@@ -208,11 +202,11 @@ impl Crawl {
             url: &url,
             ..Line::default()
         };
-        self.log.push(&line.text())
+        self.lines.push_str(&line.text());
     }
 
     /// Writes down that a page is to be asked for again because its host is busy.
-    fn log_busy(&mut self, page: &Page, response: &Response) -> Result<(), Error> {
+    fn log_busy(&mut self, page: &Page, response: &Response) {
         let line = Line {
             date: (self.seams.clock)().as_secs() as i64,
             status: response.message.head().map_or(0, |head| head.status),
@@ -222,7 +216,7 @@ impl Crawl {
             url: page.url.as_str(),
             ..Line::default()
         };
-        self.log.push(&line.text())
+        self.lines.push_str(&line.text());
     }
 
     /// Puts a URL back, to be tried again after the others of its host.

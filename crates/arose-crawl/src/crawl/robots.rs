@@ -97,11 +97,7 @@ impl Crawl {
     ) -> Result<(), Error> {
         let origin = &self.frontier.hosts[id as usize].origin;
         let base = Url::parse(&format!("{origin}{}", job.rest)).ok();
-        let target = self
-            .shared
-            .normalizer
-            .normalize(location, base.as_ref())
-            .ok();
+        let target = self.shared.normalize(location, base.as_ref()).ok();
         if job.n_redirects >= robots::MAX_REDIRECTS {
             return self.set_outcome(job.host, robots::Outcome::TooManyRedirects);
         }

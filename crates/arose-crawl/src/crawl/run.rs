@@ -5,7 +5,7 @@ use crate::counters::Counter;
 use crate::frontier::Stage;
 use crate::load::{self, Sample};
 use crate::settings::seconds;
-use crate::statistics::Line;
+use crate::statistics::LineKind;
 use crate::turns::STALL;
 
 /// How often the load is looked at and the state shown.
@@ -46,11 +46,11 @@ impl Crawl {
             self.take_replies()?;
             let now = self.now();
             if now - ticked >= TICK {
-                self.tick(control, &before, Line::Next)?;
+                self.tick(control, &before, LineKind::Next)?;
                 (ticked, before) = (now, self.counters.clone());
             }
             self.wake(now);
-            self.look_up()?;
+            self.look_up();
             end = end.or_else(|| self.limit_reached(control));
             if end.is_none() && !self.is_paused {
                 self.take_turns()?;
@@ -63,7 +63,7 @@ impl Crawl {
                 && let Some(end) = end.or_else(|| self.exhausted())
             {
                 self.close()?;
-                self.tick(control, &before, Line::Last)?;
+                self.tick(control, &before, LineKind::Last)?;
                 return self.summary(end);
             }
             self.end_turn(begun);
@@ -98,7 +98,7 @@ impl Crawl {
             Arrived::Address(name, found) => {
                 let now = self.now();
                 for host in self.names.resolved(&name, found, now) {
-                    self.resolve(host, now)?;
+                    self.resolve(host, now);
                 }
                 Ok(())
             }
@@ -209,7 +209,7 @@ impl Crawl {
     }
 
     /// Looks at the last second, and shows how the crawl does.
-    fn tick(&mut self, control: &Control, before: &Counters, line: Line) -> Result<(), Error> {
+    fn tick(&mut self, control: &Control, before: &Counters, line: LineKind) -> Result<(), Error> {
         let now = self.now();
         self.take_orders(control)?;
         let memory = load::memory();

@@ -13,9 +13,9 @@ impl Crawl {
         let base = Url::parse(origin).ok();
         let found_on: Arc<str> = format!("{origin}/robots.txt").into();
         for text in sitemaps.iter().take(MAX_SITEMAPS) {
-            let url = self.shared.normalizer.normalize(text, base.as_ref());
+            let url = self.shared.normalize(text, base.as_ref());
             let mut counts = crate::guard::Counts::default();
-            let judged = url.map_err(Into::into).and_then(|url| {
+            let judged = url.and_then(|url| {
                 let candidate = crate::guard::Candidate {
                     url: &url,
                     link_depth: 0,

@@ -13,7 +13,7 @@ use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
 use crate::journal::Event;
-use crate::log;
+use crate::log::{self, Log};
 use crate::page;
 use crate::settings::seconds;
 
@@ -110,6 +110,7 @@ impl Crawl {
             n_urls: restored.n_urls,
             n_queued: restored.frontier.n_queued,
             rewriting: Rewriting::default(),
+            log: Log::open(folder)?,
         };
         // Every request in flight and every lookup has room for its answer.
         let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
@@ -122,7 +123,8 @@ impl Crawl {
             ),
             load: Load::new(settings),
             statistics: Statistics::open(folder)?,
-            log: Log::open(folder)?,
+            lines: String::new(),
+            given_up: Vec::new(),
             slowest: Slowest::default(),
             workers: Workers::new(&shared),
             seams: Rc::new(seams),
@@ -196,9 +198,10 @@ impl Crawl {
         if self.journal.pending() == 0 {
             return Ok(());
         }
-        self.log.flush()?;
         let commit = Commit {
             batch: self.journal.take(),
+            lines: std::mem::take(&mut self.lines),
+            given_up: std::mem::take(&mut self.given_up),
             counters: self.counters.to_text(),
             n_new: self.n_new,
             n_queued: self.frontier.n_queued,

@@ -8,7 +8,6 @@ use crate::fetch::Request;
 use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
-use crate::log::Line;
 use crate::names::Known;
 use crate::pace::{DEFERRED, opens_in};
 use crate::robots::Robots;
@@ -55,26 +54,26 @@ impl Crawl {
     }
 
     /// Looks up the addresses that are wanted, as far as lookups may be made.
-    pub(super) fn look_up(&mut self) -> Result<(), Error> {
+    pub(super) fn look_up(&mut self) {
         let now = self.now();
         for _ in 0..MAX_RESOLVED {
             let Some(id) = self.frontier.unresolved.pop() else {
                 break;
             };
-            self.resolve(id, now)?;
+            self.resolve(id, now);
         }
         while let Some(name) = self.names.next_question() {
             let (seams, sent) = (Rc::clone(&self.seams), self.sent.clone());
             tokio::task::spawn_local(async move {
-                let found = seams.resolver.resolve(&name).await;
+                let found = contain_async(async { seams.resolver.resolve(&name).await }).await;
+                let found = found.unwrap_or(Err(NoAddress::Failed));
                 let _ = sent.send(Arrived::Address(name, found)).await;
             });
         }
-        Ok(())
     }
 
     /// Moves a host on that waits for its address.
-    pub(super) fn resolve(&mut self, id: HostId, now: Duration) -> Result<(), Error> {
+    pub(super) fn resolve(&mut self, id: HostId, now: Duration) {
         let host = &mut self.frontier.hosts[id as usize];
         match self.names.want(host.name(), id, now) {
             Known::At(address) => {
@@ -86,7 +85,7 @@ impl Crawl {
             Known::Soon => {}
             Known::Nowhere(NoAddress::Unknown, _) => {
                 self.counters.add(Counter::UnknownNames, 1);
-                self.give_up(id)?;
+                self.give_up(id);
             }
             Known::Nowhere(NoAddress::Failed, until) => {
                 // While DNS servers fail for all names, that says nothing of this one.
@@ -100,7 +99,6 @@ impl Crawl {
                 }
             }
         }
-        Ok(())
     }
 
     /// Moves the hosts on that have waited long enough for names.
@@ -114,34 +112,24 @@ impl Crawl {
     }
 
     /// Drops all that waits at a host whose name does not exist.
-    pub(super) fn give_up(&mut self, id: HostId) -> Result<(), Error> {
+    pub(super) fn give_up(&mut self, id: HostId) {
         let host = &mut self.frontier.hosts[id as usize];
         host.stage = Stage::Rest;
         let places = host.drain();
         self.counters.add(Counter::Lost, places.len() as u64);
-        for place in places {
-            let text = match self.journal.read(place) {
-                Some(queued) => queued.into(),
-                None => self.background.read_now(place)?,
-            };
-            self.log_untried(id, &text, "unknown-name")?;
+        let origin = host.origin.clone();
+        for &place in &places {
             self.done(id, place);
         }
+        self.given_up.push(GivenUp { origin, places });
         self.drop_jobs(id);
-        Ok(())
     }
 
     /// Writes down why a queued URL is given up without a request.
-    fn log_untried(&mut self, id: HostId, text: &Text, reason: &str) -> Result<(), Error> {
+    fn log_untried(&mut self, id: HostId, text: &Text, reason: &str) {
         let origin = &self.frontier.hosts[id as usize].origin;
-        let line = Line {
-            date: (self.seams.clock)().as_secs() as i64,
-            reason,
-            found_on: &text.found_on(origin),
-            url: &format!("{origin}{}", text.rest),
-            ..Line::default()
-        };
-        self.log.push(&line.text())
+        let date = (self.seams.clock)().as_secs() as i64;
+        self.lines.push_str(&text.untried(origin, reason, date));
     }
 
     /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
@@ -302,7 +290,7 @@ impl Crawl {
             return Ok(());
         };
         let robots = Arc::clone(robots);
-        let next = match self.admit(id, turn, text, &robots, now)? {
+        let next = match self.admit(id, turn, text, &robots, now) {
             Some(page) => Next::Page(Box::new(page)),
             None => self.next_page(id, &robots, now)?,
         };
@@ -342,7 +330,7 @@ impl Crawl {
                     None => return Ok(Next::Reading),
                 },
             };
-            if let Some(page) = self.admit(id, turn, &text, robots, now)? {
+            if let Some(page) = self.admit(id, turn, &text, robots, now) {
                 return Ok(Next::Page(Box::new(page)));
             }
         }
@@ -357,21 +345,21 @@ impl Crawl {
         text: &Text,
         robots: &Robots,
         now: Duration,
-    ) -> Result<Option<Page>, Error> {
+    ) -> Option<Page> {
         let stale_after = self.settings().duplicates.stale_after;
         let host = &mut self.frontier.hosts[id as usize];
         let url = NormalUrl::from_parts(&host.origin, &text.rest);
         let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
             self.counters.add(Counter::Disallowed, 1);
-            self.log_untried(id, text, "robots")?;
+            self.log_untried(id, text, "robots");
             self.drop_url(id, turn.place);
-            return Ok(None);
+            return None;
         };
         if let Err(reason) = approve(&self.shared.guard, &url, text) {
             self.counters.add(Counter::Withdrawn, 1);
-            self.log_untried(id, text, reason.as_str())?;
+            self.log_untried(id, text, reason.as_str());
             self.drop_url(id, turn.place);
-            return Ok(None);
+            return None;
         }
         let folders = host.folders.as_deref_mut();
         let is_seed = text.depth == 0;
@@ -380,11 +368,11 @@ impl Crawl {
             self.counters.add(Counter::Stale, 1);
             host.aside.push(turn.place);
             host.wakes = now + PROBE;
-            return Ok(None);
+            return None;
         }
         self.n_tickets += 1;
         self.open.insert(self.n_tickets, turn.place);
-        Ok(Some(Page {
+        Some(Page {
             ticket: self.n_tickets,
             n_tries: turn.n_tries,
             url,
@@ -393,7 +381,7 @@ impl Crawl {
             n_redirects: text.n_redirects,
             is_last: text.priority >= LAST,
             found_on: text.found_on(&host.origin).into(),
-        }))
+        })
     }
 
     fn ask(&mut self, id: HostId, address: IpAddr, asked: Asked, now: Duration) {

@@ -11,7 +11,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Cut, Failure, Head, Limits, Message};
+use super::{Cut, Failure, FetchLimits, Head, Message};
 use crate::connect::Stream;
 use crate::number::saturating;
 
@@ -20,7 +20,7 @@ use crate::number::saturating;
 pub(crate) async fn exchange(
     stream: &mut dyn Stream,
     request: &[u8],
-    limits: &Limits,
+    limits: &FetchLimits,
     deadline: Instant,
 ) -> Result<(Message, Reuse), Failure> {
     let first_byte = (Instant::now() + limits.first_byte).min(deadline);
@@ -129,14 +129,17 @@ impl Input<'_> {
 }
 
 /// Reads to the end of the final head; returns where it is. Interim answers are dropped.
-async fn read_head(input: &mut Input<'_>, limits: &Limits) -> Result<usize, Failure> {
+async fn read_head(input: &mut Input<'_>, limits: &FetchLimits) -> Result<usize, Failure> {
     let mut searched: usize = 0;
     let mut n_interim = 0;
     loop {
+        if !is_http(&input.bytes) {
+            return Err(Failure::NotHttp);
+        }
         // The blank line may lie across two reads.
         let from = searched.saturating_sub(3);
         if let Some(end) = end_of_head(&input.bytes, from) {
-            if !is_interim(&input.bytes) {
+            if !is_interim(&input.bytes[..end]) {
                 return Ok(end);
             }
             n_interim += 1;
@@ -148,9 +151,6 @@ async fn read_head(input: &mut Input<'_>, limits: &Limits) -> Result<usize, Fail
             continue;
         }
         searched = input.bytes.len();
-        if !is_http(&input.bytes) {
-            return Err(Failure::NotHttp);
-        }
         if input.bytes.len() > limits.max_head {
             return Err(Failure::LongHead);
         }
@@ -171,7 +171,9 @@ fn is_http(bytes: &[u8]) -> bool {
 
 /// 1xx, but for 101, which nobody asked for.
 fn is_interim(head: &[u8]) -> bool {
-    let status = head.split(|&byte| byte == b' ').nth(1);
+    let mut lines = head.split(|&byte| byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    let status = first.split(|&byte| byte == b' ').nth(1);
     status.is_some_and(|status| status.starts_with(b"1") && !status.starts_with(b"101"))
 }
 
@@ -190,11 +192,11 @@ fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Buffer, end of the head, what cut it short, and whether it ended where it should.
-type Body = (Vec<u8>, usize, Option<Cut>, bool);
+type BodyRead = (Vec<u8>, usize, Option<Cut>, bool);
 
 /// A response that has no body. Bytes behind the head belong to nothing that was asked for, so the
 /// connection that brought them carries no further request.
-fn without_body(mut input: Input<'_>, head_end: usize) -> Body {
+fn without_body(mut input: Input<'_>, head_end: usize) -> BodyRead {
     let is_whole = input.bytes.len() == head_end;
     input.bytes.truncate(head_end);
     (input.bytes, head_end, None, is_whole)
@@ -204,8 +206,8 @@ async fn read_length(
     mut input: Input<'_>,
     head_end: usize,
     length: usize,
-    limits: &Limits,
-) -> Body {
+    limits: &FetchLimits,
+) -> BodyRead {
     let wanted = length.min(limits.max_body);
     // A length is a promise: memory is taken as it is kept.
     let ahead = wanted.min(1 << 20) + head_end;
@@ -225,7 +227,7 @@ async fn read_length(
     (input.bytes, head_end, cut, is_whole && cut.is_none())
 }
 
-async fn read_to_end(mut input: Input<'_>, head_end: usize, limits: &Limits) -> Body {
+async fn read_to_end(mut input: Input<'_>, head_end: usize, limits: &FetchLimits) -> BodyRead {
     let cut = loop {
         if input.bytes.len() - head_end > limits.max_body {
             break Some(Cut::Length);
@@ -241,7 +243,7 @@ async fn read_to_end(mut input: Input<'_>, head_end: usize, limits: &Limits) -> 
 }
 
 /// Joins chunks into a buffer of their own.
-async fn read_chunked(mut input: Input<'_>, head_end: usize, limits: &Limits) -> Body {
+async fn read_chunked(mut input: Input<'_>, head_end: usize, limits: &FetchLimits) -> BodyRead {
     let mut out = input.bytes[..head_end].to_vec();
     input.bytes.drain(..head_end);
     let mut chunks = Chunks::default();

@@ -1,10 +1,10 @@
-//! What comes of a request: a [`Message`] within its [`Limits`], or a [`Failure`].
+//! What comes of a request: a [`Message`] within its [`FetchLimits`], or a [`Failure`].
 
 use std::time::Duration;
 
 /// Times and sizes of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct FetchLimits {
     pub(crate) connect: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) whole: Duration,

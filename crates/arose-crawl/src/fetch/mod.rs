@@ -2,8 +2,8 @@
 //!
 //! *Question.* Servers hang, lie about lengths, send without end, close in the middle, present bad
 //! certificates. What came of this request? *Idea.* Every phase has a time and every part a size
-//! ([`Limits`]); the outcome is a [`Response`], perhaps marked as cut, or a [`Failure`]. Redirects
-//! are not followed here: their targets are new URLs, and go the way of all URLs.
+//! ([`FetchLimits`]); the outcome is a [`Response`], perhaps marked as cut, or a [`Failure`].
+//! Redirects are not followed here: their targets are new URLs, and go the way of all URLs.
 //!
 //! Plain HTTP and what TLS negotiates down to is [`http1`], written for this; where a server offers
 //! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
@@ -40,10 +40,10 @@ pub(crate) use http1::exchange;
 pub(crate) use http1::request as request_bytes;
 pub(crate) use idle::Idle;
 pub use message::Failure;
-pub(crate) use message::{Cut, Head, Limits, Message};
+pub(crate) use message::{Cut, FetchLimits, Head, Message};
 pub(crate) use tls::Tls;
 
-impl Limits {
+impl FetchLimits {
     pub(crate) fn new(fetch: &settings::Fetch) -> Self {
         Self {
             connect: seconds(fetch.connect),
@@ -119,7 +119,7 @@ pub(crate) struct Fetcher {
     pub(crate) connector: Rc<dyn Connect>,
     pub(crate) tls: Tls,
     credentials: Credentials,
-    pub(crate) limits: Limits,
+    pub(crate) limits: FetchLimits,
     pub(crate) user_agent: String,
     /// The largest body of single hosts, by name.
     max_bodies: HashMap<String, usize>,
@@ -138,20 +138,20 @@ impl Fetcher {
             tls: Tls::new(&settings.network)?,
             credentials: Credentials::new(settings)?,
             max_bodies: max_bodies(settings),
-            limits: Limits::new(&settings.fetch),
+            limits: FetchLimits::new(&settings.fetch),
             user_agent: settings.user_agent(),
         })
     }
 
     /// The limits for a request. A sitemap may be as large as the protocol allows.
-    fn limits_of(&self, request: &Request) -> Limits {
+    fn limits_of(&self, request: &Request) -> FetchLimits {
         let of_host = self.max_bodies.get(&*request.name).copied();
         let max_body = of_host.unwrap_or(self.limits.max_body);
         let max_body = match request.kind {
             Kind::Page | Kind::Requisite => max_body,
             Kind::Sitemap => max_body.max(sitemap::MAX_BYTES as usize),
         };
-        Limits {
+        FetchLimits {
             max_body,
             ..self.limits
         }

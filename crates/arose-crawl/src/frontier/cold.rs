@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::host::{Host, Rules, Stage, Turn};
 use super::{Folders, Lane};
-use crate::journal::{Place, Reader, push_number};
+use crate::journal::{Decoder, Place, push_number};
 use crate::pace::Pace;
 
 impl Host {
@@ -68,7 +68,7 @@ impl Host {
 
     /// A host from its bytes; none if they are not those of one.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = Decoder::new(bytes);
         let bits = reader.number()?;
         let flag = |at: u32| bits >> at & 1 == 1;
         let site = reader.number()?.try_into().ok()?;
@@ -154,7 +154,7 @@ fn push_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
     }
 }
 
-fn read_address(reader: &mut Reader<'_>) -> Option<Option<IpAddr>> {
+fn read_address(reader: &mut Decoder<'_>) -> Option<Option<IpAddr>> {
     let mut bytes = [0; 16];
     let n = usize::from(reader.byte()?);
     for byte in bytes.get_mut(..n)? {
@@ -177,7 +177,7 @@ fn push_places(out: &mut Vec<u8>, places: impl ExactSizeIterator<Item = Place>) 
     }
 }
 
-fn read_places(reader: &mut Reader<'_>) -> Option<Vec<Place>> {
+fn read_places(reader: &mut Decoder<'_>) -> Option<Vec<Place>> {
     let n = reader.number()?;
     let mut place = 0_u64;
     let mut next = || {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use arose::digest::digest64;
 
-use crate::journal::{Reader, push_number};
+use crate::journal::{Decoder, push_number};
 
 /// How often a stale pattern is tried.
 pub(crate) const PROBE: Duration = Duration::from_secs(24 * 3600);
@@ -44,13 +44,13 @@ pub(crate) struct Novelty {
 /// The patterns of a host in which pages repeated, by hash.
 #[derive(Debug, Default)]
 pub(crate) struct Folders {
-    runs: HashMap<u64, Run>,
+    runs: HashMap<u64, Streak>,
     /// Digests of words without digits and URLs.
     shapes: HashSet<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct Streak {
     /// Pages in a row that repeated.
     n_repeats: u32,
     /// When it was asked last, since it became stale.
@@ -85,7 +85,7 @@ impl Folders {
 
     /// Appends all of it as bytes.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let mut runs: Vec<(&u64, &Run)> = self.runs.iter().collect();
+        let mut runs: Vec<(&u64, &Streak)> = self.runs.iter().collect();
         runs.sort_unstable_by_key(|(pattern, _)| **pattern);
         push_number(out, runs.len() as u64);
         for (&pattern, run) in runs {
@@ -101,11 +101,11 @@ impl Folders {
     }
 
     /// Reads what was written.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(super) fn read(reader: &mut Decoder<'_>) -> Option<Self> {
         let mut folders = Self::default();
         for _ in 0..reader.number()? {
             let pattern = reader.number()?;
-            let run = Run {
+            let run = Streak {
                 n_repeats: reader.number()?.try_into().ok()?,
                 probed: reader.number()?.checked_sub(1).map(Duration::from_millis),
             };
@@ -135,9 +135,9 @@ impl Folders {
             return true;
         }
         let patterns = patterns(rest);
-        let is_stale = |run: &Run| run.n_repeats >= stale_after;
+        let is_stale = |run: &Streak| run.n_repeats >= stale_after;
         let is_closed =
-            |run: &Run| is_stale(run) && run.probed.is_some_and(|probed| now < probed + PROBE);
+            |run: &Streak| is_stale(run) && run.probed.is_some_and(|probed| now < probed + PROBE);
         if patterns
             .iter()
             .any(|pattern| self.runs.get(pattern).is_some_and(is_closed))

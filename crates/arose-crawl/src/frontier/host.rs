@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Entry, Folders, Lane, SiteId};
+use super::{EntryId, Folders, Lane, SiteId};
+use crate::contain::contain;
 use crate::journal::{HostId, Place};
 use crate::pace::Pace;
 use crate::robots::Robots;
@@ -24,7 +25,7 @@ pub(crate) struct Host {
     /// Where it waits in the workbench.
     pub(super) lane: Lane,
     /// The entry of the workbench that stands for it.
-    pub(super) entry: Entry,
+    pub(super) entry: EntryId,
     /// Whether it is among those whose budget is looked at again.
     pub(super) is_watched: bool,
     /// Where it was last found.
@@ -150,8 +151,11 @@ impl Host {
     /// Reads its rules if they are kept as text.
     pub(crate) fn read_rules(&mut self) {
         if let Rules::Kept(text, until) = &self.rules {
-            let robots = Robots::parse(text.as_bytes(), "");
-            self.rules = Rules::Known(Arc::new(robots), *until);
+            let robots = contain(|| Robots::parse(text.as_bytes(), ""));
+            self.rules = match robots {
+                Some(robots) => Rules::Known(Arc::new(robots), *until),
+                None => Rules::Unknown,
+            };
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
 pub(crate) use hosts::Hosts;
 pub(crate) use site::{Site, SiteId};
 use table::{Hashes, Numbers};
-pub(crate) use workbench::{Entry, Lane, Workbench};
+pub(crate) use workbench::{EntryId, Lane, Workbench};
 
 /// How many hosts must be over budget for each that is not before all budgets double.
 const SPARE_SHARE: usize = 10;

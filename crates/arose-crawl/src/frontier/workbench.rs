@@ -38,7 +38,7 @@ impl Lane {
 }
 
 /// The number of an entry in the workbench; a host has one that counts.
-pub(crate) type Entry = u64;
+pub(crate) type EntryId = u64;
 
 /// Hosts by address and by time. Times are since the start of the crawl.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ pub(crate) struct Workbench {
     addresses: Vec<Address>,
     /// By lane, the addresses with hosts that are not being asked; outdated items are skipped.
     heaps: [BinaryHeap<Reverse<(Order, usize)>>; 2],
-    n_pushed: Entry,
+    n_pushed: EntryId,
     /// Addresses without hosts, with the times from which on they may be forgotten, and numbers of
     /// those that were.
     emptied: VecDeque<(Duration, usize)>,
@@ -57,7 +57,7 @@ pub(crate) struct Workbench {
 }
 
 /// Time, priority and, among equals, who came first.
-type Order = (Duration, u64, Entry);
+type Order = (Duration, u64, EntryId);
 
 #[derive(Debug, Default)]
 struct Address {
@@ -109,7 +109,7 @@ impl Workbench {
         lane: Lane,
         time: Duration,
         priority: u64,
-    ) -> Entry {
+    ) -> EntryId {
         let (addresses, free) = (&mut self.addresses, &mut self.free);
         let number = *self.numbers.entry(address).or_insert_with(|| {
             let number = free.pop().unwrap_or(addresses.len());
@@ -137,7 +137,7 @@ impl Workbench {
     pub(crate) fn take(
         &mut self,
         now: Duration,
-        counts: impl Fn(HostId, Entry) -> bool,
+        counts: impl Fn(HostId, EntryId) -> bool,
     ) -> Option<HostId> {
         self.forget(now);
         for lane in Lane::ALL {
@@ -173,7 +173,7 @@ impl Workbench {
     }
 
     /// Takes the first host of a lane out of its queue, if its time has come.
-    fn pop(&mut self, lane: Lane, now: Duration) -> Option<(HostId, Entry, usize)> {
+    fn pop(&mut self, lane: Lane, now: Duration) -> Option<(HostId, EntryId, usize)> {
         self.drop_outdated(lane);
         let &Reverse(((time, ..), number)) = self.heaps[lane as usize].peek()?;
         if time > now {

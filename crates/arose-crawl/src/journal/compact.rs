@@ -112,20 +112,20 @@ struct Survey {
     states: HashMap<(HostId, u8), u32>,
     /// Pages fetched, by host.
     n_pages: Vec<u32>,
-    trouble: BTreeMap<HostId, Trouble>,
+    trouble: BTreeMap<HostId, FailedUrls>,
     /// The last of each of those that every frame has, as written.
     last: BTreeMap<u8, Vec<u8>>,
 }
 
 /// URLs of a host that failed, as [`crate::frontier::Host`] has them.
 #[derive(Default)]
-struct Trouble {
+struct FailedUrls {
     is_lost: bool,
     retries: Vec<(Place, u8)>,
     lost: Vec<Place>,
 }
 
-impl Trouble {
+impl FailedUrls {
     fn remove(&mut self, place: Place) {
         self.retries.retain(|(other, _)| *other != place);
         self.lost.retain(|other| *other != place);

@@ -168,12 +168,12 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Reads events; nothing where the bytes are none.
-pub(crate) struct Reader<'b> {
+pub(crate) struct Decoder<'b> {
     pub(super) bytes: &'b [u8],
     pub(super) at: usize,
 }
 
-impl<'b> Reader<'b> {
+impl<'b> Decoder<'b> {
     pub(crate) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -307,7 +307,7 @@ impl<'b> Reader<'b> {
 
 /// The URL at the beginning of some bytes, if there is a whole one.
 pub(super) fn url_at(bytes: &[u8]) -> Option<Queued<'_>> {
-    match (Reader { bytes, at: 0 }).event() {
+    match (Decoder { bytes, at: 0 }).event() {
         Some(Event::Url(queued)) => Some(queued),
         _ => None,
     }

@@ -16,7 +16,7 @@ use std::path::Path;
 use arose::digest::digest64;
 use arose::mix::mix;
 
-use super::event::Reader;
+use super::event::Decoder;
 use super::{Event, Place};
 use crate::error::{Context, Error};
 
@@ -254,7 +254,7 @@ fn decode<'b>(
     start: u64,
     path: &Path,
 ) -> Result<Frame<'b>, Error> {
-    let mut reader = Reader { bytes: body, at: 0 };
+    let mut reader = Decoder { bytes: body, at: 0 };
     let mut events = Vec::new();
     let first = field(head, 3);
     let (mut place, mut is_dense) = (first, true);

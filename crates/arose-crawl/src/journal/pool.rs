@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::event::{Event, Queued, Reader, url_at};
+use super::event::{Decoder, Event, Queued, url_at};
 use super::frame::{Frame, HEAD};
 use super::{MAX_URL_EVENT, Place};
 use crate::error::{Context, Error};
@@ -136,7 +136,7 @@ impl Pool {
         buffer.resize(span.n_bytes as usize, 0);
         let read = file.read_exact_at(buffer, span.at);
         read.context("reading", &self.path)?;
-        let mut reader = Reader {
+        let mut reader = Decoder {
             bytes: buffer,
             at: 0,
         };

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use super::event::Reader;
+use super::event::Decoder;
 use super::*;
 
 const URL: Queued<'static> = Queued {
@@ -439,7 +439,7 @@ fn other_files_and_versions_are_refused_by_name() {
 proptest! {
     #[test]
     fn any_bytes_are_legal(bytes in any::<Vec<u8>>()) {
-        let mut reader = Reader { bytes: &bytes, at: 0 };
+        let mut reader = Decoder { bytes: &bytes, at: 0 };
         while reader.event().is_some() {}
         prop_assert!(reader.at <= bytes.len());
     }

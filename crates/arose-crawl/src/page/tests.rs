@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use super::*;
-use crate::fetch::{Failure, Limits as FetchLimits, exchange};
+use crate::fetch::{Failure, FetchLimits, exchange};
 
 const N_ANSWERS: u64 = 100_000;
 
@@ -177,7 +177,11 @@ fn check_record(record: &Packed) {
 const FAILS: &str = "/a-parser-fails";
 
 pub(super) fn fail_if_told_to(job: &Job) {
-    assert_ne!(job.url.rest(), FAILS, "told to fail, in a test");
+    fail_if_told_to_by(job.url.rest());
+}
+
+pub(super) fn fail_if_told_to_by(text: &str) {
+    assert_ne!(text, FAILS, "told to fail, in a test");
 }
 
 fn job(path: &str) -> Job {
@@ -215,4 +219,15 @@ fn issue_21_panics_of_parsers_are_contained() {
         assert_eq!(report.is_page, !is_unread);
         assert!(!report.record.bytes().is_empty());
     }
+}
+
+/// The same for URLs in redirects of robots.txt and in its lines, which no reader sees.
+#[test]
+fn issue_21_panics_over_urls_are_contained() {
+    let shared = Shared::new(Settings::default(), None).unwrap();
+    let base = Url::parse("http://h.test/robots.txt").unwrap();
+    let normalize = |text| shared.normalize(text, Some(&base));
+    assert_eq!(normalize("/a").unwrap().as_str(), "http://h.test/a");
+    assert_eq!(normalize(FAILS), Err(Reason::Invalid));
+    assert_eq!(normalize("ftp://h.test/"), Err(Reason::Scheme));
 }

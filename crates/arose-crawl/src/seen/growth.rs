@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::log::Log;
+use super::log::KeyLog;
 use super::manifest::{self, Manifest};
 use super::merge::merge;
-use super::record::Record;
+use super::record::KeyRecord;
 use super::run::Run;
 use super::{KeyHash, Keys, Merges, Seen, words};
 use crate::error::Error;
@@ -174,7 +174,7 @@ impl Seen {
             strings_end: frozen.strings_end,
             mark: frozen.mark,
         };
-        let mut log = Log::create(&manifest.log_path(&self.folder), self.width)?;
+        let mut log = KeyLog::create(&manifest.log_path(&self.folder), self.width)?;
         let n_uncommitted = self.uncommitted.len();
         if self.buffer.len() > n_uncommitted {
             let mut keys = self.buffer.clone();
@@ -245,11 +245,11 @@ impl Seen {
 }
 
 #[expect(clippy::iter_over_hash_type, reason = "sorted before it is used")]
-fn sorted(keys: &Keys) -> Vec<Record> {
+fn sorted(keys: &Keys) -> Vec<KeyRecord> {
     let mut records = Vec::with_capacity(keys.len());
     for (&[host, rest], &place) in keys {
         let key = u128::from(host) << 64 | u128::from(rest);
-        records.push(Record { key, place });
+        records.push(KeyRecord { key, place });
     }
     records.sort_unstable();
     records

@@ -15,7 +15,7 @@ use arose::digest::digest64;
 use arose::mix::mix;
 use arose_dedup::disk::File;
 
-use super::record::{Record, Width};
+use super::record::{KeyRecord, Width};
 use crate::error::{Context, Error};
 
 const HEAD_BYTES: usize = 32;
@@ -23,7 +23,7 @@ const CHECKSUM: usize = 24;
 
 /// An open log.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct KeyLog {
     pub(super) path: PathBuf,
     file: File,
     width: Width,
@@ -34,7 +34,7 @@ pub(super) struct Log {
 /// What a log held when it was opened.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<KeyRecord>,
     /// How much of the kept strings its last frame vouches for.
     pub(super) strings_end: Option<u64>,
     /// The mark of its last frame.
@@ -43,7 +43,7 @@ pub(super) struct Replay {
     end: u64,
 }
 
-impl Log {
+impl KeyLog {
     /// Starts an empty log.
     pub(super) fn create(path: &Path, width: Width) -> Result<Self, Error> {
         let file = File::create(path).context("creating", path)?;
@@ -76,7 +76,7 @@ impl Log {
     /// Appends a frame. If that fails, the log is what it was.
     pub(super) fn append(
         &mut self,
-        records: &[Record],
+        records: &[KeyRecord],
         strings_end: u64,
         mark: u64,
     ) -> Result<(), Error> {
@@ -136,15 +136,15 @@ fn checksum(frame: &[u8], start: u64) -> u64 {
 }
 
 /// A frame, and what follows it.
-struct Frame<'b> {
-    records: Vec<Record>,
+struct LogFrame<'b> {
+    records: Vec<KeyRecord>,
     strings_end: u64,
     mark: u64,
     rest: &'b [u8],
 }
 
 /// Reads the frame at the beginning of `bytes`, if it is whole.
-fn read_frame(bytes: &[u8], width: Width, start: u64) -> Option<Frame<'_>> {
+fn read_frame(bytes: &[u8], width: Width, start: u64) -> Option<LogFrame<'_>> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
     let number = |at: usize| {
         let bytes = head[at..].first_chunk::<8>().copied();
@@ -162,8 +162,8 @@ fn read_frame(bytes: &[u8], width: Width, start: u64) -> Option<Frame<'_>> {
         return None;
     }
     let records = frame[HEAD_BYTES..].chunks_exact(width.n_bytes());
-    Some(Frame {
-        records: records.map(Record::read).collect(),
+    Some(LogFrame {
+        records: records.map(KeyRecord::read).collect(),
         strings_end,
         mark: number(16),
         rest,
@@ -179,8 +179,8 @@ mod tests {
         until: u64::MAX,
     };
 
-    fn record(n: u64) -> Record {
-        Record {
+    fn record(n: u64) -> KeyRecord {
+        KeyRecord {
             key: u128::from(n) << 64 | 7,
             place: n,
         }
@@ -193,12 +193,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let width = Width::KeyAndPlace;
-        let frames: [Vec<Record>; 3] = [
+        let frames: [Vec<KeyRecord>; 3] = [
             (0..3).map(record).collect(),
             vec![record(3)],
             (4..9).map(record).collect(),
         ];
-        let mut log = Log::create(&path, width).unwrap();
+        let mut log = KeyLog::create(&path, width).unwrap();
         let mut ends = vec![0];
         for frame in &frames {
             log.append(frame, frame.len() as u64, 1).unwrap();
@@ -207,11 +207,11 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for length in 0..=whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();
-            let (mut log, replay) = Log::open(&path, width, ALL).unwrap();
+            let (mut log, replay) = KeyLog::open(&path, width, ALL).unwrap();
             let n_whole = ends.iter().filter(|&&end| end <= length).count() - 1;
             assert_eq!(replay.records, frames[..n_whole].concat(), "{length}");
             log.append(&[record(42)], 0, 1).unwrap();
-            let (_, again) = Log::open(&path, width, ALL).unwrap();
+            let (_, again) = KeyLog::open(&path, width, ALL).unwrap();
             assert_eq!(again.records.last(), Some(&record(42)), "{length}");
             assert_eq!(again.records.len(), replay.records.len() + 1);
         }
@@ -221,14 +221,14 @@ mod tests {
     fn a_log_ahead_of_the_strings_is_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let mut log = Log::create(&path, Width::KeyAndPlace).unwrap();
+        let mut log = KeyLog::create(&path, Width::KeyAndPlace).unwrap();
         log.append(&[record(1)], 10, 1).unwrap();
         log.append(&[record(2)], 20, 2).unwrap();
         let valid = Valid {
             n_string_bytes: 19,
             ..ALL
         };
-        let (_, replay) = Log::open(&path, Width::KeyAndPlace, valid).unwrap();
+        let (_, replay) = KeyLog::open(&path, Width::KeyAndPlace, valid).unwrap();
         assert_eq!(replay.records, [record(1)]);
         assert_eq!(replay.strings_end, Some(10));
     }
@@ -238,15 +238,15 @@ mod tests {
     fn a_log_counts_up_to_a_mark() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let mut log = Log::create(&path, Width::Key).unwrap();
+        let mut log = KeyLog::create(&path, Width::Key).unwrap();
         for mark in 1..5 {
             log.append(&[record(mark)], 0, mark).unwrap();
         }
         let valid = Valid { until: 2, ..ALL };
-        let (mut log, replay) = Log::open(&path, Width::Key, valid).unwrap();
+        let (mut log, replay) = KeyLog::open(&path, Width::Key, valid).unwrap();
         assert_eq!((replay.records.len(), replay.mark), (2, Some(2)));
         log.append(&[record(9)], 0, 3).unwrap();
-        let (_, replay) = Log::open(&path, Width::Key, ALL).unwrap();
+        let (_, replay) = KeyLog::open(&path, Width::Key, ALL).unwrap();
         assert_eq!((replay.records.len(), replay.mark), (3, Some(3)));
     }
 
@@ -254,14 +254,14 @@ mod tests {
     fn a_changed_byte_ends_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let mut log = Log::create(&path, Width::Key).unwrap();
+        let mut log = KeyLog::create(&path, Width::Key).unwrap();
         log.append(&[record(1)], 0, 1).unwrap();
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             std::fs::write(&path, &bad).unwrap();
-            let (_, replay) = Log::open(&path, Width::Key, ALL).unwrap();
+            let (_, replay) = KeyLog::open(&path, Width::Key, ALL).unwrap();
             assert!(replay.records.is_empty(), "{at}");
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::record::{Record, Width};
+use super::record::{KeyRecord, Width};
 use super::run::{Cursor, Run, RunWriter};
 use crate::error::Error;
 
@@ -15,14 +15,14 @@ const PACE: u64 = 1 << 16;
 /// the oldest stays. Returns the run, or none if it was told to stop.
 pub(super) fn merge(
     runs: &[Arc<Run>],
-    buffer: Vec<Record>,
+    buffer: Vec<KeyRecord>,
     path: &Path,
     width: Width,
     stop: &AtomicBool,
 ) -> Result<Option<Run>, Error> {
-    let mut inputs: Vec<Input<'_>> = runs.iter().map(|run| Input::Run(run.cursor())).collect();
-    inputs.push(Input::Buffer(buffer.into_iter()));
-    let mut heads: Vec<(Record, usize)> = Vec::with_capacity(inputs.len());
+    let mut inputs: Vec<Source<'_>> = runs.iter().map(|run| Source::Run(run.cursor())).collect();
+    inputs.push(Source::Buffer(buffer.into_iter()));
+    let mut heads: Vec<(KeyRecord, usize)> = Vec::with_capacity(inputs.len());
     for (index, input) in inputs.iter_mut().enumerate() {
         heads.extend(input.next()?.map(|record| (record, index)));
     }
@@ -50,13 +50,13 @@ pub(super) fn merge(
     Run::open(path, width).map(Some)
 }
 
-enum Input<'r> {
+enum Source<'r> {
     Run(Cursor<'r>),
-    Buffer(std::vec::IntoIter<Record>),
+    Buffer(std::vec::IntoIter<KeyRecord>),
 }
 
-impl Input<'_> {
-    fn next(&mut self) -> Result<Option<Record>, Error> {
+impl Source<'_> {
+    fn next(&mut self) -> Result<Option<KeyRecord>, Error> {
         match self {
             Self::Run(cursor) => cursor.next(),
             Self::Buffer(records) => Ok(records.next()),

@@ -72,9 +72,9 @@ use arose_dedup::disk;
 use crate::error::{Context, Error};
 use crate::fingerprint::Fingerprint;
 use growth::Growth;
-use log::{Log, Valid};
+use log::{KeyLog, Valid};
 use manifest::Manifest;
-use record::{Record, Width};
+use record::{KeyRecord, Width};
 use run::Run;
 
 /// How the set is kept.
@@ -158,13 +158,13 @@ pub struct Seen {
     manifest: Manifest,
     /// The oldest first.
     runs: Vec<Arc<Run>>,
-    log: Log,
+    log: KeyLog,
     /// Keys that are in no run, with the place of their URL.
     buffer: Keys,
     growth: Growth,
     /// Those of them that are not in the log either.
-    uncommitted: Vec<Record>,
-    strings: Option<strings::Strings>,
+    uncommitted: Vec<KeyRecord>,
+    strings: Option<strings::StringFile>,
     /// The mark of the last commit.
     mark: u64,
     /// How often the answer was `New` since the set was opened.
@@ -227,14 +227,14 @@ impl Seen {
         let runs = runs.collect::<Result<Vec<Arc<Run>>, Error>>()?;
         let strings = match config.strings {
             Strings::Drop => None,
-            Strings::Keep => Some(strings::Strings::open(&folder.join("strings"))?),
+            Strings::Keep => Some(strings::StringFile::open(&folder.join("strings"))?),
         };
         let valid = Valid {
-            n_string_bytes: strings.as_ref().map_or(0, strings::Strings::end),
+            n_string_bytes: strings.as_ref().map_or(0, strings::StringFile::end),
             until,
         };
         let log_path = manifest.log_path(folder);
-        let (log, replay) = Log::open(&log_path, width, valid)?;
+        let (log, replay) = KeyLog::open(&log_path, width, valid)?;
         let strings = match strings {
             Some(strings) => {
                 let end = replay.strings_end.unwrap_or(manifest.strings_end);
@@ -475,7 +475,7 @@ impl Seen {
         let strings = self.strings.as_mut();
         let place = strings.map_or(0, |strings| strings.push(entry.url));
         self.buffer.insert(words(key), place);
-        self.uncommitted.push(Record { key, place });
+        self.uncommitted.push(KeyRecord { key, place });
         self.n_new += 1;
         place
     }
@@ -489,7 +489,7 @@ impl Seen {
     }
 
     fn strings_end(&self) -> u64 {
-        self.strings.as_ref().map_or(0, strings::Strings::end)
+        self.strings.as_ref().map_or(0, strings::StringFile::end)
     }
 }
 
@@ -503,7 +503,7 @@ struct Probe {
 /// Makes an empty set.
 fn found(folder: &Path, width: Width) -> Result<Manifest, Error> {
     let manifest = Manifest::default();
-    Log::create(&manifest.log_path(folder), width)?;
+    KeyLog::create(&manifest.log_path(folder), width)?;
     manifest.write(folder, width)?;
     manifest::sync(folder)?;
     Ok(manifest)

@@ -2,7 +2,7 @@
 
 /// A fingerprint, and the place of its URL among the kept strings (0 where none are kept).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Record {
+pub(super) struct KeyRecord {
     pub(super) key: u128,
     pub(super) place: u64,
 }
@@ -22,7 +22,7 @@ impl Width {
     }
 }
 
-impl Record {
+impl KeyRecord {
     /// Appends the record; keys are big-endian, so that their bytes sort as they do.
     pub(super) fn write(self, width: Width, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.key.to_be_bytes());

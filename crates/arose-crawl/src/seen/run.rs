@@ -25,7 +25,7 @@ use arose::digest::digest64;
 use arose_dedup::disk;
 
 use super::filter::{FILTER_BYTES, Filter};
-use super::record::{Record, Width};
+use super::record::{KeyRecord, Width};
 use crate::error::{Context, Error};
 
 const BLOCK_BYTES: usize = 512;
@@ -139,7 +139,7 @@ impl Run {
                     .iter()
                     .map(|found| blocks[found.block].iter().step_by(64));
                 touch(lines.flatten().copied());
-                for &Candidate { block, index } in some {
+                for &PossibleKey { block, index } in some {
                     places[index] = self.search(block, &blocks[block], keys[index]);
                 }
             }
@@ -164,14 +164,14 @@ impl Run {
     }
 
     /// In which block each key that is not found yet would be.
-    fn candidates(&self, keys: &[u128], places: &[Option<u64>]) -> Vec<Candidate> {
+    fn candidates(&self, keys: &[u128], places: &[Option<u64>]) -> Vec<PossibleKey> {
         let mut candidates = Vec::with_capacity(keys.len());
         for start in (0..keys.len()).step_by(AHEAD) {
             let some = start..keys.len().min(start + AHEAD);
             touch(keys[some.clone()].iter().map(|&key| self.fences.near(key)));
             for index in some.filter(|&index| places[index].is_none()) {
                 if let Some(block) = self.fences.block_of(keys[index]) {
-                    candidates.push(Candidate { block, index });
+                    candidates.push(PossibleKey { block, index });
                 }
             }
         }
@@ -179,7 +179,7 @@ impl Run {
     }
 
     /// Leaves the candidates that pass the filter of their block.
-    fn keep_possible(&self, keys: &[u128], candidates: &mut Vec<Candidate>) {
+    fn keep_possible(&self, keys: &[u128], candidates: &mut Vec<PossibleKey>) {
         let mut n_kept = 0;
         for at in 0..candidates.len() {
             if at % AHEAD == 0 {
@@ -205,7 +205,7 @@ impl Run {
             match record[..16].cmp(&key_bytes) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Some(Record::read(record).place),
+                std::cmp::Ordering::Equal => return Some(KeyRecord::read(record).place),
             }
         }
         None
@@ -259,15 +259,15 @@ fn n_records(trailer: &[u8; TRAILER_BYTES], width: Width) -> Option<u64> {
 
 /// A key that may be in a block.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct PossibleKey {
     block: usize,
     index: usize,
 }
 
 /// How many of the candidates, at least one, are read together.
-fn span(candidates: &[Candidate]) -> usize {
+fn span(candidates: &[PossibleKey]) -> usize {
     let first = candidates[0].block;
-    let is_near = |pair: &&[Candidate]| {
+    let is_near = |pair: &&[PossibleKey]| {
         pair[1].block - pair[0].block <= MAX_GAP && pair[1].block - first < MAX_SPAN
     };
     1 + candidates.windows(2).take_while(is_near).count()
@@ -339,13 +339,13 @@ pub(super) struct Cursor<'r> {
 
 impl Cursor<'_> {
     /// The next record, if there is one.
-    pub(super) fn next(&mut self) -> Result<Option<Record>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<KeyRecord>, Error> {
         if self.n_left == 0 && !self.next_block()? {
             return Ok(None);
         }
         let width = self.run.width.n_bytes();
         let bytes = self.held.unwrap_or(&self.buffer);
-        let record = Record::read(&bytes[self.at..][..width]);
+        let record = KeyRecord::read(&bytes[self.at..][..width]);
         self.at += width;
         self.n_left -= 1;
         Ok(Some(record))
@@ -401,7 +401,7 @@ impl RunWriter {
     }
 
     /// Adds a record, whose key must be above all before it.
-    pub(super) fn push(&mut self, record: Record) -> Result<(), Error> {
+    pub(super) fn push(&mut self, record: KeyRecord) -> Result<(), Error> {
         if self.block.is_empty() {
             self.fences.push(record.key);
             self.filters.push(Filter::default());
@@ -465,7 +465,7 @@ mod tests {
         let mut writer = RunWriter::create(path, width).unwrap();
         for &key in keys {
             let place = if width == Width::Key { 0 } else { key as u64 };
-            writer.push(Record { key, place }).unwrap();
+            writer.push(KeyRecord { key, place }).unwrap();
         }
         writer.finish().unwrap();
     }

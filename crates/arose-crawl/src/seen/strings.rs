@@ -13,7 +13,7 @@ use crate::error::{Context, Error};
 
 /// An open file of strings.
 #[derive(Debug)]
-pub(super) struct Strings {
+pub(super) struct StringFile {
     path: PathBuf,
     file: File,
     /// How much of the file counts.
@@ -22,7 +22,7 @@ pub(super) struct Strings {
     pending: Vec<u8>,
 }
 
-impl Strings {
+impl StringFile {
     /// Opens the file, or makes an empty one.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let file = File::open_or_create(path).context("opening", path)?;
@@ -108,7 +108,7 @@ mod tests {
     fn strings_are_compared_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("strings");
-        let mut strings = Strings::open(&path).unwrap();
+        let mut strings = StringFile::open(&path).unwrap();
         let texts = ["http://h/a", "", "http://h/ab", "http://h/"];
         let places: Vec<u64> = texts.iter().map(|text| strings.push(text)).collect();
         for _ in 0..2 {
@@ -121,7 +121,7 @@ mod tests {
         }
         let end = strings.end();
         drop(strings);
-        let strings = Strings::open(&path).unwrap();
+        let strings = StringFile::open(&path).unwrap();
         assert_eq!(strings.end(), end);
         assert!(strings.is_at(places[2], texts[2]).unwrap());
         assert!(strings.cut(end + 1).is_err());

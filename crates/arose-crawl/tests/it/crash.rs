@@ -12,6 +12,7 @@ use std::time::Duration;
 use arose::mix::SplitMix;
 use arose_corpus::Item;
 use arose_crawl::{End, archives, index_lines, queued_urls, status};
+use arose_dedup::disk::Recording;
 use testweb::judge::By;
 use testweb::{Config, Kind, PageCount, Robots, Server};
 
@@ -22,6 +23,7 @@ const FOLDER: &str = "AROSE_CRAWL_FOLDER";
 const DNS: &str = "AROSE_CRAWL_DNS";
 const SEED: &str = "AROSE_CRAWL_SEED";
 const COMPACT: &str = "AROSE_CRAWL_COMPACT";
+const CHANGES: &str = "AROSE_CRAWL_CHANGES";
 const N_KILLS: u64 = 30;
 const DELAY: Duration = Duration::from_millis(20);
 
@@ -60,10 +62,29 @@ fn child() {
     let value = |name| std::env::var(name).unwrap();
     let mut settings = careful(value(DNS).parse().unwrap());
     settings.archive.compact = value(COMPACT).parse().unwrap();
+    if let Ok(n_changes) = std::env::var(CHANGES) {
+        abort_after(n_changes.parse().unwrap(), Path::new(&folder));
+    }
     run(Path::new(&folder), settings, &[value(SEED)]);
 }
 
+/// Ends the process as soon as it has changed its files so often: between any two steps of a
+/// commit, which a kill from outside hardly ever meets.
+fn abort_after(n_changes: usize, folder: &Path) {
+    let recording = Recording::start(folder);
+    std::thread::spawn(move || {
+        while recording.n_changes() < n_changes {
+            std::hint::spin_loop();
+        }
+        std::process::abort();
+    });
+}
+
 fn start(folder: &Path, server: &Server, limit: Option<&str>, compact: u64) -> Child {
+    command(folder, server, limit, compact).spawn().unwrap()
+}
+
+fn command(folder: &Path, server: &Server, limit: Option<&str>, compact: u64) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = match limit {
         None => Command::new(program),
@@ -82,9 +103,8 @@ fn start(folder: &Path, server: &Server, limit: Option<&str>, compact: u64) -> C
         .env(SEED, home(server, 0))
         .env(COMPACT, compact.to_string())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::null());
+    command
 }
 
 /// Waits until so many requests were made; whether the child still runs.
@@ -176,8 +196,8 @@ fn nothing_is_lost_and_nothing_comes_twice() {
     server.stop().unwrap();
 }
 
-/// Kills between the moment a page is known as an original and the moment it is in the archive: no
-/// duplicate refers to a record that is not there.
+/// Ends between the moment a page is known as an original and the moment the journal says that it
+/// is in the archive: no duplicate refers to a record that is not there.
 #[test]
 fn duplicates_refer_to_records_after_kills() {
     let server = Server::start(Config {
@@ -193,15 +213,14 @@ fn duplicates_refer_to_records_after_kills() {
     let server = server.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut random = SplitMix::new(5);
-    for n_kills in 0..12 {
-        let mut child = start(folder.path(), &server, None, 1000 << (n_kills % 8));
-        let n_requests = server.n_requests() + 1 + random.below(25);
-        if !wait_for(&server, n_requests, &mut child) {
+    for n_ends in 0..20 {
+        let mut command = command(folder.path(), &server, None, 1000 << (n_ends % 8));
+        command.env(CHANGES, (30 + random.below(120)).to_string());
+        let status = command.spawn().unwrap().wait().unwrap();
+        wait_for_silence(&server);
+        if status.success() {
             break;
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        wait_for_silence(&server);
     }
     let seeds = [home(&server, 0)];
     let summary = run(folder.path(), careful(server.dns), &seeds);

@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use arose_crawl::counters::{Counter, Failure};
+use arose_crawl::settings::DuplicateLinks;
 use arose_crawl::{End, Summary, index_lines, status};
 
 use crate::script::{Reply, Request, Web, page, page_with, response, settings};
@@ -262,6 +263,24 @@ fn issue_21_panics_are_contained() {
     assert_eq!(index_lines(folder.path()).unwrap().len(), 2);
 }
 
+/// A panic while a name is looked up leaves that host for another day, and the crawl goes on.
+#[test]
+fn issue_21_panics_over_names_are_contained() {
+    let web = Web::new(ONE, |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        "/" => page(request, &["/good"]),
+        _ => page(request, &[]),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    // A name that nobody is told about does not hold up the test.
+    settings.stop.seconds = 10_000.0;
+    let seeds = [HOME[0], "http://panic.test/"];
+    let summary = web.crawl(folder.path(), settings, &seeds);
+    assert_eq!((summary.end, summary.n_lost), (End::Waiting, 1));
+    assert_eq!(web.targets("a.test"), ["/", "/good"]);
+}
+
 fn busy_page(request: &Request, headers: &'static str) -> Reply {
     match request.target.as_str() {
         "/robots.txt" => response(404, "", b""),
@@ -388,6 +407,77 @@ fn issue_21_pages_fail_over() {
     assert_eq!((n_first.count(), log.len()), (2, 4));
 }
 
+/// Three sites with the same home page, whose other pages nobody else links to: seeds are followed
+/// whatever they duplicate.
+#[test]
+fn issue_21_seeds_with_equal_text_are_followed() {
+    let names: &[(&str, &[&str])] = &[
+        ("a.test", &["10.0.0.1"]),
+        ("b.test", &["10.0.0.2"]),
+        ("c.test", &["10.0.0.3"]),
+    ];
+    let seeds = names.iter().map(|(name, _)| format!("http://{name}/"));
+    let seeds: Vec<String> = seeds.collect();
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    for links in [DuplicateLinks::Last, DuplicateLinks::Never] {
+        let web = Web::new(names, |request| match request.target.as_str() {
+            "/robots.txt" => response(404, "", b""),
+            "/" => {
+                let body = format!("{} <a href=one>one</a>", "the same words ".repeat(20));
+                response(200, "Content-Type: text/html\r\n", body.as_bytes())
+            }
+            _ => page(request, &[]),
+        });
+        let mut settings = settings();
+        settings.duplicates.links = links;
+        let folder = tempfile::tempdir().unwrap();
+        let summary = web.crawl(folder.path(), settings, &seeds);
+        for (name, _) in names {
+            assert_eq!(web.targets(name), ["/", "/one"], "{links:?} {name}");
+        }
+        assert_eq!(summary.counters.get(Counter::ExactDuplicates), 2);
+        assert_eq!(summary.counters.get(Counter::UnfollowedDuplicates), 0);
+        assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+    }
+}
+
+/// Links of a page whose text equals another's are followed behind all others, in their turn, or
+/// never, as the settings say.
+#[test]
+fn issue_21_links_of_duplicates_come_last() {
+    for (links, expected) in [
+        (
+            DuplicateLinks::First,
+            &["/original/1", "/copy/1", "/far/1", "/far/2"][..],
+        ),
+        (
+            DuplicateLinks::Last,
+            &["/original/1", "/far/1", "/far/2", "/copy/1"],
+        ),
+        (DuplicateLinks::Never, &["/original/1", "/far/1", "/far/2"]),
+    ] {
+        let web = Web::new(ONE, |request| match request.target.as_str() {
+            "/robots.txt" => response(404, "", b""),
+            "/" => page(request, &["/original/", "/copy/", "/far"]),
+            "/original/" | "/copy/" => {
+                let body = format!("{} <a href=1>one</a>", "the same words ".repeat(20));
+                response(200, "Content-Type: text/html\r\n", body.as_bytes())
+            }
+            "/far" => page(request, &["/far/1"]),
+            "/far/1" => page(request, &["/far/2"]),
+            _ => page(request, &[]),
+        });
+        let mut settings = settings();
+        settings.duplicates.links = links;
+        let folder = tempfile::tempdir().unwrap();
+        let summary = web.crawl(folder.path(), settings, HOME);
+        let targets = web.targets("a.test");
+        assert_eq!(targets[..4], ["/", "/original/", "/copy/", "/far"]);
+        assert_eq!(targets[4..], *expected, "{links:?}");
+        assert_eq!(summary.counters.get(Counter::ExactDuplicates), 1);
+    }
+}
+
 /// Rules that are new to a crawl hold for what it has queued already: nothing that they exclude is
 /// asked for, not even the robots.txt of a host.
 #[test]
@@ -397,6 +487,7 @@ fn issue_21_new_rules_reach_the_queue() {
     for (change, expected) in [
         ("exclude", &["/y/2", "/y/5"][..]),
         ("blocked", &["/x/1", "/y/2", "/x/4", "/y/5"]),
+        ("scope", &["/x/1", "/y/2", "/x/4", "/y/5"]),
         ("depth", &[]),
     ] {
         let web = Web::new(names, move |request| match request.target.as_str() {
@@ -415,6 +506,7 @@ fn issue_21_new_rules_reach_the_queue() {
         match change {
             "exclude" => second.scope.exclude = vec!["/x/".to_owned(), "b\\.test".to_owned()],
             "blocked" => second.scope.blocked = vec!["b.test".to_owned()],
+            "scope" => second.scope.hosts = vec!["a.test".to_owned()],
             _ => second.scope.max_depth = 0,
         }
         let summary = web.crawl(folder.path(), second.clone(), &[]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use arose_crawl::connect::{Addresses, Tcp};
+use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::counters::{Counter, Failure, Refusal};
 use arose_crawl::resolve::NameServers;
 use arose_crawl::settings::DuplicateLinks;
@@ -257,7 +257,7 @@ fn garbage_among_the_seeds() {
 pub(crate) fn seams(settings: &Settings, clock: Box<dyn Fn() -> Duration>) -> Seams {
     Seams {
         connector: Rc::new(Tcp {
-            addresses: Addresses::Loopback,
+            addresses: Allowed::Loopback,
         }),
         resolver: Rc::new(NameServers::new(&settings.network.name_servers).unwrap()),
         clock,
@@ -300,7 +300,7 @@ fn a_million_seeds() {
     let settings = Settings::default();
     let seams = || Seams {
         connector: Rc::new(Tcp {
-            addresses: Addresses::Loopback,
+            addresses: Allowed::Loopback,
         }),
         resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
         clock: Box::new(|| Duration::ZERO),

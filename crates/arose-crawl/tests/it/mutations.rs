@@ -1,15 +1,16 @@
-//! Real robots.txt files and sitemaps, broken at random: there is always an answer, and it is
+//! Real robots.txt files, sitemaps and URLs, broken at random: there is always an answer, and it is
 //! bounded.
 //!
-//! URLs are changed in the same way by `urls::idempotent_on_every_input`, responses and heads by
-//! the property tests of the HTTP client. `FUZZ_INPUTS` and `FUZZ_SEED` choose how many and which.
+//! Responses are changed in the same way by `broken_responses_have_an_outcome`, beside the HTTP
+//! client. `FUZZ_INPUTS` and `FUZZ_SEED` choose how many and which.
 
 use arose::mix::SplitMix;
 use arose_crawl::robots::{MAX_DELAY, Robots, TimeOfDay};
 use arose_crawl::sitemap::{self, Limits};
-use arose_crawl::url::{NormalUrl, Normalizer};
+use arose_crawl::url::{Crumbs, NormalUrl, Normalizer};
 
 use crate::shared;
+use crate::urls;
 
 /// Samples are cut: a long one says nothing that a short one does not.
 const MAX_SAMPLE: usize = 8 << 10;
@@ -102,5 +103,46 @@ fn broken_sitemaps_are_bounded() {
         let found = sitemap::parse(bytes, Limits::default());
         let n_urls = found.pages.len() + found.sitemaps.len();
         assert!(n_urls <= bytes.len(), "{}", bytes.escape_ascii());
+    });
+}
+
+/// A URL, absolute or relative, has one normal form or none, and its parts make the whole.
+#[test]
+fn broken_urls_have_one_normal_form() {
+    let mut samples: Vec<Vec<u8>> = [
+        "http://user:pw@x.example:8080/a/../b;c=1?d=%41&utm_source=e#f",
+        "//x.example\\a\tb",
+        "https://[::ffff:1.2.3.4]:0443/%zz?",
+        "http://0x7f.1/",
+        "HTTP://B\u{fc}cher.example./(S(abc))/?PHPSESSID=1&&=",
+        "?a#b",
+    ]
+    .iter()
+    .map(|url| url.as_bytes().to_vec())
+    .collect();
+    let suites = urls::inputs().unwrap_or_default();
+    samples.extend(suites.into_iter().map(String::into_bytes));
+    let base = url::Url::parse("http://example.org/a/b?c").unwrap();
+    let normalizers = [Crumbs::Keep, Crumbs::Drop].map(|crumbs| Normalizer {
+        crumbs,
+        ..Normalizer::default()
+    });
+    broken(&samples, 3, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        for normalizer in &normalizers {
+            let Ok(once) = normalizer.normalize(&text, Some(&base)) else {
+                continue;
+            };
+            let again = normalizer.normalize(once.as_str(), None);
+            assert_eq!(again.as_ref(), Ok(&once), "{text:?}");
+            assert_eq!(format!("{}{}", once.origin(), once.rest()), once.as_str());
+            assert!(once.path().starts_with('/') && once.host().contains(once.site()));
+            // A byte that is escaped becomes three, and punycode is no longer than that.
+            assert!(
+                once.as_str().len() <= 9 * text.len() + 64,
+                "{text:?}: {}",
+                once.as_str()
+            );
+        }
     });
 }

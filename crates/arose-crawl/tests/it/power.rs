@@ -5,10 +5,13 @@
 //! out of order, names that never reached the disk. From there the crawl is started again, often to
 //! be cut once more, and must end with each page in the archive once.
 //!
-//! Two kinds of points. A sync that is missing shows where the next part of the crawl has just been
-//! synced and nothing else has: so for each part ([`PARTS`]) some points right after its syncs are
-//! taken, and all that was not synced is lost there. The other points are random;
-//! `AROSE_CRASH_POINTS` sets their number, and the default is for every day.
+//! Three kinds of points. A sync that is missing shows where the next part of the crawl has just
+//! been synced and nothing else has: so for each part ([`PARTS`]) some points right after its syncs
+//! are taken, and all that was not synced is lost there. A part that is believed beyond the journal
+//! shows where the journal alone is behind: so some points are taken where the archive has just
+//! been synced, which comes before the journal, and nothing but the journal loses anything there.
+//! The other points are random; `AROSE_CRASH_POINTS` sets their number, and the default is for
+//! every day.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,10 +23,11 @@ use std::time::Duration;
 
 use arose::mix::SplitMix;
 use arose_crawl::connect::{Connect, Stream, Waiting};
+use arose_crawl::counters::Counter;
 use arose_crawl::fingerprint::Fingerprint;
 use arose_crawl::resolve::NameServers;
 use arose_crawl::seen::{self, Entry, Seen};
-use arose_crawl::{Control, Crawl, End, Seams, Settings, archives, index_lines, status};
+use arose_crawl::{Control, Crawl, End, Seams, Settings, archives, index_lines, is_crawl, status};
 use arose_dedup::disk::{Change, Recording};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep};
@@ -84,7 +88,12 @@ fn page(host: u8, target: &str) -> String {
     match (number("/p"), number("/copy")) {
         (Some(n), _) => {
             let next = (n + 1..N_PAGES.min(n + 3)).map(|n| format!("<a href=/p{n}>next</a>"));
-            let copy = (n % 4 == 0).then(|| format!("<a href=/copy{}>copy</a>", n / 4));
+            // Every second host has them in reverse: copies come long after their originals.
+            let shared = match host % 2 {
+                0 => n / 4,
+                _ => N_COPIES - 1 - n / 4,
+            };
+            let copy = (n % 4 == 0).then(|| format!("<a href=/copy{shared}>copy</a>"));
             let links: Vec<String> = next.chain(copy).collect();
             let seed = u64::from(host) * 1000 + u64::from(n);
             format!("<p>{} {}", words(seed), links.join(" "))
@@ -197,6 +206,17 @@ fn check(folder: &Path) {
     assert!(found.values().all(|&n| n == 1), "{found:?}");
 }
 
+/// Pages that hosts share are stored whole once: whatever is in the archive after a power cut is in
+/// the index of contents too, unless more than was synced survived.
+#[track_caller]
+fn check_originals(folder: &Path) {
+    let lines = index_lines(folder).unwrap();
+    let is_whole = |line: &&String| !line.contains("\"warc/revisit\"");
+    let copies = lines.iter().filter(|line| line.contains("/copy"));
+    let n_whole = copies.filter(is_whole).count();
+    assert_eq!(n_whole, N_COPIES as usize);
+}
+
 /// What lies on a disk: files by name, and directories.
 #[derive(Debug, Clone, Default)]
 struct Disk {
@@ -215,6 +235,25 @@ enum Cut {
     End,
     /// Any sectors of files, as of any time, and any names.
     Anything,
+    /// All of one part of the crawl is lost, and nothing else.
+    Only(&'static str),
+}
+
+impl Cut {
+    /// How it treats a file or directory below `root`.
+    fn of(self, root: &Path, path: &Path) -> Self {
+        match self {
+            Self::Only(part) if is_part(root, path, part) => Self::Everything,
+            Self::Only(_) => Self::Nothing,
+            cut => cut,
+        }
+    }
+}
+
+/// Whether a file or directory belongs to a part of the crawl below `root`.
+fn is_part(root: &Path, path: &Path, part: &str) -> bool {
+    let below = path.strip_prefix(root).unwrap();
+    below.to_string_lossy().starts_with(part)
 }
 
 const CUTS: [Cut; 4] = [Cut::Everything, Cut::Nothing, Cut::End, Cut::Anything];
@@ -260,7 +299,7 @@ impl Written {
         let mut content = self.synced.clone();
         match cut {
             Cut::Everything => {}
-            Cut::Nothing => self
+            Cut::Nothing | Cut::Only(_) => self
                 .pending
                 .iter()
                 .for_each(|piece| piece.apply(&mut content)),
@@ -319,10 +358,14 @@ enum Naming {
 }
 
 impl Naming {
-    fn folder(&self) -> &Path {
+    fn path(&self) -> &Path {
         let (Self::Folder(path) | Self::Link(path, _) | Self::Rename(_, path) | Self::Remove(path)) =
             self;
-        path.parent().unwrap()
+        path
+    }
+
+    fn folder(&self) -> &Path {
+        self.path().parent().unwrap()
     }
 
     fn apply(&self, names: &mut BTreeMap<PathBuf, u64>, folders: &mut BTreeSet<PathBuf>) {
@@ -412,10 +455,11 @@ fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -
         pending.push(naming);
     }
     let n_first = random.below(pending.len() as u64 + 1) as usize;
+    let root = base.folders.first().unwrap();
     for (index, naming) in pending.iter().enumerate() {
-        let survives = match cut {
+        let survives = match cut.of(root, naming.path()) {
             Cut::Everything => false,
-            Cut::Nothing => true,
+            Cut::Nothing | Cut::Only(_) => true,
             Cut::End => index < n_first,
             Cut::Anything => random.below(2) == 0,
         };
@@ -429,7 +473,7 @@ fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -
     };
     for (path, file) in names {
         if disk.folders.contains(path.parent().unwrap()) {
-            let content = files[&file].survivor(cut, random);
+            let content = files[&file].survivor(cut.of(root, &path), random);
             disk.files.insert(path, content);
         }
     }
@@ -490,8 +534,7 @@ fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {
             Change::SyncFolder { path } => path,
             _ => continue,
         };
-        let below = synced.strip_prefix(root).unwrap().to_string_lossy();
-        if below.starts_with(part) {
+        if is_part(root, synced, part) {
             points.push(n);
         }
     }
@@ -502,6 +545,16 @@ fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {
 fn spread(points: &[usize], n: usize) -> impl Iterator<Item = usize> + '_ {
     let n = n.min(points.len());
     (1..=n).map(move |k| points[points.len() * k / n - 1])
+}
+
+/// How far the journal on a disk, if there is one, says that the crawl has come: pages, and URLs
+/// that wait. When it has just been synced, a power cut must take nothing of that.
+fn progress(root: &Path, disk: &Disk) -> Option<(u64, u64)> {
+    restore(disk, root);
+    is_crawl(root).then(|| {
+        let status = status(root).unwrap();
+        (status.counters.get(Counter::Pages), status.n_queued)
+    })
 }
 
 thread_local! {
@@ -527,6 +580,7 @@ fn a_crawl_survives_power_cuts() {
     empty.folders.insert(root.clone());
     let runs = VARIANTS.map(|variant| (variant, recorded(&root, &empty, variant)));
     check(&root);
+    check_originals(&root);
     let mut n_done = 0;
     for (variant, changes) in &runs {
         for (part, n_points) in PARTS {
@@ -535,10 +589,24 @@ fn a_crawl_survives_power_cuts() {
             for at in spread(&points, n_points) {
                 println!("{part}: after {at} of {} changes", changes.len());
                 let disk = survivors(&empty, &changes[..at], Cut::Everything, &mut random);
+                if part == "journal" {
+                    let all = survivors(&empty, &changes[..at], Cut::Nothing, &mut random);
+                    assert_eq!(progress(&root, &disk), progress(&root, &all));
+                }
                 recorded(&root, &disk, *variant);
                 check(&root);
+                check_originals(&root);
                 n_done += 1;
             }
+        }
+        let points = after_syncs(&root, changes, "archive");
+        for at in spread(&points, 3) {
+            println!("the journal alone: after {at} of {} changes", changes.len());
+            let cut = Cut::Only("journal");
+            let disk = survivors(&empty, &changes[..at], cut, &mut random);
+            recorded(&root, &disk, *variant);
+            check(&root);
+            n_done += 1;
         }
     }
     for n in 0..n_points() {

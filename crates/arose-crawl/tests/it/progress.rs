@@ -91,6 +91,7 @@ fn seeds_are_followed_whatever_they_duplicate() {
         let fetched: BTreeSet<_> = fetched(&server).into_keys().collect();
         assert_eq!(fetched, expected, "{links:?}");
         assert!(summary.counters.get(Counter::ExactDuplicates) >= 2);
+        assert_eq!(summary.counters.get(Counter::UnfollowedDuplicates), 0);
         assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
         server.stop().unwrap();
     }

@@ -1,11 +1,16 @@
 //! A loop that does not wait for files.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use arose_crawl::{Summary, Turns};
+use arose_crawl::connect::Waiting;
+use arose_crawl::counters::Counter;
+use arose_crawl::resolve::{Addresses, NoAddress, Resolve};
+use arose_crawl::{Control, Crawl, End, Seams, Settings, Summary, Turns, failures};
 use arose_dedup::disk::Recording;
 use testweb::{Config, PageCount, Server};
 
+use crate::faults::seams;
 use crate::web::{fetched, homes, reachable, run, settings};
 
 /// How long the disk takes for every sync.
@@ -50,4 +55,48 @@ fn issue_22_syncs_and_rewrites_stall_no_turn() {
     assert!(n_changes > 100, "{n_changes}");
     // A busy machine may keep the loop from running for a while, but not for so long.
     assert_eq!(n_over(&goes_on.turns, 500), 0, "{:?}", goes_on.turns);
+}
+
+/// Leads no name anywhere.
+struct Nowhere;
+
+impl Resolve for Nowhere {
+    fn resolve<'a>(&'a self, _: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
+        Box::pin(async { Err(NoAddress::Unknown) })
+    }
+}
+
+/// A name turns out not to exist at which an earlier run has queued many URLs. Each of them has its
+/// line in the log, and no turn of the loop waits until they are read.
+#[test]
+fn issue_22_urls_of_unknown_names_stall_no_turn() {
+    const N_URLS: usize = 60_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Settings::default();
+    settings.machine.threads = 1;
+    settings.network.name_servers = vec!["127.0.0.1:53".parse().unwrap()];
+    let open = || {
+        let clock = Box::new(|| Duration::from_secs(1_700_000_000));
+        let resolver = Rc::new(Nowhere);
+        let seams = Seams {
+            resolver,
+            ..seams(&settings, clock)
+        };
+        Crawl::open(folder.path(), settings.clone(), seams).unwrap()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let summary = tokio::task::LocalSet::new().block_on(&runtime, async {
+        let urls = (0..N_URLS).map(|n| format!("http://gone.test/{n}"));
+        open().add_seeds(urls).unwrap();
+        open().run(&Control::default()).await.unwrap()
+    });
+    assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+    assert_eq!(summary.counters.get(Counter::Lost), N_URLS as u64);
+    let failed = failures(folder.path()).unwrap();
+    assert_eq!(failed.len(), N_URLS);
+    assert!(failed.iter().all(|url| url.reason == "unknown-name"));
+    assert_eq!(n_over(&summary.turns, 500), 0, "{:?}", summary.turns);
 }

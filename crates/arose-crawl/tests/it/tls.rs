@@ -39,8 +39,14 @@ struct Seen {
     http2: AtomicUsize,
 }
 
-/// Serves three pages at an address of its own, for as long as the process lives.
+/// Serves three pages at an address of its own, for as long as the process lives, with a
+/// certificate that signs itself.
 fn serve(protocol: &'static [u8]) -> (SocketAddr, Arc<Seen>) {
+    serve_as(protocol, "server")
+}
+
+/// The same with the certificate and key of this name.
+fn serve_as(protocol: &'static [u8], name: &'static str) -> (SocketAddr, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let shown = Arc::clone(&seen);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -50,14 +56,15 @@ fn serve(protocol: &'static [u8]) -> (SocketAddr, Arc<Seen>) {
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(accept(listener, protocol, shown));
+        runtime.block_on(accept(listener, protocol, name, shown));
     });
     (address, seen)
 }
 
-async fn accept(listener: std::net::TcpListener, protocol: &[u8], seen: Arc<Seen>) {
-    let certificate = CertificateDer::from_pem_file(fixture("server.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(fixture("server.key")).unwrap();
+async fn accept(listener: std::net::TcpListener, protocol: &[u8], name: &str, seen: Arc<Seen>) {
+    let (certificate, key) = (format!("{name}.pem"), format!("{name}.key"));
+    let certificate = CertificateDer::from_pem_file(fixture(&certificate)).unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixture(&key)).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider);
     let config = config.with_safe_default_protocol_versions().unwrap();
@@ -204,6 +211,8 @@ fn limits_hold_over_http2() {
     settings.fetch.tries = 1;
     settings.fetch.max_body = 32 << 10;
     settings.fetch.max_head = 16 << 10;
+    // A request without limits does not hold up the test.
+    settings.stop.seconds = 60.0;
     let folder = tempfile::tempdir().unwrap();
     let pages = ["silent", "stuck", "long", "headers", "a"];
     let seeds = Seeds {
@@ -237,34 +246,61 @@ impl Resolve for Loopback {
     }
 }
 
+/// Crawls hosts of these names, all of which lead to an address.
+fn run_named(settings: Settings, names: &[&str], address: SocketAddr) -> Summary {
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = names
+        .iter()
+        .map(|name| format!("https://{name}.test:{}/", address.port()));
+    run_with(folder.path(), settings, seeds.collect(), |settings| Seams {
+        resolver: Rc::new(Loopback),
+        ..seams(settings, Box::new(|| Duration::from_secs(1_700_000_000)))
+    })
+}
+
 /// A certificate that is trusted, but for another host, is refused before anything is sent.
 #[test]
 fn certificates_of_other_hosts_are_refused() {
     let (address, seen) = serve(b"h2");
-    let folder = tempfile::tempdir().unwrap();
     let settings = settings(Some(fixture("server.pem")));
-    let seeds = vec![format!("https://other.test:{}/", address.port())];
-    let summary = run_with(folder.path(), settings, seeds, |settings| Seams {
-        resolver: Rc::new(Loopback),
-        ..seams(settings, Box::new(|| Duration::from_secs(1_700_000_000)))
-    });
+    let summary = run_named(settings, &["other"], address);
     assert_eq!(summary.n_fetched, 0);
     assert!(summary.counters.failed(Failure::OtherName) > 0);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
+}
+
+/// A host that an authority of the operator's own has signed for is asked where that authority is
+/// trusted, under no other name, and not at all where it is unknown.
+#[test]
+fn issue_22_authorities_of_one_s_own_are_trusted() {
+    let (address, seen) = serve_as(b"h2", "signed");
+    let trusting = || settings(Some(fixture("authority.pem")));
+    for (settings, name, failure) in [
+        (trusting(), "other", Failure::OtherName),
+        (settings(None), "own", Failure::UnknownIssuer),
+        (
+            settings(Some(fixture("server.pem"))),
+            "own",
+            Failure::UnknownIssuer,
+        ),
+    ] {
+        let summary = run_named(settings, &[name], address);
+        assert_eq!(summary.n_fetched, 0, "{name}");
+        assert!(summary.counters.failed(failure) > 0, "{name}");
+    }
+    assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
+    let summary = run_named(trusting(), &["own"], address);
+    assert_eq!(summary.counters.get(Counter::Pages), 3);
+    assert_eq!(seen.http2.load(Ordering::Relaxed), 4);
 }
 
 /// A host whose certificates are not to be checked is asked all the same; others are not.
 #[test]
 fn issue_22_certificates_of_named_hosts_are_ignored() {
     let (address, seen) = serve(b"h2");
-    let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(None);
     settings.network.ignore_certificates = vec!["own.test".to_owned()];
-    let seeds = ["own", "other"].map(|name| format!("https://{name}.test:{}/", address.port()));
-    let summary = run_with(folder.path(), settings, seeds.to_vec(), |settings| Seams {
-        resolver: Rc::new(Loopback),
-        ..seams(settings, Box::new(|| Duration::from_secs(1_700_000_000)))
-    });
+    let summary = run_named(settings, &["own", "other"], address);
     assert_eq!(summary.counters.get(Counter::Pages), 3);
     assert!(summary.counters.failed(Failure::UnknownIssuer) > 0);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 4);

@@ -138,12 +138,9 @@ fn what_browsers_take_for_a_web_address() {
     assert!(n_web > 200, "{n_web}");
 }
 
-/// All addresses of all files, and mutations of them, under every setting.
-#[test]
-fn idempotent_on_every_input() {
-    let Some(rows) = objects("urltestdata.json") else {
-        return;
-    };
+/// All addresses of all files.
+pub(crate) fn inputs() -> Option<Vec<String>> {
+    let rows = objects("urltestdata.json")?;
     let mut inputs: Vec<String> = rows
         .iter()
         .map(|row| row["input"].as_str().unwrap().to_owned())
@@ -162,6 +159,15 @@ fn idempotent_on_every_input() {
     {
         inputs.push(format!("http://{}/", row["input"].as_str().unwrap()));
     }
+    Some(inputs)
+}
+
+/// All addresses of all files, and mutations of them, under every setting.
+#[test]
+fn idempotent_on_every_input() {
+    let Some(inputs) = inputs() else {
+        return;
+    };
     let mut random = arose::mix::SplitMix::new(1);
     let n_mutations = 4;
     let mutated: Vec<String> = inputs

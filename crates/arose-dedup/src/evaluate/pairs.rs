@@ -20,6 +20,7 @@ use std::num::NonZeroUsize;
 
 use arose::Threshold;
 use arose::compare::{Comparison, Profile, Profiler};
+use arose::content::{self, Content, Level};
 use arose::judgement::{
     C_SIM_BINS, Correlation, Interval, Judged, Tally, Verdict, by_b_sim, by_c_sim,
 };
@@ -32,6 +33,7 @@ use super::difference::difference;
 use super::gold::{Gold, MAX_GROUPED};
 use super::metric::{Best, Score, auc, best_f1, bootstrap};
 use super::run::host;
+use crate::RepeatCounter;
 
 /// Samples drawn for the interval of an F1.
 const N_BOOTSTRAP: usize = 1000;
@@ -86,7 +88,8 @@ pub struct MeasureRow {
 /// A policy with its thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyRow {
-    /// Its name on the command line.
+    /// Its name on the command line; for the policy `content` the level from which pairs are
+    /// accepted, with `-no-sites` where nothing that sites repeat weighs less.
     pub name: &'static str,
     /// The threshold, for the policy `jaccard`.
     pub threshold: Option<Threshold>,
@@ -102,6 +105,8 @@ struct Compared {
     counted: Option<f64>,
     /// Simhash bits of the shingles that agree.
     c_shingles: Option<u32>,
+    /// By what the sites of the set repeat.
+    by_site: content::Score,
     site: SiteRelation,
     verdict: Verdict,
 }
@@ -161,6 +166,7 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
     let counted: Vec<CountedShingles> = tokens
         .map(|tokens| shingler.counted(&tokens.fingerprints))
         .collect();
+    let (contents, mut scorer) = (contents(gold), content::Scorer::default());
     let hosts = gold
         .documents
         .iter()
@@ -174,9 +180,30 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
             c_shingles: simhashes[pair.a]
                 .zip(simhashes[pair.b])
                 .map(|(a, b)| a.c_sim(&b)),
+            by_site: scorer.score(&contents[pair.a], &contents[pair.b]),
             site: SiteRelation::of(hosts[pair.a], hosts[pair.b], SiteKind::Henzinger),
             verdict: pair.verdict,
         })
+        .collect()
+}
+
+/// The contents of all documents, weighed by what their sites repeat in the set.
+fn contents(gold: &Gold) -> Vec<Content> {
+    let shingler = content::shingler();
+    let shingles = gold.documents.iter().map(|document| {
+        let mut shingles = Vec::new();
+        shingler.shingles_into(&document.content.tokens.fingerprints, &mut shingles);
+        shingles
+    });
+    let shingles: Vec<Vec<u64>> = shingles.collect();
+    let mut counter = RepeatCounter::new(SiteKind::Registrable);
+    for (document, shingles) in gold.documents.iter().zip(&shingles) {
+        counter.push(document.url.as_deref(), &document.id, shingles);
+    }
+    let repeats = counter.finish();
+    let contents = gold.documents.iter().zip(&shingles);
+    contents
+        .map(|(document, shingles)| repeats.content(document.url.as_deref(), shingles))
         .collect()
 }
 
@@ -201,7 +228,7 @@ impl Compared {
 
 fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
     type Measure = fn(&Compared) -> f64;
-    let measures: [(&str, Measure); 6] = [
+    let measures: [(&str, Measure); 8] = [
         ("resemblance", |pair| {
             pair.comparison.resemblance.unwrap_or(0.0)
         }),
@@ -212,6 +239,8 @@ fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
             f64::from(pair.comparison.c_sim.unwrap_or(0))
         }),
         ("c_shingles", |pair| f64::from(pair.c_shingles.unwrap_or(0))),
+        ("content_unweighted", |pair| pair.by_site.u),
+        ("content", |pair| pair.by_site.s),
     ];
     let row = |(name, measure): (&'static str, Measure)| {
         let scored = compared.iter().map(|pair| (measure(pair), pair.verdict));
@@ -225,36 +254,61 @@ fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
     measures.map(row).into()
 }
 
+/// Says of a pair whether a rule accepts it.
+type Rule<'a> = Box<dyn Fn(&Compared) -> bool + 'a>;
+
 fn policies(compared: &[Compared], config: &Config) -> Vec<PolicyRow> {
+    let short = config.short;
+    let by_policy = |criterion| -> Rule<'_> {
+        let policy = Policy { criterion, short };
+        Box::new(move |pair| pair.comparison.rule(&policy, pair.site).is_some())
+    };
     let jaccard = config.thresholds.iter().map(|&threshold| {
         let criterion = Criterion::Jaccard(threshold);
-        ("jaccard", Some(threshold), criterion)
+        ("jaccard", Some(threshold), by_policy(criterion))
     });
     let published = [
-        ("b", None, Criterion::PUBLISHED_B),
-        ("c", None, Criterion::PUBLISHED_C),
-        ("combined", None, Criterion::PUBLISHED_COMBINED),
-        ("site", None, Criterion::SITE),
+        ("b", None, by_policy(Criterion::PUBLISHED_B)),
+        ("c", None, by_policy(Criterion::PUBLISHED_C)),
+        ("combined", None, by_policy(Criterion::PUBLISHED_COMBINED)),
+        ("site", None, by_policy(Criterion::SITE)),
     ];
-    let short = config.short;
-    let row = |(name, threshold, criterion)| {
-        let policy = Policy { criterion, short };
-        let decide = |pair: &Compared| {
-            let rule = pair.comparison.rule(&policy, pair.site);
-            (rule.is_some(), pair.verdict)
-        };
-        let decided: Vec<_> = compared.iter().map(decide).collect();
-        let is_small = decided.len() <= MAX_BOOTSTRAP;
-        PolicyRow {
-            name,
-            threshold,
-            score: Score::of(decided.iter().copied()),
-            f1_interval: is_small
-                .then(|| bootstrap(&decided, N_BOOTSTRAP, 1))
-                .flatten(),
-        }
-    };
-    jaccard.chain(published).map(row).collect()
+    let levels = [("same", Level::Same), ("content", Level::Content)];
+    let by_site = levels.map(|(name, least)| -> (_, _, Rule<'_>) {
+        let rule = move |pair: &Compared| pair.by_site.level() <= least;
+        (name, None, Box::new(rule))
+    });
+    let levels = [
+        ("same-no-sites", Level::Same),
+        ("content-no-sites", Level::Content),
+    ];
+    let alone = levels.map(|(name, least)| -> (_, _, Rule<'_>) {
+        let rule = move |pair: &Compared| pair.comparison.content.level() <= least;
+        (name, None, Box::new(rule))
+    });
+    let rules = jaccard.chain(published).chain(by_site).chain(alone);
+    rules
+        .map(|(name, threshold, rule)| row(name, threshold, compared, &rule))
+        .collect()
+}
+
+fn row(
+    name: &'static str,
+    threshold: Option<Threshold>,
+    compared: &[Compared],
+    rule: &Rule<'_>,
+) -> PolicyRow {
+    let decided = compared.iter().map(|pair| (rule(pair), pair.verdict));
+    let decided: Vec<_> = decided.collect();
+    let is_small = decided.len() <= MAX_BOOTSTRAP;
+    PolicyRow {
+        name,
+        threshold,
+        score: Score::of(decided.iter().copied()),
+        f1_interval: is_small
+            .then(|| bootstrap(&decided, N_BOOTSTRAP, 1))
+            .flatten(),
+    }
 }
 
 /// How far listed Jaccard coefficients and ours agree.

@@ -49,7 +49,7 @@ pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error>
 
     let mut state = shared.change()?;
     let n_rows = records.iter().map(|records| records.n_rows()).sum();
-    state.recent = Recent::new(n_rows, shared.settings.n_words());
+    state.recent = Recent::new(n_rows, shared.n_words);
     state.records = records;
     state.runs = runs;
     state.dead = Dead::default();
@@ -79,7 +79,7 @@ fn rewrite(
         let state = shared.read()?;
         (Arc::clone(&state.plan), state.allowance.clone())
     };
-    let n_words = shared.settings.n_words();
+    let n_words = shared.n_words;
     let mut parts = (Vec::new(), Vec::new());
     let mut recent = Recent::new(0, n_words);
     let mut write = |recent: &mut Recent, next: &mut Manifest| {

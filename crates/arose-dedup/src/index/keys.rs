@@ -31,6 +31,8 @@ pub(super) fn prefix_of(key: u64) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) settings: Settings,
+    /// Words of a sketch.
+    pub(super) n_words: usize,
     policy: Policy,
     features: Option<(usize, FeatureKeys)>,
     pieces: Option<Pieces<6>>,
@@ -49,9 +51,11 @@ const FIRST_OF_SKETCH: usize = 2;
 
 impl Plan {
     pub(super) fn new(settings: &Settings) -> Self {
-        let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + settings.n_words().max(64);
+        let n_words = settings.n_words();
+        let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + n_words.max(64);
         let mut plan = Self {
             settings: *settings,
+            n_words,
             policy: settings.policy(),
             features: settings.min_features(),
             pieces: settings.n_pieces().map(|n| {
@@ -63,7 +67,7 @@ impl Plan {
         };
         let mut keys = Vec::new();
         let mut sketch = Sketch::empty();
-        sketch.words.resize(settings.n_words(), 0);
+        sketch.words.resize(n_words, 0);
         plan.sketch_keys(&sketch, &mut keys);
         plan.names_end = u64::MAX / (keys.len() as u64 + 1);
         plan

@@ -1,5 +1,6 @@
 //! Reading beside a writer.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::file::Allowance;
@@ -40,8 +41,23 @@ impl Reader {
     ///
     /// As [`Index::query`](super::Index::query).
     pub fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
-        check_sketch(sketch, self.settings())?;
+        check_sketch(sketch, self.state.plan.n_words)?;
         self.state.query(sketch)
+    }
+
+    /// As [`Index::names_in`](super::Index::names_in).
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::names_in`](super::Index::names_in).
+    pub fn names_in(&self, rows: Range<u32>) -> Result<Vec<String>, Error> {
+        self.state.names_in(rows)
+    }
+
+    /// As [`Index::next_row`](super::Index::next_row).
+    #[must_use]
+    pub fn next_row(&self) -> u32 {
+        self.state.recent.next_row()
     }
 
     /// As [`Index::stats`](super::Index::stats).

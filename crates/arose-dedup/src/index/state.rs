@@ -1,6 +1,7 @@
 //! An index as it is at one moment, and the answers it gives.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +17,6 @@ use super::recent::Recent;
 use super::records::Records;
 use super::run::Run;
 use super::screen::Screen;
-use super::settings::Settings;
 use super::sketch::Sketch;
 use super::{Committed, Error};
 
@@ -116,7 +116,7 @@ impl State {
     }
 
     fn replay(&mut self, path: &Path, n_safe: u64) -> Result<u64, Error> {
-        let n_words = self.plan.settings.n_words();
+        let n_words = self.plan.n_words;
         let mut keys = Vec::new();
         log::replay(path, n_safe, |change| match change {
             Change::Insert(_, sketch) if !fits(&sketch, n_words) => {
@@ -228,6 +228,13 @@ impl State {
         }
     }
 
+    /// The names of the documents in some rows, in order.
+    pub(super) fn names_in(&self, rows: Range<u32>) -> Result<Vec<String>, Error> {
+        let rows = rows.start..rows.end.min(self.recent.next_row());
+        let rows = rows.filter(|&row| !self.dead.contains(row));
+        rows.map(|row| self.name(row)).collect()
+    }
+
     pub(super) fn stats(&self) -> Stats {
         let n_rows = u64::from(self.recent.next_row());
         let files = self.records.iter().map(|records| records.n_bytes());
@@ -321,8 +328,8 @@ pub(super) fn fits(sketch: &Sketch, n_words: usize) -> bool {
 }
 
 /// Refuses a sketch of another kind.
-pub(super) fn check_sketch(sketch: &Sketch, settings: &Settings) -> Result<(), Error> {
-    if fits(sketch, settings.n_words()) {
+pub(super) fn check_sketch(sketch: &Sketch, n_words: usize) -> Result<(), Error> {
+    if fits(sketch, n_words) {
         Ok(())
     } else {
         let expected = "as many as the index keeps";
@@ -344,7 +351,7 @@ fn check_cover(
     let damaged = |what: &str| Error::damaged(&Content::Manifest.path(folder, 0), what);
     let mut n_rows = 0;
     for records in records {
-        if records.first_row() != n_rows || records.n_words() != plan.settings.n_words() {
+        if records.first_row() != n_rows || records.n_words() != plan.n_words {
             return Err(damaged("a file of records does not follow the one before"));
         }
         n_rows += records.n_rows();

@@ -52,7 +52,8 @@ impl Found {
         let sites = match config.policy.criterion {
             Criterion::Content(_) => Some(work.stage("sites", progress, |folder| {
                 let active = candidates::active(&read_in, &exact_in)?;
-                sites::run(&read_in, &active, config, folder, progress)
+                let n_tokens = read.found.n_tokens;
+                sites::run(&read_in, n_tokens, &active, config, folder, progress)
             })?),
             _ => None,
         };

@@ -192,7 +192,7 @@ impl Config {
     }
 }
 
-fn unit_name(unit: Unit) -> &'static str {
+pub(super) fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Line => "line",
         Unit::Paragraph => "paragraph",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::config::Config;
+use super::kept::Written;
 use super::read::{self, Read};
 use crate::inputs::Inputs;
 use crate::job::{incomplete_files, keep_standard_input, peak_memory};
@@ -46,7 +47,7 @@ pub(crate) struct Outcome {
     /// What the summary says beside the common part.
     pub(crate) summary: Value,
     /// The file or directory of the kept documents, if they were written.
-    pub(crate) kept: Option<String>,
+    pub(crate) kept: Option<Written>,
     pub(crate) read: Note<Read>,
 }
 
@@ -54,14 +55,13 @@ impl<'a> Frame<'a> {
     /// Takes the directory `out` for a run with these settings.
     pub(crate) fn open(
         plan: Plan,
-        inputs: &[PathBuf],
+        inputs: Inputs,
         config: &'a Config,
         settings: Value,
         out: &'a Path,
         start: Start,
         progress: &'a Progress,
     ) -> Result<Self, Error> {
-        let inputs = Inputs::list(inputs, &config.shared(), out)?;
         if config.remove.is_some() {
             let paths = inputs.files.iter().map(|file| &file.path);
             check_rewritable(paths, config)?;
@@ -97,18 +97,27 @@ impl<'a> Frame<'a> {
             return Ok(summary);
         }
         let has_pipe = self.inputs.is_read_once();
-        keep_standard_input(&self.work, &mut self.readable, self.progress)?;
+        match &self.inputs.moved {
+            Some(moved) => self.readable = vec![moved.keep("input", &self.work, self.progress)?],
+            None => keep_standard_input(&self.work, &mut self.readable, self.progress)?,
+        }
         if has_pipe && self.config.remove.is_some() {
             check_rewritable(self.readable.iter(), self.config)?;
         }
         let read = self.read("read", &self.readable, self.config)?;
-        let outcome = find(&self, read)?;
+        let outcome = find(&self, read);
+        if let Err(Error::InputLost { .. }) = outcome {
+            // The next attempt must read what was repaired.
+            self.work.forget()?;
+        }
+        let outcome = outcome?;
         if !has_pipe {
             self.inputs.check_read(&outcome.read.found.sources)?;
         }
         let summary = self.summary(&outcome);
         let tables = self.plan.tables.iter().copied();
-        for name in tables.chain(outcome.kept.as_deref()) {
+        let kept = outcome.kept.as_ref().map(|kept| &*kept.name);
+        for name in tables.chain(kept) {
             sync(&self.out.join(name))?;
         }
         let path = self.out.join(SUMMARY);
@@ -121,7 +130,11 @@ impl<'a> Frame<'a> {
     fn finish(&self) -> Result<(), Error> {
         (self.plan.report)(self.out)?;
         self.work.clean(self.plan.stages)?;
-        self.work.clean(&["input"])
+        match self.inputs.moved {
+            // The results refer to it.
+            Some(_) => Ok(()),
+            None => self.work.clean(&["input"]),
+        }
     }
 
     /// Reads some files into the columns of a stage.
@@ -148,6 +161,8 @@ impl<'a> Frame<'a> {
     /// What the summaries of all jobs have in common, with what a job adds.
     fn summary(&self, outcome: &Outcome) -> Value {
         let read = &outcome.read.found;
+        let kept = outcome.kept.as_ref();
+        let losses = read.losses.with(kept.map_or(&[], |kept| &kept.lost));
         let mut summary = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "inputs": self.inputs.texts(),
@@ -159,17 +174,17 @@ impl<'a> Frame<'a> {
                 "tokens": read.n_tokens,
                 "text_bytes": read.text_bytes,
                 "null_text": read.skipped.get(arose_corpus::Reason::NullText.name()).unwrap_or(&0),
-                "incomplete_files": read.losses.n_files,
-                "damaged_records": read.losses.n_records,
+                "incomplete_files": losses.n_files,
+                "damaged_records": losses.n_records,
                 "skipped": {
                     "total": read.skipped.values().sum::<u64>(),
                     "by_reason": read.skipped,
                 },
             },
-            "incomplete_files": incomplete_files(&self.work, &read.losses),
-            "unknown_files": read.losses.unknown_files,
+            "incomplete_files": incomplete_files(&self.work, &losses),
+            "unknown_files": losses.unknown_files,
             "warnings": read.warnings,
-            "kept_in": outcome.kept,
+            "kept_in": kept.map(|kept| &kept.name),
             "sources": read.sources,
             "peak_memory_bytes": peak_memory(),
         });

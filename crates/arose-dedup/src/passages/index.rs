@@ -37,7 +37,7 @@ use crate::stage::update::{sync, sync_entry};
 use crate::work::{read_json, write_json};
 use crate::{Error, Progress};
 
-pub use query::{Answer, FoundRun, PassageReader};
+pub use query::{Answer, FoundDocument, FoundRun, PassageReader};
 
 /// The list of segments; its presence makes a directory an index of passages.
 const MANIFEST: &str = "passages.json";

@@ -16,6 +16,7 @@ use super::runs::{self, Runs};
 use super::text::Texts;
 use super::windows::{self, Windows};
 use super::{STAGES, kept, report};
+use crate::inputs::{Inputs, Moved};
 use crate::job::{rounded, stage};
 use crate::work::{Note, Start};
 use crate::{Error, Progress};
@@ -46,10 +47,37 @@ pub fn run(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
+    let list = || Inputs::list(inputs, &config.shared(), out);
+    run_on(list, config, out, start, progress)
+}
+
+/// Like [`run`], on one file that goes by another name and is moved into `out`; see
+/// [`crate::run_moved`].
+///
+/// # Errors
+///
+/// See [`Error`].
+pub fn run_moved(
+    input: &Moved,
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
+    run_on(|| Ok(Inputs::moved(input)), config, out, start, progress)
+}
+
+fn run_on(
+    inputs: impl FnOnce() -> Result<Inputs, Error> + Send,
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
     config.check()?;
     on_threads(config, out, || {
         let settings = config.settings();
-        Frame::open(PLAN, inputs, config, settings, out, start, progress)?.run(find)
+        Frame::open(PLAN, inputs()?, config, settings, out, start, progress)?.run(find)
     })
 }
 
@@ -63,7 +91,7 @@ struct Found {
     occurrences: Note<Occurrences>,
     listing: Note<Listing>,
     documents: Note<Documents>,
-    kept: Option<Note<String>>,
+    kept: Option<Note<kept::Written>>,
 }
 
 /// The stages after reading.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use arose::passage::without;
 use arose_corpus::{Change, Position};
+use serde::{Deserialize, Serialize};
 
 use super::config::Config;
 use super::cut::{CUT, CUTS, DECISIONS, DROP, Decision};
@@ -13,11 +14,21 @@ use super::read::Read;
 use super::text::{TextReader, Texts};
 use crate::column::{Column, Scan};
 use crate::error;
+use crate::losses::{IncompleteFile, refuse_lost};
 use crate::source::Source;
 use crate::stage::kept::{beside, output_paths, single_name};
 use crate::{Error, Progress};
 
-/// Writes the kept documents into `out`; the name of what was made.
+/// What was written.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Written {
+    /// The file or directory of the kept documents.
+    pub(crate) name: String,
+    /// Files with records that could not be copied.
+    pub(crate) lost: Vec<IncompleteFile>,
+}
+
+/// Writes the kept documents into `out`.
 pub(crate) fn run(
     texts: &Texts,
     read: &Read,
@@ -25,7 +36,7 @@ pub(crate) fn run(
     config: &Config,
     out: &Path,
     progress: &Progress,
-) -> Result<String, Error> {
+) -> Result<Written, Error> {
     let seam = config.removal().seam;
     let mut decisions = Decisions::open(documents, texts.reader()?, &seam)?;
     progress.expect(decisions.n_left());
@@ -62,7 +73,8 @@ pub(crate) fn run(
         }
     }
     fs::rename(&partial, &place).map_err(Error::io("rename", &partial))?;
-    Ok(name)
+    let lost = decisions.lost;
+    Ok(Written { name, lost })
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
@@ -91,12 +103,17 @@ fn write(
     decisions.begin(number as u64)?;
     let file = File::create(path).map_err(Error::io("create", path))?;
     let out = BufWriter::with_capacity(1 << 20, file);
-    arose_corpus::rewrite(&source.path, out, &config.corpus, &mut |position| {
+    let lost = arose_corpus::rewrite(&source.path, out, &config.corpus, &mut |position| {
         let change = decisions.at(position)?;
         let n_taken = std::mem::take(&mut decisions.n_taken);
         progress.advance(n_taken).map_err(io::Error::other)?;
         Ok(change)
     })?;
+    if let Some(lost) = &lost {
+        let lost = IncompleteFile::from(lost);
+        refuse_lost(&lost, &config.shared())?;
+        decisions.lost.push(lost);
+    }
     source.check()?;
     match decisions.end()? {
         true => Ok(decisions.n_kept),
@@ -120,6 +137,7 @@ struct Decisions {
     n_kept: u64,
     /// Whether all records that were read are there.
     is_complete: bool,
+    lost: Vec<IncompleteFile>,
 }
 
 impl Decisions {
@@ -136,6 +154,7 @@ impl Decisions {
             n_taken: 0,
             n_kept: 0,
             is_complete: true,
+            lost: Vec::new(),
         })
     }
 

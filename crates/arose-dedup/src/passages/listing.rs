@@ -179,14 +179,14 @@ impl Lister<'_> {
             return (0..passage.n_places).try_for_each(|_| next().map(drop));
         }
         let first = next()?;
-        let mut check = Check::new(&first, &self.reader)?;
+        let mut check = Check::new(&first, &mut self.reader)?;
         self.row(passage, &first, &check.tokens)?;
         let is_capped = passage.n_places > MAX_LINKED;
         let mut few = vec![first];
         for rank in 0..passage.n_places {
             let one = if rank == 0 { first } else { next()? };
             if rank > 0 {
-                check.compare(&one, &self.reader)?;
+                check.compare(&one, &mut self.reader)?;
             }
             if rank == 1 {
                 // The first occurrence is listed with the second as its source.
@@ -325,7 +325,6 @@ impl Lister<'_> {
 /// Compares occurrences with the first one.
 struct Check {
     tokens: Vec<u64>,
-    buffer: Vec<u64>,
     /// The occurrence compared last.
     last: (u32, u32),
     /// Distances at which the passage is known to repeat itself.
@@ -333,12 +332,11 @@ struct Check {
 }
 
 impl Check {
-    fn new(first: &Found, reader: &TextReader) -> Result<Self, Error> {
-        let mut tokens = vec![0; (first.end - first.start) as usize];
-        reader.some_tokens(first.doc, first.start, &mut tokens)?;
+    fn new(first: &Found, reader: &mut TextReader) -> Result<Self, Error> {
         Ok(Self {
-            tokens,
-            buffer: Vec::new(),
+            tokens: reader
+                .near_tokens(first.doc, first.start..first.end)?
+                .to_vec(),
             last: (first.doc, first.start),
             periods: BTreeSet::new(),
         })
@@ -349,7 +347,7 @@ impl Check {
     /// If an occurrence overlaps the one before by a distance `d`, the passage repeats itself after
     /// `d` tokens. Once that is known, the last `d` tokens tell all: the work is linear even where
     /// every token starts an occurrence.
-    fn compare(&mut self, one: &Found, reader: &TextReader) -> Result<(), Error> {
+    fn compare(&mut self, one: &Found, reader: &mut TextReader) -> Result<(), Error> {
         let n = self.tokens.len();
         if (one.end - one.start) as usize != n {
             return Err(Error::Collision);
@@ -364,10 +362,8 @@ impl Check {
             true => distance as usize,
             false => n,
         };
-        self.buffer.resize(n_new, 0);
         let from = one.end - n_new as u32;
-        reader.some_tokens(one.doc, from, &mut self.buffer)?;
-        if self.buffer[..] != self.tokens[n - n_new..] {
+        if *reader.near_tokens(one.doc, from..one.end)? != self.tokens[n - n_new..] {
             return Err(Error::Collision);
         }
         if is_overlap {

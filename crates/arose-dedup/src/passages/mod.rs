@@ -14,6 +14,7 @@
 
 pub mod against;
 mod anchors;
+mod choices;
 mod classes;
 mod config;
 mod cut;
@@ -34,8 +35,9 @@ mod tests;
 mod text;
 mod windows;
 
+pub use choices::{Choices, Tokens, Which};
 pub use config::{Config, Digits, Remove, Text};
-pub use job::run;
+pub use job::{run, run_moved};
 
 /// The stages of a run, in order.
 pub(crate) const STAGES: [&str; 9] = [

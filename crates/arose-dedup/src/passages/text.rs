@@ -40,6 +40,9 @@ pub(crate) struct Texts {
 /// Documents of one batch at most.
 const MAX_BATCH: usize = 1 << 12;
 
+/// Tokens read at once where occurrences follow each other.
+const READ_AHEAD: u32 = 1 << 12;
+
 impl Texts {
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
@@ -92,6 +95,7 @@ impl Texts {
             texts: Column::open(&self.path(TEXTS), 0)?,
             buffer: Vec::new(),
             doc: None,
+            near: Near::default(),
         })
     }
 }
@@ -105,6 +109,21 @@ pub(crate) struct TextReader {
     buffer: Vec<u64>,
     /// The document whose tokens are in the buffer.
     doc: Option<u32>,
+    near: Near,
+}
+
+/// Tokens that were read ahead.
+#[derive(Default)]
+struct Near {
+    doc: Option<(u32, TextRecord)>,
+    start: u32,
+    tokens: Vec<u64>,
+}
+
+impl Near {
+    fn range(&self) -> Range<u32> {
+        self.start..self.start + self.tokens.len() as u32
+    }
 }
 
 impl TextReader {
@@ -129,6 +148,39 @@ impl TextReader {
         let record = self.docs.get(doc)?;
         self.tokens
             .read_into(record.tokens_at + u64::from(start), out)
+    }
+
+    /// Some tokens of a document, for callers that go on nearby: if the last ones were of the same
+    /// document and not far before, more than these are read.
+    pub(crate) fn near_tokens(&mut self, doc: u32, range: Range<u32>) -> Result<&[u64], Error> {
+        let record = match self.near.doc {
+            Some((last, record)) if last == doc => record,
+            _ => {
+                let record = self.docs.get(doc)?;
+                self.near.doc = Some((doc, record));
+                self.near.tokens.clear();
+                record
+            }
+        };
+        let known = self.near.range();
+        if !(known.start <= range.start && range.end <= known.end) {
+            let goes_on =
+                (known.start..=known.end.saturating_add(READ_AHEAD)).contains(&range.start);
+            let ahead = match goes_on && !known.is_empty() {
+                true => READ_AHEAD,
+                false => 0,
+            };
+            let end = range
+                .end
+                .saturating_add(ahead)
+                .min(record.n_tokens.max(range.end));
+            self.near.start = range.start;
+            self.near.tokens.resize((end - range.start) as usize, 0);
+            let at = record.tokens_at + u64::from(range.start);
+            self.tokens.read_into(at, &mut self.near.tokens)?;
+        }
+        let from = (range.start - self.near.start) as usize;
+        Ok(&self.near.tokens[from..][..range.len()])
     }
 
     pub(crate) fn cells(&self, record: &TextRecord) -> Result<Cells, Error> {

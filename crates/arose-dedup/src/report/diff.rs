@@ -19,6 +19,7 @@
 
 use std::ops::Range;
 
+use arose::content::shingler;
 use arose::mix::mix;
 use arose::token::Tokenizer;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -64,6 +65,11 @@ pub struct Pieces<'a> {
     starts: Vec<u32>,
     /// What each is compared by.
     keys: Vec<u64>,
+    /// The tokens of all pieces, and where those of each end.
+    tokens: Vec<u64>,
+    token_ends: Vec<u32>,
+    /// What each weighs under the policy `content`; empty if nothing is known of it.
+    weights: Vec<f64>,
 }
 
 impl<'a> Pieces<'a> {
@@ -89,8 +95,50 @@ impl<'a> Pieces<'a> {
             pieces.starts.push(u32::try_from(start).unwrap_or(u32::MAX));
             let key = fingerprints.iter().fold(0, |key, token| mix(key ^ token));
             pieces.keys.push(key);
+            pieces.tokens.extend(&fingerprints);
+            pieces.token_ends.push(pieces.tokens.len() as u32);
         }
         pieces
+    }
+
+    /// The pairs of neighbouring tokens, as the policy `content` has them.
+    pub(crate) fn word_pairs(&self) -> Vec<u64> {
+        let mut shingles = Vec::new();
+        shingler().shingles_into(&self.tokens, &mut shingles);
+        shingles
+    }
+
+    /// Takes the weight of each word pair; a piece weighs as the heaviest that it is part of.
+    pub(crate) fn weigh(&mut self, weights: &[f64]) {
+        let mut start = 0;
+        let ends = self.token_ends.iter().map(|&end| end as usize);
+        let pieces = ends.map(|end| {
+            let pairs = weights.get(start.max(1) - 1..end.min(weights.len()));
+            start = end;
+            pairs
+                .unwrap_or_default()
+                .iter()
+                .copied()
+                .fold(0.0, f64::max)
+        });
+        self.weights = pieces.collect();
+    }
+
+    /// Some pieces in runs that are all frame, or all counted; whether they are frame, and their
+    /// mean weight.
+    pub(crate) fn runs(&self, pieces: Range<usize>) -> Vec<(Range<usize>, Option<f64>)> {
+        let Some(weights) = self.weights.get(pieces.clone()) else {
+            return vec![(pieces, None)];
+        };
+        let mut start = pieces.start;
+        let runs = weights.chunk_by(|one, next| (*one < 1.0) == (*next < 1.0));
+        let runs = runs.map(|run| {
+            let range = start..start + run.len();
+            start = range.end;
+            let weight = run.iter().sum::<f64>() / run.len() as f64;
+            (range, (weight < 1.0).then_some(weight))
+        });
+        runs.collect()
     }
 
     /// How many pieces there are.

@@ -170,6 +170,14 @@ impl Cluster {
         }
     }
 
+    /// One whose kept document is known.
+    pub(super) fn named(kept: u64, size: u32, seed: u64) -> Self {
+        Self {
+            kept: Some(kept),
+            ..Self::new(size, seed)
+        }
+    }
+
     fn add(&mut self, doc: u64, kept: Option<Kept>) {
         match kept {
             Some(Kept) if self.kept.is_none() => self.kept = Some(doc),

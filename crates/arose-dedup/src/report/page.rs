@@ -28,6 +28,8 @@ pub(super) struct Page<'a> {
     pub(super) summary: &'a Summary,
     pub(super) cluster_sizes: &'a BTreeMap<u32, u64>,
     pub(super) clusters: &'a [Cluster],
+    /// Of versions.
+    pub(super) groups: &'a [Cluster],
     pub(super) sites: &'a [(String, Tally)],
     pub(super) pairs: &'a Pairs,
     pub(super) evidence: &'a Evidence,
@@ -65,13 +67,20 @@ impl Page<'_> {
         self.inputs(f)?;
         f.write_str(
             "<nav aria-label=\"Sections\"><a href=\"#found\">What was found</a> \
-             <a href=\"#clusters\">Clusters</a> <a href=\"#sites\">Sites</a> \
+             <a href=\"#clusters\">Clusters</a> ",
+        )?;
+        if !self.groups.is_empty() {
+            f.write_str("<a href=\"#versions\">Versions</a> ")?;
+        }
+        f.write_str(
+            "<a href=\"#sites\">Sites</a> \
              <a href=\"#pairs\">Pairs, side by side</a> <a href=\"#run\">The run</a></nav>\n\
              </header>\n<main>\n",
         )?;
         self.found(f)?;
         self.plots(f)?;
         self.largest_clusters(f)?;
+        self.versions(f)?;
         self.share_by_site(f)?;
         self.sample_pairs(f)?;
         if let Some(tables) = self.ratings {
@@ -346,6 +355,39 @@ impl Page<'_> {
         f.write_str("</div>\n</section>\n")
     }
 
+    /// The largest groups of versions, which all stay.
+    fn versions(&self, f: &mut String) -> fmt::Result {
+        if self.groups.is_empty() {
+            return Ok(());
+        }
+        section(f, "versions", "Versions of the same content")?;
+        let counts = &self.summary.counts;
+        writeln!(
+            f,
+            "<p>{} in {} of two or more have the same content and differ too much to drop one: all \
+             of them are kept. Each table shows the document that names the group and a random \
+             sample of the others.</p>\n<div class=\"cards\">",
+            counted(counts.versions, "kept document", "kept documents"),
+            counted(counts.version_groups, "group", "groups"),
+        )?;
+        for (i, group) in self.groups.iter().enumerate() {
+            writeln!(
+                f,
+                "<article class=\"cluster\"><h4>{}. {}</h4>\n<table><thead><tr>\
+                 <th scope=\"col\">Document</th></tr></thead><tbody>",
+                i + 1,
+                counted(group.size.into(), "version", "versions")
+            )?;
+            for doc in group.kept.iter().chain(group.members.winners()) {
+                f.write_str("<tr class=\"stays\"><td>")?;
+                self.evidence.name(f, *doc)?;
+                f.write_str("</td></tr>\n")?;
+            }
+            f.write_str("</tbody></table></article>\n")?;
+        }
+        f.write_str("</div>\n</section>\n")
+    }
+
     fn member(&self, f: &mut String, doc: u64) -> fmt::Result {
         let detail = self.evidence.detail(doc);
         let kept = detail.is_some_and(|detail| detail.kept);
@@ -413,6 +455,12 @@ impl Page<'_> {
              has is <mark>marked</mark>; case, punctuation and white space do not count and are \
              not.</p>\n",
         )?;
+        if self.evidence.has_frames() {
+            f.write_str(
+                "<p><span class=\"frame\">Pale text with a dotted line</span> is frame: other \
+                 pages of its site repeat it, so it counts less.</p>\n",
+            )?;
+        }
         for (level, count, pairs) in levels {
             level_heading(f, level, count)?;
             for pair in pairs {
@@ -431,6 +479,10 @@ impl Page<'_> {
         )?;
         if let Some(jaccard) = pair.jaccard {
             write!(f, "<span>Jaccard <b>{jaccard:.3}</b></span> ")?;
+        }
+        if let Some([weighted, unweighted]) = pair.content {
+            write!(f, "<span>content <b>{weighted:.3}</b></span> ")?;
+            write!(f, "<span>unweighted <b>{unweighted:.3}</b></span> ")?;
         }
         if let Some(b_sim) = pair.b_sim {
             write!(f, "<span>B <b>{b_sim}</b> of 6</span> ")?;

@@ -12,8 +12,8 @@ use super::diff::Bounds;
 use super::documents::Cluster;
 use super::html::{Count, Plain, Text, clip, counted, web_address};
 use super::pairs::Pairs;
-use super::side_by_side::rows;
-use crate::results::{Detail, Pair, Text as Readable, details, texts};
+use super::side_by_side::{Showing, rows};
+use crate::results::{Detail, Pair, Repeated, Summary, Text as Readable, details, texts};
 
 /// Characters shown of a name or an address.
 const MAX_NAME: usize = 120;
@@ -26,19 +26,23 @@ pub(super) struct Evidence {
     details: BTreeMap<u64, Detail>,
     texts: BTreeMap<u64, Readable>,
     case: Case,
+    /// Of the policy `content`.
+    repeated: Option<Repeated>,
 }
 
 impl Evidence {
     /// Picks the rows of the documents to be shown, and reads the texts of those in pairs.
-    pub(super) fn gather(
-        documents: &Path,
-        clusters: &[Cluster],
+    pub(super) fn gather<'a>(
+        out: &Path,
+        summary: &Summary,
+        clusters: impl Iterator<Item = &'a Cluster>,
         pairs: &Pairs,
-        case: Case,
-        (directory, corpus): (&Path, &Config),
+        corpus: &Config,
     ) -> Result<Self, Error> {
+        let documents = &out.join("documents.parquet");
+        let case = summary.case();
         let in_pairs: BTreeSet<u64> = pairs.docs().collect();
-        let members = clusters.iter().flat_map(|cluster| {
+        let members = clusters.flat_map(|cluster| {
             let members = cluster.members.winners().copied();
             members.chain(cluster.kept)
         });
@@ -47,11 +51,17 @@ impl Evidence {
         let details = details(documents, &all)?;
         let mut shown = details.clone();
         shown.retain(|doc, _| in_pairs.contains(doc));
-        let texts = texts(&shown, directory, corpus);
+        let texts = texts(&shown, &summary.directory(out), corpus);
+        let readable = texts.iter().filter_map(|(doc, text)| {
+            let url = details.get(doc)?.url.as_deref();
+            Some((url, text.as_deref().ok()?))
+        });
+        let repeated = Repeated::read(out, summary, readable)?;
         Ok(Self {
             details,
             texts,
             case,
+            repeated,
         })
     }
 
@@ -81,6 +91,11 @@ impl Evidence {
         }
     }
 
+    /// Whether frames are marked.
+    pub(super) fn has_frames(&self) -> bool {
+        self.repeated.is_some()
+    }
+
     /// Two documents side by side.
     pub(super) fn compare(&self, f: &mut String, pair: &Pair) -> fmt::Result {
         f.write_str("<table class=\"diff\"><thead><tr>")?;
@@ -97,8 +112,14 @@ impl Evidence {
         f.write_str("</tr></thead><tbody>")?;
         match (self.texts.get(&pair.a), self.texts.get(&pair.b)) {
             (Some(Ok(a)), Some(Ok(b))) => {
-                let tokenizer = Tokenizer { case: self.case };
-                rows(f, a, b, tokenizer, Bounds::SAMPLE)?;
+                let url = |doc| self.detail(doc).and_then(|detail| detail.url.as_deref());
+                let urls = [url(pair.a), url(pair.b)];
+                let showing = Showing {
+                    tokenizer: Tokenizer { case: self.case },
+                    bounds: Bounds::SAMPLE,
+                    frames: self.repeated.as_ref().map(|repeated| (repeated, urls)),
+                };
+                rows(f, [a, b], showing)?;
             }
             (a, b) => {
                 f.write_str("<tr>")?;

@@ -7,6 +7,7 @@ use arose::token::Tokenizer;
 
 use super::diff::{Bounds, Change, Diff, Hunk, Pieces};
 use super::html::{Count, Text, clip, counted};
+use crate::results::Repeated;
 
 /// Pieces shown at each end of one long change.
 const MAX_RUN: usize = 60;
@@ -17,13 +18,24 @@ const MAX_CHARS: usize = 4000;
 /// Pieces shown of texts that are equal.
 const N_OPENING: usize = 60;
 
+/// How two texts are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Showing<'a> {
+    /// How they are cut into what is compared.
+    pub tokenizer: Tokenizer,
+    /// How much is shown.
+    pub bounds: Bounds,
+    /// What sites repeat, with the URLs of both, if frames are to be marked.
+    pub frames: Option<(&'a Repeated, [Option<&'a str>; 2])>,
+}
+
 /// The rows of a table of two columns, one for each text.
 ///
 /// # Errors
 ///
 /// None: memory can be written to.
-pub fn rows(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer, bounds: Bounds) -> fmt::Result {
-    table(f, a, b, tokenizer, bounds, |_| String::new()).map(drop)
+pub fn rows(f: &mut String, texts: [&str; 2], showing: Showing<'_>) -> fmt::Result {
+    table(f, texts, showing, |_| String::new()).map(drop)
 }
 
 /// The same, where each row with differences has an ID, `d1` and so on; how many there are.
@@ -33,28 +45,28 @@ pub fn rows(f: &mut String, a: &str, b: &str, tokenizer: Tokenizer, bounds: Boun
 /// None: memory can be written to.
 pub fn numbered_rows(
     f: &mut String,
-    a: &str,
-    b: &str,
-    tokenizer: Tokenizer,
-    bounds: Bounds,
+    texts: [&str; 2],
+    showing: Showing<'_>,
 ) -> Result<usize, fmt::Error> {
-    table(f, a, b, tokenizer, bounds, |number| {
-        format!(" id=\"d{number}\"")
-    })
+    table(f, texts, showing, |number| format!(" id=\"d{number}\""))
 }
 
 /// Writes the rows, each with the attribute of its number, and returns how many have differences.
 fn table(
     f: &mut String,
-    a: &str,
-    b: &str,
-    tokenizer: Tokenizer,
-    bounds: Bounds,
+    texts: [&str; 2],
+    showing: Showing<'_>,
     attribute: impl Fn(usize) -> String,
 ) -> Result<usize, fmt::Error> {
-    let is_same_text = a == b;
-    let (a, b) = (Pieces::new(a, tokenizer), Pieces::new(b, tokenizer));
-    let diff = Diff::new(&a, &b, bounds);
+    let is_same_text = texts[0] == texts[1];
+    let [a, b] = [0, 1].map(|side| {
+        let mut pieces = Pieces::new(texts[side], showing.tokenizer);
+        if let Some((repeated, urls)) = showing.frames {
+            pieces.weigh(&repeated.weights(urls[side], &pieces.word_pairs()));
+        }
+        pieces
+    });
+    let diff = Diff::new(&a, &b, showing.bounds);
     if diff.hunks.is_empty() {
         let n = N_OPENING.min(a.len());
         f.write_str("<tr>")?;
@@ -153,8 +165,10 @@ fn marked_run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::
 /// The text of some pieces, shortened if there are very many.
 fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
     if range.len() <= 2 * MAX_RUN {
-        let text = clip(pieces.text(range), MAX_CHARS);
-        return write!(f, "{}", Text(&text));
+        for (range, weight) in pieces.runs(range) {
+            shade(f, &clip(pieces.text(range), MAX_CHARS), weight)?;
+        }
+        return Ok(());
     }
     let head = range.start..range.start + MAX_RUN;
     let tail = range.end - MAX_RUN..range.end;
@@ -162,4 +176,19 @@ fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result 
     run(f, pieces, head)?;
     write!(f, "<span class=\"gap\"> [{n} tokens more] </span>")?;
     run(f, pieces, tail)
+}
+
+/// A text, as frame if it has a weight.
+fn shade(f: &mut String, text: &str, weight: Option<f64>) -> fmt::Result {
+    let Some(weight) = weight else {
+        return write!(f, "{}", Text(text));
+    };
+    let (shown, blanks) = text.split_at(text.trim_end().len());
+    let title = format!("frame: weight {weight:.4}");
+    write!(
+        f,
+        "<span class=\"frame\" title=\"{title}\">{}</span>{}",
+        Text(shown),
+        Text(blanks)
+    )
 }

@@ -8,7 +8,17 @@ use arrow_array::{Array, Float64Array, StringArray, UInt32Array, UInt64Array};
 use super::Error;
 use super::table::{Batch, scan, scan_groups};
 
-const COLUMNS: [&str; 7] = ["a", "b", "jaccard", "b_sim", "c_sim", "rule", "verified"];
+const COLUMNS: [&str; 9] = [
+    "a",
+    "b",
+    "jaccard",
+    "b_sim",
+    "c_sim",
+    "content",
+    "content_unweighted",
+    "rule",
+    "verified",
+];
 
 /// Two documents that the run found to be alike.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +33,8 @@ pub struct Pair {
     pub b_sim: Option<u32>,
     /// Simhash bits in agreement, `0..=384`.
     pub c_sim: Option<u32>,
+    /// The weighted and the unweighted score of the policy `content`.
+    pub content: Option<[f64; 2]>,
     /// The rule that makes them duplicates.
     pub rule: String,
     /// What the scores were computed from: `text`, `sketch` or `none`.
@@ -90,6 +102,8 @@ pub(crate) struct Rows<'a> {
     jaccard: &'a Float64Array,
     b_sim: &'a UInt32Array,
     c_sim: &'a UInt32Array,
+    /// Runs of earlier versions have none.
+    content: Option<[&'a Float64Array; 2]>,
     rule: &'a StringArray,
     verified: &'a StringArray,
 }
@@ -102,6 +116,10 @@ impl<'a> Rows<'a> {
             jaccard: batch.f64s("jaccard")?,
             b_sim: batch.u32s("b_sim")?,
             c_sim: batch.u32s("c_sim")?,
+            content: match batch.has("content") {
+                true => Some([batch.f64s("content")?, batch.f64s("content_unweighted")?]),
+                false => None,
+            },
             rule: batch.strings("rule")?,
             verified: batch.strings("verified")?,
         })
@@ -125,6 +143,10 @@ impl<'a> Rows<'a> {
             jaccard: self.jaccard(row),
             b_sim: number(self.b_sim),
             c_sim: number(self.c_sim),
+            content: self
+                .content
+                .filter(|columns| columns.iter().all(|column| column.is_valid(row)))
+                .map(|columns| columns.map(|column| column.value(row))),
             rule: self.rule.value(row).to_owned(),
             verified: self.verified.value(row).to_owned(),
         }

@@ -91,6 +91,12 @@ pub struct Counts {
     pub clusters: u64,
     /// Documents of the largest cluster.
     pub largest_cluster: u64,
+    /// Groups of kept documents that are versions of the same content.
+    #[serde(default)]
+    pub version_groups: u64,
+    /// Kept documents in them.
+    #[serde(default)]
+    pub versions: u64,
 }
 
 impl Counts {
@@ -231,6 +237,7 @@ impl Summary {
         let mut config = Config::default();
         let text = |name: &str| self.settings.get(name).and_then(Value::as_str);
         config.html.mode = match text("mode") {
+            Some("visible") => Mode::Visible,
             Some("content") => Mode::Content,
             Some("plain") => Mode::Plain,
             _ => Mode::Henzinger,

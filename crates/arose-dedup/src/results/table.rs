@@ -33,6 +33,10 @@ impl Batch<'_> {
         self.batch.num_rows()
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.batch.column_by_name(name).is_some()
+    }
+
     pub(crate) fn u64s(&self, name: &str) -> Result<&UInt64Array, Error> {
         self.column(name, |array| array.as_primitive_opt::<UInt64Type>())
     }

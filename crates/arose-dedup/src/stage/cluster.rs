@@ -28,7 +28,7 @@ use crate::stage::known::{KNOWN, Known};
 use crate::stage::rank::{Rank, Ranks};
 use crate::stage::read::DOCS;
 use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
-use crate::stage::verify::{self, PAIRS, TextsIn};
+use crate::stage::verify::{self, PAIRS, TextsIn, Verified};
 use crate::stage::versions::{self, Versions};
 use crate::{Error, Progress};
 
@@ -80,11 +80,17 @@ pub(crate) fn run(
         fs::create_dir_all(&repair).map_err(Error::io("create", &repair))?;
         let is_last = found.n_repairs == MAX_ROUNDS
             || find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0;
-        let n_verified = match is_last {
-            true => 0,
-            false => verify::run(&stages.texts, &repair, config, &repair, progress)?.n_pairs,
+        let verified = match is_last {
+            true => Verified::default(),
+            false => verify::run(&stages.texts, &repair, config, &repair, progress)?,
         };
-        if n_verified == 0 {
+        if verified.n_pairs > 0 {
+            found.n_repairs += 1;
+            found.n_repaired += verified.n_pairs;
+            pairs.push(repair.join(PAIRS));
+        }
+        // Pairs that drop nothing make no other stars.
+        if verified.n_removing == 0 {
             if config.policy.criterion == Criterion::Content(Remove::Same) {
                 found.versions = versions::run(
                     stages, &mut pairs, &ranks, &is_taken, config, folder, progress,
@@ -92,9 +98,6 @@ pub(crate) fn run(
             }
             return Ok(found);
         }
-        found.n_repairs += 1;
-        found.n_repaired += n_verified;
-        pairs.push(repair.join(PAIRS));
     }
 }
 

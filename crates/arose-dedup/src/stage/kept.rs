@@ -17,6 +17,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::column::Scan;
 use crate::config::Config;
 use crate::error::Change;
+use crate::losses::{IncompleteFile, refuse_lost};
 use crate::record::NullText;
 use crate::sorter::{Sorted, Sorter};
 use crate::source::Source;
@@ -80,7 +81,8 @@ impl Kept {
         Ok(())
     }
 
-    /// Copies them into `out`; the name of what was made.
+    /// Copies them into `out`; the name of what was made, and the files of which records are
+    /// missing in it.
     pub(crate) fn write(
         self,
         sources: &[Source],
@@ -88,9 +90,9 @@ impl Kept {
         config: &Config,
         out: &Path,
         progress: &Progress,
-    ) -> Result<PathBuf, Error> {
+    ) -> Result<(PathBuf, Vec<IncompleteFile>), Error> {
         let mut records = Records::new(self.records.finish()?, progress)?;
-        match single_name(sources).filter(|_| config.output.max_file_bytes.is_none()) {
+        let path = match single_name(sources).filter(|_| config.output.max_file_bytes.is_none()) {
             Some(name) => {
                 let path = out.join(name);
                 write_file(&mut records, sources, &mut dropped, config, &path)
@@ -99,7 +101,8 @@ impl Kept {
                 let folder = out.join("kept.files");
                 write_folder(&mut records, sources, &mut dropped, config, &folder)
             }
-        }
+        };
+        path.map(|path| (path, records.lost))
     }
 }
 
@@ -151,6 +154,8 @@ fn write_folder(
 struct Records<'a> {
     sorted: Sorted<Record>,
     next: Option<Record>,
+    /// Files with records that could not be copied.
+    lost: Vec<IncompleteFile>,
     progress: &'a Progress,
 }
 
@@ -159,6 +164,7 @@ impl<'a> Records<'a> {
         Ok(Self {
             next: sorted.next()?,
             sorted,
+            lost: Vec::new(),
             progress,
         })
     }
@@ -254,6 +260,11 @@ fn copy_records(
     let mut dropped = dropped.of(number);
     let dropped = dropped.as_mut();
     let kept = arose_corpus::keep_parts(&source.path, &positions, dropped, files, &config.corpus)?;
+    if let Some(lost) = &kept.lost {
+        let lost = IncompleteFile::from(lost);
+        refuse_lost(&lost, config)?;
+        records.lost.push(lost);
+    }
     if kept.missing > 0 {
         return Err(Error::InputChanged {
             path: source.path.clone(),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Against, Config, Update};
 use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
+use crate::inputs::Naming;
 use crate::names::{Name, NameScan};
 use crate::record::{Copied, DocRecord, Ordinal, UNSPACED, rule_index};
 use crate::source::{Source, path_text};
@@ -144,6 +145,7 @@ pub(crate) struct Sketches {
     tokens: Column<u64>,
     /// The files that documents come from, as text.
     sources: Vec<String>,
+    naming: Naming,
 }
 
 impl Sketches {
@@ -151,10 +153,12 @@ impl Sketches {
         read: &Path,
         settings: &Settings,
         sources: &[Source],
+        naming: Naming,
     ) -> Result<Self, Error> {
         let sources = sources.iter().map(|source| path_text(&source.path));
         Ok(Self {
             sources: sources.collect(),
+            naming,
             sketcher: Sketcher::new(settings),
             tokens: Column::open(&read.join(TOKENS), 0)?,
         })
@@ -170,8 +174,11 @@ impl Sketches {
         Ok((self.name(record, name), sketch))
     }
 
-    /// As [`index::name`](crate::index::name).
+    /// As [`index::name`](crate::index::name); a document of a table goes by its ID.
     fn name(&self, record: &DocRecord, name: Name) -> String {
+        if self.naming == Naming::Table {
+            return name.id;
+        }
         let source = &self.sources[record.source as usize];
         let has_source = name.id.strip_prefix(&**source);
         match name.url {
@@ -205,7 +212,8 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Held, Error> {
-    let sketches = Sketches::open(read, holder.settings(), &documents.sources)?;
+    // What is looked up needs no name.
+    let sketches = Sketches::open(read, holder.settings(), &documents.sources, Naming::Files)?;
     let n_docs = documents.n_docs;
     let mut rows = Rows::open(read)?;
     let mut copies = Scan::<Copied>::open(&exact.join(COPIES))?;

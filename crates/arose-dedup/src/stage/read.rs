@@ -21,7 +21,7 @@ use arose::feature::Features;
 use arose::rule::{Criterion, ShortPolicy};
 use arose::shingle::{Shingler, is_short};
 use arose::simhash::Fingerprint384;
-use arose::site::site;
+use arose::site::{SiteKind, site};
 use arose::sketch::{NarrowMinHash, Sketcher};
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::url::Normalizer;
@@ -242,7 +242,7 @@ impl Maker {
             url: document.url,
             tokens: tokens.fingerprints,
         };
-        row.vectors.site = self.site(row.url.as_deref());
+        row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
         // Under the policy content sketches need what sites repeat.
         let has_sketch = !matches!(
             self.config.policy.criterion,
@@ -286,15 +286,6 @@ impl Maker {
                 | flag(content == Digest::EMPTY, EMPTY)
                 | flag(tokens.is_mostly_unspaced(), UNSPACED),
         }
-    }
-
-    fn site(&self, url: Option<&str>) -> u64 {
-        let Some(host) = url.and_then(host) else {
-            return 0;
-        };
-        let site = site(host, self.config.site);
-        // Zero stands for none.
-        arose::digest::digest64(site.as_bytes()).max(1)
     }
 
     fn sketch(&self, row: &mut DocRow) {
@@ -356,6 +347,14 @@ pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
     }
     tokens.push_text(tokenizer, &document.text[start..]);
     tokens
+}
+
+/// A digest of the site of an address; zero for documents without one.
+pub(crate) fn site_digest(url: Option<&str>, kind: SiteKind) -> u64 {
+    let Some(host) = url.and_then(host) else {
+        return 0;
+    };
+    arose::digest::digest64(site(host, kind).as_bytes()).max(1)
 }
 
 /// The host of an address, as written.
@@ -613,9 +612,9 @@ mod tests {
 
     #[test]
     fn pages_of_one_site_have_one_number() {
-        let maker = Maker::new(&Config::default()).unwrap();
+        let kind = Config::default().site;
         let [one, other, none] = ["http://site1.example/a", "http://site1.example/b", "x"]
-            .map(|url| maker.site(Some(url)));
+            .map(|url| site_digest(Some(url), kind));
         assert_eq!(one, other);
         assert_eq!(none, 0);
     }

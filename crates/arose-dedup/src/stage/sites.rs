@@ -4,25 +4,26 @@
 //! URL form one site, each of them a page. Sites with fewer than [`MIN_PAGES`] pages repeat nothing
 //! that counts ([`arose::content::weight`]), so they are left out.
 //!
-//! Every distinct pair of words of a page is a record of its site, its words and its page. Most are
-//! on few pages. A first pass counts them in a table of small counters, in which several word pairs
-//! may share a counter, so it never counts too few; only what may be on enough pages goes on. These
-//! records are sorted outside memory, those of many pages are counted, and the counts sorted back
-//! to the documents: a document gets the list of its *frame*, the word pairs that weigh less than
-//! one. This is exact. With [`SiteCounts::Sampled`] one shingle in [`SAMPLED`] is counted, and
-//! every position of a text takes the count of the nearest that was.
+//! Most word pairs are on few pages. A first pass counts them in a table of small counters, in
+//! which several word pairs may share a counter, so it never counts too few; only what may be on
+//! enough pages goes on. A second pass counts the pages of these word pairs in memory
+//! ([`PageCounts`]). Where they do not fit, every word pair of a page becomes a record of its site,
+//! its words and its page, sorted outside memory; those of many pages are counted, and the counts
+//! sorted back to the documents: a document gets the list of its *frame*, the word pairs that weigh
+//! less than one. Both ways are exact and give the same. With [`SiteCounts::Sampled`] one shingle
+//! in [`SAMPLED`] is counted, and every position of a text takes the count of the nearest that was.
 //!
 //! The stage then leaves the marks of every document ([`Marks`]), from which candidates are found.
 //!
-//! Disk: 16 bytes per word pair of a page that may be on enough pages while they are sorted, 16 per
-//! word pair of a frame, 8 and the marks per document. Memory: besides the sorters, an eighth of
-//! the allowance for the counters, and 4 bytes per page that contains the most common word pair.
+//! Disk: 16 bytes per word pair of a site that enough pages contain, and the marks per document;
+//! outside memory also 16 bytes per word pair of a page that may be on enough pages while they are
+//! sorted, 16 per word pair of a frame, and 8 per document. Memory: an eighth of the allowance for
+//! the counters, an eighth for the counts, and outside memory besides the sorters 4 bytes per page
+//! that contains the most common word pair.
 
-use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use arose::content::{Content, FREE_PAGES, shingler};
+use arose::content::{Content, shingler, weight};
 use arose::digest::digest64;
 use arose::mix::mix;
 use arose::shingle::Shingler;
@@ -35,24 +36,24 @@ use crate::config::{Config, SiteCounts};
 use crate::lookup::Flags;
 use crate::marks::{MarkRoom, Marker, Marks};
 use crate::names::NameScan;
-use crate::record::{DocRecord, Ordinal, Vectors};
+use crate::record::{Ordinal, Vectors};
 use crate::sorter::Sorter;
-use crate::stage::read::{DOCS, TOKENS, VECTORS};
+use crate::stage::counts::{CountTable, Counters, Framed, MIN_PAGES, PageCounts, PageKeys};
+use crate::stage::read::VECTORS;
+use crate::stage::site_texts::Texts;
 use crate::{Error, Progress};
 
 /// The marks of each document.
 pub(crate) const MARKS: &str = "marks";
-/// The frames of all documents, one after the other.
+/// The word pairs of sites that enough pages contain, by key.
+pub(crate) const COUNTS: &str = "counts";
+/// The frames of all documents, one after the other; only if the counts do not fit memory.
 const FRAMES: &str = "frames";
 /// Where the frame of each document begins, and where the last one ends.
 const FRAMES_AT: &str = "frames_at";
 
-/// Pages that a site needs for any word pair to weigh less than 1.
-const MIN_PAGES: usize = FREE_PAGES as usize + 2;
 /// One shingle in so many is counted if counts are sampled.
 const SAMPLED: u64 = 16;
-/// Tokens of documents that a thread takes at once.
-const BLOCK_TOKENS: u64 = 1 << 17;
 
 /// What the stage found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -61,22 +62,15 @@ pub(crate) struct Sites {
     pub(crate) n_sites: u64,
     /// Their pages.
     pub(crate) n_pages: u64,
-    /// Word pairs of documents that weigh less than 1.
+    /// Word pairs of sites that weigh less than 1.
     pub(crate) n_framed: u64,
 }
 
-/// A word pair that other pages of the site contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Framed {
-    key: u64,
-    n_others: u64,
-}
-
-/// Counts what sites repeat and leaves frames and marks in `folder`; marks are of the active
+/// Counts what sites repeat and leaves counts and marks in `folder`; marks are of the active
 /// documents only.
 pub(crate) fn run(
     read: &Path,
+    n_tokens: u64,
     active: &Flags,
     config: &Config,
     folder: &Path,
@@ -84,26 +78,23 @@ pub(crate) fn run(
 ) -> Result<Sites, Error> {
     let mut found = Sites::default();
     progress.expect(4 * active.len() as u64);
-    find_pages(read, config, folder, &mut found, progress)?;
-    let counters = Counters::new(config.part(8));
-    for_each_page(read, folder, config, progress, |_, shingles, salt| {
-        for &shingle in shingles {
-            counters.add(key(shingle, salt));
-        }
-        Vec::new()
-    })?
-    .finish()?;
-    let postings = for_each_page(read, folder, config, progress, |page, shingles, salt| {
-        let [doc, page] = page;
-        let keys = shingles.iter().map(|&shingle| key(shingle, salt));
-        let mut keys: Vec<u64> = keys.filter(|&key| counters.may_be_framed(key)).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let postings = keys.into_iter().map(|key| Posting { key, page, doc });
-        postings.collect()
-    })?;
+    let pages = Pages {
+        read,
+        folder,
+        config,
+        progress,
+        is_shared: find_pages(read, active.len(), config, folder, &mut found, progress)?,
+    };
+    let counters = Counters::new(n_tokens, config.part(8));
+    pages.for_each(
+        |_, keys, room: &mut Vec<u32>| counters.add(keys, room),
+        |_| Ok(true),
+    )?;
+    found.n_framed = match pages.count_in_memory(&counters)? {
+        Some(counts) => counts.write(&folder.join(COUNTS))?,
+        None => pages.count_on_disk(&counters, active.len())?,
+    };
     drop(counters);
-    found.n_framed = count(postings, active.len(), config, folder)?;
     mark(read, active, config, folder, progress)?;
     Ok(found)
 }
@@ -114,14 +105,17 @@ type Page = [Ordinal; 2];
 /// The documents of sites with enough pages, by ordinal.
 const PAGES: &str = "pages";
 
-/// Finds the documents of sites with enough pages.
+/// Finds the documents of sites with enough pages; the pages that several documents are of are
+/// flagged.
 fn find_pages(
     read: &Path,
+    n_docs: usize,
     config: &Config,
     folder: &Path,
     found: &mut Sites,
     progress: &Progress,
-) -> Result<(), Error> {
+) -> Result<Flags, Error> {
+    let mut is_shared = Flags::new(n_docs);
     let mut urls = Sorter::<[u64; 3]>::new(&folder.join("urls"), config.part(4));
     let mut vectors = Scan::<Vectors>::open(&read.join(VECTORS))?;
     let mut names = NameScan::open(read)?;
@@ -149,9 +143,11 @@ fn find_pages(
             n_pages += 1;
             if n_pages == MIN_PAGES {
                 found.n_sites += 1;
-                found.n_pages += n_pages as u64 - 1;
+                found.n_pages += u64::from(n_pages) - 1;
             }
             found.n_pages += u64::from(n_pages >= MIN_PAGES);
+        } else {
+            is_shared.set(first as usize);
         }
         held.push([doc, first]);
         if n_pages >= MIN_PAGES {
@@ -164,41 +160,8 @@ fn find_pages(
     while let Some(page) = pages.next()? {
         out.push(&page)?;
     }
-    out.finish().map(drop)
-}
-
-/// Counts keys up to [`MIN_PAGES`], too many at times: keys may share a counter.
-struct Counters {
-    counters: Vec<AtomicU8>,
-    mask: u64,
-}
-
-/// Counters, at most.
-const MAX_COUNTERS: u64 = 1 << 26;
-
-impl Counters {
-    /// As many as fit `allowance` bytes, a power of two.
-    fn new(allowance: u64) -> Self {
-        let n = 1 << allowance.clamp(1 << 10, MAX_COUNTERS).ilog2();
-        Self {
-            counters: (0..n).map(|_| AtomicU8::new(0)).collect(),
-            mask: n - 1,
-        }
-    }
-
-    fn add(&self, key: u64) {
-        let counter = &self.counters[(key & self.mask) as usize];
-        // Whoever finds it full adds nothing; the others are too few to overflow it.
-        if usize::from(counter.load(Relaxed)) < MIN_PAGES {
-            counter.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Whether a key was counted often enough, or one that shares its counter.
-    fn may_be_framed(&self, key: u64) -> bool {
-        let counter = &self.counters[(key & self.mask) as usize];
-        usize::from(counter.load(Relaxed)) >= MIN_PAGES
-    }
+    out.finish()?;
+    Ok(is_shared)
 }
 
 /// A word pair of a site on one of its pages.
@@ -210,53 +173,128 @@ struct Posting {
     doc: Ordinal,
 }
 
-/// Calls `post` with every page, the shingles of its document that are counted, and the salt of its
-/// site, on all threads; sorts the postings it makes.
-fn for_each_page(
-    read: &Path,
-    folder: &Path,
-    config: &Config,
-    progress: &Progress,
-    post: impl Fn(Page, &[u64], u64) -> Vec<Posting> + Sync,
-) -> Result<Sorter<Posting>, Error> {
-    let mut postings = Sorter::new(&folder.join("postings"), config.part(4));
-    let mut pages = Scan::<Page>::open(&folder.join(PAGES))?;
-    let mut texts = Texts::open(read)?;
-    let (mut next, weigher) = (pages.next()?, Weigher::new(config));
-    while let Some(blocks) = texts.next_blocks()? {
-        let mut own = Vec::new();
-        while let Some(page) = next.filter(|page| page[0] < blocks.end) {
-            own.push(page);
-            next = pages.next()?;
-        }
-        let lists = blocks.blocks.par_iter().map(|block| {
-            let from = own.partition_point(|[doc, _]| *doc < block.docs.start);
-            let n = own[from..].partition_point(|[doc, _]| *doc < block.docs.end);
-            let text = texts.load(block)?;
-            let (mut list, mut shingles) = (Vec::new(), Vec::new());
-            for &page in &own[from..from + n] {
-                let [doc, _] = page;
-                weigher.shingle(text.tokens(doc), &mut shingles);
-                shingles.retain(|&shingle| weigher.counts(shingle));
-                list.extend(post(page, &shingles, salt(text.site(doc))));
+/// The documents of sites with enough pages.
+struct Pages<'a> {
+    read: &'a Path,
+    folder: &'a Path,
+    config: &'a Config,
+    progress: &'a Progress,
+    /// Of pages by their first document: whether others are of the same page.
+    is_shared: Flags,
+}
+
+impl Pages<'_> {
+    /// Calls `take` with every document and the keys of its word pairs, on all threads, and `put`
+    /// with what came of some blocks of documents, in order, until it says that it is enough;
+    /// whether it never did.
+    fn for_each<T: Default + Send>(
+        &self,
+        take: impl Fn(Page, &mut Vec<u64>, &mut T) + Sync,
+        mut put: impl FnMut(Vec<T>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let mut pages = Scan::<Page>::open(&self.folder.join(PAGES))?;
+        let mut texts = Texts::open(self.read)?;
+        let (mut next, weigher) = (pages.next()?, Weigher::new(self.config));
+        while let Some(blocks) = texts.next_blocks()? {
+            let mut own = Vec::new();
+            while let Some(page) = next.filter(|page| page[0] < blocks.end) {
+                own.push(page);
+                next = pages.next()?;
             }
-            Ok(list)
-        });
-        let lists: Vec<Result<Vec<Posting>, Error>> = lists.collect();
-        for list in lists {
-            postings.extend(&list?)?;
+            let made = blocks.blocks.par_iter().map(|block| {
+                let from = own.partition_point(|[doc, _]| *doc < block.docs.start);
+                let n = own[from..].partition_point(|[doc, _]| *doc < block.docs.end);
+                let mut made = T::default();
+                if n == 0 {
+                    return Ok(made);
+                }
+                let text = texts.load(block)?;
+                let (mut shingles, mut keys) = (Vec::new(), Vec::new());
+                for &page in &own[from..from + n] {
+                    weigher.shingle(text.tokens(page[0]), &mut shingles);
+                    let salt = salt(text.site(page[0]));
+                    let counted = shingles.iter().filter(|shingle| weigher.counts(**shingle));
+                    keys.clear();
+                    keys.extend(counted.map(|&shingle| key(shingle, salt)));
+                    take(page, &mut keys, &mut made);
+                }
+                Ok(made)
+            });
+            let made = made.collect::<Result<Vec<T>, Error>>()?;
+            self.progress.advance(blocks.n_docs())?;
+            if !put(made)? {
+                return Ok(false);
+            }
         }
-        progress.advance(blocks.n_docs())?;
+        Ok(true)
     }
-    Ok(postings)
+
+    /// The pages of each word pair that may be on enough; none if they do not fit memory.
+    fn count_in_memory(&self, counters: &Counters) -> Result<Option<PageCounts>, Error> {
+        let mut counts = PageCounts::new(self.config.part(8));
+        // Pages of several documents are counted when all of these are known.
+        let mut shared = Sorter::<[u64; 2]>::new(&self.folder.join("shared"), self.config.part(8));
+        let all = self.for_each(
+            |[_, page], keys, (list, shared): &mut (PageKeys, Vec<[u64; 2]>)| {
+                keys.retain(|&key| counters.may_be_framed(key));
+                match self.is_shared.is_set(page as usize) {
+                    false => list.push(keys),
+                    true => shared.extend(keys.iter().map(|&key| [key, page.into()])),
+                }
+            },
+            |made| {
+                let (lists, records): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+                for records in &records {
+                    shared.extend(records)?;
+                }
+                Ok(counts.add(&lists))
+            },
+        )?;
+        if !all {
+            return Ok(None);
+        }
+        let (mut shared, mut last) = (shared.finish()?, None);
+        while let Some(record) = shared.next()? {
+            if last.replace(record) != Some(record) && !counts.add_one(record[0]) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(counts))
+    }
+
+    /// Counts the pages of each word pair that may be on enough and writes the frames of `n_docs`
+    /// documents; how many word pairs of sites are in one.
+    fn count_on_disk(&self, counters: &Counters, n_docs: usize) -> Result<u64, Error> {
+        let (folder, config) = (self.folder, self.config);
+        let mut postings = Sorter::new(&folder.join("postings"), config.part(4));
+        self.progress.expect(n_docs as u64);
+        self.for_each(
+            |[doc, page], keys, list: &mut Vec<Posting>| {
+                keys.retain(|&key| counters.may_be_framed(key));
+                keys.sort_unstable();
+                keys.dedup();
+                list.extend(keys.iter().map(|&key| Posting { key, page, doc }));
+            },
+            |lists| {
+                for list in &lists {
+                    postings.extend(list)?;
+                }
+                Ok(true)
+            },
+        )?;
+        let (counted, n_framed) = find_framed(postings, config, folder)?;
+        write_frames(counted, n_docs, folder)?;
+        Ok(n_framed)
+    }
 }
 
 /// Makes keys of the shingles of a site differ from those of others.
-fn salt(site: u64) -> u64 {
+pub(crate) fn salt(site: u64) -> u64 {
     mix(site ^ 0x5172_6573)
 }
 
-fn key(shingle: u64, salt: u64) -> u64 {
+/// One number for a word pair of a site.
+pub(crate) fn key(shingle: u64, salt: u64) -> u64 {
     mix(shingle ^ salt)
 }
 
@@ -264,15 +302,42 @@ fn key(shingle: u64, salt: u64) -> u64 {
 /// other pages contain it.
 type Counted = [u32; 4];
 
-/// Counts the pages of each word pair and writes the frames of `n_docs` documents; the number of
-/// word pairs in them.
-fn count(
+/// The word pairs that enough pages contain, with each document that does; how many they are.
+fn find_framed(
     postings: Sorter<Posting>,
-    n_docs: usize,
     config: &Config,
     folder: &Path,
-) -> Result<u64, Error> {
-    let mut counted = find_framed(postings, config, folder)?.finish()?;
+) -> Result<(Sorter<Counted>, u64), Error> {
+    let mut postings = postings.finish()?;
+    let mut counted = Sorter::new(&folder.join("counted"), config.part(4));
+    let mut counts = Writer::create(&folder.join(COUNTS))?;
+    let mut docs: Vec<Ordinal> = Vec::new();
+    let mut next = postings.next()?;
+    while let Some(Posting { key, .. }) = next {
+        docs.clear();
+        let (mut n_pages, mut last) = (0, None);
+        while let Some(posting) = next.filter(|next| next.key == key) {
+            n_pages += u32::from(last.replace(posting.page) != Some(posting.page));
+            docs.push(posting.doc);
+            next = postings.next()?;
+        }
+        if n_pages >= MIN_PAGES {
+            let n_others = n_pages - 1;
+            counts.push(&Framed {
+                key,
+                n_others: n_others.into(),
+            })?;
+            for &doc in &docs {
+                counted.push([doc, (key >> 32) as u32, key as u32, n_others])?;
+            }
+        }
+    }
+    Ok((counted, counts.finish()?))
+}
+
+/// Writes the frames of `n_docs` documents.
+fn write_frames(counted: Sorter<Counted>, n_docs: usize, folder: &Path) -> Result<(), Error> {
+    let mut counted = counted.finish()?;
     let mut frames = Writer::create(&folder.join(FRAMES))?;
     let mut starts = Writer::create(&folder.join(FRAMES_AT))?;
     let mut next = counted.next()?;
@@ -287,34 +352,7 @@ fn count(
     }
     starts.push(&frames.len())?;
     starts.finish()?;
-    frames.finish()
-}
-
-/// The word pairs that enough pages contain, with each document that does.
-fn find_framed(
-    postings: Sorter<Posting>,
-    config: &Config,
-    folder: &Path,
-) -> Result<Sorter<Counted>, Error> {
-    let mut postings = postings.finish()?;
-    let mut counted = Sorter::new(&folder.join("counted"), config.part(4));
-    let mut docs: Vec<Ordinal> = Vec::new();
-    let mut next = postings.next()?;
-    while let Some(Posting { key, .. }) = next {
-        docs.clear();
-        let (mut n_pages, mut last) = (0, None);
-        while let Some(posting) = next.filter(|next| next.key == key) {
-            n_pages += u32::from(last.replace(posting.page) != Some(posting.page));
-            docs.push(posting.doc);
-            next = postings.next()?;
-        }
-        if n_pages as usize >= MIN_PAGES {
-            for &doc in &docs {
-                counted.push([doc, (key >> 32) as u32, key as u32, n_pages - 1])?;
-            }
-        }
-    }
-    Ok(counted)
+    frames.finish().map(drop)
 }
 
 /// Writes the marks of the active documents; those of the others are zero.
@@ -331,12 +369,12 @@ fn mark(
     while let Some(blocks) = texts.next_blocks()? {
         let lists = blocks.blocks.par_iter().map(|block| {
             let text = texts.load(block)?;
-            let mut room = MarkRoom::default();
+            let (mut room, mut mark_room) = (Room::default(), MarkRoom::default());
             let mut list = vec![Marks::zeroed(); block.docs.len()];
             for (doc, marks) in block.docs.clone().zip(&mut list) {
                 if active.is_set(doc as usize) {
-                    let content = frames.content(doc, text.site(doc), text.tokens(doc))?;
-                    *marks = marker.marks(&content, &mut room);
+                    frames.weigh(doc, text.site(doc), text.tokens(doc), &mut room)?;
+                    *marks = marker.marks(&room.shingles, &room.weights, &mut mark_room);
                 }
             }
             Ok(list)
@@ -353,17 +391,42 @@ fn mark(
 /// Weighs the word pairs of documents by what their sites repeat.
 pub(crate) struct Frames {
     weigher: Weigher,
-    starts: Column<u64>,
-    frames: Column<Framed>,
+    counts: Counts,
+}
+
+/// Where the other pages of a word pair are looked up.
+enum Counts {
+    Memory(CountTable),
+    Disk {
+        starts: Column<u64>,
+        frames: Column<Framed>,
+    },
+}
+
+/// The word pairs of a document, and memory that is used again.
+#[derive(Default)]
+pub(crate) struct Room {
+    /// In text order.
+    pub(crate) shingles: Vec<u64>,
+    pub(crate) weights: Vec<f64>,
+    keys: Vec<u64>,
+    frame: Vec<Framed>,
 }
 
 impl Frames {
     /// Opens what the stage left in `folder`.
     pub(crate) fn open(folder: &Path, config: &Config) -> Result<Self, Error> {
+        let frames = folder.join(FRAMES);
+        let counts = match frames.exists() {
+            false => Counts::Memory(CountTable::open(&folder.join(COUNTS))?),
+            true => Counts::Disk {
+                starts: Column::open(&folder.join(FRAMES_AT), config.part(32))?,
+                frames: Column::open(&frames, config.part(16))?,
+            },
+        };
         Ok(Self {
             weigher: Weigher::new(config),
-            starts: Column::open(&folder.join(FRAMES_AT), config.part(32))?,
-            frames: Column::open(&folder.join(FRAMES), config.part(16))?,
+            counts,
         })
     }
 
@@ -373,28 +436,64 @@ impl Frames {
         doc: Ordinal,
         site: u64,
         tokens: &[u64],
+        room: &mut Room,
     ) -> Result<Content, Error> {
-        let mut ends = [0; 2];
-        self.starts.read_into(doc.into(), &mut ends)?;
-        let mut frame = vec![Framed::zeroed(); (ends[1] - ends[0]) as usize];
-        self.frames.read_into(ends[0], &mut frame)?;
-        let mut shingles = Vec::new();
-        self.weigher.shingle(tokens, &mut shingles);
-        Ok(self.weigher.content(&shingles, salt(site), &frame))
+        self.weigh(doc, site, tokens, room)?;
+        Ok(Content::of_weights(&room.shingles, &room.weights))
+    }
+
+    /// The shingles and weights of a document of a site.
+    fn weigh(&self, doc: Ordinal, site: u64, tokens: &[u64], room: &mut Room) -> Result<(), Error> {
+        let Room {
+            shingles,
+            weights,
+            keys,
+            frame,
+        } = room;
+        self.weigher.shingle(tokens, shingles);
+        let salt = salt(site);
+        match &self.counts {
+            Counts::Memory(table) if self.weigher.counts == SiteCounts::Exact => {
+                keys.clear();
+                keys.extend(shingles.iter().map(|&shingle| key(shingle, salt)));
+                weights.clear();
+                table.look_up(keys, |n_others| weights.push(weight(n_others)));
+            }
+            Counts::Memory(table) => self.weigher.weigh(shingles, weights, |shingle| {
+                table.n_others(key(shingle, salt))
+            }),
+            Counts::Disk { starts, frames } => {
+                let mut ends = [0; 2];
+                starts.read_into(doc.into(), &mut ends)?;
+                frame.clear();
+                frame.resize((ends[1] - ends[0]) as usize, Framed::zeroed());
+                frames.read_into(ends[0], frame)?;
+                self.weigher.weigh(shingles, weights, |shingle| {
+                    let key = key(shingle, salt);
+                    let place = frame.binary_search_by_key(&key, |framed| framed.key);
+                    place.map_or(0, |place| frame[place].n_others)
+                });
+            }
+        }
+        Ok(())
     }
 }
 
 /// Turns counts into weights.
-struct Weigher {
+pub(crate) struct Weigher {
     shingler: Shingler,
     counts: SiteCounts,
 }
 
 impl Weigher {
     fn new(config: &Config) -> Self {
+        Self::of(config.site_counts)
+    }
+
+    pub(crate) fn of(counts: SiteCounts) -> Self {
         Self {
             shingler: shingler(),
-            counts: config.site_counts,
+            counts,
         }
     }
 
@@ -411,21 +510,26 @@ impl Weigher {
         }
     }
 
-    fn content(&self, shingles: &[u64], salt: u64, frame: &[Framed]) -> Content {
-        let n_others = |shingle: u64| {
-            let key = key(shingle, salt);
-            let place = frame.binary_search_by_key(&key, |framed| framed.key);
-            place.map_or(0, |place| frame[place].n_others)
-        };
+    /// The weight of the shingle at each position, given the other pages that contain a shingle.
+    pub(crate) fn weigh(
+        &self,
+        shingles: &[u64],
+        weights: &mut Vec<f64>,
+        n_others: impl Fn(u64) -> u64,
+    ) {
+        weights.clear();
         if self.counts == SiteCounts::Exact {
-            return Content::of_site(shingles, n_others);
+            weights.extend(shingles.iter().map(|&shingle| weight(n_others(shingle))));
+            return;
         }
         let sampled = shingles.iter().enumerate();
         let sampled = sampled.filter(|(_, shingle)| self.counts(**shingle));
         let sampled: Vec<(usize, u64)> = sampled
             .map(|(position, &shingle)| (position, n_others(shingle)))
             .collect();
-        Content::of_counts(shingles, &nearest(&sampled, shingles.len()))
+        let counts = nearest(&sampled, shingles.len());
+        weights.extend(counts.into_iter().map(weight));
+        weights.resize(shingles.len(), 1.0);
     }
 }
 
@@ -444,132 +548,9 @@ fn nearest(sampled: &[(usize, u64)], n: usize) -> Vec<u64> {
     numbers
 }
 
-/// The texts of all documents in blocks.
-struct Texts {
-    records: Column<DocRecord>,
-    vectors: Column<Vectors>,
-    tokens: Column<u64>,
-    docs: Scan<DocRecord>,
-    /// The next document, read already.
-    next: Option<DocRecord>,
-    doc: Ordinal,
-}
-
-/// Blocks of documents in order.
-struct Blocks {
-    blocks: Vec<Block>,
-    end: Ordinal,
-}
-
-impl Blocks {
-    fn n_docs(&self) -> u64 {
-        let lengths = self.blocks.iter().map(|block| block.docs.len() as u64);
-        lengths.sum()
-    }
-}
-
-/// Documents that follow each other, and where their tokens are.
-struct Block {
-    docs: Range<Ordinal>,
-    tokens: Range<u64>,
-}
-
-/// The tokens and sites of a block.
-struct BlockText {
-    start: Ordinal,
-    records: Vec<DocRecord>,
-    vectors: Vec<Vectors>,
-    tokens: Vec<u64>,
-}
-
-impl BlockText {
-    fn tokens(&self, doc: Ordinal) -> &[u64] {
-        let record = &self.records[(doc - self.start) as usize];
-        let start = (record.tokens_at - self.records[0].tokens_at) as usize;
-        &self.tokens[start..][..record.n_tokens as usize]
-    }
-
-    fn site(&self, doc: Ordinal) -> u64 {
-        self.vectors[(doc - self.start) as usize].site
-    }
-}
-
-impl Texts {
-    fn open(read: &Path) -> Result<Self, Error> {
-        let mut docs = Scan::open(&read.join(DOCS))?;
-        Ok(Self {
-            records: Column::open(&read.join(DOCS), 0)?,
-            vectors: Column::open(&read.join(VECTORS), 0)?,
-            tokens: Column::open(&read.join(TOKENS), 0)?,
-            next: docs.next()?,
-            docs,
-            doc: 0,
-        })
-    }
-
-    /// The next blocks, two for each thread; none at the end.
-    fn next_blocks(&mut self) -> Result<Option<Blocks>, Error> {
-        let n_blocks = 2 * rayon::current_num_threads();
-        let mut blocks = Vec::with_capacity(n_blocks);
-        while blocks.len() < n_blocks
-            && let Some(first) = self.next
-        {
-            let start = self.doc;
-            let mut end = first.tokens_at;
-            while let Some(record) = self.next
-                && (end == first.tokens_at || end - first.tokens_at < BLOCK_TOKENS)
-                && (self.doc - start) < BLOCK_TOKENS as Ordinal
-            {
-                end = record.tokens_at + u64::from(record.n_tokens);
-                self.next = self.docs.next()?;
-                self.doc += 1;
-            }
-            blocks.push(Block {
-                docs: start..self.doc,
-                tokens: first.tokens_at..end,
-            });
-        }
-        let end = self.doc;
-        Ok((!blocks.is_empty()).then_some(Blocks { blocks, end }))
-    }
-
-    fn load(&self, block: &Block) -> Result<BlockText, Error> {
-        let (start, n) = (block.docs.start, block.docs.len());
-        let mut text = BlockText {
-            start,
-            records: vec![DocRecord::zeroed(); n],
-            vectors: vec![Vectors::zeroed(); n],
-            tokens: vec![0; (block.tokens.end - block.tokens.start) as usize],
-        };
-        self.records.read_into(start.into(), &mut text.records)?;
-        self.vectors.read_into(start.into(), &mut text.vectors)?;
-        self.tokens
-            .read_into(block.tokens.start, &mut text.tokens)?;
-        Ok(text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Counters never say that a key is on fewer pages than it is.
-    #[test]
-    fn issue_24_counters_lose_nothing() {
-        let counters = Counters::new(0);
-        for key in (0..3000).map(mix) {
-            for _ in 0..key % 7 {
-                counters.add(key);
-            }
-        }
-        let often = (0..3000).map(mix).filter(|key| key % 7 >= 5);
-        assert!(often.into_iter().all(|key| counters.may_be_framed(key)));
-        let few = Counters::new(1 << 20);
-        (0..4).for_each(|_| few.add(7));
-        assert!(!few.may_be_framed(7));
-        (0..1000).for_each(|_| few.add(7));
-        assert!(few.may_be_framed(7) && !few.may_be_framed(8));
-    }
 
     #[test]
     fn issue_24_positions_take_the_nearest_sample() {

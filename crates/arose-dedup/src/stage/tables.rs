@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use arose::rule::{Criterion, Rule};
 use arose_corpus::Position;
@@ -25,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Column, Scan};
 use crate::config::{Config, Empty, ListedPairs, Verify};
 use crate::lookup::{Chosen, Flags};
+use crate::losses::IncompleteFile;
 use crate::names::{Ids, Name, NameScan};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal};
 use crate::sorter::Sorter;
@@ -40,6 +43,8 @@ use crate::stage::verify::PAIRS;
 use crate::stage::versions::{KEPT_VERSIONS, VERSIONS};
 use crate::{Error, Progress};
 
+/// Rows of a row group.
+const GROUP_ROWS: usize = 1 << 17;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// What was written.
@@ -65,7 +70,10 @@ pub(crate) struct Rows {
     /// Pairs of copies that stand for too many to list.
     pub(crate) pairs_not_listed: u64,
     /// The file or folder of the documents kept.
-    pub(crate) kept_in: String,
+    pub(crate) kept_in: Option<String>,
+    /// Files with kept records that could not be copied.
+    #[serde(default)]
+    pub(crate) lost: Vec<IncompleteFile>,
 }
 
 /// Where the stages before left their results.
@@ -473,11 +481,59 @@ impl PairRows {
     }
 }
 
-/// A Parquet file being written.
+/// A Parquet file being written. Encoding takes as long as making the rows, so a thread does it
+/// unless the run has only one.
 pub(crate) struct Table {
     path: PathBuf,
     schema: Arc<Schema>,
-    writer: ArrowWriter<BufWriter<File>>,
+    writer: Encoder,
+}
+
+enum Encoder {
+    Here(Box<ArrowWriter<BufWriter<File>>>),
+    There {
+        batches: SyncSender<RecordBatch>,
+        thread: JoinHandle<Result<(), ParquetError>>,
+    },
+}
+
+impl Encoder {
+    fn new(mut writer: ArrowWriter<BufWriter<File>>) -> Self {
+        if rayon::current_num_threads() == 1 {
+            return Self::Here(Box::new(writer));
+        }
+        let (sender, batches) = sync_channel::<RecordBatch>(1);
+        let thread = std::thread::spawn(move || {
+            batches.iter().try_for_each(|batch| writer.write(&batch))?;
+            writer.close().map(drop)
+        });
+        Self::There {
+            batches: sender,
+            thread,
+        }
+    }
+
+    fn write(&mut self, batch: RecordBatch) -> Result<(), ParquetError> {
+        match self {
+            Self::Here(writer) => writer.write(&batch),
+            // A thread that has ended says why when it is closed.
+            Self::There { batches, .. } => {
+                let _ = batches.send(batch);
+                Ok(())
+            }
+        }
+    }
+
+    fn close(self) -> Result<(), ParquetError> {
+        match self {
+            Self::Here(writer) => writer.close().map(drop),
+            Self::There { batches, thread } => {
+                drop(batches);
+                let joined = thread.join();
+                joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }
+        }
+    }
 }
 
 impl Table {
@@ -485,8 +541,11 @@ impl Table {
         let file = File::create(path).map_err(Error::io("create", path))?;
         let schema = Arc::new(schema);
         let level = ZstdLevel::try_new(1).map_err(failed(path))?;
-        let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level));
-        for unique in ["doc", "id", "url", "position", "digest"] {
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            // A row group is in memory until it is complete.
+            .set_max_row_group_row_count(Some(GROUP_ROWS));
+        for unique in ["doc", "id", "url", "position", "digest", "key"] {
             properties = properties.set_column_dictionary_enabled(unique.into(), false);
         }
         let properties = properties.build();
@@ -495,18 +554,18 @@ impl Table {
         Ok(Self {
             path: path.to_owned(),
             schema,
-            writer: writer.map_err(failed(path))?,
+            writer: Encoder::new(writer.map_err(failed(path))?),
         })
     }
 
     pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
         let batch = batch.map_err(|error| failed(&self.path)(error.into()))?;
-        self.writer.write(&batch).map_err(failed(&self.path))
+        self.writer.write(batch).map_err(failed(&self.path))
     }
 
     pub(crate) fn close(self) -> Result<(), Error> {
-        self.writer.close().map(drop).map_err(failed(&self.path))
+        self.writer.close().map_err(failed(&self.path))
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::column::Scan;
 use crate::index::{Index, Pending};
+use crate::inputs::Naming;
 use crate::record::Ordinal;
 use crate::source::Source;
 use crate::stage::known::{Holder, Rows, Sketches};
@@ -33,12 +34,12 @@ const BATCH: usize = 1 << 10;
 pub(crate) fn prepare(
     [read, written]: [&Path; 2],
     holder: &Holder,
-    sources: &[Source],
+    (sources, naming): (&[Source], Naming),
     summary: &Value,
     folder: &Path,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let sketches = Sketches::open(read, holder.settings(), sources)?;
+    let sketches = Sketches::open(read, holder.settings(), sources, naming)?;
     let mut rows = Rows::open(read)?;
     let mut kept = Scan::<Ordinal>::open(&written.join(KEPT))?;
     progress.expect(kept.left());

@@ -40,7 +40,7 @@ use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::CANDIDATES;
 use crate::stage::read::{DOCS, N_FEATURE_SAMPLES, SAMPLES, TOKENS, VECTORS};
 use crate::stage::room::Room;
-use crate::stage::sites::Frames;
+use crate::stage::sites::{self, Frames};
 use crate::{Error, Progress};
 
 /// Accepted pairs, component by component.
@@ -57,6 +57,9 @@ const BATCH_PAIRS: usize = 1 << 18;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Verified {
     pub(crate) n_pairs: u64,
+    /// Those for which a document is dropped.
+    #[serde(default)]
+    pub(crate) n_removing: u64,
     /// The inverse of the chance of being found, summed over the pairs: an estimate of how many
     /// there are.
     pub(crate) estimated_pairs: f64,
@@ -99,6 +102,9 @@ pub(crate) fn run(
         for (batch, accepted) in batches.iter().zip(results) {
             let accepted = accepted?;
             out.extend(&accepted)?;
+            let rules = accepted.iter().map(|pair| pair.scores.rule());
+            let removing = rules.filter(|rule| config.policy.criterion.removes(*rule));
+            found.n_removing += removing.count() as u64;
             found.estimated_pairs += accepted
                 .iter()
                 .map(|pair| judge.scorer.inverse_chance(pair))
@@ -407,11 +413,13 @@ impl<'a> Judge<'a> {
         accepted: &mut Vec<Accepted>,
     ) -> Result<(), Error> {
         let docs = members(pairs);
+        let mut weighed = sites::Room::default();
         let contents = docs.iter().map(|&doc| {
             let place = self.texts.get(doc)?;
             room.tokens.resize(place.n_tokens as usize, 0);
             self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
-            frames.content(doc, self.vectors.get(doc)?.site, &room.tokens)
+            let site = self.vectors.get(doc)?.site;
+            frames.content(doc, site, &room.tokens, &mut weighed)
         });
         let contents = contents.collect::<Result<Vec<Content>, Error>>()?;
         let mut scorer = content::Scorer::default();

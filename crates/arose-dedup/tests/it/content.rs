@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::Path;
 
 use arose::content::{Content, Level, Score, Scorer, shingler};
 use arose::mix::{SplitMix, mix};
@@ -11,21 +10,20 @@ use arose::rule::{Criterion, Remove};
 use arose::site::{SiteKind, site};
 use arose::token::Tokenizer;
 use arose_dedup::{Config, Error, ListedPairs, SiteCounts};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::shared_data::DATA;
 use crate::support::{Bench, results};
 
 /// A document of a test: its address, if any, and its text.
-type Page = (Option<String>, String);
+pub(crate) type Page = (Option<String>, String);
 
-fn config(remove: Remove) -> Config {
+pub(crate) fn config(remove: Remove) -> Config {
     let mut config = Config::default();
     config.policy.criterion = Criterion::Content(remove);
     config
 }
 
-fn bench(pages: &[Page]) -> Bench {
+pub(crate) fn bench(pages: &[Page]) -> Bench {
     let bench = Bench::new();
     let lines = pages.iter().enumerate().map(|(i, (url, text))| {
         let mut line = json!({ "id": format!("d{i}"), "text": text });
@@ -45,7 +43,7 @@ fn site_of(page: &Page) -> String {
     })
 }
 
-fn shingles(text: &str) -> Vec<u64> {
+pub(crate) fn shingles(text: &str) -> Vec<u64> {
     let mut shingles = Vec::new();
     let tokens = Tokenizer::default().tokens(text).fingerprints;
     shingler().shingles_into(&tokens, &mut shingles);
@@ -53,7 +51,7 @@ fn shingles(text: &str) -> Vec<u64> {
 }
 
 /// The contents of all pages, weighed by counting.
-fn contents(pages: &[Page], site_counts: SiteCounts) -> Vec<Content> {
+pub(crate) fn contents(pages: &[Page], site_counts: SiteCounts) -> Vec<Content> {
     let mut holders: BTreeMap<(String, u64), BTreeSet<String>> = BTreeMap::new();
     for (i, page) in pages.iter().enumerate() {
         let url = page.0.clone().unwrap_or_else(|| format!("#{i}"));
@@ -311,69 +309,4 @@ fn issue_24_an_index_is_refused() {
         matches!(found, Err(Error::PolicyOption { .. })),
         "{found:?}"
     );
-}
-
-/// Precision and F1 of what a rule accepts among judged pairs.
-fn quality(judged: &[(bool, bool)]) -> (f64, f64) {
-    let count = |accepted, is_pair| judged.iter().filter(|j| **j == (accepted, is_pair)).count();
-    let (right, wrong, missed) = (count(true, true), count(true, false), count(false, true));
-    let share = |n: usize, all: usize| n as f64 / all.max(1) as f64;
-    (
-        share(right, right + wrong),
-        share(2 * right, 2 * right + wrong + missed),
-    )
-}
-
-/// The figures of the reference on pairs that people judged, without and with sites.
-#[test]
-fn issue_24_reference_on_judged_pairs() {
-    let path = Path::new(DATA).join("neardup-gov-pairs/pairs.jsonl.zst");
-    let Ok(file) = fs::File::open(path) else {
-        println!("skipped: no neardup-gov-pairs beside the repository");
-        return;
-    };
-    let text = String::from_utf8(zstd::decode_all(file).unwrap()).unwrap();
-    let rows: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let text = |row: &Value, side: &str| row[side].as_str().unwrap().to_owned();
-    let labels: Vec<bool> = rows
-        .iter()
-        .map(|row| row["label"].as_u64().unwrap() > 0)
-        .collect();
-    let mut scorer = Scorer::default();
-    let mut scores = |contents: &[Content]| -> Vec<Score> {
-        let pairs = contents.chunks(2);
-        pairs.map(|pair| scorer.score(&pair[0], &pair[1])).collect()
-    };
-    let sides: Vec<String> = rows
-        .iter()
-        .flat_map(|row| [text(row, "text_a"), text(row, "text_b")])
-        .collect();
-    let alone: Vec<Content> = sides
-        .iter()
-        .map(|text| Content::new(&shingles(text)))
-        .collect();
-    // A page that is in several pairs is one page.
-    let names = rows
-        .iter()
-        .flat_map(|row| ["a", "b"].map(|side| row[side].to_string()));
-    let pages: Vec<Page> = names
-        .zip(&sides)
-        .map(|(name, text)| (Some(format!("http://gov.example/{name}")), text.clone()))
-        .collect();
-    let one_site = contents(&pages, SiteCounts::Exact);
-    let judged = |scores: &[Score], least: Level| -> Vec<(bool, bool)> {
-        let accepted = scores.iter().map(|score| score.level() <= least);
-        accepted.zip(labels.iter().copied()).collect()
-    };
-    let scores_alone = scores(&alone);
-    let (_, f1) = quality(&judged(&scores_alone, Level::Content));
-    assert!((f1 - 0.841).abs() < 0.01, "{f1}");
-    let (precision, f1) = quality(&judged(&scores_alone, Level::Same));
-    assert_eq!(precision, 1.0);
-    assert!((f1 - 0.615).abs() < 0.01, "{f1}");
-    let (_, f1) = quality(&judged(&scores(&one_site), Level::Content));
-    assert!((f1 - 0.777).abs() < 0.01, "{f1}");
 }

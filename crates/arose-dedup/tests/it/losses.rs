@@ -279,3 +279,106 @@ fn issue_19_a_damaged_row_group_does_not_stop_the_run() {
         summary["counts"]["kept"].as_u64().unwrap()
     );
 }
+
+/// A table of three row groups of ten rows, of which the second is damaged in one column. The bytes
+/// before the damage come, too.
+fn damaged_table(column: usize) -> [Vec<u8>; 2] {
+    let properties = parquet::file::properties::WriterProperties::builder()
+        .set_max_row_group_row_count(Some(10))
+        .build();
+    // No two of them are alike.
+    let text = |n: usize| (0..20).map(move |i| format!("word{} ", 100 * n + i));
+    let texts = StringArray::from_iter_values((0..30).map(|n| text(n).collect::<String>()));
+    let notes = StringArray::from_iter_values((0..30).map(|n| format!("note {n}")));
+    let batch = RecordBatch::try_from_iter([
+        ("text", Arc::new(texts) as arrow_array::ArrayRef),
+        ("note", Arc::new(notes) as arrow_array::ArrayRef),
+    ]);
+    let batch = batch.unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    let metadata = writer.close().unwrap();
+    let (start, length) = metadata.row_group(1).column(column).byte_range();
+    let mut damaged = bytes.clone();
+    damaged[start as usize..(start + length) as usize].fill(0xff);
+    [bytes, damaged]
+}
+
+/// Documents of a table whose other columns are damaged: they are read, and cannot be copied.
+#[test]
+fn issue_19_rows_that_cannot_be_copied_are_named() {
+    let bench = Bench::with_texts(&[THORN.to_owned()]);
+    let [whole, damaged] = damaged_table(1);
+    fs::write(bench.path("table.parquet"), &damaged).unwrap();
+    let inputs = ["input.jsonl", "table.parquet"];
+    let summary = bench.run_on(&inputs, &Config::default()).unwrap();
+    assert_eq!(summary["counts"]["read"], 31);
+    assert_eq!(summary["counts"]["incomplete_files"], 1);
+    let file = &files(&summary)[0];
+    assert_eq!(file["path"], json!(bench.path("table.parquet")));
+    assert_eq!(
+        (&file["reason"], &file["position"]),
+        (&json!("damaged parquet"), &json!("10"))
+    );
+    let detail = file["detail"].as_str().unwrap();
+    assert!(
+        detail.starts_with("row group 1 cannot be copied: "),
+        "{detail}"
+    );
+    let kept = bench.path("out/kept.files/table.parquet");
+    let kept = arose_corpus::read(&[kept], Default::default()).unwrap();
+    assert_eq!((&summary["counts"]["kept"], kept.count()), (&json!(31), 20));
+    assert!(bench.path("out/kept.files/input.jsonl").exists());
+    let report = fs::read_to_string(bench.path("out/report.html")).unwrap();
+    assert!(report.contains("1 file could not be read completely."));
+    // A strict run has no kept output, and starts over when the file is repaired.
+    fs::remove_dir_all(bench.path("out")).unwrap();
+    let refused = bench.run_on(&inputs, &strict());
+    assert!(
+        matches!(refused, Err(Error::InputLost { n_files: 1, .. })),
+        "{refused:?}"
+    );
+    assert!(!bench.path("out/kept.files").exists());
+    fs::write(bench.path("table.parquet"), &whole).unwrap();
+    let summary = bench.run_on(&inputs, &strict()).unwrap();
+    assert_eq!(summary["counts"]["incomplete_files"], 0);
+}
+
+/// Passages are cut out of what can be read of a table, whichever column is damaged.
+#[test]
+fn issue_19_passages_of_damaged_tables() {
+    use arose_dedup::passages::{self, Remove};
+    for (column, n_read) in [(0, 20), (1, 30)] {
+        let bench = Bench::new();
+        let [_, damaged] = damaged_table(column);
+        fs::write(bench.path("table.parquet"), &damaged).unwrap();
+        let inputs = [bench.path("table.parquet")];
+        let run = |config: &passages::Config| {
+            let progress = arose_dedup::Progress::of_passages();
+            let start = arose_dedup::Start::Resume;
+            passages::run(&inputs, config, &bench.path("out"), start, &progress)
+        };
+        let config = passages::Config {
+            remove: Some(Remove::default()),
+            ..passages::Config::default()
+        };
+        let summary = run(&config).unwrap();
+        assert_eq!(summary["counts"]["read"], n_read, "{column}");
+        assert_eq!(summary["counts"]["incomplete_files"], 1, "{column}");
+        assert_eq!(files(&summary)[0]["reason"], "damaged parquet", "{column}");
+        let kept = bench.path("out/kept.parquet");
+        let kept = arose_corpus::read(&[kept], Default::default()).unwrap();
+        assert_eq!(kept.count(), 20, "{column}");
+        fs::remove_dir_all(bench.path("out")).unwrap();
+        let refused = run(&passages::Config {
+            on_loss: OnLoss::Refuse,
+            ..config
+        });
+        assert!(
+            matches!(refused, Err(Error::InputLost { n_files: 1, .. })),
+            "{refused:?}"
+        );
+        assert!(!bench.path("out/kept.parquet").exists());
+    }
+}

@@ -7,6 +7,8 @@ mod against;
 mod archives;
 mod contained;
 mod content;
+mod content_bounds;
+mod content_data;
 mod exact;
 mod exactness;
 mod faults;

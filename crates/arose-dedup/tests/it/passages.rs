@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arose::mix::SplitMix;
 use arose::passage::Removal;
-use arose_dedup::passages::against::{self, Against, Found};
+use arose_dedup::passages::against::{self, Against, Found, Reference};
 use arose_dedup::passages::{Config, Remove, run};
 use arose_dedup::{Error, Progress, Start};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -14,7 +14,7 @@ use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::support::results;
+use crate::support::{numbers, results};
 
 /// The files of a result by name.
 type Files = Vec<(String, Vec<u8>)>;
@@ -98,6 +98,25 @@ fn revisions_of_documents() {
     check(name, n_tokens, 100, at_100);
 }
 
+/// The passage with most places, and the longest one.
+#[test]
+fn issue_29_the_most_repeated_passage_of_revisions() {
+    let Some(input) = shared("neardup-pep-revisions/revisions.jsonl.zst") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let summary = summary(&input, &Config::default(), &folder.path().join("out"));
+    assert_eq!(summary["counts"]["longest"], 5001);
+    assert_eq!(summary["counts"]["most_places"], 14);
+    let top = &summary["most_repeated"][0];
+    assert_eq!(top["occurrences"], 14);
+    assert_eq!(top["tokens"], 54);
+    assert_eq!(top["first_doc"], 75);
+    let places = numbers(&folder.path().join("out/passages.parquet"), "first_token");
+    let number = top["passage"].as_u64().unwrap() as usize;
+    assert_eq!(places[number], 44);
+}
+
 #[test]
 fn short_answers() {
     let name = "neardup-short-answers/answers.jsonl.zst";
@@ -161,7 +180,7 @@ fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
         .collect();
     jsonl(&reference, &items);
     let against = Against {
-        reference: vec![reference],
+        reference: Reference::Files(vec![reference]),
         common: 5.try_into().unwrap(),
         found: Found::Cut,
     };

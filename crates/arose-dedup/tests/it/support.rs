@@ -177,6 +177,15 @@ pub(crate) fn pairs(out: &Path) -> Vec<Pair> {
     rows
 }
 
+/// A column of numbers.
+pub(crate) fn numbers(path: &Path, name: &str) -> Vec<u64> {
+    let columns = batches(path).into_iter().map(|batch| {
+        let column = batch.column_by_name(name).unwrap();
+        column.as_primitive::<UInt64Type>().values().to_vec()
+    });
+    columns.flatten().collect()
+}
+
 fn batches(path: &Path) -> Vec<RecordBatch> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap());
     let reader = reader.unwrap().build().unwrap();

@@ -181,16 +181,6 @@ pub enum Reply<T> {
     Missing(String),
 }
 
-impl<T> Reply<T> {
-    /// The answer, if it came.
-    pub fn answer(self) -> Option<T> {
-        match self {
-            Self::Answer(answer) => Some(answer),
-            Self::Missing(_) => None,
-        }
-    }
-}
-
 /// The results of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResultList {

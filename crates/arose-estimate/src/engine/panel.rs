@@ -199,12 +199,6 @@ impl Panel {
         self.n_answers
     }
 
-    /// The address of a page in its normal spelling.
-    #[must_use]
-    pub fn address(&self, page: usize) -> &str {
-        &self.addresses[page]
-    }
-
     /// Says how many units of work are wanted.
     pub(crate) fn expect(&self, n_wanted: u64) {
         let progress = self.requests.progress();

@@ -1,4 +1,4 @@
-//! From pages drawn and looked up to figures, doubts and refusals.
+//! From pages drawn and looked up to figures, warnings and refusals.
 
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::{self, EngineSet, Joint, Sampled, Samples};
@@ -33,7 +33,7 @@ impl Sampling {
             None => self.figures(panel)?,
         };
         findings.series = std::mem::take(&mut self.series);
-        findings.doubts = self.doubts(panel);
+        findings.warnings = self.warnings(panel);
         Ok(findings.finished(panel))
     }
 
@@ -66,11 +66,11 @@ impl Sampling {
         None
     }
 
-    fn doubts(&self, panel: &Panel) -> Vec<String> {
-        let mut doubts = self.doubts.clone();
+    fn warnings(&self, panel: &Panel) -> Vec<String> {
+        let mut warnings = self.warnings.clone();
         for (engine, &(n, n_found)) in self.own.iter().enumerate() {
             if (n_found as f64) < 0.97 * n as f64 {
-                doubts.push(format!(
+                warnings.push(format!(
                     "{} found {n_found} of {n} of its own pages again: of pages of others it holds \
                      more than was found, by about that factor",
                     panel.name(engine)
@@ -79,7 +79,7 @@ impl Sampling {
         }
         for (engine, (&n, &n_cut)) in self.n_drawn.iter().zip(&self.n_cut).enumerate() {
             if n_cut as f64 > MAX_CUT * n as f64 {
-                doubts.push(format!(
+                warnings.push(format!(
                     "{n_cut} of {n} pages of {} come from answers cut to at most {} results: what \
                      ranks first is drawn too often",
                     panel.name(engine),
@@ -89,18 +89,18 @@ impl Sampling {
         }
         let n: usize = self.accepted.iter().map(Vec::len).sum();
         if self.n_weak > 0 {
-            doubts.push(format!(
+            warnings.push(format!(
                 "{} of {n} pages have fewer than {} words of the lexicon",
                 self.n_weak, self.settings.checking.n_words
             ));
         }
         if self.n_unusable > 0 {
-            doubts.push(format!(
+            warnings.push(format!(
                 "{} further pages were drawn without a text or a word of the lexicon, and dropped",
                 self.n_unusable
             ));
         }
-        doubts
+        warnings
     }
 
     fn figures(&self, panel: &Panel) -> Result<Vec<Figure>, Error> {

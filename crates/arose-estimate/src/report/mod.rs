@@ -49,8 +49,8 @@ fn section(out: &mut String, study: &Study, findings: &Findings) {
         Text(&findings.counted),
         Count(findings.n_answers)
     );
-    for doubt in &findings.doubts {
-        let _ = writeln!(out, "<p class=\"doubt\">{}.</p>", Text(doubt));
+    for warning in &findings.warnings {
+        let _ = writeln!(out, "<p class=\"warning\">{}.</p>", Text(warning));
     }
     if let Some(shares) = coverage(study, findings) {
         out.push_str(&plot::coverage(&shares, &exactly(findings)));
@@ -76,6 +76,7 @@ fn title(findings: &Findings) -> &'static str {
     match findings.method {
         "lower-bound" => "What engines claim",
         "overlap" => "Relative sizes, by pages drawn and looked up",
+        "coverage" => "Shares of drawn pages that engines hold",
         "searches" => "Answers to queries of a log",
         "corpus-size" => "Number of pages, by queries alone",
         "pool" => "Means over uniform pages",
@@ -173,7 +174,7 @@ fn biases(out: &mut String, findings: &Findings) {
     if findings.biases.is_empty() {
         return;
     }
-    out.push_str("<h3>What no interval shows</h3>\n<dl>\n");
+    out.push_str("<h3>Biases not covered by the intervals</h3>\n<dl>\n");
     for bias in &findings.biases {
         let _ = writeln!(out, "<dt>{}<dd>{}", Text(bias.name), Text(bias.effect));
     }
@@ -227,7 +228,7 @@ mod tests {
         let page = page(&study);
         for part in [
             "b / a",
-            "What no interval shows",
+            "Biases not covered by the intervals",
             "class=\"plot\"",
             "&lt;script&gt;",
         ] {

@@ -22,7 +22,9 @@ use arose::estimate::walk::{Config, Walker};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Drawing, Measure, Tally, Walked, Weighed, add_figures, doubts, keep, random, weights};
+use super::{
+    Drawing, Measure, Tally, Walked, Weighed, add_figures, keep, random, warnings, weights,
+};
 use crate::Error;
 use crate::engine::log::{Answered, Asked};
 use crate::engine::{Header, Log, Progress, Reply, Seat};
@@ -313,14 +315,14 @@ impl Known {
         findings.n_answers = self.places.iter().flatten().count() as u64;
         self.add_shares(&mut findings, settings, &tallies)?;
         if n_steps < settings.n_steps {
-            findings.doubts.push(format!(
+            findings.warnings.push(format!(
                 "the walks ended after {n_steps} of {} steps: the budget of requests was spent, or \
                  the log goes no further",
                 settings.n_steps
             ));
         }
-        findings.doubts.extend(self.sentences());
-        findings.doubts.extend(doubts(&tallies, n_steps));
+        findings.warnings.extend(self.sentences());
+        findings.warnings.extend(warnings(&tallies, n_steps));
         Ok(Walked {
             findings: findings.with_biases(),
             drawn: drawing.named(|page| self.addresses[page as usize].clone()),
@@ -454,7 +456,7 @@ mod tests {
             assert_eq!(figure.truth, None);
         }
         assert_eq!(findings.n_answers, 16);
-        let said = findings.doubts.join("\n");
+        let said = findings.warnings.join("\n");
         assert!(said.contains("1 of 16 addresses gave no answer"), "{said}");
         assert!(said.contains("1 of 16 addresses are closed"), "{said}");
         assert!(!said.contains("ended"), "{said}");
@@ -493,11 +495,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let (short, asked) = walk(&settings(), Log::open(&path).unwrap(), 9);
-        let said = short.unwrap().doubts.join("\n");
+        let said = short.unwrap().warnings.join("\n");
         assert!(said.contains("the walks ended after"), "{said}");
         assert_eq!(asked.len(), 9);
         let (again, _) = walk(&settings(), Log::replay(&path).unwrap(), 0);
-        assert_eq!(again.unwrap().doubts.join("\n"), said);
+        assert_eq!(again.unwrap().warnings.join("\n"), said);
         let (whole, asked) = walk(&settings(), Log::open(&path).unwrap(), 100);
         let whole = whole.unwrap();
         // The rest, and the one that gave no answer if it was among the first nine.

@@ -36,11 +36,11 @@ fn quick(description: Description) -> Http {
 }
 
 fn found(engine: &mut Http, question: &Question) -> ResultList {
-    search(engine, question, 100).answer().unwrap()
+    answered(search(engine, question, 100))
 }
 
 fn text(engine: &mut Http, address: &str) -> String {
-    fetch(engine, address).answer().unwrap().text
+    answered(fetch(engine, address)).text
 }
 
 /// Asks with requests enough.
@@ -51,6 +51,13 @@ fn search(engine: &mut Http, question: &Question, limit: usize) -> Reply<ResultL
 
 fn fetch(engine: &mut Http, address: &str) -> Reply<Page> {
     engine.fetch(address, &Requests::new(u64::MAX)).unwrap()
+}
+
+fn answered<T>(reply: Reply<T>) -> T {
+    match reply {
+        Reply::Answer(answer) => answer,
+        Reply::Missing(reason) => panic!("{reason}"),
+    }
 }
 
 fn missing<T: std::fmt::Debug>(reply: Reply<T>) -> String {
@@ -287,6 +294,48 @@ fn fields_go_with_searches_alone() {
     let expected = [("/?q=a", secret), ("/away", None), ("/own", None)];
     let expected = expected.map(|(target, field)| (target.to_owned(), field));
     assert_eq!(*own.lock().unwrap(), expected);
+}
+
+/// Searches, lookups and documents that are elsewhere, by a redirect or by the description, get
+/// nothing of it either.
+#[test]
+fn fields_stay_with_the_origin() {
+    let foreign = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let log = std::sync::Arc::clone(&foreign);
+    let answers = json!({ "r": [{ "u": "http://e.org/1" }] });
+    let other = serve_asked(move |asked| {
+        let field = asked.field("authorization");
+        log.lock().unwrap().push((asked.target.clone(), field));
+        Said::json(&answers)
+    });
+    let own = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let log = std::sync::Arc::clone(&own);
+    let address = serve_asked(move |asked| {
+        log.lock().unwrap().push(asked.field("authorization"));
+        Said::Redirect(format!("http://{other}{}", asked.target))
+    });
+    let text = format!(
+        "url = 'http://{address}/?q={{query}}'\nlookup = 'http://{other}/l?u={{address}}'\n\
+         document = 'http://{other}/d?u={{address}}'\nresults = '/r'\naddress = '/u'\n\
+         headers = {{ Authorization = 'Bearer secret' }}\n"
+    );
+    let mut engine = quick(toml::from_str(&text).unwrap());
+    let found = found(&mut engine, &Question::all(&["a"]));
+    assert_eq!(found.addresses, ["http://e.org/1"]);
+    fetch(&mut engine, "http://e.org/1");
+    let contains = engine.contains("http://e.org/1", &Requests::new(1));
+    assert_eq!(contains.unwrap(), Reply::Answer(true));
+    let seen = foreign.lock().unwrap();
+    let targets: Vec<&str> = seen.iter().map(|(target, _)| target.as_str()).collect();
+    let url = "http%3A%2F%2Fe.org%2F1";
+    let expected = [
+        "/?q=a".to_owned(),
+        format!("/d?u={url}"),
+        format!("/l?u={url}"),
+    ];
+    assert_eq!(targets, expected);
+    assert!(seen.iter().all(|(_, field)| field.is_none()), "{seen:?}");
+    assert_eq!(*own.lock().unwrap(), [Some("Bearer secret".to_owned())]);
 }
 
 /// An engine whose result pages are on a server with a robots.txt, and the paths asked for there.

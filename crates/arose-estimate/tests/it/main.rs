@@ -5,6 +5,7 @@
 mod http_engines;
 mod loopback;
 mod omega;
+mod pools;
 mod simulated;
 mod webgraph;
 mod wikispeedia;

@@ -159,7 +159,7 @@ fn engines_that_misbehave() {
             fault,
             ..small(Part::Overlap)
         });
-        let said = findings.doubts.join("\n");
+        let said = findings.warnings.join("\n");
         assert!(said.contains(part), "{fault:?}: {said}");
         let figure = &findings.figures[0];
         assert!(figure.covers() != Some(false), "{fault:?}: {figure:?}");
@@ -198,8 +198,11 @@ fn sizes_of_engines_that_misbehave() {
         };
         settings.engine.limit = limit;
         let findings = one(&settings);
-        let said = findings.doubts.join("\n");
+        let said = findings.warnings.join("\n");
         assert!(said.contains(part), "{fault:?}: {said}");
+        // Counts that cannot be trusted do not tell that results are cut off.
+        let is_cut = said.contains("more results than are shown");
+        assert_eq!(is_cut, limit == 10, "{fault:?}: {said}");
         let figure = &findings.figures[0];
         assert_eq!(figure.value.is_some(), is_given, "{fault:?}: {figure:?}");
         assert_eq!(figure.refused.is_none(), is_given, "{fault:?}: {figure:?}");
@@ -275,8 +278,8 @@ fn overlap_by_urls_alone() {
     );
 }
 
-/// Uniform pages, as five walks drew them and as drawn one by one: the share that each engine holds
-/// lies in the interval.
+/// Uniform pages, as eight walks drew them and as drawn one by one: the share that each engine
+/// holds lies in the interval.
 #[test]
 fn coverage_of_drawn_pages() {
     let settings = small(Part::Overlap);
@@ -288,7 +291,9 @@ fn coverage_of_drawn_pages() {
         // Every seventh page, from 1,500.
         let url = format!("sim://page/{}", place * 7 % 1500);
         let page = reader.fetch(&url, &Requests::new(u64::MAX));
-        let text = page.unwrap().answer().unwrap().text;
+        let Ok(Reply::Answer(Page { text, .. })) = page else {
+            panic!("{page:?}");
+        };
         DrawnPage { url, text, walk }
     };
     let mut drawn = drawn;
@@ -348,7 +353,7 @@ fn coverage_with_missing_answers() {
     let ([low, high], [from, to]) = (figure.interval.unwrap(), figure.sampling.unwrap());
     assert!((low - 0.9 * from).abs() < 1e-9, "{figure:?}");
     assert!((high - (0.9 * to + 0.1)).abs() < 1e-9, "{figure:?}");
-    let said = findings.doubts.join("\n");
+    let said = findings.warnings.join("\n");
     assert!(said.contains("20 of 200 lookups by URL"), "{said}");
 }
 
@@ -397,7 +402,7 @@ fn an_engine_that_caps_its_results() {
         ..overlap::Settings::default()
     };
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
-    let said = findings.doubts.join("\n");
+    let said = findings.warnings.join("\n");
     assert!(said.contains("cut to at most 10 results"), "{said}");
 
     // Where its counts are wrong as well, the cap is told by how many answers are as long.
@@ -417,7 +422,7 @@ fn an_engine_that_caps_its_results() {
         seed: 1,
     };
     let findings = corpus_size::run(&mut panel, 0, &words, &pools, &own).unwrap();
-    let said = findings.doubts.join("\n");
+    let said = findings.warnings.join("\n");
     assert!(said.contains("seems to show at most 10 results"), "{said}");
 }
 
@@ -515,7 +520,7 @@ fn pages_under_two_addresses() {
         seed: 1,
     };
     let findings = searches::run(&mut both, &queries, &own).unwrap();
-    let said = findings.doubts.join("\n");
+    let said = findings.warnings.join("\n");
     assert!(
         !said.contains("more results than some engine shows"),
         "{said}"
@@ -570,14 +575,15 @@ fn one_answer_of_two_is_no_absence() {
     let engines = vec![("a".to_owned(), engine(0)), ("b".to_owned(), slow)];
     let mut panel = Panel::new(engines, &[], Log::off(), u64::MAX).unwrap();
     let own = overlap::Settings {
-        n_samples: 100,
+        n_samples: 400,
         n_controls: 0,
         ..overlap::Settings::default()
     };
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
     let figure = findings.figure("a in b").unwrap();
-    // One query in seven has no answer, so about one check in four lacks one.
-    assert!((65..=85).contains(&figure.n_samples), "{figure:?}");
+    // One query in seven has no answer, so one check in four lacks one: 294 are left, give or take
+    // three standard errors. One in seven, 343, would be left if a single answer sufficed.
+    assert!((268..=320).contains(&figure.n_samples), "{figure:?}");
     // What is left is like the rest: within three standard errors of the truth.
     let value = figure.value.unwrap();
     let tolerance = 3.0 * (0.25 / figure.n_samples as f64).sqrt();
@@ -661,7 +667,7 @@ fn budgets() {
     let own = overlap::Settings::default();
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
     assert!(
-        findings.doubts[0].contains("the budget of requests was spent"),
+        findings.warnings[0].contains("the budget of requests was spent"),
         "{findings:?}"
     );
     let n = findings.figures[0].n_samples;

@@ -81,7 +81,7 @@ fn the_distribution_of_in_degrees() {
         .parse()
         .unwrap();
     assert!(raw > popular.truth.unwrap() + 0.2, "{popular:?}");
-    assert_eq!(findings.doubts, [""; 0]);
+    assert_eq!(findings.warnings, [""; 0]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_short_walk_says_so() {
         return;
     };
     let findings = run(&graph, &settings(100_000)).unwrap().findings;
-    let said = findings.doubts.join("\n");
+    let said = findings.warnings.join("\n");
     assert!(said.contains("walk longer"), "{said}");
 }
 

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use arose::mix::{SplitMix, mix};
+use arose_corpus::Config as Reading;
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
 use arose_estimate::engine::{Engine, Http, Local, Log, Pages, Panel};
 use arose_estimate::overlap::Settings;
 use arose_estimate::pool::{Measure, PoolConfig, Way, choose};
-use arose_estimate::vocabulary::{Vocabulary, count};
+use arose_estimate::vocabulary::{self, Vocabulary};
 use arose_estimate::{Findings, corpus_size, overlap, pool};
 use arose_search::{Collapse, Config, Folder, Index, Progress, update};
 use serde_json::{Value, json};
@@ -49,12 +50,16 @@ fn dealt(articles: &[Article], share: f64, engine: u64) -> Vec<Article> {
     places.map(|place| articles[place].clone()).collect()
 }
 
-fn local(folder: &Path, articles: &[Article]) -> Local {
-    let (input, out): (PathBuf, PathBuf) = (folder.join("pages.jsonl"), folder.join("out"));
+fn write(path: &Path, articles: &[Article]) {
     let lines = articles
         .iter()
         .map(|(url, text)| format!("{}\n", json!({ "url": url, "text": text })));
-    std::fs::write(&input, lines.collect::<String>()).unwrap();
+    std::fs::write(path, lines.collect::<String>()).unwrap();
+}
+
+fn local(folder: &Path, articles: &[Article]) -> Local {
+    let (input, out): (PathBuf, PathBuf) = (folder.join("pages.jsonl"), folder.join("out"));
+    write(&input, articles);
     let (config, progress) = (DedupConfig::default(), DedupProgress::default());
     arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
     let folder = Folder::open(&out).unwrap();
@@ -64,7 +69,10 @@ fn local(folder: &Path, articles: &[Article]) -> Local {
 }
 
 fn words(articles: &[Article]) -> Vocabulary {
-    count(articles.iter().map(|(_, text)| text.as_str()))
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pages.jsonl");
+    write(&path, articles);
+    vocabulary::open(&[path], Reading::default()).unwrap()
 }
 
 fn alone(name: &str, engine: impl Engine + 'static) -> Panel {
@@ -131,8 +139,12 @@ fn two_kinds_of_engines() {
     check_near(&findings, "omega / ours", n_theirs / n_ours, 0.25);
     check_near(&findings, "ours / union", n_ours / n_union, 0.10);
     check_near(&findings, "omega / union", n_theirs / n_union, 0.15);
-    let is_cut = |doubt: &String| doubt.contains("cut to at most 100 results");
-    assert!(findings.doubts.iter().all(is_cut), "{:?}", findings.doubts);
+    let is_cut = |warning: &String| warning.contains("cut to at most 100 results");
+    assert!(
+        findings.warnings.iter().all(is_cut),
+        "{:?}",
+        findings.warnings
+    );
 
     let log = Log::replay(&path).unwrap();
     let words = log.header().unwrap().words.clone();

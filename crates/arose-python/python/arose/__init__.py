@@ -11,16 +11,20 @@ lock, and stops at Ctrl-C.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any, Literal
 
-from . import _arose, _inputs, _progress
+from . import _arose, _inputs, _progress, _settings
+from ._passages import Passages, passages
 from ._progress import Callback as ProgressCallback
 from ._result import Deduplicated, Difference
+from ._search import SearchResults, crawl_statistics, crawl_status, search
 from ._settings import checked, names, table_name
+from ._settings import reading as _reading
 from ._arose import (
     AroseError,
     Comparison,
@@ -30,6 +34,7 @@ from ._arose import (
     Page,
     Reader,
     SettingError,
+    SketchReader,
     Table,
     __version__,
 )
@@ -44,19 +49,37 @@ __all__ = [
     "InputLost",
     "Match",
     "Page",
+    "Passages",
     "Reader",
+    "SearchResults",
     "SettingError",
+    "SketchReader",
     "Sketcher",
     "Table",
     "__version__",
     "compare",
+    "crawl_statistics",
+    "crawl_status",
     "dedup",
     "extract",
+    "passages",
     "promise",
     "read",
+    "search",
 ]
 
-Policy = Literal["exact", "jaccard", "b", "c", "combined", "site", "site-union"]
+Policy = Literal[
+    "exact",
+    "jaccard",
+    "content",
+    "b",
+    "c",
+    "combined",
+    "site",
+    "site-union",
+    "contained",
+    "url",
+]
 Mode = Literal["henzinger", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
@@ -105,12 +128,16 @@ def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Pag
     >>> page.title, page.text
     ('T', 'T\\nrose & more')
     """
-    return _arose.extract(html, json.dumps({**checked({"mode": mode}), "url": url}))
+    if not isinstance(html, str):
+        raise TypeError(f"html is {type(html).__name__}, expected str")
+    options = {**checked({"mode": mode}), "url": _settings.text("url", url)}
+    return _arose.extract(html, json.dumps(options))
 
 
 def read(
-    paths: Paths,
+    data: Any,
     *,
+    name: str | None = None,
     mode: Mode = "henzinger",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
@@ -122,13 +149,16 @@ def read(
     strict: bool = False,
     threads: int | None = None,
 ) -> Reader:
-    """Reads documents out of files, folders and patterns, in input order.
+    """Read documents out of files, directories and patterns, or out of rows, in input order.
 
-    Takes WARC, ARC and WET, JSON lines, Parquet, CSV and TSV, and pages of HTML, text and Markdown,
+    Takes WARC, ARC and WET, JSON Lines, Parquet, CSV and TSV, and pages of HTML, text and Markdown,
     each plain, gzip or zstd. The result is an iterator of tables and an Arrow stream
     (`pyarrow.RecordBatchReader.from_stream(reader)`, `polars.DataFrame(reader)`). What cannot be
     read is counted in `skipped` and told in `warnings`; `incomplete_files` names the files that
     could not be read completely. With `strict` the first loss raises `InputLost`.
+
+    Strings are paths. Everything else that `dedup` takes is rows: Arrow tables and streams, frames,
+    datasets. A column `html` becomes text, rows without text are skipped, and `source` is `name`.
 
     In directories, hidden entries are skipped and files of unknown kinds are counted in
     `unknown_files`. `include` reads only files that match a pattern, `exclude` leaves files and
@@ -137,11 +167,28 @@ def read(
     >>> reader = arose.read("examples/pages.jsonl")
     >>> sum(len(batch) for batch in reader), reader.skipped
     (300, {})
+    >>> import pyarrow
+    >>> table = pyarrow.table({"html": ["<p>a <b>rose</b>"]})
+    >>> arose.read(table, name="flowers").read_all().to_pyarrow()["text"].to_pylist()
+    ['a rose']
     """
     reading = _reading(
         mode, text_field, id_field, url_field, success, threads, include, exclude, all_text, strict
     )
-    return _arose.read(_inputs.paths("paths", paths), json.dumps(reading))
+    paths = _inputs.paths_or_none(data)
+    if paths is not None:
+        return _arose.read(paths, json.dumps(reading))
+    import tempfile
+
+    name = table_name(name)
+    work = Path(tempfile.mkdtemp(prefix="arose-"))
+    try:
+        rows = _inputs.write(data, work / "rows.parquet", name, reading, has_all=False)
+        reading["columns"] = rows.columns
+        return _arose.read_table(rows.file, name, json.dumps(reading))
+    except BaseException:
+        _inputs.remove(work)
+        raise
 
 
 class Sketcher:
@@ -176,9 +223,10 @@ class Sketcher:
             "threads": threads,
         }
         self._native = _arose.Sketcher(json.dumps(checked(options)))
+        self._n_samples = 128 if samples is None else int(samples)
 
     def sketch(self, texts: Any) -> Table:
-        """Sketches texts: a list of strings, or a string array of pyarrow, polars, pandas or any
+        """Sketch texts: a list of strings, or a string array of pyarrow, polars, pandas or any
         other library that speaks Arrow.
 
         The result has a row per text: n_tokens, digest (equal for exact duplicates), and
@@ -192,8 +240,24 @@ class Sketcher:
         """
         return self._native.sketch(texts)
 
+    def stream(self, texts: Any, *, text_field: str | Sequence[str] = ()) -> SketchReader:
+        """Sketch texts while they come, in batches: the input need not fit into memory.
+
+        Takes an Arrow stream, of strings or of tables with a column of text (`text_field`, `text`
+        by default), or any iterable of strings. The result has the columns of `sketch`; it is an
+        iterator of tables and an Arrow stream itself.
+
+        >>> documents = arose.read("examples/pages.jsonl")
+        >>> sum(len(table) for table in arose.Sketcher().stream(documents))
+        300
+        """
+        if isinstance(texts, (str, bytes)):
+            raise TypeError("texts is a single string; put it into a list")
+        fields = names("text_field", text_field) or _arose.usual_names()["text"]
+        return self._native.stream(_inputs.stream(texts, fields), fields)
+
     def estimate(self, a: Sequence[int], b: Sequence[int]) -> float | None:
-        """The resemblance that two lists of samples suggest; None if either is empty.
+        """Estimate the similarity of two texts from their samples; None if either has none.
 
         >>> sketcher = arose.Sketcher(w=2)
         >>> texts = ["one two three four five", "one two three four six"]
@@ -201,7 +265,9 @@ class Sketcher:
         >>> 0.4 < sketcher.estimate(a, b) < 0.8  # the truth is 3 / 5
         True
         """
-        return self._native.estimate(list(a), list(b))
+        return self._native.estimate(
+            _settings.samples("a", a, self._n_samples), _settings.samples("b", b, self._n_samples)
+        )
 
 
 class Index:
@@ -258,8 +324,11 @@ class Index:
         """Open an index; with `read_only` beside whoever writes, as it is now."""
         return cls(_arose.Index.open(os.fspath(folder), read_only))
 
-    def add(self, names: Iterable[str], texts: Iterable[str]) -> None:
-        """Add many documents, sketched on all cores.
+    def add(self, names: Iterable[Any], texts: Iterable[Any]) -> None:
+        """Add many documents, sketched on all cores: lists, iterators or string arrays.
+
+        Iterators are consumed in batches. If a name is in the index already, the batches before it
+        stay and an error is raised.
 
         >>> import tempfile
         >>> with arose.Index.create(tempfile.mkdtemp() + "/seen") as index:
@@ -267,14 +336,22 @@ class Index:
         ...     [[found.name for found in matches] for matches in index.query_many(["a rose is a rose"])]
         [['a']]
         """
-        names, texts = list(names), list(texts)
-        if len(names) != len(texts):
-            raise ValueError(f"{len(names)} names for {len(texts)} texts")
-        self._native.add(names, texts)
+        lengths = [len(data) for data in (names, texts) if isinstance(data, Sized)]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"{lengths[0]} names for {lengths[1]} texts")
+        if _inputs.is_arrow(names) or _inputs.is_arrow(texts):
+            self._native.add(names, texts)
+            return
+        both = (_inputs.batches(names), _inputs.batches(texts))
+        for some_names, some_texts in itertools.zip_longest(*both):
+            self._native.add(some_names or (), some_texts or ())
 
-    def query_many(self, texts: Iterable[str]) -> list[list[Match]]:
-        """Return the duplicates of each text, looked up on all cores."""
-        return self._native.query_many(list(texts))
+    def query_many(self, texts: Iterable[Any]) -> list[list[Match]]:
+        """Return the duplicates of each text of a list, iterator or string array."""
+        found: list[list[Match]] = []
+        for batch in _inputs.batches(texts):
+            found += self._native.query_many(batch)
+        return found
 
     def insert(self, name: str, text: str, *, host: str | None = None) -> None:
         """Adds a document under a name."""
@@ -305,7 +382,10 @@ class Index:
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of all documents, in the order in which they came."""
-        return iter(self._native.names())
+        row: int | None = 0
+        while row is not None:
+            found, row = self._native.names(row)
+            yield from found
 
     def __enter__(self) -> Index:
         return self
@@ -320,9 +400,11 @@ def dedup(
     *,
     texts: Any = None,
     files: Paths | None = None,
-    name: str = "table",
+    name: str | None = None,
     policy: Policy = "jaccard",
     threshold: float | None = None,
+    remove: Literal["same", "content"] | None = None,
+    site_counts: Literal["exact", "sampled"] | None = None,
     w: int | None = None,
     cjk_w: int | None = None,
     recall: float | None = None,
@@ -340,6 +422,9 @@ def dedup(
     memory: int | None = None,
     against: str | os.PathLike[str] | None = None,
     update_index: bool = False,
+    dropped: Literal["remove", "revisit"] = "remove",
+    max_file_size: int | None = None,
+    ids_only: bool = False,
     mode: Mode = "henzinger",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
@@ -368,6 +453,7 @@ def dedup(
     ambiguous. A table needs a column with the text, `text` by default; `text_field` names another
     one. Results of texts and tables are aligned with the rows of the input, and `found.filter(data)`
     returns the kept rows. Their IDs are those of the ID column, else `name` and the row: `table#5`.
+    To add rows without an ID column to an index (`update_index`), give the table a name.
 
     The options are those of `arose dedup` on the command line, and so are the results, which go to
     the directory `output` if one is given; an interrupted run over files is resumed there. A run
@@ -390,20 +476,21 @@ def dedup(
     >>> arose.dedup(table, threshold=0.7, w=2).documents.to_pyarrow()["kept"].to_pylist()
     [True, False, True]
     """
-    import shutil
     import tempfile
 
     options = checked(
         {
             "policy": policy,
             "threshold": threshold,
+            "remove": remove,
+            "site_counts": site_counts,
             "w": w,
             "cjk_w": cjk_w,
             "recall": recall,
             "verify": verify,
             "keep": keep,
-            "priority_field": priority_field,
-            "time_field": time_field,
+            "priority_field": _settings.text("priority_field", priority_field),
+            "time_field": _settings.text("time_field", time_field),
             "exact": exact,
             "drop_empty": drop_empty,
             "short": short,
@@ -412,15 +499,22 @@ def dedup(
             "pairs": pairs,
             "seed": seed,
             "memory": memory,
-            "against": None if against is None else os.fspath(against),
+            "against": _settings.path("against", against),
             "update_index": update_index,
+            "dropped": dropped,
+            "max_file_size": max_file_size,
+            "ids_only": ids_only,
         }
     )
     options["reading"] = _reading(
         mode, text_field, id_field, url_field, success, threads, include, exclude, all_text, strict
     )
     force = checked({"force": force})["force"]
+    output = _settings.path("output", output)
     paths = _inputs.files_of(data, texts, files)
+    called = table_name(name)
+    options["tables_only"] = output is None
+    _arose.check(json.dumps(options))
     callback = _progress.callback_of(progress)
     work = Path(tempfile.mkdtemp(prefix="arose-"))
     folder = Path(output) if output is not None else work / "out"
@@ -428,19 +522,27 @@ def dedup(
         if paths is not None:
             found = _arose.dedup(paths, folder, json.dumps(options), force, callback)
         else:
-            rows = data if texts is None else texts
-            file = work / "rows.parquet"
-            n_rows = _spill(rows, file, table_name(name), options, has_all=output is not None)
-            found = _arose.dedup_table(
-                file, name, n_rows, folder, json.dumps(options), force, callback
+            rows = _inputs.write(
+                data if texts is None else texts,
+                work / "rows.parquet",
+                called,
+                {**options, **options["reading"]},
+                has_all=output is not None,
             )
+            if update_index and name is None and not rows.has_ids:
+                raise SettingError(
+                    "update_index=True, but the table has no ID column; pass name=..., by which the "
+                    "index will call its rows"
+                )
+            options["reading"]["columns"] = rows.columns
+            found = _arose.dedup_table(rows.native(), folder, json.dumps(options), force, callback)
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        _inputs.remove(work)
         raise
     finally:
         _progress.close(callback)
     if output is not None:
-        shutil.rmtree(work, ignore_errors=True)
+        _inputs.remove(work)
     summary = json.loads(found[0])
     if options["reading"]["text_field"]:
         _refuse_no_text(summary, text_field)
@@ -450,28 +552,8 @@ def dedup(
         summary=summary,
         output=None if output is None else folder,
         work=work if output is None else None,
+        options=json.dumps(options),
     )
-
-
-def _spill(rows: Any, file: Path, name: str, options: dict[str, Any], *, has_all: bool) -> int:
-    """Write rows to a file, tell the options their columns, and return how many there are."""
-    reading = options["reading"]
-    wanted = {
-        "name": name,
-        "text_field": reading["text_field"],
-        "id_field": reading["id_field"],
-        "url_field": reading["url_field"],
-        "priority_field": options["priority_field"],
-        "time_field": options["time_field"],
-        "has_all": has_all,
-    }
-    given = [*reading["text_field"], *reading["id_field"], *reading["url_field"]]
-    given += [field for field in (options["priority_field"], options["time_field"]) if field]
-    target = _arose.Spill(file, json.dumps(wanted))
-    _inputs.spill(target, rows, _inputs.Wanted(given, bool(reading["text_field"]), has_all))
-    n_rows, columns = target.finish()
-    reading["columns"] = json.loads(columns)
-    return n_rows
 
 
 def _refuse_no_text(summary: dict[str, Any], text_field: Any) -> None:
@@ -488,33 +570,10 @@ def promise(
     threshold: float | None = None,
     recall: float | None = None,
 ) -> list[tuple[float, float]]:
-    """The chance that a pair is found, by similarity, before anything is run.
+    """Return the probability that a pair is found, by similarity, before anything is run.
 
     >>> dict(arose.promise(threshold=0.8))[0.9] > 0.999
     True
     """
     options = checked({"policy": policy, "threshold": threshold, "recall": recall})
     return _arose.promise(json.dumps(options))
-
-
-def _reading(
-    mode: str,
-    text_field: str | Sequence[str],
-    id_field: str | Sequence[str],
-    url_field: str | Sequence[str],
-    success: bool,
-    threads: int | None,
-    include: str | Sequence[str] = (),
-    exclude: str | Sequence[str] = (),
-    all_text: bool = False,
-    strict: bool = False,
-) -> dict[str, Any]:
-    options = {"mode": mode, "success": success, "all_text": all_text, "strict": strict}
-    return {
-        **checked({**options, "threads": threads}),
-        "text_field": names("text_field", text_field),
-        "id_field": names("id_field", id_field),
-        "url_field": names("url_field", url_field),
-        "include": names("include", include),
-        "exclude": names("exclude", exclude),
-    }

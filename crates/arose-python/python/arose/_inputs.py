@@ -7,8 +7,9 @@ files; every other iterable of strings is texts. `texts=` and `files=` say it ex
 from __future__ import annotations
 
 import itertools
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from . import _arose
@@ -20,7 +21,7 @@ BATCH = 8192
 LOOKED_UP = 100
 
 
-def files_of(data: Any, texts: Any, files: Any) -> list[str] | None:
+def files_of(data: Any, texts: Any, files: Any, parameter: str = "data") -> list[str] | None:
     """The files to read; None if the input is rows."""
     given = [name for name, value in [("data", data), ("texts", texts), ("files", files)]
              if value is not None]
@@ -34,14 +35,29 @@ def files_of(data: Any, texts: Any, files: Any) -> list[str] | None:
     if files is not None:
         return paths("files", files)
     if isinstance(data, (str, os.PathLike)):
-        return paths("data", data)
+        _refuse_text(data)
+        return paths(parameter, data)
     if isinstance(data, (list, tuple, set, frozenset)) and data:
         if all(isinstance(item, os.PathLike) for item in data):
-            return paths("data", data)
+            return paths(parameter, data)
         if any(isinstance(item, os.PathLike) for item in data):
-            raise TypeError("data mixes paths and texts; pass files= or texts=")
+            raise TypeError(f"{parameter} mixes paths and texts; pass only one kind")
         _refuse_file_names(data)
     return None
+
+
+def paths_or_none(data: Any) -> list[str] | None:
+    """Paths, if that is what it is: strings and paths, single or in a list. None if it is rows."""
+    if isinstance(data, (str, os.PathLike)):
+        return [os.fspath(data)]
+    if isinstance(data, (list, tuple, set, frozenset)) and all(
+        isinstance(item, (str, os.PathLike)) for item in data
+    ):
+        return [os.fspath(item) for item in data]
+    module = type(data).__module__.partition(".")[0]
+    if is_arrow(data) or module in ("pandas", "polars", "datasets", "numpy"):
+        return None
+    return paths("data", data)
 
 
 def paths(parameter: str, value: Any) -> list[str]:
@@ -54,6 +70,15 @@ def paths(parameter: str, value: Any) -> list[str]:
         raise TypeError(
             f"{parameter}: expected a path or an iterable of paths, got {type(value).__name__}"
         ) from None
+
+
+def _refuse_text(data: Any) -> None:
+    """A single string that looks like a text and names no file."""
+    if isinstance(data, str) and any(c.isspace() for c in data) and not _is_file(data):
+        if not set(data) & set("*?["):
+            raise InputError(
+                f"no file or directory {data[:60]!r}; a single string is a path, put texts into a list"
+            )
 
 
 def _refuse_file_names(data: Iterable[Any]) -> None:
@@ -73,6 +98,105 @@ def _is_file(text: str) -> bool:
         return False
 
 
+class Rows(NamedTuple):
+    """A table that was written to a file."""
+
+    file: os.PathLike[str]
+    name: str
+    n_rows: int
+    #: The columns that the run is to look at.
+    columns: dict[str, str | None]
+    #: Whether there is a column with IDs.
+    has_ids: bool
+
+    def native(self) -> _arose.Rows:
+        """The same for the compiled part."""
+        return _arose.Rows(self.file, self.name, self.n_rows, self.has_ids)
+
+
+def write(
+    rows: Any,
+    file: os.PathLike[str],
+    name: str,
+    fields: Mapping[str, Any],
+    *,
+    has_all: bool,
+    called: dict[str, str] | None = None,
+) -> Rows:
+    """Write rows of any kind to a file.
+
+    `fields` has the names of columns that the caller has passed, by parameter. With `called`, the
+    columns of text and ID get these names, and named columns need not be there.
+    """
+    texts, ids, urls = ([*fields.get(f"{kind}_field", ())] for kind in ("text", "id", "url"))
+    singles = [fields.get("priority_field"), fields.get("time_field")]
+    wanted = {
+        "name": name,
+        "text_field": texts,
+        "id_field": ids,
+        "url_field": urls,
+        "priority_field": singles[0],
+        "time_field": singles[1],
+        "has_all": has_all,
+        "called": called,
+    }
+    given = [*texts, *ids, *urls, *(field for field in singles if field)]
+    target = _arose.Spill(file, json.dumps(wanted))
+    spill(target, rows, Wanted(given, bool(texts), has_all))
+    n_rows, columns, has_ids = target.finish()
+    return Rows(file, name, n_rows, json.loads(columns), has_ids)
+
+
+def remove(work: os.PathLike[str]) -> None:
+    """Remove a temporary directory."""
+    import shutil
+
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def stream(data: Any, names: list[str]) -> Any:
+    """What a stream of texts is made of: an Arrow object, or an iterator of lists or arrays."""
+    module = type(data).__module__.partition(".")[0]
+    if module == "datasets":
+        if hasattr(data, "keys"):
+            raise TypeError(f"a DatasetDict; pass one of its splits: {', '.join(data.keys())}")
+        tables = data.with_format("arrow").iter(batch_size=1024)
+        return (table[_column(table.column_names, names)] for table in tables)
+    if module == "polars" and hasattr(data, "collect_batches"):
+        column = _column(data.collect_schema().names(), names)
+        found = data.select(column).collect_batches(maintain_order=True)
+        return (frame[column] for frame in found)
+    return data if is_arrow(data) else batches(data)
+
+
+def _column(columns: list[str], names: list[str]) -> str:
+    for name in names:
+        if name in columns:
+            return name
+    found = ", ".join(columns)
+    raise InputError(f"no text column: none of {', '.join(names)}; columns found: {found}")
+
+
+def is_arrow(data: Any) -> bool:
+    """Whether an object has the Arrow interface."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def batches(data: Any) -> Iterator[Any]:
+    """Texts of an iterable in lists; what has the Arrow interface is one batch."""
+    if is_arrow(data):
+        yield data
+        return
+    if isinstance(data, (str, bytes)):
+        raise TypeError("a single string; put it into a list")
+    try:
+        items = iter(data)
+    except TypeError:
+        raise TypeError(f"expected strings, got {type(data).__name__}") from None
+    while batch := list(itertools.islice(items, BATCH)):
+        yield batch
+
+
 class Wanted(NamedTuple):
     """The columns that a run may look at. No others are taken, so that their types do not matter."""
 
@@ -90,7 +214,11 @@ class Wanted(NamedTuple):
         if self.has_all or not has_text or any(name not in names for name in self.given):
             return names
         known = {*self.given, *(name for found in usual.values() for name in found)}
-        return [name for name in names if name in known]
+        chosen = [name for name in names if name in known]
+        for name in chosen:
+            if chosen.count(name) > 1:
+                raise InputError(f"column {name!r} occurs {chosen.count(name)} times; rename one")
+        return chosen
 
 
 #: For texts that come without a column.
@@ -106,11 +234,15 @@ def spill(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
         _spill_polars(target, data, wanted)
     elif module == "datasets":
         _spill_datasets(target, data, wanted)
-    elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+    elif is_arrow(data):
         if module == "pyarrow" and hasattr(data, "select") and hasattr(data, "column_names"):
-            data = data.select(wanted.of(data.column_names))
+            chosen = set(wanted.of(data.column_names))
+            data = data.select([i for i, name in enumerate(data.column_names) if name in chosen])
         target.push(data)
-    elif isinstance(data, (str, bytes, Mapping)):
+    elif isinstance(data, Mapping):
+        kind = type(data).__name__
+        raise TypeError(f"expected texts or a table, got {kind}; pass one value, or make a DataFrame")
+    elif isinstance(data, (str, bytes)):
         raise TypeError(f"expected texts or a table, got {type(data).__name__}")
     elif module == "numpy" and getattr(data, "ndim", 1) != 1:
         raise TypeError(f"expected an array of one dimension, got {data.ndim}")
@@ -131,7 +263,7 @@ def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
         ) from error
     try:
         table = pyarrow.Table.from_pandas(data, preserve_index=False)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+    except (ValueError, pyarrow.ArrowTypeError) as error:
         raise InputError(f"pandas cannot convert a column to Arrow: {error}") from error
     target.push(table)
 
@@ -184,19 +316,8 @@ def _spill_texts(target: _arose.Spill, data: Any) -> None:
         raise TypeError(
             f"expected texts, a table or paths, got {type(data).__name__}"
         ) from None
-    n_before = 0
     while batch := list(itertools.islice(items, BATCH)):
-        target.push_texts([_text(item, n_before + i) for i, item in enumerate(batch)])
-        n_before += len(batch)
-
-
-def _text(item: Any, number: int) -> str | None:
-    if isinstance(item, str) or item is None:
-        return item
-    # What pandas and NumPy have where a text is missing.
-    if item != item:
-        return None
-    raise TypeError(f"item {number} is {type(item).__name__}, expected str or None")
+        target.push_texts(batch)
 
 
 def kept_of(data: Any, mask: Any) -> Any:
@@ -217,7 +338,7 @@ def kept_of(data: Any, mask: Any) -> Any:
         import pyarrow
 
         return data.filter(pyarrow.array(list(map(bool, mask)), pyarrow.bool_()))
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+    if is_arrow(data):
         raise TypeError("for other Arrow data call filter_arrow")
     kept = itertools.compress(data, mask)
     if isinstance(data, (list, tuple)):

@@ -46,12 +46,14 @@ class Deduplicated:
         summary: dict[str, Any],
         output: Path | None,
         work: Path | None = None,
+        options: str = "{}",
     ) -> None:
         self.documents = documents
         self.pairs = pairs
         self.summary = summary
         self.output = output
         self._work = work
+        self._options = options
         if work is not None:
             weakref.finalize(self, _remove, work)
 
@@ -126,7 +128,10 @@ class Deduplicated:
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as one HTML page, and write it to `path` if one is given."""
-        page = (self._directory() / "report.html").read_text(encoding="utf-8")
+        directory = self._directory()
+        if not (directory / "report.html").exists():
+            _arose.write_report(directory, self._options)
+        page = (directory / "report.html").read_text(encoding="utf-8")
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

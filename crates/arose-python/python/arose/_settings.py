@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from ._arose import SettingError
 
-POLICIES = ("exact", "jaccard", "b", "c", "combined", "site", "site-union")
-CHOICES = {
+POLICIES = (
+    "exact",
+    "jaccard",
+    "content",
+    "b",
+    "c",
+    "combined",
+    "site",
+    "site-union",
+    "contained",
+    "url",
+)
+CHOICES: dict[str, tuple[str, ...]] = {
     "policy": POLICIES,
+    "site_counts": ("exact", "sampled"),
+    "dropped": ("remove", "revisit"),
     "mode": ("henzinger", "content", "plain"),
     "verify": ("text", "sketch", "none"),
     "keep": ("first", "longest", "newest", "copies", "priority"),
@@ -18,26 +32,74 @@ CHOICES = {
     "short": ("exact", "any"),
     "site": ("registrable", "henzinger"),
     "pairs": ("verified", "all"),
+    "remove": ("same", "content"),
+    "sort": ("score", "newest"),
+}
+#: What parameters of `passages` are chosen from.
+PASSAGES: dict[str, tuple[str, ...]] = {
+    "unit": ("token", "line", "paragraph", "sentence"),
+    "scope": ("any", "across", "within"),
+    "tokens": ("words", "all"),
+    "digits": ("keep", "zero"),
+    "remove": ("later", "all", "spans", "documents"),
+    "cut": ("sentence", "line", "paragraph"),
 }
 #: Parameters that are whole numbers, with the smallest value.
-WHOLE = {"w": 1, "cjk_w": 1, "cap": 1, "seed": 0, "memory": 0, "threads": 1, "samples": 1}
+WHOLE = {
+    "w": 1,
+    "cjk_w": 1,
+    "cap": 1,
+    "seed": 0,
+    "memory": 0,
+    "threads": 1,
+    "samples": 1,
+    "max_file_size": 1,
+    "min": 1,
+    "span": 1,
+    "min_unit": 0,
+    "times": 2,
+    "list": 0,
+    "min_left": 0,
+    "common": 1,
+    "limit": 0,
+    "offset": 0,
+    "per_site": 0,
+}
+#: Of some of them, the largest value.
+MOST = {"samples": 65535, "min": 65536, "span": 65536, "min_unit": 2**32 - 1, "min_left": 2**32 - 1}
 #: Parameters that are numbers above 0, up to 1.
 SHARES = ("threshold", "recall")
-FLAGS = ("drop_empty", "update_index", "success", "all_text", "strict", "force")
+FLAGS = (
+    "drop_empty",
+    "update_index",
+    "success",
+    "all_text",
+    "strict",
+    "force",
+    "ids_only",
+    "whole_first",
+    "collapse",
+    "kept",
+    "rebuild",
+)
+#: Parameters that cannot be left out.
+NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit")
 
 
-def checked(options: dict[str, Any]) -> dict[str, Any]:
+def checked(
+    options: dict[str, Any], choices: dict[str, tuple[str, ...]] = CHOICES
+) -> dict[str, Any]:
     """The same options as plain Python values; an error names the parameter and what it expects."""
-    return {name: _checked(name, value) for name, value in options.items()}
+    return {name: _checked(name, value, choices) for name, value in options.items()}
 
 
-def _checked(name: str, value: Any) -> Any:
+def _checked(name: str, value: Any, choices: dict[str, tuple[str, ...]]) -> Any:
     if name in FLAGS:
         return _flag(name, value)
-    if value is None:
+    if value is None and name not in NEEDED:
         return None
-    if name in CHOICES:
-        return _choice(name, value, CHOICES[name])
+    if name in choices:
+        return _choice(name, value, choices[name])
     if name in WHOLE:
         return _whole(name, value, WHOLE[name])
     if name in SHARES:
@@ -58,8 +120,11 @@ def _whole(name: str, value: Any, least: int) -> int:
         number = operator.index(value) if not isinstance(value, bool) else None
     except TypeError:
         number = None
+    most = MOST.get(name, 2**64 - 1)
     if number is None or number < least:
         raise SettingError(f"{name}={value!r}, expected a whole number of at least {least}")
+    if number > most:
+        raise SettingError(f"{name}={value!r}, expected a whole number of at most {most}")
     return number
 
 
@@ -94,8 +159,65 @@ def names(parameter: str, field: str | Sequence[str] | None) -> list[str]:
     return found
 
 
+def samples(parameter: str, value: Any, n: int) -> list[int]:
+    """The samples of a sketch."""
+    try:
+        found = [operator.index(number) for number in value]
+    except TypeError:
+        raise SettingError(f"{parameter}={value!r}, expected the samples of a sketch") from None
+    if len(found) not in (0, n) or not all(0 <= number < 2**32 for number in found):
+        raise SettingError(f"{parameter} has {len(found)} numbers, expected {n} samples of a sketch")
+    return found
+
+
+def text(parameter: str, value: Any) -> str | None:
+    """A string or nothing."""
+    if value is None or isinstance(value, str):
+        return value
+    raise SettingError(f"{parameter}={value!r}, expected a string")
+
+
+def path(parameter: str, value: Any) -> str | None:
+    """A path or nothing."""
+    if value is None:
+        return None
+    try:
+        found = os.fspath(value)
+    except TypeError:
+        found = None
+    if not isinstance(found, str):
+        raise SettingError(f"{parameter}={value!r}, expected a path")
+    return found
+
+
 def table_name(name: Any) -> str:
     """The name of a table, which is part of IDs and of a file name."""
+    if name is None:
+        return "table"
     if isinstance(name, str) and name and len(name) <= 200 and not set(name) & set("/\\\0#"):
         return name
     raise SettingError(f"name={name!r}, expected a short string without slashes or #")
+
+
+def reading(
+    mode: str,
+    text_field: str | Sequence[str],
+    id_field: str | Sequence[str],
+    url_field: str | Sequence[str],
+    success: bool,
+    threads: int | None,
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    all_text: bool = False,
+    strict: bool = False,
+) -> dict[str, Any]:
+    """How documents are read."""
+    options = {"mode": mode, "success": success, "all_text": all_text, "strict": strict}
+    return {
+        **checked({**options, "threads": threads}),
+        "text_field": names("text_field", text_field),
+        "id_field": names("id_field", id_field),
+        "url_field": names("url_field", url_field),
+        "include": names("include", include),
+        "exclude": names("exclude", exclude),
+    }

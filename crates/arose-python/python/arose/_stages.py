@@ -166,11 +166,11 @@ class Stages:
             if name == "sources":
                 changed = [s[0] for s in here[name] if s not in there.get(name, [])] or ["an input"]
                 raise _arose.InputError(
-                    f"`{changed[0]}` has changed since it was read; start anew with --force"
+                    f"`{changed[0]}` has changed since it was read; start over with force"
                 )
             raise _arose.AroseError(
                 f"the output holds a run with another {name}: {json.dumps(there.get(name))} there, "
-                f"{json.dumps(here[name])} here; choose another folder, or replace it with --force"
+                f"{json.dumps(here[name])} here; choose another directory or replace it with force"
             )
 
     def done(self, name: str) -> dict[str, Any] | None:

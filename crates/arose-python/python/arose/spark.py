@@ -518,7 +518,7 @@ def _summary(
     candidates, verify, pairs = found["candidates"], found["verify"], found["pairs"]
     skipped = read.get("skipped", {})
     accepted = verify.get("accepted", 0)
-    n_pairs = verify["estimated_pairs"] + candidates.get("lost", 0)
+    n_pairs = verify.get("estimated_pairs", 0) + candidates.get("lost", 0)
     estimated = round(accepted / max(1.0, n_pairs), 6) if accepted else None
     return {
         "version": settings["version"],
@@ -628,7 +628,10 @@ def _setting(text: str) -> tuple[str, str]:
 
 def session(master: str | None = None, **settings: str) -> SparkSession:
     """A Spark session; on this machine (`local...`) one whose processes are small."""
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError("pyspark is not installed; run `pip install arose[spark]`") from error
 
     # Workers on this machine run this interpreter, unless Spark was told of another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -647,7 +650,11 @@ def main(argv: list[str] | None = None) -> int:
     settings = dict(given.pop("conf"))
     if remote := given.pop("remote"):
         settings["spark.remote"] = remote
-    spark = session(given.pop("master"), **settings)
+    try:
+        spark = session(given.pop("master"), **settings)
+    except ImportError as error:
+        print(f"arose: {error}", file=sys.stderr)
+        return 2
     try:
         summary = dedup(spark, given.pop("inputs"), given.pop("output"), **given)
     except _arose.AroseError as error:
@@ -659,6 +666,9 @@ def main(argv: list[str] | None = None) -> int:
     for name in ["read", "kept", "dropped_exact", "dropped_near", "pairs", "clusters"]:
         print(f"{name:<15} {counts[name]:>12}")
     if n_files := counts["incomplete_files"]:
+        print(f"{'incomplete':<15} {n_files:>12}")
+        for file in summary["incomplete_files"][:20]:
+            print(f"  {_incomplete_line(file)}")
         for file in summary["incomplete_files"]:
             print(f"arose: {_incomplete_line(file)}", file=sys.stderr)
         files = "file" if n_files == 1 else "files"

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arose_search::{Collapse, GoOn, Hit, Index, Order, Part, Query, Request, Scope};
 
 use crate::oracle::{Expected, Oracle};
-use crate::support::{Page, dedup, indexed, n_matching, write_pages};
+use crate::support::{Page, dedup, indexed, n_matching, query, write_pages};
 
 const WORDS: [&str; 12] = [
     "rose", "red", "thorn", "garden", "a", "the", "東京", "été", "x-ray", "of", "Rome", "bloom",
@@ -50,6 +50,24 @@ fn pages(seed: u64, n: usize) -> Vec<Page> {
         pages.push(page);
     }
     pages
+}
+
+/// Eight pages, each of which shares more than 0.8 of its shingles with the next one and less with
+/// the one after: connected to each other, and more than one cluster.
+fn short_chain(seed: u64) -> Vec<Page> {
+    let mut random = SplitMix::new(seed);
+    // Of one token each, so that the index knows the lengths of these pages, too.
+    let single = ["rose", "red", "thorn", "garden", "a", "the", "of", "Rome"];
+    let words: Vec<&str> = (0..50)
+        .map(|_| single[random.below(single.len() as u64) as usize])
+        .collect();
+    let page = |i: usize| Page {
+        url: format!("https://{}/chain/{i}", SITES[i % 3]),
+        text: words[2 * i..2 * i + 36].join(" "),
+        time: Some(i as i64),
+        ..Page::default()
+    };
+    (0..8).map(page).collect()
 }
 
 fn queries() -> Vec<Query> {
@@ -102,17 +120,20 @@ fn found(index: &Index, query: &Query, request: &Request) -> (u64, u64, Vec<Expe
     (results.n_documents, results.n_results, hits.collect())
 }
 
-/// Counts, order, representatives and numbers of near duplicates, page by page.
+/// Counts, order, representatives and numbers of near duplicates, page by page, also where clusters
+/// are connected to each other.
 #[test]
 fn answers_equal_brute_force() {
     for seed in 0..2 {
         let folder = tempfile::tempdir().unwrap();
         let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
-        let pages = pages(seed, 80);
+        let pages = [pages(seed, 80), short_chain(seed)].concat();
         write_pages(&input, &pages);
         dedup(&input, &out);
         let (index, oracle) = (indexed(&out), Oracle::new(&out, &pages));
         oracle.check_star(0.8);
+        let n_of_chain = oracle.n_kept(80..88);
+        assert!((2..8).contains(&n_of_chain), "{n_of_chain} of a chain");
         for query in queries() {
             check(&index, &oracle, &query);
         }
@@ -237,7 +258,7 @@ fn issue_23_a_chain_is_not_one_result() {
     let (index, oracle) = (indexed(&out), Oracle::new(&out, &pages));
     oracle.check_star(0.8);
     let results = index.search(
-        &Query::words("chained"),
+        &query("chained"),
         &Request {
             limit: 20,
             ..Request::default()
@@ -256,7 +277,7 @@ fn issue_23_a_chain_is_not_one_result() {
         scope: Scope::Kept,
         ..Request::default()
     };
-    let kept = index.search(&Query::words("chained"), &kept).unwrap();
+    let kept = index.search(&query("chained"), &kept).unwrap();
     assert_eq!(
         (kept.n_documents, kept.n_results),
         (n_kept as u64, n_kept as u64)
@@ -476,7 +497,7 @@ fn a_result_can_be_expanded() {
     write_pages(&input, &pages);
     dedup(&input, &out);
     let index = indexed(&out);
-    let query = Query::words("rose");
+    let query = query("rose");
     let results = index
         .search(
             &query,

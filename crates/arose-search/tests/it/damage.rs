@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use arose_search::{Error, Folder, Index, MAX_RESULTS, Query, Request, remove};
+use arose_search::{Error, Folder, Index, MAX_RESULTS, Request, remove};
 
-use crate::support::{Page, dedup, indexed, n_matching, updated, write_pages};
+use crate::support::{Page, dedup, indexed, n_matching, query, updated, write_pages};
 
 fn pages() -> Vec<Page> {
     (0..40)
@@ -62,7 +62,7 @@ fn a_source_that_has_gone_is_read_when_it_is_back() {
             Some(&*input.canonicalize().unwrap_or(input.clone()))
         );
         let index = indexed(&out);
-        assert_eq!(n_matching(&index, &Query::words("roses")), 0);
+        assert_eq!(n_matching(&index, &query("roses")), 0);
         assert_eq!(n_matching(&index, &"url:7".parse().unwrap()), 1);
     }
     fs::rename(&aside, &input).unwrap();
@@ -70,7 +70,7 @@ fn a_source_that_has_gone_is_read_when_it_is_back() {
     assert_eq!((restored.n_documents, restored.n_without_text), (40, 0));
     assert_eq!((restored.n_added, restored.n_removed), (40, 40));
     let index = indexed(&out);
-    assert_eq!(n_matching(&index, &Query::words("roses")), 40);
+    assert_eq!(n_matching(&index, &query("roses")), 40);
     assert_eq!(n_matching(&index, &"url:7".parse().unwrap()), 1);
 }
 
@@ -83,7 +83,7 @@ fn a_source_that_has_changed_gives_what_is_left() {
     write_pages(&input, &pages()[..10]);
     let cut = updated(&out).unwrap();
     assert_eq!((cut.n_documents, cut.n_without_text), (40, 30));
-    assert_eq!(n_matching(&indexed(&out), &Query::words("roses")), 10);
+    assert_eq!(n_matching(&indexed(&out), &query("roses")), 10);
     write_pages(&input, &pages());
     let restored = updated(&out).unwrap();
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_source_that_has_changed_gives_what_is_left() {
         ),
         (0, 30, 30)
     );
-    assert_eq!(n_matching(&indexed(&out), &Query::words("roses")), 40);
+    assert_eq!(n_matching(&indexed(&out), &query("roses")), 40);
 }
 
 /// Every file of an index, cut, emptied, overwritten or gone: an answer or an error, never a panic
@@ -148,9 +148,7 @@ fn no_documents() {
     fs::write(&input, "").unwrap();
     dedup(&input, &out);
     let index = indexed(&out);
-    let results = index
-        .search(&Query::words("roses"), &Request::default())
-        .unwrap();
+    let results = index.search(&query("roses"), &Request::default()).unwrap();
     assert_eq!((results.n_documents, results.n_results), (0, 0));
 }
 
@@ -163,7 +161,7 @@ fn pages_that_nobody_turns_to() {
             offset,
             ..Request::default()
         };
-        let result = index.search(&Query::words("roses"), &request);
+        let result = index.search(&query("roses"), &request);
         assert!(matches!(result, Err(Error::TooFar { .. })));
     }
 }
@@ -184,9 +182,7 @@ fn a_huge_line() {
     );
     dedup(&input, &out);
     let index = indexed(&out);
-    let results = index
-        .search(&Query::words("ab"), &Request::default())
-        .unwrap();
+    let results = index.search(&query("ab"), &Request::default()).unwrap();
     assert_eq!(results.n_documents, 1);
     let shown: usize = results.hits[0]
         .snippet
@@ -194,5 +190,5 @@ fn a_huge_line() {
         .map(|fragment| fragment.text.len())
         .sum();
     assert!(shown < 1000);
-    assert_eq!(n_matching(&index, &Query::words(&"x".repeat(200))), 1);
+    assert_eq!(n_matching(&index, &query(&"x".repeat(200))), 1);
 }

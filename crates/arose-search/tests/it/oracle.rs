@@ -170,6 +170,12 @@ impl Oracle {
         self.details[doc].kept_doc.unwrap_or(doc as u64)
     }
 
+    /// How many of these documents the run has kept.
+    pub(crate) fn n_kept(&self, docs: std::ops::Range<usize>) -> usize {
+        let details = self.details[docs].iter();
+        details.filter(|detail| detail.kept).count()
+    }
+
     /// Every document must be similar to the one that its result is about, by brute force.
     pub(crate) fn check_star(&self, threshold: f64) {
         for doc in 0..self.pages.len() {

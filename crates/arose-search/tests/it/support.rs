@@ -58,6 +58,12 @@ pub(crate) fn indexed(out: &Path) -> Index {
     Index::open(&Folder::open(out).unwrap()).unwrap()
 }
 
+/// A query as people type it.
+#[track_caller]
+pub(crate) fn query(text: &str) -> Query {
+    text.parse().unwrap()
+}
+
 /// How many documents match.
 pub(crate) fn n_matching(index: &Index, query: &Query) -> u64 {
     let results = index.search(query, &Request::default());

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 
 use crate::support::{
-    Page, add_revisit, dedup, indexed, n_matching, updated, write_archive, write_archive_of,
+    Page, add_revisit, dedup, indexed, n_matching, query, updated, write_archive, write_archive_of,
     write_pages,
 };
 
@@ -46,7 +46,7 @@ fn only_what_has_changed_is_indexed() {
     pages[49].text = "another text for the last one".to_owned();
     write_pages(&input, &pages);
     dedup(&input, &out);
-    let count = |text: &str| n_matching(&indexed(&out), &Query::words(text));
+    let count = |text: &str| n_matching(&indexed(&out), &query(text));
     assert_eq!(
         (count("another"), count("number49"), count("number48")),
         (1, 0, 1)
@@ -56,7 +56,7 @@ fn only_what_has_changed_is_indexed() {
     write_pages(&input, &pages);
     dedup(&input, &out);
     let results = indexed(&out)
-        .search(&Query::words("number0"), &Request::default())
+        .search(&query("number0"), &Request::default())
         .unwrap();
     assert_eq!((results.n_documents, results.n_results), (2, 1));
 }
@@ -74,17 +74,14 @@ fn archives_grow() {
     write_archive(&at("b.warc"), &[("http://y.org/1", "white rose")]);
     check(updated(folder.path()).unwrap(), 3, 1, 0);
     let index = indexed(folder.path());
-    assert_eq!(n_matching(&index, &Query::words("rose")), 2);
+    assert_eq!(n_matching(&index, &query("rose")), 2);
     let results = index
         .search(&"site:y.org".parse().unwrap(), &Request::default())
         .unwrap();
     assert_eq!(results.hits[0].title.as_deref(), Some("white rose"));
     fs::remove_file(at("a.warc")).unwrap();
     check(updated(folder.path()).unwrap(), 1, 1, 3);
-    assert_eq!(
-        n_matching(&indexed(folder.path()), &Query::words("rose")),
-        1
-    );
+    assert_eq!(n_matching(&indexed(folder.path()), &query("rose")), 1);
 }
 
 /// Whoever reads sees the old rows until the new ones are complete.
@@ -155,21 +152,29 @@ fn issue_23_edits_beside_the_text_reach_the_index() {
     }
 }
 
-/// Where a search is started from does not matter: sources are where the run found them.
+/// Whoever may read the directory may read its index: its files are not their owner's alone.
+#[cfg(unix)]
 #[test]
-fn issue_23_sources_are_found_from_elsewhere() {
+fn issue_23_an_index_has_the_usual_permissions() {
+    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
-    write_pages(&input, &texts(5));
-    dedup(&input, &out);
-    // What a run in this directory would have written.
-    let summary = fs::read_to_string(out.join("summary.json")).unwrap();
-    let mut summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
-    assert!(summary["directory"].is_string(), "{summary}");
-    summary["directory"] = "..".into();
-    fs::write(out.join("summary.json"), summary.to_string()).unwrap();
-    assert_eq!(updated(&out).unwrap().n_without_text, 0);
-    assert_eq!(n_matching(&indexed(&out), &Query::words("number3")), 1);
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for n in [5, 6] {
+        write_pages(&input, &texts(n));
+        dedup(&input, &out);
+        check(
+            updated(&out).unwrap(),
+            n as u64,
+            if n == 5 { 5 } else { 1 },
+            0,
+        );
+        let index = Folder::open(&out).unwrap().index_path();
+        for file in fs::read_dir(index).unwrap() {
+            let file = file.unwrap().path();
+            assert_eq!(mode(&file), mode(&input), "{}", file.display());
+        }
+    }
 }
 
 /// The crawler says which page another one duplicates, and both are one result.
@@ -193,18 +198,14 @@ fn issue_23_duplicates_of_a_crawl_are_collapsed() {
     write_archive_of(&folder.path().join("b.warc"), &duplicates);
     check(updated(folder.path()).unwrap(), 4, 2, 0);
     let index = indexed(folder.path());
-    let results = index
-        .search(&Query::words("rose"), &Request::default())
-        .unwrap();
+    let results = index.search(&query("rose"), &Request::default()).unwrap();
     assert_eq!((results.n_documents, results.n_results), (4, 3));
     let first = results.hits.iter().find(|hit| hit.n_near == 1).unwrap();
     assert_eq!(
         (first.url.as_deref(), first.kept),
         (Some("http://x.org/1"), true)
     );
-    let again = index
-        .search(&Query::words("again"), &Request::default())
-        .unwrap();
+    let again = index.search(&query("again"), &Request::default()).unwrap();
     assert_eq!(
         (again.hits[0].cluster, again.hits[0].kept),
         (first.doc, false)
@@ -303,7 +304,7 @@ fn issue_23_duplicates_without_text_are_told() {
     let changes = updated(folder.path()).unwrap();
     assert_eq!((changes.n_added, changes.n_without_text), (1, 2));
     let index = indexed(folder.path());
-    assert_eq!(n_matching(&index, &Query::words("rose")), 1);
+    assert_eq!(n_matching(&index, &query("rose")), 1);
     let near = index.search(&"site:near.org".parse().unwrap(), &Request::default());
     let near = &near.unwrap().hits[0];
     assert_eq!(
@@ -331,7 +332,7 @@ fn issue_22_a_crawl_is_searched_by_its_archive() {
     fs::write(at("journal"), "").unwrap();
     check(updated(folder.path()).unwrap(), 1, 0, 2);
     let index = indexed(folder.path());
-    assert_eq!(n_matching(&index, &Query::words("disallow")), 0);
+    assert_eq!(n_matching(&index, &query("disallow")), 0);
     let opened = Folder::open(folder.path()).unwrap();
     let document = index.document(0).unwrap().unwrap();
     assert_eq!(document.source, "archive/1.warc");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::ratings::rate_all;
 use crate::server::{pages, start};
 
 #[test]
@@ -68,6 +69,8 @@ fn clusters_and_pairs() {
 fn the_description_is_true() {
     let server = start(&pages(), None);
     rate(&server);
+    // With every pair rated, the precision and its interval are known.
+    rate_all(&server, "z", |_| "correct");
     let line =
         r#"{"seconds": 1.5, "pages": 3, "statuses": {"200": 3}, "slowest": [["x.org", 2.0]]}"#;
     std::fs::write(server.out.join("statistics.jsonl"), format!("{line}\n")).unwrap();

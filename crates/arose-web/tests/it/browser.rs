@@ -16,8 +16,9 @@ fn a_browser_visits_every_page() {
         return;
     };
     let mut lines = pages();
-    for id in ["a", "b"] {
-        let word = |i: usize| match i % 97 {
+    // Two with differences far from each other, and two with differences near each other.
+    for (id, every) in [("a", 97), ("b", 97), ("c", 20), ("d", 20)] {
+        let word = |i: usize| match i % every {
             7 => format!("{id}{i} "),
             _ => format!("w{i} "),
         };
@@ -29,7 +30,8 @@ fn a_browser_visits_every_page() {
     let server = start(&lines, None);
     let study = serde_json::json!({ "engines": ["a", "b"], "findings": [{ "method": "overlap",
         "figures": [{ "name": "share of a in b", "value": 0.405, "interval": [0.31, 0.52], "n_samples": 400 }],
-        "warnings": ["b changed during the study"], "biases": ["long pages are found more often"] }] });
+        "warnings": ["b changed during the study"],
+        "biases": [{ "name": "length", "effect": "long pages are found more often" }] }] });
     std::fs::create_dir(server.out.join("study")).unwrap();
     std::fs::write(server.out.join("study/estimates.json"), study.to_string()).unwrap();
     let crawl = tempfile::tempdir().unwrap();

@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use arose_search::{Config, Folder, Index, Progress, update};
 use serde_json::json;
 
-use crate::server::{Server, dedup, pages, serve_folder, start};
+use crate::server::{Server, dedup, pages, serve_folder, serve_opened, start};
 
 /// A run that is repeated with other input: search, clusters and ratings follow.
 #[test]
@@ -15,7 +16,9 @@ fn issue_23_a_repeated_run_is_followed() {
     others.truncate(12);
     others.push(json!({ "id": "n", "url": "https://new.example.org/", "text": "a tulip at last" }));
     dedup(server.folder.path(), &others);
-    server.wait_for("/?q=tulip", |answer| answer.body.contains("1 document<"));
+    server.wait_for("/?q=tulip", |answer| {
+        answer.body.contains("<mark>tulip</mark>")
+    });
     let clusters = server.get("/clusters").body;
     assert!(clusters.contains("<h1>1 cluster</h1>"), "{clusters}");
     assert_eq!(server.get("/pair?a=0&b=13").status, 404);
@@ -40,7 +43,9 @@ fn issue_23_a_growing_crawl_is_followed() {
     };
     assert!(server.get("/?q=tulip").body.contains("0 documents"));
     write("b.warc", "tulip");
-    server.wait_for("/?q=tulip", |answer| answer.body.contains("1 document<"));
+    server.wait_for("/?q=tulip", |answer| {
+        answer.body.contains("<mark>tulip</mark>")
+    });
     // Tabs that lead nowhere are not shown, and come when there is something.
     assert!(!server.get("/").body.contains("href=\"/crawl\""));
     fs::write(
@@ -50,6 +55,28 @@ fn issue_23_a_growing_crawl_is_followed() {
     .unwrap();
     assert!(server.get("/").body.contains("href=\"/crawl\""));
     assert!(!server.get("/").body.contains("href=\"/clusters\""));
+}
+
+/// An archive that has grown after it was indexed and before it is served: a large crawl is indexed
+/// for minutes.
+#[test]
+fn issue_23_growth_while_it_was_indexed_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.warc");
+    let pages = [("http://x.org/1", "rose"), ("http://x.org/2", "tulip")];
+    fs::write(&file, crate::documents::archive(&pages[..1])).unwrap();
+    let opened = Folder::open(folder.path()).unwrap();
+    update(&opened, &Config::default(), &Progress::default()).unwrap();
+    let index = Index::open(&opened).unwrap();
+    fs::write(&file, crate::documents::archive(&pages)).unwrap();
+    let server = Server {
+        address: serve_opened(opened, index, None),
+        out: folder.path().to_owned(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    server.wait_for("/?q=tulip", |answer| {
+        answer.body.contains("<mark>tulip</mark>")
+    });
 }
 
 /// A directory that cannot be read for a while: the old pages stay, and say so.

@@ -194,11 +194,15 @@ fn issue_23_estimates_are_shown() {
     let study = server.out.join("study");
     fs::create_dir(&study).unwrap();
     let text = serde_json::json!({
-        "engines": ["a", "<b>"], "seed": 1, "refused": [],
-        "findings": [{ "method": "overlap", "figures": [
-            { "name": "share of a in b", "value": 0.4052, "interval": [0.31, 0.52], "n_samples": 400 },
+        "engines": ["a", "<b>"], "seed": 1,
+        "refused": [{ "method": "pool of a", "reason": "the pool is empty" }],
+        "findings": [{ "method": "overlap", "counted": "pages, near duplicates once", "figures": [
+            { "name": "share of a in b", "value": 0.4052, "interval": [0.31, 0.52], "n_samples": 400,
+              "notes": ["7 without an answer"] },
             { "name": "pages", "value": 123456.0, "interval": null, "n_samples": 3 },
-        ], "doubts": ["b changed during the study"], "biases": ["long pages are found more often"] }],
+            { "name": "union", "value": null, "interval": null, "n_samples": 0, "refused": "b is silent" },
+        ], "warnings": ["b changed during the study"],
+           "biases": [{ "name": "length", "effect": "long pages are found more often" }] }],
     });
     fs::write(study.join("estimates.json"), text.to_string()).unwrap();
     let page = server.get("/estimates").body;
@@ -207,8 +211,12 @@ fn issue_23_estimates_are_shown() {
         "0.310 to 0.520",
         "123,456",
         "b changed",
-        "long pages",
+        "<b>length</b>: long pages are found more often",
         "&lt;b&gt;",
+        "7 without an answer",
+        "b is silent",
+        "<b>pool of a</b>: the pool is empty",
+        "Counted: pages, near duplicates once",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
@@ -240,7 +248,22 @@ fn issue_23_pairs_and_differences_have_a_next() {
     let server = start(&[line("a"), line("b")], None);
     let pair = server.get("/pair?a=0&b=1").body;
     assert!(
-        pair.contains("data-differences=\"15\"") && pair.contains("<tr id=\"d15\">"),
+        pair.contains("data-differences") && pair.contains("<tr id=\"d15\">"),
+        "{pair}"
+    );
+    // Many differences near each other are one row, and have steps as well.
+    let near = |seed: &str| -> String {
+        let word = |i: usize| match i % 20 {
+            7 => format!("{seed}{i} "),
+            _ => format!("w{i} "),
+        };
+        (0..3000).map(word).collect()
+    };
+    let line = |id: &str| serde_json::json!({ "id": id, "text": near(id) });
+    let server = start(&[line("a"), line("b")], None);
+    let pair = server.get("/pair?a=0&b=1").body;
+    assert!(
+        pair.contains("data-differences") && !pair.contains("<tr id=\"d2\">"),
         "{pair}"
     );
 }

@@ -246,6 +246,11 @@ fn a_crawl_is_drawn_while_it_grows() {
             "&lt;slow&gt;.example",
         ],
     );
+    // The process of a crawl is gone: there is a journal, and nobody holds its lock.
+    let journal = server.out.join("journal");
+    fs::write(&journal, "").unwrap();
+    check(&server.get("/crawl"), &["interrupted after 9.0 s"]);
+    fs::remove_file(journal).unwrap();
     let mut last = line(10);
     last["is_done"] = json!(true);
     text.push_str(&format!("{last}\n"));

@@ -16,6 +16,16 @@ fn field<'a>(page: &'a Answer, name: &str) -> &'a str {
         .unwrap()
 }
 
+/// Rates every pair of the sample.
+pub(crate) fn rate_all(server: &Server, rater: &str, verdict: impl Fn(usize) -> &'static str) {
+    let page = server.get(&format!("/rate?rater={rater}"));
+    let (_, after) = page.body.split_once("max=\"").unwrap();
+    let total: usize = after.split('"').next().unwrap().parse().unwrap();
+    for i in 0..total {
+        rate(server, rater, verdict(i));
+    }
+}
+
 fn rate(server: &Server, rater: &str, verdict: &str) {
     let page = server.get(&format!("/rate?rater={rater}"));
     assert_eq!(page.status, 200);
@@ -89,6 +99,10 @@ fn ratings_find_their_pairs_in_a_run_made_anew() {
     let tables = again.json("/api/ratings");
     assert_eq!(tables["all"]["pairs"], 10 - n_gone);
     assert_eq!(tables["elsewhere"], n_gone);
+    // The server that was there before follows.
+    server.wait_for("/api/ratings", |answer| {
+        serde_json::from_str(&answer.body).is_ok_and(|seen: serde_json::Value| seen == tables)
+    });
     let page = again.get("/ratings").body;
     assert!(
         page.contains("of pairs that this run does not list"),
@@ -186,24 +200,10 @@ fn issue_23_samples_are_not_mixed() {
 #[test]
 fn issue_23_precision_is_weighted() {
     let server = start(&pages(), None);
-    let page = server.get("/rate?rater=x");
-    let total: usize = page
-        .body
-        .split_once("max=\"")
-        .unwrap()
-        .1
-        .split('"')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
-    for i in 0..total {
-        rate(
-            &server,
-            "x",
-            if i % 3 == 0 { "incorrect" } else { "correct" },
-        );
-    }
+    rate_all(&server, "x", |i| match i % 3 {
+        0 => "incorrect",
+        _ => "correct",
+    });
     let tables = server.json("/api/ratings");
     let rows = tables["by_b_sim"].as_array().unwrap();
     let (mut sum, mut n) = (0.0, 0.0);

@@ -87,6 +87,11 @@ pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
         std::thread::yield_now();
     }
     let index = Index::open(&opened).unwrap();
+    serve_opened(opened, index, token)
+}
+
+/// Serves a folder with an index that is there.
+pub(crate) fn serve_opened(opened: Folder, index: Index, token: Option<&str>) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     let config = Config {
         address: "127.0.0.1:0".parse().unwrap(),

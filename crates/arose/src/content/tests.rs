@@ -310,4 +310,33 @@ proptest! {
         prop_assert!((found.s - found.u).abs() < 1e-12);
         prop_assert_eq!(a.own(), a.len() as f64);
     }
+
+    /// Elements in text order are those of the content, and the table forgets earlier texts.
+    #[test]
+    fn elements_are_those_of_the_content(texts in prop::collection::vec(texts(40), 1..5)) {
+        let (mut numbered, mut elements) = (Numbered::default(), Vec::new());
+        for tokens in texts.iter().flatten() {
+            let shingles = cut(tokens);
+            numbered.elements_into(&shingles, &mut elements);
+            let content = Content::new(&shingles);
+            let mut expected: Vec<u64> = content.elements().map(|(element, _)| element).collect();
+            let first = elements.first();
+            prop_assert_eq!(first, shingles.first());
+            expected.sort_unstable();
+            let mut sorted = elements.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(sorted, expected);
+        }
+    }
+
+    /// Sorting by buckets is sorting, also where all shingles are in one bucket.
+    #[test]
+    fn shingles_are_sorted(
+        shingles in prop::collection::vec(prop_oneof![any::<u64>(), 0..20_u64], 0..200)
+    ) {
+        let mut expected: Vec<(u64, u32)> = shingles.iter().copied().zip(0..).collect();
+        expected.sort_unstable();
+        let (sorted, positions) = sort(&shingles);
+        prop_assert_eq!(sorted.into_iter().zip(positions).collect::<Vec<_>>(), expected);
+    }
 }

@@ -6,7 +6,7 @@
 //! ([`pattern_tokens`]). Ours differ from those in the forms that `differences_of_the_tokenisers`
 //! lists, so exact values are checked with theirs and the effect of ours is counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -95,6 +95,16 @@ fn listed(name: &str, ids: &BTreeMap<String, usize>) -> BTreeMap<Places, Value> 
 /// A table of who has which shingle is read once per text, so no pair is stored but those wanted:
 /// brute force over 1,565 texts would compare 1.2 million pairs of sets.
 fn resembling(sets: &[ShingleSet], threshold: f64) -> BTreeMap<Places, f64> {
+    let common = n_common_of_pairs(sets).into_iter();
+    let similarities = common.map(|((a, b), n)| {
+        let n_union = sets[a].len() + sets[b].len() - n;
+        ((a, b), n as f64 / n_union as f64)
+    });
+    similarities.filter(|(_, s)| *s >= threshold).collect()
+}
+
+/// The number of common shingles of every pair that has some.
+fn n_common_of_pairs(sets: &[ShingleSet]) -> Vec<(Places, usize)> {
     let mut table: Vec<(u64, usize)> = Vec::new();
     for (place, set) in sets.iter().enumerate() {
         table.extend(set.as_slice().iter().map(|&shingle| (shingle, place)));
@@ -109,18 +119,14 @@ fn resembling(sets: &[ShingleSet], threshold: f64) -> BTreeMap<Places, f64> {
             holders[place].push(&run[i + 1..]);
         }
     }
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for (place, runs) in holders.iter().enumerate() {
         let mut n_common = vec![0; sets.len()];
         runs.iter()
             .flat_map(|run| run.iter())
             .for_each(|&(_, other)| n_common[other] += 1);
-        for (other, &n) in n_common.iter().enumerate().filter(|(_, n)| **n > 0) {
-            let similarity = n as f64 / (sets[place].len() + sets[other].len() - n) as f64;
-            if similarity >= threshold {
-                found.insert((place, other), similarity);
-            }
-        }
+        let pairs = n_common.iter().enumerate().filter(|(_, n)| **n > 0);
+        found.extend(pairs.map(|(other, &n)| ((place, other), n)));
     }
     found
 }
@@ -486,5 +492,103 @@ fn containment_orders_degrees_of_copying() {
         assert!(means.is_sorted_by(|more, less| more > less), "{means:?}");
         let copied = [cut, light, heavy].concat();
         check_near(&format!("AUC, w = {w}"), auc(&copied, &non), expected_auc);
+    }
+}
+
+/// Pairs of which the shorter text is contained in the longer at .5, .8, .9, .95 and 1.
+fn contained_pairs(sets: &[ShingleSet]) -> [usize; 5] {
+    let containments: Vec<f64> = n_common_of_pairs(sets)
+        .into_iter()
+        .map(|((a, b), n)| n as f64 / sets[a].len().min(sets[b].len()) as f64)
+        .collect();
+    [0.5, 0.8, 0.9, 0.95, 1.0].map(|least| containments.iter().filter(|&&c| c >= least).count())
+}
+
+/// 1,565 revisions: how many pairs are contained, and how many texts in a longer one.
+#[test]
+fn issue_29_revisions_contain_each_other() {
+    let Some(revisions) = Collection::revisions() else {
+        return;
+    };
+    for (w, expected, n_contained) in [
+        (5, [2_810, 2_135, 1_732, 1_325, 22], 898),
+        (8, [2_667, 1_984, 1_549, 1_100, 22], 836),
+    ] {
+        let texts = revisions.texts.iter();
+        let sets: Vec<ShingleSet> = texts.map(|t| shingler(w).set(&our_tokens(t))).collect();
+        assert_eq!(contained_pairs(&sets), expected, "w = {w}");
+        let mut contained = BTreeSet::new();
+        let mut n_unlike = 0;
+        for ((a, b), n) in n_common_of_pairs(&sets) {
+            let (short, long) = match sets[a].len() < sets[b].len() {
+                true => (a, b),
+                false => (b, a),
+            };
+            if n as f64 >= 0.9 * sets[short].len() as f64 {
+                contained.insert(short);
+                let n_union = sets[short].len() + sets[long].len() - n;
+                n_unlike += usize::from((n as f64) < 0.8 * n_union as f64);
+            }
+        }
+        assert_eq!(contained.len(), n_contained, "w = {w}");
+        if w == 5 {
+            assert_eq!(n_unlike, 255);
+        }
+    }
+}
+
+/// 100 short texts: contained pairs, and what of each answer its source contains, as shingles and
+/// as windows of 8 tokens.
+#[test]
+fn issue_29_sources_contain_short_answers() {
+    let Some(answers) = rows("neardup-short-answers/answers.jsonl.zst") else {
+        return;
+    };
+    let tokens = |row: &Value| our_tokens(text(row, "text"));
+    let sets: Vec<ShingleSet> = answers
+        .iter()
+        .map(|row| shingler(3).set(&tokens(row)))
+        .collect();
+    let [half, eighty, ninety, _, whole] = contained_pairs(&sets);
+    assert_eq!([half, eighty, ninety, whole], [65, 23, 14, 0]);
+    let sources: BTreeMap<&str, Vec<u64>> = answers
+        .iter()
+        .filter(|row| row["category"] == "orig")
+        .map(|row| (text(row, "task"), tokens(row)))
+        .collect();
+    for (category, mean_contained, mean_share, n_any) in [
+        ("cut", 0.651, 0.666, 17),
+        ("light", 0.504, 0.434, 18),
+        ("heavy", 0.301, 0.218, 16),
+        ("non", 0.025, 0.001, 1),
+    ] {
+        let (mut contained, mut shares) = (Vec::new(), Vec::new());
+        for row in answers.iter().filter(|row| row["category"] == category) {
+            let (own, source) = (tokens(row), &sources[text(row, "task")]);
+            let [a, b] = [&own, source].map(|tokens| shingler(3).set(tokens));
+            contained.push(containment(&a, &b).unwrap());
+            let windows: BTreeSet<&[u64]> = source.windows(8).collect();
+            let mut is_shared = vec![false; own.len()];
+            for (start, window) in own.windows(8).enumerate() {
+                if windows.contains(window) {
+                    is_shared[start..start + 8].fill(true);
+                }
+            }
+            let n_shared = is_shared.iter().filter(|shared| **shared).count();
+            shares.push(n_shared as f64 / own.len() as f64);
+        }
+        assert!(
+            (mean_and_error(&contained).0 - mean_contained).abs() < 5.1e-4,
+            "{category}"
+        );
+        assert!(
+            (mean_and_error(&shares).0 - mean_share).abs() < 5.1e-4,
+            "{category}"
+        );
+        assert_eq!(
+            shares.iter().filter(|share| **share > 0.0).count(),
+            n_any,
+            "{category}"
+        );
     }
 }

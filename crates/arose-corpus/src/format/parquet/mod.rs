@@ -9,8 +9,9 @@
 //! of rows, null or equal. Rows and text are therefore bounded by the size of the file; see
 //! [`Bounds`].
 
-mod pages;
-mod unpack;
+mod lists;
+pub(crate) mod pages;
+pub(crate) mod unpack;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -81,7 +82,7 @@ pub(crate) struct RowGroup {
 }
 
 /// What a file may give by its size.
-struct Bounds {
+pub(crate) struct Bounds {
     n_rows: u64,
 }
 
@@ -92,7 +93,10 @@ impl Bounds {
     const ROWS_PER_BYTE: u64 = 16;
 
     /// Checks what the footer says against the size of the file.
-    fn check(metadata: &ParquetMetaData, file_bytes: u64) -> Result<Self, (Reason, String)> {
+    pub(crate) fn check(
+        metadata: &ParquetMetaData,
+        file_bytes: u64,
+    ) -> Result<Self, (Reason, String)> {
         let groups = metadata.row_groups();
         let rows = groups.iter().map(|group| u64::try_from(group.num_rows()));
         let n_rows = rows.fold(0, |sum: u64, n| sum.saturating_add(n.unwrap_or(0)));
@@ -118,7 +122,7 @@ impl Bounds {
     }
 
     /// The share of a row group in the text that the file may give.
-    fn text_of(&self, n_rows: u64, packed_bytes: u64, limits: &Limits) -> u64 {
+    pub(crate) fn text_of(&self, n_rows: u64, packed_bytes: u64, limits: &Limits) -> u64 {
         let share =
             u128::from(limits.table_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let share = u64::try_from(share).unwrap_or(limits.table_bytes);
@@ -227,7 +231,7 @@ pub(crate) fn load(path: &Path) -> Result<ArrowReaderMetadata, ParquetError> {
 
 /// The same file with texts read as views. A text that fills many rows is then held once, as it is
 /// in the file, and not once per row.
-fn with_views(metadata: ArrowReaderMetadata) -> (ArrowReaderMetadata, Values) {
+pub(crate) fn with_views(metadata: ArrowReaderMetadata) -> (ArrowReaderMetadata, Values) {
     let fields: Vec<FieldRef> = metadata.schema().fields().iter().map(viewed).collect();
     let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
@@ -245,6 +249,10 @@ fn viewed(field: &FieldRef) -> FieldRef {
             DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
             DataType::Dictionary(_, value) => view(value),
             DataType::Struct(fields) => DataType::Struct(fields.iter().map(viewed).collect()),
+            DataType::List(field) => DataType::List(viewed(field)),
+            DataType::LargeList(field) => DataType::LargeList(viewed(field)),
+            DataType::FixedSizeList(field, n) => DataType::FixedSizeList(viewed(field), *n),
+            DataType::Map(field, is_sorted) => DataType::Map(viewed(field), *is_sorted),
             other => other.clone(),
         }
     }
@@ -287,7 +295,7 @@ fn described(field: &Field) -> String {
     }
 }
 
-fn damage(error: &ParquetError) -> (Reason, String) {
+pub(crate) fn damage(error: &ParquetError) -> (Reason, String) {
     (Reason::BadParquet, error.to_string())
 }
 
@@ -365,7 +373,9 @@ impl RowGroup {
             rows,
             values: self.values,
         };
-        unpack::open(file, selected, config.block_bytes.get(), &config.limits)
+        let checked = selected.check(&file, config.block_bytes.get(), &config.limits)?;
+        let rows_at_once = checked.iter().map(|column| column.rows_at_once).min();
+        selected.open(file, checked, rows_at_once.unwrap_or(1), &config.limits)
     }
 
     /// Makes documents of a batch, unless there is more text than the row group may give.

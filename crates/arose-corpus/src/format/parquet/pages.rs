@@ -17,14 +17,15 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Type};
 use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::schema::types::ColumnDescriptor;
 
 use crate::config::Limits;
 use crate::document::Reason;
 
 /// Rows of a batch, at most.
-const MAX_ROWS: u64 = 8192;
+pub(crate) const MAX_ROWS: u64 = 8192;
 
 /// The longest header of a page; statistics in it may hold whole values.
 const MAX_HEADER: usize = 1 << 20;
@@ -45,8 +46,25 @@ pub(crate) enum Values {
 pub(crate) struct Checked {
     /// The rows to decode at once.
     pub(crate) rows_at_once: usize,
+    /// What a value takes where the column is densest, and at least what an empty one takes.
+    pub(crate) value_bytes: u64,
+    /// What a row takes: that value, or as much of a list as there is for each row.
+    pub(crate) row_bytes: u64,
+    /// What is held of the pages themselves: the dictionary and the largest of the others.
+    pub(crate) held_bytes: u64,
     /// What each page unpacks to by its header, in the order of the file.
     pub(crate) sizes: VecDeque<usize>,
+}
+
+/// Bytes of a decoded value of a column, if there is no text in it.
+fn empty_bytes(column: &ColumnDescriptor) -> u64 {
+    /// A view, or a number and what belongs to it.
+    const VALUE_BYTES: u64 = 16;
+    match column.physical_type() {
+        Type::FIXED_LEN_BYTE_ARRAY => u64::try_from(column.type_length()).unwrap_or(0),
+        _ => 0,
+    }
+    .max(VALUE_BYTES)
 }
 
 /// Checks all pages of a column of a row group with `n_rows` rows.
@@ -61,7 +79,21 @@ pub(crate) fn check(
     let (start, length) = column.byte_range();
     let end = start.saturating_add(length);
     let codec = column.compression();
-    let (mut at, mut n_values, mut at_once) = (start, 0, MAX_ROWS);
+    let descriptor = column.column_descr();
+    let is_repeated = descriptor.max_rep_level() > 0;
+    let most_values = match is_repeated {
+        // What may be in lists is bounded when they are decoded.
+        true => u64::MAX,
+        false => n_rows as u64,
+    };
+    // Values of a fixed size have it, wherever they come from.
+    let values = match descriptor.physical_type() {
+        Type::BYTE_ARRAY => values,
+        _ => Values::Shared,
+    };
+    let (mut at, mut n_values, mut at_once) = (start, 0_u64, MAX_ROWS);
+    let mut value_bytes = empty_bytes(descriptor);
+    let (mut dictionary, mut largest, mut total) = (0_u64, 0, 0_u64);
     let mut sizes = VecDeque::new();
     while at < end {
         let page = match header_at(file, at, end) {
@@ -73,18 +105,35 @@ pub(crate) fn check(
         };
         page.check(file, codec, limits)?;
         at_once = at_once.min(page.rows_at_once(values, block_bytes as u64, limits));
-        n_values += page.header.values();
-        if n_values > n_rows as u64 {
+        n_values = n_values.saturating_add(page.header.values());
+        if n_values > most_values {
             let detail = format!("{n_values} values in a column of {n_rows} rows");
             return Err((Reason::BadParquet, detail));
         }
+        value_bytes = value_bytes.max(page.value_bytes(values));
+        let n_bytes = page.header.uncompressed();
+        match page.header.is_dictionary() {
+            true => dictionary = dictionary.saturating_add(n_bytes),
+            false => largest = largest.max(n_bytes),
+        }
+        total = total.saturating_add(n_bytes);
         if !page.header.is_index() {
             sizes.push_back(usize::try_from(page.header.uncompressed()).unwrap_or(usize::MAX));
         }
         at = page.at.saturating_add(page.header.compressed());
     }
+    let row_bytes = match is_repeated {
+        true => {
+            let all = total.max(n_values.saturating_mul(empty_bytes(descriptor)));
+            all.div_ceil((n_rows as u64).max(1))
+        }
+        false => value_bytes,
+    };
     Ok(Checked {
         rows_at_once: usize::try_from(at_once.max(1)).unwrap_or(1),
+        value_bytes,
+        row_bytes,
+        held_bytes: dictionary.saturating_add(largest),
         sizes,
     })
 }
@@ -168,13 +217,28 @@ impl Page {
         is_read && file.read_exact(&mut start).is_ok() && start == MAGIC
     }
 
-    /// Rows of which the values in this page may be held at once.
-    fn rows_at_once(&self, values: Values, block_bytes: u64, limits: &Limits) -> u64 {
+    /// Whether each value may be as large as the page.
+    fn repeats(&self, values: Values) -> bool {
         /// Values by the bytes they share with the one before.
         const DELTA_BYTE_ARRAY: i64 = 7;
+        let is_copied = values == Values::Copied && self.header.is_dictionary();
+        is_copied || self.header.encoding == DELTA_BYTE_ARRAY
+    }
+
+    /// What a value in this page takes.
+    fn value_bytes(&self, values: Values) -> u64 {
+        let n_bytes = self.header.uncompressed();
+        match self.header.is_dictionary() {
+            _ if self.repeats(values) => n_bytes,
+            true => 0,
+            false => n_bytes.div_ceil(self.header.values().max(1)),
+        }
+    }
+
+    /// Rows of which the values in this page may be held at once.
+    fn rows_at_once(&self, values: Values, block_bytes: u64, limits: &Limits) -> u64 {
         let n_bytes = self.header.uncompressed().max(1);
-        let repeats = values == Values::Copied && self.header.is_dictionary();
-        if repeats || self.header.encoding == DELTA_BYTE_ARRAY {
+        if self.repeats(values) {
             return limits.page_bytes as u64 / n_bytes;
         }
         match self.header.is_dictionary() {

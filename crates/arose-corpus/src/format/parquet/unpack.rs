@@ -22,7 +22,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::pages::{self, Values};
+use super::lists::Lists;
+use super::pages::{self, Checked, Values};
 use crate::config::Limits;
 use crate::document::Reason;
 
@@ -39,63 +40,70 @@ pub(crate) struct Selected<'a> {
     pub(crate) values: Values,
 }
 
-/// Opens a row group of a file; or why none of it may be decoded.
-pub(crate) fn open(
-    file: File,
-    selected: Selected<'_>,
-    block_bytes: usize,
-    limits: &Limits,
-) -> Result<(ParquetRecordBatchReader, Refusal), (Reason, String)> {
-    let metadata = selected.metadata.metadata();
-    let group = metadata.row_group(selected.group);
-    let n_rows = usize::try_from(group.num_rows()).unwrap_or(0);
-    let mut at_once = usize::MAX;
-    let mut columns = Vec::new();
-    for &column in &selected.columns {
-        let mut file = file
-            .try_clone()
-            .map_err(|error| (Reason::Unreadable, error.to_string()))?;
-        let column = (column, group.column(column));
-        let values = selected.values;
-        let checked = super::guarded(|| {
-            Ok(pages::check(
-                &mut file,
-                column.1,
-                n_rows,
-                values,
-                block_bytes,
-                limits,
-            ))
-        });
-        let checked = checked.map_err(|error| super::damage(&error))??;
-        at_once = at_once.min(checked.rows_at_once);
-        columns.push((column.0, checked.sizes));
+impl Selected<'_> {
+    /// Checks the pages of all selected columns; or says why none of them may be decoded.
+    pub(crate) fn check(
+        &self,
+        file: &File,
+        block_bytes: usize,
+        limits: &Limits,
+    ) -> Result<Vec<Checked>, (Reason, String)> {
+        let group = self.metadata.metadata().row_group(self.group);
+        let n_rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let check = |&column: &usize| {
+            let mut file = file
+                .try_clone()
+                .map_err(|error| (Reason::Unreadable, error.to_string()))?;
+            let column = group.column(column);
+            let checked = super::guarded(|| {
+                let values = self.values;
+                let checked = pages::check(&mut file, column, n_rows, values, block_bytes, limits);
+                Ok(checked)
+            });
+            checked.map_err(|error| super::damage(&error))?
+        };
+        self.columns.iter().map(check).collect()
     }
-    let refusal = Refusal::default();
-    let pages = Pages {
-        file: Arc::new(file),
-        metadata: Arc::clone(metadata),
-        group: selected.group,
-        columns,
-        refusal: Arc::clone(&refusal),
-    };
-    super::guarded(|| {
-        let schema = metadata.file_metadata().schema_descr();
-        let mask = ProjectionMask::leaves(schema, selected.columns);
-        let hint = selected.metadata.schema().fields();
-        let levels = parquet_to_arrow_field_levels(schema, mask, Some(hint))?;
-        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, at_once, selected.rows)
-    })
-    .map(|reader| (reader, refusal))
-    .map_err(|error| super::damage(&error))
+
+    /// Opens the row group, to be decoded so many rows at a time; or says why it may not be.
+    pub(crate) fn open(
+        self,
+        file: File,
+        checked: Vec<Checked>,
+        rows_at_once: usize,
+        limits: &Limits,
+    ) -> Result<(ParquetRecordBatchReader, Refusal), (Reason, String)> {
+        let metadata = self.metadata.metadata();
+        let refusal = Refusal::default();
+        let pages = Pages {
+            file: Arc::new(file),
+            metadata: Arc::clone(metadata),
+            group: self.group,
+            columns: self.columns.iter().copied().zip(checked).collect(),
+            row_bytes: (limits.page_bytes / rows_at_once.max(1)) as u64,
+            refusal: Arc::clone(&refusal),
+        };
+        super::guarded(|| {
+            let schema = metadata.file_metadata().schema_descr();
+            let mask = ProjectionMask::leaves(schema, self.columns);
+            let hint = self.metadata.schema().fields();
+            let levels = parquet_to_arrow_field_levels(schema, mask, Some(hint))?;
+            let rows = self.rows;
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, rows_at_once, rows)
+        })
+        .map(|reader| (reader, refusal))
+        .map_err(|error| super::damage(&error))
+    }
 }
 
-/// The wanted columns of one row group, with the sizes of their pages.
+/// The wanted columns of one row group, with what is known of their pages.
 struct Pages {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
     group: usize,
-    columns: Vec<(usize, VecDeque<usize>)>,
+    columns: Vec<(usize, Checked)>,
+    /// Bytes that the lists of a row may take.
+    row_bytes: u64,
     refusal: Refusal,
 }
 
@@ -107,6 +115,8 @@ impl RowGroups for Pages {
     fn column_chunks(&self, i: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
         let column = self.metadata.row_group(self.group).column(i);
         let codec = Codec::of(column.compression());
+        let checked = self.columns.iter().find(|(column, _)| *column == i);
+        let checked = checked.map(|(_, checked)| checked);
         let stored = match codec {
             None => column.clone(),
             Some(_) => {
@@ -121,7 +131,20 @@ impl RowGroups for Pages {
             Some(codec) => Box::new(Unpacked {
                 pages,
                 codec,
-                sizes: self.sizes(i),
+                sizes: checked
+                    .map(|checked| checked.sizes.clone())
+                    .unwrap_or_default(),
+                refusal: Arc::clone(&self.refusal),
+            }),
+        };
+        let value_bytes = checked.map_or(u64::MAX, |checked| checked.value_bytes);
+        let reader: Box<dyn PageReader> = match column.column_descr().max_rep_level() {
+            0 => reader,
+            max_level => Box::new(Lists {
+                pages: reader,
+                max_level,
+                most_values: self.row_bytes / value_bytes.max(1),
+                n_values: 0,
                 refusal: Arc::clone(&self.refusal),
             }),
         };
@@ -134,14 +157,6 @@ impl RowGroups for Pages {
 
     fn metadata(&self) -> &ParquetMetaData {
         &self.metadata
-    }
-}
-
-impl Pages {
-    fn sizes(&self, column: usize) -> VecDeque<usize> {
-        let mut columns = self.columns.iter();
-        let sizes = columns.find(|(i, _)| *i == column);
-        sizes.map(|(_, sizes)| sizes.clone()).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use proptest::prelude::*;
 use tokio::io::AsyncWriteExt;
 
-const LIMITS: Limits = Limits {
+const LIMITS: FetchLimits = FetchLimits {
     connect: Duration::from_secs(1),
     first_byte: Duration::from_secs(5),
     whole: Duration::from_secs(20),
@@ -197,6 +197,12 @@ fn interim_answers_are_skipped() {
 fn no_answers() {
     check_failure(b"", Failure::Closed);
     check_failure(b"SSH-2.0-OpenSSH\r\n", Failure::NotHttp);
+    // Looks like an interim response, and is none.
+    check_failure(b"JPTP/1.1 100 Continue\r\n\r\n", Failure::NotHttp);
+    check_failure(
+        b"HTTP/1.1\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
+        Failure::NotHttp,
+    );
     check_failure(b"HTTP/1.1 200 OK\r\nA: b\r\n", Failure::NotHttp);
     check_failure(b"HTTP/1.1 abc\r\n\r\n", Failure::NotHttp);
     check_failure(&b"HTTP/1.1 100 Go on\r\n\r\n".repeat(20), Failure::NotHttp);
@@ -237,6 +243,63 @@ proptest! {
             prop_assert!(message.body().len() <= LIMITS.max_body);
             prop_assert!(message.bytes.len() <= bytes.len());
         }
+    }
+}
+
+/// Responses, broken at random and sent in pieces: an outcome, never a panic, never more than the
+/// limits. `FUZZ_INPUTS` and `FUZZ_SEED` choose how many and which.
+#[test]
+fn broken_responses_have_an_outcome() {
+    const SAMPLES: [&[u8]; 8] = [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nrose",
+        b"HTTP/1.0 200 OK\nContent-Length: 4, 4\nConnection: keep-alive\n\nrose",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nro\r\n2;x=y\r\nse\r\n0\r\nA: b\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: b\r\n\r\nHTTP/1.1 304 Same\r\n\r\n",
+        b"HTTP/1.1 301 Moved\r\nLocation: /x\r\n folded\r\nRetry-After: 99999999999999999999\r\n\r\n",
+        b"HTTP/1.1 204 None\r\nContent-Length: -1\r\n\r\nbody",
+        b"HTTP/1.1 200\r\nConnection: close\r\n\r\nto the end",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx",
+    ];
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |value| value.parse().unwrap())
+    };
+    let mut random = arose::mix::SplitMix::new(number("FUZZ_SEED", 1) ^ 4);
+    let mut below = |n: usize| random.below(n as u64) as usize;
+    for _ in 0..number("FUZZ_INPUTS", 20_000) {
+        let mut bytes = SAMPLES[below(SAMPLES.len())].to_vec();
+        for _ in 0..=below(8) {
+            let at = below(bytes.len() + 1);
+            let end = (at + below(32)).min(bytes.len());
+            let other = SAMPLES[below(SAMPLES.len())];
+            let from = below(other.len() + 1);
+            let to = (from + below(32)).min(other.len());
+            match below(5) {
+                0 => drop(bytes.drain(at..end)),
+                1 => drop(bytes.splice(at..end, other[from..to].iter().copied())),
+                2 => bytes.extend_from_within(at..end),
+                3 => bytes.insert(at, below(256) as u8),
+                _ => {
+                    let bit = 1 << below(8);
+                    bytes.iter_mut().skip(at).take(1).for_each(|b| *b ^= bit);
+                }
+            }
+        }
+        let shown = bytes.escape_ascii();
+        let whole = answer(&[&bytes], false);
+        if let Ok((message, _)) = &whole {
+            assert!(message.body().len() <= LIMITS.max_body, "{shown}");
+            assert!(message.bytes.len() <= bytes.len(), "{shown}");
+            let head = message.head().expect("it was parsed before");
+            assert!((100..1000).contains(&head.status), "{shown}");
+        }
+        // The message is the same however the bytes arrive. Bytes behind it are seen only if they
+        // come with it, so the connection may count as usable or not.
+        let at = below(bytes.len() + 1);
+        let pieces = answer(&[&bytes[..at], &bytes[at..]], false);
+        let outcome = |answer: Result<(Message, Reuse), Failure>| {
+            answer.map(|(message, _)| (message.bytes, message.head_end, message.cut))
+        };
+        assert_eq!(outcome(whole), outcome(pieces), "{shown} at {at}");
     }
 }
 

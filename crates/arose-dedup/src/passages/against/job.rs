@@ -1,14 +1,17 @@
 //! The job: looks for the items of a reference in a corpus.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use arose::digest::Digest;
 use arose::passage::Scope;
 use serde_json::{Value, json};
 
 use super::documents::{self, Documents};
 use super::items::{self, Items};
 use super::matches::{self, Matches, Sides};
-use super::{Against, Found, STAGES, report};
+use super::{Against, Found, Reference, STAGES, report};
+use crate::inputs::{Inputs, Moved};
 use crate::job::{rounded, stage};
 use crate::passages::anchors::Search;
 use crate::passages::config::Config;
@@ -42,23 +45,61 @@ pub fn run(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
+    let list = || Inputs::list(inputs, &config.shared(), out);
+    run_on(list, against, config, out, start, progress)
+}
+
+/// Like [`run`], on one file that goes by another name and is moved into `out`; see
+/// [`crate::run_moved`].
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_moved(
+    input: &Moved,
+    against: &Against,
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
+    let moved = || Ok(Inputs::moved(input));
+    run_on(moved, against, config, out, start, progress)
+}
+
+fn run_on(
+    inputs: impl FnOnce() -> Result<Inputs, Error> + Send,
+    against: &Against,
+    config: &Config,
+    out: &Path,
+    start: Start,
+    progress: &Progress,
+) -> Result<Value, Error> {
     config.check()?;
     on_threads(config, out, || {
         let settings = settings(against, config)?;
-        let frame = Frame::open(PLAN, inputs, config, settings, out, start, progress)?;
+        let frame = Frame::open(PLAN, inputs()?, config, settings, out, start, progress)?;
         frame.run(|frame, read| find(frame, read, against))
     })
 }
 
 /// The settings that shape the result, the files of the reference among them.
 fn settings(against: &Against, config: &Config) -> Result<Value, Error> {
-    let files = arose_corpus::files(&against.reference, &config.corpus.files)?;
-    let files: Vec<Source> = files.into_iter().map(Source::of_any).collect();
+    let reference = match &against.reference {
+        Reference::Files(paths) => {
+            let files = arose_corpus::files(paths, &config.corpus.files)?;
+            json!(files.into_iter().map(Source::of_any).collect::<Vec<_>>())
+        }
+        Reference::Table(table) => {
+            let bytes = fs::read(&table.file).map_err(Error::io("read", &table.file))?;
+            json!([{ "table": table.name, "digest": Digest::of_bytes(&bytes).to_string() }])
+        }
+    };
     let mut settings = config.settings();
     if let Some(settings) = settings.as_object_mut() {
         settings.retain(|name, _| !["times", "scope"].contains(&&**name));
     }
-    settings["against"] = json!(files);
+    settings["against"] = reference;
     settings["common"] = json!(against.common);
     if config.remove.is_some() {
         settings["remove"] = json!(match against.found {
@@ -149,14 +190,23 @@ fn read_reference(frame: &Frame<'_>, against: &Against) -> Result<Note<Read>, Er
         remove: None,
         ..frame.config.clone()
     };
-    let reference = frame.read("reference", &against.reference, &config)?;
+    let paths = match &against.reference {
+        Reference::Files(paths) => paths.clone(),
+        Reference::Table(table) => {
+            vec![table.keep("reference-input", &frame.work, frame.progress)?]
+        }
+    };
+    let reference = frame.read("reference", &paths, &config)?;
     if reference.found.n_tokens > 0 {
         return Ok(reference);
     }
     frame.work.clean(&["reference"])?;
-    let names = against.reference.iter().map(|path| path_text(path));
+    let names = match &against.reference {
+        Reference::Files(paths) => paths.iter().map(|path| path_text(path)).collect(),
+        Reference::Table(table) => vec![table.name.clone()],
+    };
     Err(Error::EmptyReference {
-        names: names.collect::<Vec<_>>().join("`, `"),
+        names: names.join("`, `"),
     })
 }
 
@@ -167,7 +217,7 @@ struct All<'a> {
     matches: &'a Note<Matches>,
     items: &'a Note<Items>,
     documents: &'a Note<Documents>,
-    kept: Option<&'a Note<String>>,
+    kept: Option<&'a Note<kept::Written>>,
 }
 
 impl All<'_> {

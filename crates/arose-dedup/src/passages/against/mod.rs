@@ -25,7 +25,9 @@ mod tests;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-pub use job::run;
+pub use job::{run, run_moved};
+
+use crate::Moved;
 
 /// The stages of a run, in order.
 pub(crate) const STAGES: [&str; 6] = ["read", "reference", "matches", "items", "documents", "kept"];
@@ -41,12 +43,21 @@ pub const DEFAULT_COMMON: u64 = 1000;
 /// `cut`, `seam` and `min_left`; `times`, `scope` and `removal` have no meaning here.
 #[derive(Debug, Clone)]
 pub struct Against {
-    /// Files with the items.
-    pub reference: Vec<PathBuf>,
+    /// The items.
+    pub reference: Reference,
     /// Windows in more documents are reported apart: licences, famous lines, instructions.
     pub common: NonZeroU64,
     /// What becomes of documents with an item, if the corpus is written.
     pub found: Found,
+}
+
+/// Where items come from.
+#[derive(Debug, Clone)]
+pub enum Reference {
+    /// Files and directories.
+    Files(Vec<PathBuf>),
+    /// One file that is moved into the output directory.
+    Table(Moved),
 }
 
 /// What becomes of documents in which an item was found.

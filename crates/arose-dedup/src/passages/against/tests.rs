@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
 use super::matches::{COMMON, LINKS, Output, SPANS_OF_DOCS, SPANS_OF_ITEMS, Sides, Span};
-use super::{Against, Found, lookup, matches, run, short, sorted};
+use super::{Against, Found, Reference, lookup, matches, run, short, sorted};
 use crate::column::Scan;
 use crate::passages::anchors::Search;
 use crate::passages::config::{Config, Remove};
@@ -186,7 +186,7 @@ fn search(
     jsonl(&input, texts);
     jsonl(&reference, items);
     let against = Against {
-        reference: vec![reference],
+        reference: Reference::Files(vec![reference]),
         common: NonZeroU64::new(1000).unwrap(),
         found,
     };
@@ -324,7 +324,7 @@ fn issue_29_planted_questions_are_found() {
     {
         let out = folder.path().join(min.to_string());
         let against = Against {
-            reference: vec![reference.clone()],
+            reference: Reference::Files(vec![reference.clone()]),
             common: NonZeroU64::new(1000).unwrap(),
             found: Found::Cut,
         };

@@ -1,9 +1,11 @@
 //! Questions to an index of passages.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use arose::passage::{RollingHash, gram_length};
+use arose::shingle::{DEFAULT_W, ShingleSet, Shingler, containment};
 use arose::winnow::{Ties, anchors};
 use bytemuck::Zeroable;
 
@@ -16,15 +18,34 @@ use crate::stage::read::NAMES;
 /// Places looked at for one anchor of a question.
 const MAX_PLACES: u64 = 1000;
 
+/// Documents whose containment is computed for one question.
+const MAX_DOCUMENTS: usize = 100;
+
 /// What an index has of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
+    /// Documents with such runs and how much they share, those that contain most first; the 100
+    /// with the longest runs if there are more.
+    pub documents: Vec<FoundDocument>,
     /// Runs of tokens that the text shares with documents, the longest first.
     pub runs: Vec<FoundRun>,
     /// Whether all runs of at least the length of a window are there: not for shorter texts.
     pub is_guaranteed: bool,
     /// Whether some anchor had too many places to look at all of them.
     pub is_capped: bool,
+}
+
+/// A document that shares runs with a text.
+///
+/// Containment is that of sets of 5-token shingles, exact, since the index has the tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundDocument {
+    /// What it is called.
+    pub name: String,
+    /// The share of the text that the document contains.
+    pub containment: f64,
+    /// The share of the document that the text contains.
+    pub containment_there: f64,
 }
 
 /// A maximal run of tokens that a text shares with a document.
@@ -106,15 +127,32 @@ impl PassageReader {
             .collect();
         places.sort_unstable();
         let mut answer = Answer {
+            documents: Vec::new(),
             runs: Vec::new(),
             is_guaranteed,
             is_capped: false,
         };
-        for segment in &self.segments {
-            segment.find(tokens, &places, least as u32, &mut answer)?;
+        let mut longest: Vec<(Reverse<u32>, usize, u32)> = Vec::new();
+        for (number, segment) in self.segments.iter().enumerate() {
+            let found = segment.find(tokens, &places, least as u32, &mut answer)?;
+            let found = found.into_iter();
+            longest.extend(found.map(|(doc, n_tokens)| (Reverse(n_tokens), number, doc)));
         }
+        longest.sort_unstable();
+        longest.truncate(MAX_DOCUMENTS);
+        let shingler = Shingler::new(DEFAULT_W);
+        let own = shingler.set(tokens);
+        for (_, number, doc) in longest {
+            let document = self.segments[number].contained(doc, &own, &shingler)?;
+            answer.documents.push(document);
+        }
+        let most_first = |a: &FoundDocument, b: &FoundDocument| {
+            let by_share = b.containment.total_cmp(&a.containment);
+            by_share.then_with(|| a.name.cmp(&b.name))
+        };
+        answer.documents.sort_by(most_first);
         let longest_first = |a: &FoundRun, b: &FoundRun| {
-            let key = |run: &FoundRun| (std::cmp::Reverse(run.n_tokens), run.start, run.doc_start);
+            let key = |run: &FoundRun| (Reverse(run.n_tokens), run.start, run.doc_start);
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
         };
         answer.runs.sort_by(longest_first);
@@ -159,14 +197,34 @@ impl Open {
         Ok(low)
     }
 
-    /// Adds the runs that a text shares with documents of the segment.
+    /// How much a document and a text share.
+    fn contained(
+        &self,
+        doc: u32,
+        text: &ShingleSet,
+        shingler: &Shingler,
+    ) -> Result<FoundDocument, Error> {
+        let record = self.docs.get(doc)?;
+        let mut tokens = vec![0; record.n_tokens as usize];
+        self.tokens.read_into(record.tokens_at, &mut tokens)?;
+        let there = shingler.set(&tokens);
+        let share = |a, b| containment(a, b).unwrap_or(0.0);
+        Ok(FoundDocument {
+            name: self.name(doc)?,
+            containment: share(text, &there),
+            containment_there: share(&there, text),
+        })
+    }
+
+    /// Adds the runs that a text shares with documents of the segment; gives the longest of each.
     fn find(
         &self,
         text: &[u64],
         places: &[(u64, u32)],
         least: u32,
         answer: &mut Answer,
-    ) -> Result<(), Error> {
+    ) -> Result<BTreeMap<u32, u32>, Error> {
+        let mut longest: BTreeMap<u32, u32> = BTreeMap::new();
         // Runs so far: document, shift and end, with their start, so that none is found twice.
         let mut known: BTreeMap<(u32, i64, u32), u32> = BTreeMap::new();
         for own in places.chunk_by(|a, b| a.0 == b.0) {
@@ -192,6 +250,8 @@ impl Open {
                     known.insert((anchor.doc, shift, run.end), run.start);
                     let n_tokens = run.end - run.start;
                     if n_tokens >= least {
+                        let so_far = longest.entry(anchor.doc).or_default();
+                        *so_far = n_tokens.max(*so_far);
                         let doc_start = (i64::from(run.start) + shift) as u32;
                         answer.runs.push(FoundRun {
                             n_tokens,
@@ -203,7 +263,7 @@ impl Open {
                 }
             }
         }
-        Ok(())
+        Ok(longest)
     }
 
     /// The tokens around `place` of a text that a document has around an anchor.

@@ -3,6 +3,7 @@
 use super::*;
 use arose::mix::SplitMix;
 use arose::passage::Reference;
+use arose::shingle::{DEFAULT_W, Shingler, containment};
 use arose::token::Tokenizer;
 
 fn add(index: &mut PassageIndex, folder: &Path, texts: &[String], first: usize) {
@@ -63,6 +64,19 @@ fn issue_29_an_index_answers_as_brute_force_does_and_grows() {
             found.sort();
             expected.sort();
             assert_eq!(found, expected);
+            let mut named: Vec<&str> = expected.iter().map(|(name, ..)| &**name).collect();
+            named.dedup();
+            assert_eq!(answer.documents.len(), named.len());
+            let shingler = Shingler::new(DEFAULT_W);
+            let own = shingler.set(&question);
+            for document in &answer.documents {
+                let number: usize = document.name[1..].parse().unwrap();
+                let there = shingler.set(&items[number]);
+                assert_eq!(Some(document.containment), containment(&own, &there));
+                assert_eq!(Some(document.containment_there), containment(&there, &own));
+            }
+            let shares = answer.documents.iter().map(|document| document.containment);
+            assert!(shares.is_sorted_by(|a, b| a >= b));
         }
     }
     // Fewer tokens than a window: what is found is not guaranteed to be all.

@@ -1,0 +1,336 @@
+//! What decides under the policy `content`: counts over the documents at hand, and both texts side
+//! by side.
+
+use std::io::{self, IsTerminal, Write};
+
+use arose::content::shingler;
+use arose::shingle::Shingler;
+use arose::site::SiteKind;
+use arose::token::Tokenizer;
+use arose_corpus::Document;
+use arose_dedup::explain::{Explained, Passage, Row, Source, explain};
+use arose_dedup::{RepeatCounter, Repeats};
+use serde_json::{Value, json};
+
+use crate::output::printable;
+
+/// Characters of a column.
+const WIDTH: usize = 47;
+
+/// Characters of a word; longer ones are cut.
+const MAX_WORD: usize = WIDTH - 10;
+
+/// Counts what sites repeat.
+pub(super) struct Counter {
+    tokenizer: Tokenizer,
+    shingler: Shingler,
+    counter: RepeatCounter,
+}
+
+impl Counter {
+    pub(super) fn new() -> Self {
+        Self {
+            tokenizer: Tokenizer::default(),
+            shingler: shingler(),
+            counter: RepeatCounter::new(SiteKind::Registrable),
+        }
+    }
+
+    pub(super) fn push(&mut self, document: &Document) {
+        let tokens = arose_dedup::tokens(&self.tokenizer, document);
+        let mut shingles = Vec::new();
+        self.shingler
+            .shingles_into(&tokens.fingerprints, &mut shingles);
+        let name = format!("{}#{}", document.source.display(), document.position);
+        self.counter.push(document.url.as_deref(), &name, &shingles);
+    }
+
+    pub(super) fn finish(self) -> Repeats {
+        self.counter.finish()
+    }
+}
+
+/// Two documents, and how their word pairs are counted.
+pub(super) struct Explanation<'a> {
+    pub(super) explained: Explained<'a>,
+    /// The pages of each document's site.
+    n_pages: [u64; 2],
+}
+
+impl<'a> Explanation<'a> {
+    pub(super) fn new(documents: &'a [Document; 2], repeats: &Repeats) -> Self {
+        let tokenizer = Tokenizer::default();
+        let [a, b] = documents.each_ref().map(|document| {
+            let url = document.url.as_deref();
+            Source::new(document, &tokenizer, |shingles| {
+                repeats.content(url, shingles)
+            })
+        });
+        Self {
+            explained: explain(&a, &b),
+            n_pages: documents
+                .each_ref()
+                .map(|document| repeats.n_pages(document.url.as_deref())),
+        }
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let score = &self.explained.score;
+        json!({
+            "weighted": score.s,
+            "unweighted": score.u,
+            "level": score.level().as_str(),
+            "own": score.own,
+            "site_pages": self.n_pages,
+            "rows": self.explained.rows.iter().map(row_as_json).collect::<Vec<Value>>(),
+        })
+    }
+
+    /// The scores in words.
+    pub(super) fn write_scores(&self, out: &mut impl Write) -> io::Result<()> {
+        let score = &self.explained.score;
+        writeln!(
+            out,
+            "content  {:.4} weighted, {:.4} unweighted: level {}",
+            score.s,
+            score.u,
+            score.level().as_str()
+        )?;
+        let [a, b] = score.own;
+        writeln!(out, "own      {a:.1} word pairs of a, {b:.1} of b")?;
+        let [a, b] = self.n_pages;
+        writeln!(out, "pages    {a} of the site of a, {b} of the site of b")
+    }
+
+    /// Both texts side by side.
+    pub(super) fn write_rows(&self, out: &mut impl Write) -> io::Result<()> {
+        let paint = Paint::of_terminal();
+        writeln!(
+            out,
+            "\nIn brackets with its weight: frame, which other pages of the site repeat. Marked with \
+             < > |: what\nonly one text has in this order."
+        )?;
+        for row in &self.explained.rows {
+            write_row(out, row, paint)?;
+        }
+        Ok(())
+    }
+}
+
+fn row_as_json(row: &Row<'_>) -> Value {
+    let side = |side: &[Passage<'_>]| -> Vec<Value> {
+        let passages = side.iter().map(|passage| {
+            json!({
+                "text": passage.text,
+                "tokens": passage.n_tokens,
+                "frame": passage.is_frame(),
+                "weight": passage.weight,
+            })
+        });
+        passages.collect()
+    };
+    json!({
+        "common": row.is_common,
+        "a": side(&row.sides[0]),
+        "b": side(&row.sides[1]),
+    })
+}
+
+/// Whether there is colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Paint {
+    Plain,
+    Colour,
+}
+
+impl Paint {
+    fn of_terminal() -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        match io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb {
+            true => Self::Colour,
+            false => Self::Plain,
+        }
+    }
+}
+
+/// How a word looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Common,
+    Frame,
+    OnlyA,
+    OnlyB,
+}
+
+impl Look {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Common => "0",
+            Self::Frame => "2",
+            Self::OnlyA => "31",
+            Self::OnlyB => "32",
+        }
+    }
+}
+
+fn write_row(out: &mut impl Write, row: &Row<'_>, paint: Paint) -> io::Result<()> {
+    let only = [Look::OnlyA, Look::OnlyB];
+    let [a, b] = [0, 1].map(|side| {
+        let look = if row.is_common {
+            Look::Common
+        } else {
+            only[side]
+        };
+        lines(&row.sides[side], look)
+    });
+    let gutter = match (row.is_common, a.is_empty(), b.is_empty()) {
+        (true, ..) => ' ',
+        (false, false, true) => '<',
+        (false, true, false) => '>',
+        (false, ..) => '|',
+    };
+    for line in 0..a.len().max(b.len()) {
+        let [a, b] = [&a, &b].map(|lines| lines.get(line).map_or(&[][..], Vec::as_slice));
+        let text = format!("{} {gutter} {}", shown(a, WIDTH, paint), shown(b, 0, paint));
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A word and how it looks.
+type Word = (String, Look);
+
+/// The words of some passages in lines; frames are in brackets, with their weight.
+fn lines(passages: &[Passage<'_>], look: Look) -> Vec<Vec<Word>> {
+    let mut words: Vec<Word> = Vec::new();
+    for passage in passages {
+        let text = printable_words(passage.text);
+        if !passage.is_frame() {
+            words.extend(text.map(|word| (word, look)));
+            continue;
+        }
+        let first = words.len();
+        words.extend(text.map(|word| (word, Look::Frame)));
+        if let [first, ..] = &mut words[first..] {
+            first.0 = format!("[{}: {}", weight(passage.weight), first.0);
+        }
+        if let [.., last] = &mut words[first..] {
+            last.0.push(']');
+        }
+    }
+    let mut lines: Vec<Vec<Word>> = Vec::new();
+    // After the part of a word that was cut, the line ends.
+    let (mut n_chars, mut is_cut) = (0, false);
+    for word in words {
+        let n = word.0.chars().count();
+        let ends = std::mem::replace(&mut is_cut, n >= MAX_WORD);
+        match lines.last_mut() {
+            Some(line) if n_chars + 1 + n <= WIDTH && !ends => {
+                n_chars += 1 + n;
+                line.push(word);
+            }
+            _ => {
+                n_chars = n;
+                lines.push(vec![word]);
+            }
+        }
+    }
+    lines
+}
+
+/// The words of a text, cut where they are longer than a column.
+fn printable_words(text: &str) -> impl Iterator<Item = String> {
+    text.split_whitespace().flat_map(|word| {
+        let chars: Vec<char> = printable(word).chars().collect();
+        let parts = chars.chunks(MAX_WORD);
+        parts
+            .map(|part| part.iter().collect())
+            .collect::<Vec<String>>()
+    })
+}
+
+/// Two digits that count.
+fn weight(weight: f64) -> String {
+    match weight {
+        0.1.. => format!("{weight:.2}"),
+        0.01.. => format!("{weight:.3}"),
+        _ => format!("{weight:.4}"),
+    }
+}
+
+/// A line of words, filled up to a width.
+fn shown(words: &[Word], width: usize, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut n_chars = 0;
+    for (place, (word, look)) in words.iter().enumerate() {
+        if place > 0 {
+            text.push(' ');
+            n_chars += 1;
+        }
+        n_chars += word.chars().count();
+        match paint {
+            Paint::Plain => text.push_str(word),
+            Paint::Colour => {
+                text.push_str(&format!("\x1b[{}m{word}\x1b[0m", look.code()));
+            }
+        }
+    }
+    text.extend(std::iter::repeat_n(' ', width.saturating_sub(n_chars)));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(text: &str, weight: f64) -> Passage<'_> {
+        Passage {
+            text,
+            n_tokens: 1,
+            weight,
+        }
+    }
+
+    #[track_caller]
+    fn check(row: &Row<'_>, paint: Paint, expected: &str) {
+        let mut out = Vec::new();
+        write_row(&mut out, row, paint).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn issue_24_rows_on_a_terminal() {
+        let common = Row {
+            is_common: true,
+            sides: [
+                vec![passage("Home menu", 0.09), passage("one\u{7} two", 1.0)],
+                vec![passage("Home", 0.0009), passage("one two", 1.0)],
+            ],
+        };
+        let a = format!("{:<47}", "[0.090: Home menu] one\u{FFFD} two");
+        check(
+            &common,
+            Paint::Plain,
+            &format!("{a}   [0.0009: Home] one two\n"),
+        );
+        let only = Row {
+            is_common: false,
+            sides: [Vec::new(), vec![passage("three", 1.0)]],
+        };
+        let blank = " ".repeat(47);
+        check(&only, Paint::Plain, &format!("{blank} > three\n"));
+        check(
+            &only,
+            Paint::Colour,
+            &format!("{blank} > \x1b[32mthree\x1b[0m\n"),
+        );
+        let long = "x".repeat(80);
+        let wide = Row {
+            is_common: false,
+            sides: [vec![passage(&long, 1.0)], Vec::new()],
+        };
+        let lines = [37, 37, 6].map(|n| format!("{:<47} <\n", "x".repeat(n)));
+        check(&wide, Paint::Plain, &lines.concat());
+    }
+}

@@ -1,0 +1,119 @@
+//! The texts of all documents in blocks, for the stage that counts what sites repeat.
+
+use std::ops::Range;
+use std::path::Path;
+
+use bytemuck::Zeroable;
+
+use crate::Error;
+use crate::column::{Column, Scan};
+use crate::record::{DocRecord, Ordinal, Vectors};
+use crate::stage::read::{DOCS, TOKENS, VECTORS};
+
+/// Tokens of documents that a thread takes at once.
+const BLOCK_TOKENS: u64 = 1 << 17;
+
+/// The texts of all documents in blocks.
+pub(super) struct Texts {
+    records: Column<DocRecord>,
+    vectors: Column<Vectors>,
+    tokens: Column<u64>,
+    docs: Scan<DocRecord>,
+    /// The next document, read already.
+    next: Option<DocRecord>,
+    doc: Ordinal,
+}
+
+/// Blocks of documents in order.
+pub(super) struct Blocks {
+    pub(super) blocks: Vec<Block>,
+    pub(super) end: Ordinal,
+}
+
+impl Blocks {
+    pub(super) fn n_docs(&self) -> u64 {
+        let lengths = self.blocks.iter().map(|block| block.docs.len() as u64);
+        lengths.sum()
+    }
+}
+
+/// Documents that follow each other, and where their tokens are.
+pub(super) struct Block {
+    pub(super) docs: Range<Ordinal>,
+    tokens: Range<u64>,
+}
+
+/// The tokens and sites of a block.
+pub(super) struct BlockText {
+    start: Ordinal,
+    records: Vec<DocRecord>,
+    vectors: Vec<Vectors>,
+    tokens: Vec<u64>,
+}
+
+impl BlockText {
+    pub(super) fn tokens(&self, doc: Ordinal) -> &[u64] {
+        let record = &self.records[(doc - self.start) as usize];
+        let start = (record.tokens_at - self.records[0].tokens_at) as usize;
+        &self.tokens[start..][..record.n_tokens as usize]
+    }
+
+    pub(super) fn site(&self, doc: Ordinal) -> u64 {
+        self.vectors[(doc - self.start) as usize].site
+    }
+}
+
+impl Texts {
+    pub(super) fn open(read: &Path) -> Result<Self, Error> {
+        let mut docs = Scan::open(&read.join(DOCS))?;
+        Ok(Self {
+            records: Column::open(&read.join(DOCS), 0)?,
+            vectors: Column::open(&read.join(VECTORS), 0)?,
+            tokens: Column::open(&read.join(TOKENS), 0)?,
+            next: docs.next()?,
+            docs,
+            doc: 0,
+        })
+    }
+
+    /// The next blocks, two for each thread; none at the end.
+    pub(super) fn next_blocks(&mut self) -> Result<Option<Blocks>, Error> {
+        let n_blocks = 2 * rayon::current_num_threads();
+        let mut blocks = Vec::with_capacity(n_blocks);
+        while blocks.len() < n_blocks
+            && let Some(first) = self.next
+        {
+            let start = self.doc;
+            let mut end = first.tokens_at;
+            while let Some(record) = self.next
+                && (end == first.tokens_at || end - first.tokens_at < BLOCK_TOKENS)
+                && (self.doc - start) < BLOCK_TOKENS as Ordinal
+            {
+                end = record.tokens_at + u64::from(record.n_tokens);
+                self.next = self.docs.next()?;
+                self.doc += 1;
+            }
+            blocks.push(Block {
+                docs: start..self.doc,
+                tokens: first.tokens_at..end,
+            });
+        }
+        let end = self.doc;
+        Ok((!blocks.is_empty()).then_some(Blocks { blocks, end }))
+    }
+
+    pub(super) fn load(&self, block: &Block) -> Result<BlockText, Error> {
+        let (start, n) = (block.docs.start, block.docs.len());
+        let mut text = BlockText {
+            start,
+            records: vec![DocRecord::zeroed(); n],
+            vectors: vec![Vectors::zeroed(); n],
+            tokens: vec![0; (block.tokens.end - block.tokens.start) as usize],
+        };
+        self.records.read_into(start.into(), &mut text.records)?;
+        self.vectors.read_into(start.into(), &mut text.vectors)?;
+        self.tokens
+            .read_into(block.tokens.start, &mut text.tokens)?;
+        Ok(text)
+    }
+}

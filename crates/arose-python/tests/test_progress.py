@@ -1,0 +1,53 @@
+"""What people see while a run is at work."""
+
+import sys
+
+import pytest
+
+import arose
+
+TEXTS = [f"text number {i}" for i in range(3000)]
+
+
+def test_issue_30_a_bar_is_shown_if_it_is_asked_for(capsys, monkeypatch):
+    arose.dedup(TEXTS, progress=False)
+    arose.dedup(TEXTS)
+    assert capsys.readouterr().err == "", "nobody watches"
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    arose.dedup(TEXTS, progress=True)
+    shown = capsys.readouterr().err
+    assert "\rarose: write" in shown and shown.endswith("\n") and "100%" in shown.splitlines()[-1]
+
+
+def test_issue_30_the_bar_of_tqdm_ends_at_its_total(capsys, monkeypatch):
+    tqdm = pytest.importorskip("tqdm.auto")
+    bars = []
+
+    class Bar(tqdm.tqdm):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            bars.append(self)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    arose.passages(TEXTS, progress=True)
+    assert bars and all(bar.n <= (bar.total or bar.n) for bar in bars)
+    assert bars[-1].n == bars[-1].total and bars[-1].desc.startswith("arose: ")
+
+
+def test_issue_30_a_terminal_has_a_bar(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    arose.dedup(TEXTS)
+    assert "arose: " in capsys.readouterr().err
+
+
+def test_issue_30_a_function_is_told_every_stage_of_passages():
+    calls = []
+    arose.passages(TEXTS, progress=lambda *call: calls.append(call))
+    stage, done, total = calls[-1]
+    assert done == total or total is None
+    with pytest.raises(RuntimeError, match="enough"):
+        def stop(*_):
+            raise RuntimeError("enough")
+
+        arose.passages(TEXTS, progress=stop)
