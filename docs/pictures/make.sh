@@ -18,7 +18,7 @@ picture() {
         --screenshot="$PWD/docs/pictures/$2" --window-size="$3,$4" "$1" 2>/dev/null
 }
 
-"$arose" dedup examples/pages.jsonl -o "$out/run" 2>/dev/null
+"$arose" dedup examples/texts.jsonl -o "$out/run" 2>/dev/null
 picture "file://$out/run/report.html" report.png 1100 820
 
 "$arose" serve "$out/run" --listen 127.0.0.1:0 >"$out/log" 2>&1 &

@@ -155,6 +155,9 @@ pub(crate) struct Options {
     /// Prints the summary as JSON.
     #[arg(long)]
     json: bool,
+    /// Print how pairs are searched for, and the probability of finding one by its similarity
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     corpus: corpus::Choosing,
     /// Stop with exit code 2 if part of the input cannot be read, before any document is kept.
@@ -436,14 +439,14 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .into_iter()
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
-    if !options.policy.has_sketches() && !options.json {
-        eprintln!("arose dedup: {}", arose_dedup::method(config)?);
-    } else if !options.json {
-        eprintln!(
-            "arose dedup: {}; a pair is found with probability {}",
-            arose_dedup::method(config)?,
+    let method = arose_dedup::method(config)?;
+    match (options.verbose, options.policy.has_sketches()) {
+        (false, _) => {}
+        (true, false) => eprintln!("arose dedup: {method}"),
+        (true, true) => eprintln!(
+            "arose dedup: {method}; probability of finding a pair: {}",
             chances.join(", ")
-        );
+        ),
     }
     Ok(())
 }
