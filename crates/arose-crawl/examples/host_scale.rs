@@ -45,7 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             crawl.add_seeds((1..=MILLION).map(|n| url(mix(n) % n_hosts, n)))?;
             MILLION
         }
-        "withdraw" | "start" => 0,
+        "withdraw" => {
+            // What is not allowed any more is off the queue for good.
+            crawl.add_seeds(std::iter::empty())?;
+            0
+        }
+        "start" => 0,
         _ => return Err(usage.into()),
     };
     if n_urls > 0 {

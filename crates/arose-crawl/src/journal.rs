@@ -27,6 +27,7 @@
 //! about six. Opening reads the whole file, some million URLs a second. *Not for* finding a URL by
 //! name: that is what the seen set is for.
 
+mod by_host;
 mod compact;
 mod draft;
 mod event;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 use arose_dedup::disk;
 
 use crate::error::{Context, Error};
+pub(crate) use by_host::{ByHost, PART, Told};
 pub(crate) use compact::{Old, Successor};
 pub(crate) use draft::{Batch, Draft};
 pub(crate) use event::{Decoder, Event, Kind, Queued, push_number};

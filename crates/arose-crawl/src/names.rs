@@ -30,6 +30,9 @@ const MANY_FAILURES: usize = 5;
 /// Lookups under way at once.
 const MAX_LOOKUPS: usize = 64;
 
+/// Questions under way or waiting at most: others are asked when their hosts are looked at.
+const MAX_OPEN: usize = 16 * MAX_LOOKUPS;
+
 /// Answers, and questions under way. Times are since the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -127,6 +130,11 @@ impl Names {
     /// Lookups under way or waiting.
     pub(crate) fn n_open(&self) -> usize {
         self.n_asked + self.queue.len()
+    }
+
+    /// Whether another name may be asked for.
+    pub(crate) fn has_room(&self) -> bool {
+        self.n_open() < MAX_OPEN
     }
 
     /// Takes an answer; returns the hosts that wait for it. A failure leaves an old answer in use.

@@ -56,14 +56,17 @@ if (hops) {
   }
 }
 
-// What is marked as live is fetched again and put in its own place.
+// What is marked as live is fetched again, and what has changed of it is put in its place. The rest
+// stays, or a button would lose the focus, and a click that takes longer than a moment.
 async function renew(element) {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return element;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.getElementById(element.id);
   if (!fresh) return element;
-  if (fresh.innerHTML !== element.innerHTML) element.replaceChildren(...fresh.childNodes);
+  const [old, now] = [[...element.children], [...fresh.children]];
+  if (old.length !== now.length) element.replaceChildren(...fresh.childNodes);
+  else old.forEach((part, at) => part.isEqualNode(now[at]) || part.replaceWith(now[at]));
   element.dataset.live = fresh.dataset.live || "";
   return element;
 }

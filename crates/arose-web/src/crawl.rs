@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use arose_dedup::report::html::{Count, bytes, seconds};
 use askama::Template;
-use axum::extract::{Path as UrlPath, State as Site};
+use axum::extract::{Path as UrlPath, Query, State as Site};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::{Deserialize, Serialize};
@@ -126,6 +126,9 @@ pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
 struct Page {
     nav: Nav,
     state: State,
+    /// Whether a process is there to take orders.
+    takes_orders: bool,
+    was_reloaded: bool,
     since: String,
     figures: Vec<(&'static str, String)>,
     plots: Vec<Markup>,
@@ -134,9 +137,24 @@ struct Page {
     slowest: Vec<(Markup, String)>,
 }
 
-pub(crate) async fn page(Site(site): Site<Shared>) -> Result<Response, Refusal> {
-    let page = work(&site, Lane::Light, |view, _| {
-        Ok(render(&page_of(view, &samples(&view.folder.path)?)))
+/// What the address of the page asks for.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Ask {
+    /// The order that was given last.
+    order: Option<String>,
+}
+
+pub(crate) async fn page(
+    Site(site): Site<Shared>,
+    Query(ask): Query<Ask>,
+) -> Result<Response, Refusal> {
+    let was_reloaded = ask.order.as_deref() == Some("reload");
+    let page = work(&site, Lane::Light, move |view, _| {
+        let samples = samples(&view.folder.path)?;
+        Ok(render(&Page {
+            was_reloaded,
+            ..page_of(view, &samples)
+        }))
     })
     .await?;
     Ok(Html(page).into_response())
@@ -169,6 +187,10 @@ pub(crate) async fn order(
     Site(site): Site<Shared>,
     UrlPath(order): UrlPath<String>,
 ) -> Result<Response, Refusal> {
+    let to = match order.as_str() {
+        "reload" => "/crawl?order=reload",
+        _ => "/crawl",
+    };
     work(&site, Lane::Light, move |view, _| {
         let folder = &view.folder.path;
         let taken = match order.as_str() {
@@ -184,7 +206,7 @@ pub(crate) async fn order(
         })
     })
     .await?;
-    Ok(Redirect::to("/crawl").into_response())
+    Ok(Redirect::to(to).into_response())
 }
 
 fn page_of(view: &View, samples: &[Sample]) -> Page {
@@ -232,6 +254,8 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
     Page {
         nav: Nav::new(view, Tab::Crawl),
         state: state(&view.folder.path, &last),
+        takes_orders: arose_crawl::is_running(&view.folder.path).unwrap_or(false),
+        was_reloaded: false,
         since: seconds(last.seconds),
         figures: figures.collect(),
         plots: plots

@@ -70,8 +70,9 @@ impl Crawl {
             if self.found.len() >= BATCH {
                 self.queue_found()?;
                 self.take_replies()?;
+                self.take_hosts()?;
                 self.commit_if_due()?;
-                if self.background.is_behind() {
+                if self.is_behind() {
                     self.settle()?;
                 }
             }
@@ -170,7 +171,7 @@ impl Crawl {
         if from == to {
             return;
         }
-        let site = self.frontier.hosts[from as usize].site;
+        let site = self.frontier.hosts.site(from);
         if self.frontier.refer(site, to) {
             let site = self.frontier.sites[site as usize].hash;
             self.journal.push(Event::Referrer { host: to, site });

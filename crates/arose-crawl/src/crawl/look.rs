@@ -76,12 +76,17 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
 
 fn restore(folder: &Path) -> Result<Restored, Error> {
     let (path, file) = journal(folder)?;
-    restore_from(&path, &file)
+    restore_from(folder, &path, &file)
 }
 
-fn restore_from(path: &Path, file: &File) -> Result<Restored, Error> {
-    let mut restored = Restored::new(&Settings::default(), Duration::ZERO);
+/// Hosts beyond a number go to a file that has no name, if one can be made beside the journal.
+fn restore_from(folder: &Path, path: &Path, file: &File) -> Result<Restored, Error> {
+    let settings = Settings::default();
+    let mut restored = Restored::new(&settings, Duration::ZERO);
+    let name = format!("hosts.{}.tmp", std::process::id());
+    let _ = restored.limit(folder, &name, settings.machine.hosts_in_memory);
     replay(file, path, |frame| restored.take(frame).map(|()| true))?;
+    restored.finish()?;
     Ok(restored)
 }
 
@@ -143,10 +148,13 @@ pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
 /// If there is no crawl in the folder, or it is damaged.
 pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
     let (path, file) = journal(folder)?;
-    let mut restored = restore_from(&path, &file)?;
+    let mut restored = restore_from(folder, &path, &file)?;
     let mut waiting = std::collections::HashSet::new();
     for host in 0..restored.frontier.hosts.len() {
-        waiting.extend(restored.frontier.hosts[host].drain());
+        if restored.frontier.hosts.may_have_work(host as u32) {
+            waiting.extend(restored.frontier.hosts[host].drain());
+            restored.frontier.hosts.shelve(2)?;
+        }
     }
     let mut urls = Vec::new();
     replay(&file, &path, |frame| {
@@ -156,6 +164,7 @@ pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
             {
                 let origin = &restored.frontier.hosts[*host as usize].origin;
                 urls.push((*host, format!("{origin}{rest}")));
+                restored.frontier.hosts.shelve(2)?;
             }
         }
         Ok(true)

@@ -19,6 +19,7 @@ mod live;
 mod look;
 mod outage;
 mod repair;
+mod replay;
 mod report;
 mod response;
 mod restore;

@@ -1,10 +1,11 @@
 //! Reading a crawl back: what journal, archives and seen set say of it when it is opened again.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use arose_corpus::time;
 use arose_dedup::index::Committed;
 
+use super::replay::Withdrawn;
 use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN};
 use super::*;
 use crate::archive;
@@ -12,9 +13,8 @@ use crate::archive::{Extent, Part};
 use crate::content::{Contents, Name};
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
-use crate::frontier::Rules;
-use crate::guard::{Candidate, Guard};
-use crate::journal::{Event, Frame, Queued};
+use crate::guard::Guard;
+use crate::journal::{ByHost, Event, Frame};
 use crate::seen::{self, Entry};
 use crate::settings::seconds;
 
@@ -24,9 +24,9 @@ pub(super) struct Restored {
     pub(super) counters: Counters,
     pub(super) extent: Extent,
     pub(super) robots_extent: Extent,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Since 1970.
-    date: Duration,
+    pub(super) date: Duration,
     /// The last commit that the seen set knows, and the URLs of later ones.
     pub(super) seen_mark: u64,
     pub(super) unseen: Vec<NormalUrl>,
@@ -35,8 +35,12 @@ pub(super) struct Restored {
     pub(super) n_urls: u64,
     /// Tells which of the queued URLs the settings still allow; none where nobody asks.
     pub(super) guard: Option<Guard>,
-    /// Queued URLs that it does not approve, by host and in ascending order.
-    pub(super) withdrawn: BTreeMap<HostId, Vec<Place>>,
+    /// Queued URLs that it does not approve and that still waited.
+    pub(super) withdrawn: Withdrawn,
+    /// URLs that it does not approve of hosts that are being restored.
+    pub(super) unapproved: Vec<(HostId, Place)>,
+    /// What happened to hosts that are not in memory.
+    pub(super) by_host: ByHost,
 }
 
 /// What the journal says of its companions: as much of them was on the disk.
@@ -78,8 +82,7 @@ pub(super) fn restore(
         guard,
         ..Restored::new(settings, date)
     };
-    let hosts = &mut restored.frontier.hosts;
-    hosts.limit(folder, settings.machine.hosts_in_memory.max(1))?;
+    restored.limit(folder, "hosts.tmp", settings.machine.hosts_in_memory.max(1))?;
     if !path.exists() {
         return match archive::files(&folder.join(ARCHIVE))?.is_empty() {
             false => Err(Error::NoJournal {
@@ -95,6 +98,7 @@ pub(super) fn restore(
         }
         restored.take(frame).map(|()| true)
     })?;
+    restored.finish()?;
     archive::check(&folder.join(ARCHIVE), restored.extent)?;
     archive::check(&folder.join(ROBOTS), restored.robots_extent)?;
     Ok((journal, restored))
@@ -173,7 +177,9 @@ impl Restored {
             is_closed: false,
             n_urls: 0,
             guard: None,
-            withdrawn: BTreeMap::new(),
+            withdrawn: Withdrawn::default(),
+            unapproved: Vec::new(),
+            by_host: ByHost::default(),
         }
     }
 
@@ -191,180 +197,6 @@ impl Restored {
             }
         }
         Ok(true)
-    }
-
-    /// Takes in what a frame says.
-    pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
-        for &(event, place) in &frame.events {
-            if let Event::Url(queued) = event
-                && frame.mark > self.seen_mark
-                && (queued.host as usize) < self.frontier.hosts.len()
-            {
-                let host = &self.frontier.hosts[queued.host as usize];
-                let url = NormalUrl::from_parts(&host.origin, queued.rest);
-                self.unseen.extend(url);
-            }
-            self.apply(event, place)?;
-            self.frontier.hosts.shelve(2)?;
-        }
-        Ok(())
-    }
-
-    /// Nobody knows which hosts were asked a moment before the last run ended: all of them rest for
-    /// as long as they ask for. Other waits go on where they were, but a clock that was set back
-    /// must not make them endless.
-    fn rest(&mut self, host: HostId, until: Duration) {
-        const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
-        let left = until.saturating_sub(self.date).min(MAX_WAIT);
-        let host = &mut self.frontier.hosts[host as usize];
-        let pace = &host.pace;
-        let delay = pace.delay(
-            Duration::ZERO,
-            None,
-            &self.settings.polite,
-            self.date.as_secs(),
-        );
-        host.next = host.next.max(left).max(delay);
-    }
-
-    /// What a robots.txt said holds for a day, whatever the clock says meanwhile.
-    fn keep_rules(&mut self, host: HostId, read: u64, text: &str) {
-        let date = self.date.as_secs();
-        let age = Duration::from_secs(date.saturating_sub(read));
-        let until = crate::robots::MAX_AGE.saturating_sub(age);
-        let is_valid = read <= date && !until.is_zero();
-        self.frontier.hosts[host as usize].rules = match is_valid {
-            true => Rules::Kept(text.into(), until),
-            false => Rules::Unknown,
-        };
-    }
-
-    fn apply(&mut self, event: Event<'_>, place: u64) -> Result<(), Error> {
-        self.is_closed = match event {
-            Event::Closed => true,
-            Event::Archive { .. }
-            | Event::RobotsArchive { .. }
-            | Event::Counters(_)
-            | Event::Seen { .. }
-            | Event::Contents { .. } => self.is_closed,
-            _ => false,
-        };
-        let n_hosts = self.frontier.hosts.len();
-        let check = |host: HostId| match (host as usize) < n_hosts {
-            true => Ok(host),
-            false => Err(Error::damaged(
-                Path::new(JOURNAL),
-                "it speaks of a host it never met",
-            )),
-        };
-        match event {
-            Event::Host(origin) => {
-                let url = NormalUrl::from_parts(origin, "/");
-                let url =
-                    url.ok_or_else(|| Error::damaged(Path::new(JOURNAL), "a host has no name"))?;
-                // A host that was admitted once stays, whatever the settings say now.
-                self.frontier.restore_host(&url, Fingerprint::of(&url).host);
-            }
-            Event::Url(queued) => {
-                check(queued.host)?;
-                self.n_urls += 1;
-                let origin = &self.frontier.hosts[queued.host as usize].origin;
-                let url = NormalUrl::from_parts(origin, queued.rest);
-                if !self.is_approved(url.as_ref(), &queued) {
-                    self.withdrawn.entry(queued.host).or_default().push(place);
-                }
-                self.frontier.push(&queued, place);
-            }
-            Event::Tried {
-                host,
-                place,
-                n_tries,
-            } => {
-                let host = &mut self.frontier.hosts[check(host)? as usize];
-                if host.remove(place) {
-                    host.put_back(Turn { place, n_tries });
-                }
-            }
-            Event::Dropped { host, place } => {
-                if self.frontier.hosts[check(host)? as usize].remove(place) {
-                    self.frontier.n_queued -= 1;
-                }
-            }
-            Event::Done { host, place } => {
-                let host = &mut self.frontier.hosts[check(host)? as usize];
-                let site = host.site;
-                if host.remove(place) {
-                    self.frontier.n_queued -= 1;
-                    self.frontier.sites[site as usize].n_pages += 1;
-                }
-            }
-            Event::Delay { host, millis } => {
-                let delay = Duration::from_millis(millis);
-                self.frontier.hosts[check(host)? as usize].pace.asked_delay = delay;
-                self.rest(host, Duration::ZERO);
-            }
-            Event::NotBefore { host, millis } => {
-                self.rest(check(host)?, Duration::from_millis(millis));
-            }
-            Event::Referrer { host, site } => {
-                let to = self.frontier.hosts[check(host)? as usize].site;
-                self.frontier.add_referrer(to, site);
-            }
-            Event::Rules { host, date, text } => {
-                self.keep_rules(check(host)?, date, text);
-            }
-            Event::Unreachable { host, since } => {
-                let host = &mut self.frontier.hosts[check(host)? as usize];
-                host.unreachable_since = since;
-                host.rules = Rules::Unknown;
-            }
-            Event::Lost { host, place } => {
-                let host = &mut self.frontier.hosts[check(host)? as usize];
-                match place {
-                    0 => host.is_lost = true,
-                    _ => host.lose(place),
-                }
-            }
-            Event::Found { host } => self.frontier.hosts[check(host)? as usize].forgive(),
-            Event::Pages { host, n } => {
-                let site = self.frontier.hosts[check(host)? as usize].site;
-                self.frontier.sites[site as usize].n_pages += n;
-            }
-            Event::RobotsArchive { .. } | Event::Archive { .. } => match Extent::of(&event) {
-                Some((extent, Part::Pages)) => self.extent = extent,
-                Some((extent, Part::Robots)) => self.robots_extent = extent,
-                None => {}
-            },
-            Event::Counters(text) => {
-                let counters = Counters::from_text(text);
-                let unread = || Error::damaged(Path::new(JOURNAL), "a counter has no number");
-                self.counters = counters.ok_or_else(unread)?;
-            }
-            Event::Seen { n_urls } => self.standing.n_seen = n_urls,
-            Event::Contents { row, log, bytes } => {
-                self.standing.row = row;
-                self.standing.committed = Committed {
-                    log,
-                    n_bytes: bytes,
-                };
-            }
-            Event::Closed | Event::Skip { .. } => {}
-        }
-        Ok(())
-    }
-}
-
-impl Restored {
-    fn is_approved(&self, url: Option<&NormalUrl>, queued: &Queued<'_>) -> bool {
-        let (Some(guard), Some(url)) = (&self.guard, url) else {
-            return true;
-        };
-        let candidate = Candidate {
-            url,
-            link_depth: queued.depth,
-            robots: None,
-        };
-        guard.approve_for(&candidate, queued.kind.into()).is_ok()
     }
 }
 

@@ -37,13 +37,14 @@ impl Crawl {
         loop {
             let begun = self.now();
             self.take_arrived(&mut burst)?;
-            while !self.background.is_behind()
+            while !self.is_behind()
                 && let Some(report) = self.workers.try_next()?
             {
                 self.take_report(report)?;
             }
             self.queue_found()?;
             self.take_replies()?;
+            self.take_hosts()?;
             let now = self.now();
             if now - ticked >= TICK {
                 self.tick(control, &before, LineKind::Next)?;
@@ -124,11 +125,11 @@ impl Crawl {
             let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
         }
-        if !self.frontier.unresolved.is_empty() {
+        if self.can_look_up() {
             due = now;
         }
         let due = self.start + due;
-        let is_behind = self.background.is_behind();
+        let is_behind = self.is_behind();
         let report = tokio::select! {
             biased;
             _ = self.arrived.recv_many(burst, BURST) => None,
@@ -148,10 +149,16 @@ impl Crawl {
         self.n_in_flight == 0 && self.has_read_all()
     }
 
+    /// Whether pages should wait for the threads that read and write.
+    pub(super) fn is_behind(&self) -> bool {
+        self.background.is_behind() || self.frontier.hosts.is_behind()
+    }
+
     /// Whether all that came has been read.
     fn has_read_all(&self) -> bool {
         let background = &self.background;
-        let is_asking = background.n_reading + background.n_asked > 0;
+        let n_arriving = self.frontier.hosts.n_arriving();
+        let is_asking = background.n_reading + background.n_asked + n_arriving > 0;
         !is_asking && self.workers.n_open == 0 && self.found.is_empty()
     }
 
@@ -200,7 +207,8 @@ impl Crawl {
         if !outage.is_zero() && self.outage.lasted(self.now()) >= outage {
             return Some(End::Waiting);
         }
-        let n_open = self.n_in_flight + self.background.n_reading + self.n_reported;
+        let n_reading = self.background.n_reading + self.frontier.n_taken;
+        let n_open = self.n_in_flight + n_reading + self.n_reported;
         let n_answers = self.counters.get(Counter::Pages) + (n_open + self.workers.n_open) as u64;
         let is_reached = is_over(stop.pages, n_answers)
             || is_over(stop.bytes, self.counters.get(Counter::Bytes))

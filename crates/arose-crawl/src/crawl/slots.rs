@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn slow_requests_are_counted_apart() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut hosts: Vec<Host> = (0..3).map(|_| Host::new(&url, 0)).collect();
+        let mut hosts: Vec<Host> = (0..3).map(|_| Host::named(url.origin(), 0)).collect();
         let mut slots = Slots::default();
         let at = Duration::from_millis;
         for (id, host) in (0..).zip(&mut hosts) {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn issue_22_a_host_without_a_request_is_not_slow() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut hosts = vec![Host::new(&url, 0)];
+        let mut hosts = vec![Host::named(url.origin(), 0)];
         let mut slots = Slots::default();
         let at = Duration::from_millis;
         slots.begin(0, &mut hosts[0], at(0));

@@ -1,12 +1,12 @@
 //! Opening, committing and closing the folder of a crawl.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use arose_dedup::disk;
 
 use super::background::{Command, Reply};
 use super::files::{Commit, Files, Rewriting};
+use super::replay::Withdrawn;
 use super::restore::{open_contents, restore, restore_seen, seen_config};
 use super::*;
 use crate::archive;
@@ -31,8 +31,7 @@ impl Crawl {
     /// If the folder is in use, damaged or cannot be written, or settings cannot be used.
     pub fn open(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         let mut crawl = Self::restore(folder, settings, seams)?;
-        crawl.ask_for_lost()?;
-        crawl.advance_all()?;
+        crawl.begin_all()?;
         Ok(crawl)
     }
 
@@ -44,9 +43,20 @@ impl Crawl {
     pub fn open_lost(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         let mut crawl = Self::restore(folder, settings, seams)?;
         crawl.frontier.hold_queues()?;
-        crawl.ask_for_lost()?;
-        crawl.advance_all()?;
+        crawl.begin_all()?;
         Ok(crawl)
+    }
+
+    /// Has all hosts wait where they have to. Afterwards those that are not in memory are left to
+    /// a thread.
+    fn begin_all(&mut self) -> Result<(), Error> {
+        self.ask_for_lost()?;
+        self.advance_all()?;
+        if self.settings().machine.threads > 0 {
+            let bell = Arc::clone(&self.background.bell);
+            self.frontier.hosts.keep_aside(move || bell.notify_one());
+        }
+        Ok(())
     }
 
     /// What was lost is asked for again.
@@ -159,7 +169,7 @@ impl Crawl {
         if crawl.frontier.hosts.len() == 0 {
             crawl.frontier.first_turn = Duration::ZERO;
         }
-        crawl.withdraw(&restored.withdrawn);
+        crawl.withdraw(&restored.withdrawn)?;
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
@@ -169,13 +179,16 @@ impl Crawl {
     }
 
     /// Takes the URLs off the queue that the settings do not allow any more.
-    fn withdraw(&mut self, withdrawn: &BTreeMap<HostId, Vec<Place>>) {
-        for (&id, places) in withdrawn {
-            for place in self.frontier.hosts[id as usize].remove_all(places) {
-                self.counters.add(Counter::Withdrawn, 1);
-                self.drop_url(id, place);
+    fn withdraw(&mut self, withdrawn: &Withdrawn) -> Result<(), Error> {
+        for (id, place) in withdrawn.iter() {
+            self.counters.add(Counter::Withdrawn, 1);
+            self.drop_url(id, place);
+            if self.journal.pending() > MAX_PENDING {
+                self.commit()?;
+                self.settle()?;
             }
         }
+        Ok(())
     }
 
     /// Commits if it is time to, and the store has done with earlier commits.
@@ -245,7 +258,10 @@ impl Crawl {
                 self.take_reply(reply)?;
             }
         }
-        Ok(())
+        while let Some((id, arriving)) = self.frontier.hosts.wait_arrived()? {
+            self.take_host(id, &arriving)?;
+        }
+        self.frontier.hosts.check()
     }
 
     /// Commits all that happened, links on their way included; returns when that is done.

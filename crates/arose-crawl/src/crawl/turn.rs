@@ -5,7 +5,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
+use crate::frontier::{Arriving, Host, LAST, PROBE, Rules, Stage, Taken};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
 use crate::names::Known;
@@ -39,10 +39,11 @@ impl Crawl {
             && self.load.wait(now).is_zero()
             && self.outage.admits(now)
         {
-            let Some(host) = self.frontier.take(now) else {
-                break;
-            };
-            self.begin(host, now)?;
+            match self.frontier.take(now) {
+                Some(Taken::Host(host)) => self.begin(host, now)?,
+                Some(Taken::Later) => {}
+                None => break,
+            }
         }
         Ok(())
     }
@@ -50,17 +51,55 @@ impl Crawl {
     /// Whether another request may be under way.
     pub(super) fn has_slot(&self) -> bool {
         let limit = self.load.limit;
-        self.n_in_flight + self.background.n_reading - self.slots.n_apart(limit) < limit
+        let n_reading = self.background.n_reading + self.frontier.n_taken;
+        self.n_in_flight + n_reading - self.slots.n_apart(limit) < limit
+    }
+
+    /// Goes on with hosts that have come into memory.
+    pub(super) fn take_hosts(&mut self) -> Result<(), Error> {
+        while let Some((id, arriving)) = self.frontier.hosts.next_arrived() {
+            self.take_host(id, &arriving)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_host(&mut self, id: HostId, arriving: &Arriving) -> Result<(), Error> {
+        self.frontier.hosts.check()?;
+        let now = self.now();
+        if let Some(taken) = arriving.taken
+            && self.frontier.claim(id, taken)
+        {
+            self.begin(id, now)?;
+        }
+        if arriving.resolves {
+            self.resolve(id, now);
+        }
+        if arriving.moves {
+            self.frontier.move_up(id);
+        }
+        if arriving.advances {
+            self.frontier.advance(id);
+        }
+        Ok(())
+    }
+
+    /// Whether an address can be looked for now.
+    pub(super) fn can_look_up(&self) -> bool {
+        !self.frontier.unresolved.is_empty()
+            && self.names.has_room()
+            && !self.frontier.hosts.is_behind()
     }
 
     /// Looks up the addresses that are wanted, as far as lookups may be made.
     pub(super) fn look_up(&mut self) {
         let now = self.now();
         for _ in 0..MAX_RESOLVED {
-            let Some(id) = self.frontier.unresolved.pop() else {
+            if !self.can_look_up() {
                 break;
-            };
-            self.resolve(id, now);
+            }
+            if let Some(id) = self.frontier.unresolved.pop_front() {
+                self.resolve(id, now);
+            }
         }
         while let Some(name) = self.names.next_question() {
             let (seams, sent) = (Rc::clone(&self.seams), self.sent.clone());
@@ -74,6 +113,10 @@ impl Crawl {
 
     /// Moves a host on that waits for its address.
     pub(super) fn resolve(&mut self, id: HostId, now: Duration) {
+        if !self.frontier.hosts.bring(id) {
+            self.frontier.hosts.arriving(id).resolves = true;
+            return;
+        }
         let host = &mut self.frontier.hosts[id as usize];
         match self.names.want(host.name(), id, now) {
             Known::At(address) => {
@@ -107,7 +150,7 @@ impl Crawl {
             && time <= now
         {
             self.later.pop();
-            self.frontier.unresolved.push(id);
+            self.frontier.unresolved.push_back(id);
         }
     }
 

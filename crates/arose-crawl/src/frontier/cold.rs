@@ -22,7 +22,6 @@ impl Host {
             self.stage == Stage::Bench,
             self.stage == Stage::Parked,
             self.lane == Lane::Spare,
-            self.is_watched,
             self.is_lost,
             self.is_asleep,
             self.holds_queue,
@@ -79,19 +78,18 @@ impl Host {
         let [a, b, c, d] = pace;
         let pace = Pace::from_numbers([a?, b?, c?, d?]);
         let mut host = Self::named(reader.text()?, site);
-        host.stage = match [flag(0), flag(1), flag(10)] {
+        host.stage = match [flag(0), flag(1), flag(9)] {
             [true, ..] => Stage::Bench,
             [_, true, _] => Stage::Parked,
             [_, _, true] => Stage::Names,
             _ => Stage::Rest,
         };
         host.lane = if flag(2) { Lane::Spare } else { Lane::First };
-        host.is_watched = flag(3);
-        host.is_lost = flag(4);
-        host.is_asleep = flag(5);
-        host.holds_queue = flag(6);
-        host.has_answered = flag(7);
-        host.is_slow = flag(8);
+        host.is_lost = flag(3);
+        host.is_asleep = flag(4);
+        host.holds_queue = flag(5);
+        host.has_answered = flag(6);
+        host.is_slow = flag(7);
         (host.entry, host.unreachable_since) = (entry, unreachable_since);
         (host.next, host.wakes, host.asked_at, host.pace) = (next, wakes, asked_at, pace);
         host.address = read_address(&mut reader)?;
@@ -117,7 +115,7 @@ impl Host {
         }
         host.aside = read_places(&mut reader)?;
         host.lost = read_places(&mut reader)?;
-        if flag(9) {
+        if flag(8) {
             host.folders = Some(Box::new(Folders::read(&mut reader)?));
         }
         Some(host)
@@ -222,7 +220,7 @@ mod tests {
         host.lost = vec![u64::MAX];
         host.address = Some("::1".parse().unwrap());
         (host.stage, host.lane, host.entry) = (Stage::Bench, Lane::Spare, 12);
-        (host.is_lost, host.is_slow, host.is_watched) = (true, true, true);
+        (host.is_lost, host.is_slow) = (true, true);
         host.next = Duration::new(5, 123_456_789);
         host.pace.asked_delay = Duration::from_millis(1500);
         host.pace.n_failures = 3;

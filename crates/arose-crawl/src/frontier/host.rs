@@ -10,7 +10,6 @@ use crate::contain::contain;
 use crate::journal::{HostId, Place};
 use crate::pace::Pace;
 use crate::robots::Robots;
-use crate::url::NormalUrl;
 
 /// Added to the priority of URLs that go last at their host, and in capacity that others leave.
 pub(crate) const LAST: u64 = 1 << 32;
@@ -26,8 +25,6 @@ pub(crate) struct Host {
     pub(super) lane: Lane,
     /// The entry of the workbench that stands for it.
     pub(super) entry: EntryId,
-    /// Whether it is among those whose budget is looked at again.
-    pub(super) is_watched: bool,
     /// Where it was last found.
     pub(crate) address: Option<IpAddr>,
     /// From when on it may be asked.
@@ -114,18 +111,14 @@ pub(crate) struct Turn {
 }
 
 impl Host {
-    pub(crate) fn new(url: &NormalUrl, site: SiteId) -> Self {
-        Self::named(url.origin(), site)
-    }
-
-    pub(super) fn named(origin: &str, site: SiteId) -> Self {
+    /// A host by its `scheme://host[:port]`.
+    pub(crate) fn named(origin: &str, site: SiteId) -> Self {
         Self {
             origin: origin.into(),
             site,
             stage: Stage::Rest,
             lane: Lane::First,
             entry: 0,
-            is_watched: false,
             address: None,
             next: Duration::ZERO,
             pace: Pace::default(),
@@ -186,7 +179,7 @@ impl Host {
             .unwrap_or(default)
     }
 
-    pub(super) fn push(&mut self, priority: u64, place: Place) {
+    pub(crate) fn push(&mut self, priority: u64, place: Place) {
         let at = self.queues.partition_point(|(other, _)| *other < priority);
         if self
             .queues
@@ -349,7 +342,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, name: &str, port: u16) {
         let url = Normalizer::default().normalize(text, None).unwrap();
-        let host = Host::new(&url, 0);
+        let host = Host::named(url.origin(), 0);
         assert_eq!((host.name(), host.port()), (name, port), "{text}");
     }
 
@@ -367,7 +360,7 @@ mod tests {
     #[test]
     fn retries_come_last() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut host = Host::new(&url, 0);
+        let mut host = Host::named(url.origin(), 0);
         host.put_back(Turn {
             place: 5,
             n_tries: 2,
@@ -390,7 +383,7 @@ mod tests {
     #[test]
     fn removal_finds_every_priority() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut host = Host::new(&url, 0);
+        let mut host = Host::named(url.origin(), 0);
         for (priority, place) in [(1, 10), (0, 20), (1, 30)] {
             host.push(priority, place);
         }

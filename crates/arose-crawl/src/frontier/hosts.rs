@@ -2,24 +2,35 @@
 //!
 //! A host is met by its number, as in an array, and comes from the [`Shelf`] if it is not in
 //! memory. Beyond a limit, hosts that have been in memory longest go to the shelf, whether URLs
-//! wait at them or not, unless something is under way there. In memory they leave 24 bytes and
-//! their slot in a table.
+//! wait at them or not, unless something is under way there. In memory they leave about 30 bytes
+//! and their slot in a table: their site, and where they stand ([`Standing`]).
 //!
-//! A host that is needed is read at once, on the thread of the loop: a few microseconds from the
-//! system's cache. A read that fails is kept for [`Hosts::check`]; nothing is done after it.
+//! While a crawl runs, the file is left to a thread ([`Keeper`]). The loop asks for a host
+//! ([`Hosts::bring`]), takes down what is to be done with it ([`Arriving`]), and goes on with
+//! others. A host that is used without that is read at once: a few microseconds from the system's
+//! cache. A read that fails is kept for [`Hosts::check`]; nothing is done after it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::ops::{Index, IndexMut};
 use std::path::{Path, PathBuf};
 
-use super::host::Host;
-use super::shelf::{Shelf, Spot};
+use super::host::{Host, Stage};
+use super::keeper::{Done, Keeper, host_of};
+use super::shelf::{self, Shelf, Spot};
 use super::table::Numbers;
+use super::{EntryId, Lane, SiteId};
 use crate::error::{Context, Error};
-use crate::journal::HostId;
+use crate::journal::{HostId, Place};
+
+/// Hosts on their way into memory from which on no more should be asked for.
+const MAX_ARRIVING: usize = 4096;
+
+/// Batches on their way into the file at most.
+const MAX_BATCHES: usize = 64;
 
 /// Hosts by number.
 #[derive(Debug, Default)]
@@ -27,15 +38,18 @@ pub(crate) struct Hosts {
     slots: Vec<Slot>,
     /// The first halves of the fingerprints of their URLs.
     hashes: Vec<u64>,
+    sites: Vec<SiteId>,
     numbers: Numbers,
     /// Hosts in memory; none where there is no limit.
     warm: VecDeque<HostId>,
     /// Those that came into memory lately.
     loaded: RefCell<Vec<HostId>>,
+    /// Those on their way.
+    arriving: RefCell<HashMap<HostId, Arriving>>,
     /// Of hosts on the shelf: what is lost or put aside there, if there is any.
     troubled: HashMap<HostId, Trouble>,
-    /// Of hosts on the shelf: whether something waits there.
-    work: Flags,
+    /// Of hosts on the shelf.
+    standings: Vec<Standing>,
     rest: Option<Rest>,
     failure: RefCell<Option<io::Error>>,
 }
@@ -46,6 +60,24 @@ struct Rest {
     path: PathBuf,
     shelf: Shelf,
     limit: usize,
+    keeper: Option<Keeper>,
+    /// Batches that the keeper has.
+    n_batches: usize,
+}
+
+/// What is to be done with a host when it is in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Arriving {
+    /// URLs to be queued, by priority.
+    queued: Vec<(u64, Place)>,
+    /// It was taken off the workbench.
+    pub(crate) taken: Option<(EntryId, IpAddr)>,
+    /// Its address is wanted.
+    pub(crate) resolves: bool,
+    /// Its lane may have changed.
+    pub(crate) moves: bool,
+    /// It has something to fetch.
+    pub(crate) advances: bool,
 }
 
 /// What is lost or put aside at a host.
@@ -66,47 +98,58 @@ impl Trouble {
     }
 }
 
-/// A bit for each host.
-#[derive(Debug, Default)]
-struct Flags(Vec<u64>);
+/// What budgets ask of a host.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Standing {
+    /// Whether something waits there, for whatever.
+    has_work: bool,
+    /// Whether something is wanted for robots.txt.
+    pub(super) has_jobs: bool,
+    /// Whether all that waits is to go last.
+    pub(super) goes_last: bool,
+    pub(super) is_parked: bool,
+    /// Whether it waits in the spare lane.
+    pub(super) is_spare: bool,
+}
 
-impl Flags {
-    fn set(&mut self, at: usize, flag: bool) {
-        if self.0.len() <= at / 64 {
-            self.0.resize(at / 64 + 1, 0);
+impl Standing {
+    fn of(host: &Host) -> Self {
+        Self {
+            has_work: host.has_work() || host.sleeps(),
+            has_jobs: !host.jobs.is_empty(),
+            goes_last: host.goes_last(),
+            is_parked: host.stage == Stage::Parked,
+            is_spare: host.stage == Stage::Bench && host.lane == Lane::Spare,
         }
-        let word = &mut self.0[at / 64];
-        *word = *word & !(1 << (at % 64)) | u64::from(flag) << (at % 64);
-    }
-
-    fn get(&self, at: usize) -> bool {
-        self.0
-            .get(at / 64)
-            .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     host: OnceCell<Box<Host>>,
     spot: Option<Spot>,
 }
 
 impl Hosts {
-    /// Keeps no more than so many hosts in memory, and the others in a file of a folder.
-    pub(crate) fn limit(&mut self, folder: &Path, limit: usize) -> Result<(), Error> {
-        let path = folder.join("hosts.tmp");
-        let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(true);
-        let file = options.open(&path).context("creating", &path)?;
-        // It is gone when the process is.
-        std::fs::remove_file(&path).context("removing", &path)?;
+    /// Keeps no more than so many hosts in memory, and the others in a file of a folder, which has
+    /// this name for a moment.
+    pub(crate) fn limit(&mut self, folder: &Path, name: &str, limit: usize) -> Result<(), Error> {
+        let path = folder.join(name);
         self.rest = Some(Rest {
+            shelf: Shelf::new(nameless(&path)?),
             path,
-            shelf: Shelf::new(file),
             limit,
+            keeper: None,
+            n_batches: 0,
         });
         Ok(())
+    }
+
+    /// Leaves the file to a thread from now on, which calls `ring` when it has done something.
+    pub(crate) fn keep_aside(&mut self, ring: impl Fn() + Send + 'static) {
+        if let Some(rest) = &mut self.rest {
+            rest.keeper = Some(Keeper::start(rest.shelf.file(), ring));
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,59 +161,247 @@ impl Hosts {
         self.numbers.find(hash, |id| self.hashes[id as usize])
     }
 
+    /// The site of a host.
+    pub(crate) fn site(&self, id: HostId) -> SiteId {
+        self.sites[id as usize]
+    }
+
     pub(crate) fn push(&mut self, host: Host, hash: u64) {
-        let id = self.slots.len() as HostId;
-        self.slots.push(Slot {
-            host: OnceCell::from(Box::new(host)),
-            spot: None,
-        });
-        self.hashes.push(hash);
-        self.numbers.insert(id, |id| self.hashes[id as usize]);
+        let id = self.push_empty(host.site, hash);
+        self.set(id, Box::new(host));
         if self.rest.is_some() {
             self.warm.push_back(id);
         }
     }
 
+    /// Adds a host of which nothing is known yet but its number: it must be [filled](Self::fill)
+    /// before it is used.
+    pub(crate) fn push_empty(&mut self, site: SiteId, hash: u64) -> HostId {
+        let id = self.slots.len() as HostId;
+        self.slots.push(Slot::default());
+        self.hashes.push(hash);
+        self.sites.push(site);
+        self.standings.push(Standing::default());
+        self.numbers.insert(id, |id| self.hashes[id as usize]);
+        id
+    }
+
+    /// Whether another host may be in memory.
+    pub(crate) fn has_room(&self) -> bool {
+        let most = self.rest.as_ref().map_or(usize::MAX, |rest| rest.limit);
+        self.warm.len() < most
+    }
+
+    /// Whether a host is in memory.
+    pub(crate) fn is_warm(&self, id: HostId) -> bool {
+        self.slots[id as usize].host.get().is_some()
+    }
+
+    /// Puts a host on the shelf that was empty.
+    pub(crate) fn fill(&mut self, id: HostId, host: &Host) -> Result<(), Error> {
+        self.put(id, host)
+    }
+
+    /// Takes a host out that is in memory, to be [set](Self::set) again.
+    pub(crate) fn lend(&mut self, id: HostId) -> Option<Box<Host>> {
+        self.slots[id as usize].host.take()
+    }
+
+    /// Puts a host into its empty slot.
+    pub(crate) fn set(&mut self, id: HostId, host: Box<Host>) {
+        let _ = self.slots[id as usize].host.set(host);
+    }
+
     /// Puts hosts on the shelf that are too many in memory; looks at so many at most.
     pub(crate) fn shelve(&mut self, n_most: usize) -> Result<(), Error> {
         self.check()?;
-        let Some(rest) = &mut self.rest else {
+        let Some(limit) = self.rest.as_ref().map(|rest| rest.limit) else {
             return Ok(());
         };
         self.warm.extend(self.loaded.get_mut().drain(..));
         for _ in 0..n_most {
-            if self.warm.len() <= rest.limit {
+            if self.warm.len() <= limit {
                 break;
             }
             let Some(id) = self.warm.pop_front() else {
                 break;
             };
-            let slot = &mut self.slots[id as usize];
-            let Some(host) = slot.host.take() else {
+            let Some(host) = self.lend(id) else {
                 continue;
             };
-            if !host.can_rest() {
-                let _ = slot.host.set(host);
+            if !host.can_rest() || self.arriving.get_mut().contains_key(&id) {
+                self.set(id, host);
                 self.warm.push_back(id);
                 continue;
             }
-            let spot = rest.shelf.put(&host.to_bytes(), slot.spot);
-            slot.spot = Some(spot.context("writing", &rest.path)?);
-            let trouble = Trouble::of(&host);
-            match trouble == Trouble::default() {
-                true => self.troubled.remove(&id),
-                false => self.troubled.insert(id, trouble),
-            };
-            self.work.set(id as usize, host.has_work() || host.sleeps());
+            self.put(id, &host)?;
         }
         Ok(())
     }
 
-    /// Whether all hosts could be read that were needed.
+    /// Writes a host down, and what is asked of it while it rests.
+    fn put(&mut self, id: HostId, host: &Host) -> Result<(), Error> {
+        let Some(rest) = &mut self.rest else {
+            return Ok(());
+        };
+        let slot = &mut self.slots[id as usize];
+        slot.spot = Some(rest.shelf.put(&host.to_bytes(), slot.spot));
+        let trouble = Trouble::of(host);
+        match trouble == Trouble::default() {
+            true => self.troubled.remove(&id),
+            false => self.troubled.insert(id, trouble),
+        };
+        self.standings[id as usize] = Standing::of(host);
+        let Some(batch) = rest.shelf.take_batch() else {
+            return Ok(());
+        };
+        match &rest.keeper {
+            Some(keeper) => {
+                keeper.write(batch);
+                rest.n_batches += 1;
+            }
+            None => {
+                shelf::write(&rest.shelf.file(), &batch).context("writing", &rest.path)?;
+                rest.shelf.note_written(batch);
+            }
+        }
+        match rest.n_batches > MAX_BATCHES {
+            true => self.wait(),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether all hosts could be read and written that had to be.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match (self.failure.get_mut().take(), &self.rest) {
-            (Some(error), Some(rest)) => Err(error).context("reading", &rest.path),
+            (Some(error), Some(rest)) => Err(error).context("using", &rest.path),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether a host is in memory or can be read at once. If not it is on its way, and
+    /// [`Self::arriving`] takes down what for.
+    pub(crate) fn bring(&mut self, id: HostId) -> bool {
+        let slot = &self.slots[id as usize];
+        if slot.host.get().is_some() {
+            return true;
+        }
+        let (Some(rest), Some(spot)) = (&self.rest, slot.spot) else {
+            return true;
+        };
+        let Some(keeper) = &rest.keeper else {
+            return true;
+        };
+        if rest.shelf.unwritten(spot).is_some() {
+            return true;
+        }
+        self.arriving.get_mut().entry(id).or_insert_with(|| {
+            keeper.read(id, spot);
+            Arriving::default()
+        });
+        false
+    }
+
+    /// What is to be done with a host that is on its way.
+    pub(crate) fn arriving(&mut self, id: HostId) -> &mut Arriving {
+        self.arriving.get_mut().entry(id).or_default()
+    }
+
+    /// Queues a URL at a host that is on its way.
+    pub(super) fn queue(&mut self, id: HostId, priority: u64, place: Place) {
+        self.arriving(id).queued.push((priority, place));
+    }
+
+    /// Hosts on their way.
+    pub(crate) fn n_arriving(&self) -> usize {
+        self.arriving.borrow().len()
+    }
+
+    /// Whether so many are on their way that others should wait.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.n_arriving() > MAX_ARRIVING
+    }
+
+    /// A host that has arrived, and what is to be done with it.
+    pub(crate) fn next_arrived(&mut self) -> Option<(HostId, Arriving)> {
+        loop {
+            let done = self.rest.as_ref()?.keeper.as_ref()?.try_next()?;
+            if let Some(arrived) = self.take_in(done) {
+                return Some(arrived);
+            }
+        }
+    }
+
+    /// As [`Self::next_arrived`], waiting for one if one is on its way.
+    pub(crate) fn wait_arrived(&mut self) -> Result<Option<(HostId, Arriving)>, Error> {
+        while self.n_arriving() > 0 {
+            let done = self.next_done()?;
+            if let Some(arrived) = self.take_in(done) {
+                return Ok(Some(arrived));
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_done(&self) -> Result<Done, Error> {
+        let keeper = self.rest.as_ref().and_then(|rest| rest.keeper.as_ref());
+        keeper.and_then(Keeper::next).ok_or(Error::Worker)
+    }
+
+    /// Waits until some batches are written. A host that arrives meanwhile is taken in, and what
+    /// is to be done with it is left for later.
+    fn wait(&mut self) -> Result<(), Error> {
+        while self
+            .rest
+            .as_ref()
+            .is_some_and(|rest| rest.n_batches > MAX_BATCHES / 2)
+        {
+            let done = self.next_done()?;
+            if let Some((id, arriving)) = self.take_in(done) {
+                self.arriving.get_mut().insert(id, arriving);
+                self.ask_again(id);
+            }
+        }
+        self.check()
+    }
+
+    /// Has a host arrive once more, whose bytes do not matter.
+    fn ask_again(&self, id: HostId) {
+        let rest = self.rest.as_ref();
+        let keeper = rest.and_then(|rest| rest.keeper.as_ref());
+        if let (Some(keeper), Some(spot)) = (keeper, self.slots[id as usize].spot) {
+            keeper.read(id, spot);
+        }
+    }
+
+    fn take_in(&mut self, done: Done) -> Option<(HostId, Arriving)> {
+        match done {
+            Done::Written(written) => {
+                let rest = self.rest.as_mut()?;
+                rest.n_batches -= 1;
+                match written {
+                    Ok(batch) => rest.shelf.note_written(batch),
+                    Err(failed) => {
+                        self.failure.get_mut().get_or_insert(failed);
+                    }
+                }
+                None
+            }
+            Done::Read(id, host) => {
+                let mut arriving = self.arriving.get_mut().remove(&id)?;
+                // It may have been needed at once meanwhile; then it stayed in memory.
+                if !self.is_warm(id) {
+                    let host = self.or_failed(host);
+                    self.set(id, host);
+                    self.loaded.get_mut().push(id);
+                }
+                let queued = std::mem::take(&mut arriving.queued);
+                let host = &mut self[id as usize];
+                for (priority, place) in queued {
+                    host.push(priority, place);
+                }
+                Some((id, arriving))
+            }
         }
     }
 
@@ -190,7 +421,13 @@ impl Hosts {
 
     /// Whether something may wait at a host.
     pub(crate) fn may_have_work(&self, id: HostId) -> bool {
-        self.slots[id as usize].host.get().is_some() || self.work.get(id as usize)
+        self.is_warm(id) || self.standings[id as usize].has_work
+    }
+
+    /// Where a host stands, without bringing it into memory.
+    pub(super) fn standing(&self, id: HostId) -> Standing {
+        let host = self.slots[id as usize].host.get();
+        host.map_or(self.standings[id as usize], |host| Standing::of(host))
     }
 
     fn trouble(&self, at: usize) -> Trouble {
@@ -207,17 +444,35 @@ impl Hosts {
     fn load(&self, at: usize) -> Box<Host> {
         let read = || {
             let (rest, spot) = (self.rest.as_ref()?, self.slots[at].spot?);
-            let host = rest.shelf.get(spot).map(|bytes| Host::from_bytes(&bytes));
-            Some(host.and_then(|host| host.ok_or_else(|| io::ErrorKind::InvalidData.into())))
+            Some(rest.shelf.get(spot).and_then(|bytes| host_of(&bytes)))
         };
         self.loaded.borrow_mut().push(at as HostId);
-        let failed = match read().unwrap_or_else(|| Err(io::ErrorKind::NotFound.into())) {
-            Ok(host) => return Box::new(host),
-            Err(failed) => failed,
-        };
-        self.failure.borrow_mut().get_or_insert(failed);
-        Box::new(Host::named("http://", 0))
+        let host = read().unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+        let mut host = self.or_failed(host);
+        if let Some(arriving) = self.arriving.borrow_mut().get_mut(&(at as HostId)) {
+            for (priority, place) in arriving.queued.drain(..) {
+                host.push(priority, place);
+            }
+        }
+        host
     }
+
+    /// A host that was read; if that failed, it is taken down, and some host stands for it.
+    fn or_failed(&self, host: io::Result<Box<Host>>) -> Box<Host> {
+        host.unwrap_or_else(|failed| {
+            self.failure.borrow_mut().get_or_insert(failed);
+            Box::new(Host::named("http://", 0))
+        })
+    }
+}
+
+/// A file to be read and written that is gone when the process is.
+pub(crate) fn nameless(path: &Path) -> Result<File, Error> {
+    let mut options = File::options();
+    let options = options.read(true).write(true).create(true).truncate(true);
+    let file = options.open(path).context("creating", path)?;
+    std::fs::remove_file(path).context("removing", path)?;
+    Ok(file)
 }
 
 impl Index<usize> for Hosts {
@@ -247,13 +502,68 @@ mod tests {
     use crate::frontier::Stage;
     use arose::mix::{SplitMix, mix};
 
+    /// Hosts that a thread reads are what they would be in memory as well, whether they are waited
+    /// for or needed at once meanwhile, and what is to be done with them is not forgotten.
+    #[test]
+    fn issue_22_hosts_arrive_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut random = SplitMix::new(4);
+        let (mut hosts, mut model) = (Hosts::default(), Vec::new());
+        hosts.limit(folder.path(), "hosts.tmp", 20).unwrap();
+        hosts.keep_aside(|| ());
+        let (mut n_asked, mut n_arrived) = (0, 0);
+        for n in 0..30_000_u64 {
+            if n < 3000 {
+                let name = format!("http://h{n}");
+                hosts.push(Host::named(&name, n as u32), mix(n));
+                model.push(Host::named(&name, n as u32));
+            }
+            let at = random.below(model.len() as u64) as usize;
+            model[at].push(n % 3, n + 1);
+            match hosts.bring(at as HostId) {
+                true => hosts[at].push(n % 3, n + 1),
+                false => {
+                    hosts.queue(at as HostId, n % 3, n + 1);
+                    let arriving = hosts.arriving(at as HostId);
+                    n_asked += u64::from(!std::mem::replace(&mut arriving.advances, true));
+                    if n % 5 == 0 {
+                        model[at].pop();
+                        hosts[at].pop();
+                    }
+                }
+            }
+            let mut arrived = |(_, arriving): (HostId, Arriving)| {
+                assert!(arriving.advances && arriving.queued.is_empty());
+                n_arrived += 1;
+            };
+            if n % 7 == 0 {
+                std::iter::from_fn(|| hosts.next_arrived()).for_each(&mut arrived);
+            }
+            if hosts.n_arriving() > 50 {
+                hosts.wait_arrived().unwrap().map(&mut arrived);
+            }
+            hosts.shelve(20).unwrap();
+        }
+        while hosts.wait_arrived().unwrap().is_some() {
+            n_arrived += 1;
+        }
+        assert!(
+            n_asked > 1000 && n_arrived == n_asked,
+            "{n_asked} {n_arrived}"
+        );
+        for (at, host) in model.iter().enumerate() {
+            assert_eq!(format!("{:?}", hosts[at]), format!("{host:?}"));
+        }
+        hosts.check().unwrap();
+    }
+
     /// Hosts that rest in the file are what they would be in memory, whatever is done to them.
     #[test]
     fn issue_22_hosts_on_the_shelf_are_as_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let mut random = SplitMix::new(3);
         let (mut hosts, mut model) = (Hosts::default(), Vec::new());
-        hosts.limit(folder.path(), 7).unwrap();
+        hosts.limit(folder.path(), "hosts.tmp", 7).unwrap();
         for n in 0..5000_u64 {
             if n < 200 {
                 let name = format!("http://h{n}");

@@ -14,7 +14,7 @@
 //! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
 //! sessions. Its URLs are put aside, except for one per day.
 //!
-//! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 30 bytes, or about 100
+//! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 40 bytes, or about 110
 //! with their place in the workbench; a site takes about 30, a queued URL eight while its host is
 //! in memory. The text of URLs is in the journal.
 
@@ -22,6 +22,7 @@ mod cold;
 mod folders;
 mod host;
 mod hosts;
+mod keeper;
 mod shelf;
 mod site;
 mod table;
@@ -40,9 +41,10 @@ use crate::url::NormalUrl;
 
 pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
-pub(crate) use hosts::Hosts;
+use hosts::Standing;
+pub(crate) use hosts::{Arriving, Hosts, nameless};
 pub(crate) use site::{Site, SiteId};
-use table::{Hashes, Numbers};
+use table::{Flags, Hashes, Numbers};
 pub(crate) use workbench::{EntryId, Lane, Workbench};
 
 /// How many hosts must be over budget for each that is not before all budgets double.
@@ -65,6 +67,7 @@ pub(crate) struct Frontier {
     epoch: u32,
     /// Hosts that are parked or in the spare lane, to be looked at again, the next one first.
     watched: VecDeque<HostId>,
+    is_watched: Flags,
     /// How many of them are left of the present round, and how many were over budget in it.
     n_left: usize,
     n_over: usize,
@@ -72,12 +75,23 @@ pub(crate) struct Frontier {
     n_busy: usize,
     /// Whether only URLs that were lost are wanted.
     wants_lost_only: bool,
-    /// Hosts whose address is wanted.
-    pub(crate) unresolved: Vec<HostId>,
+    /// Hosts that were taken off the workbench and are on their way into memory.
+    pub(crate) n_taken: usize,
+    /// Hosts whose address is wanted, the next one first.
+    pub(crate) unresolved: VecDeque<HostId>,
     /// URLs that wait for a request.
     pub(crate) n_queued: u64,
     /// When hosts may be asked first.
     pub(crate) first_turn: Duration,
+}
+
+/// A host that was taken off the workbench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It may be asked.
+    Host(HostId),
+    /// It has to come into memory first, or does not count.
+    Later,
 }
 
 /// Why a URL has no host here.
@@ -95,11 +109,13 @@ impl Frontier {
             budget,
             epoch: 0,
             watched: VecDeque::new(),
+            is_watched: Flags::default(),
             n_left: 0,
             n_over: 0,
             n_busy: 0,
             wants_lost_only: false,
-            unresolved: Vec::new(),
+            n_taken: 0,
+            unresolved: VecDeque::new(),
             n_queued: 0,
             first_turn: Duration::ZERO,
         }
@@ -131,12 +147,24 @@ impl Frontier {
 
     /// Adds a host that was admitted before.
     pub(crate) fn restore_host(&mut self, url: &NormalUrl, origin_hash: u64) {
+        let site = self.admit_host(url);
+        let host = self.new_host(url.origin(), site);
+        self.hosts.push(host, origin_hash);
+    }
+
+    /// Counts a host at its site, which is returned.
+    pub(crate) fn admit_host(&mut self, url: &NormalUrl) -> SiteId {
         let site = self.site_of(url);
         self.sites[site as usize].n_hosts += 1;
-        let mut host = Host::new(url, site);
+        site
+    }
+
+    /// A host of which nothing is known yet.
+    pub(crate) fn new_host(&self, origin: &str, site: SiteId) -> Host {
+        let mut host = Host::named(origin, site);
         host.next = self.first_turn;
         host.holds_queue = self.wants_lost_only;
-        self.hosts.push(host, origin_hash);
+        host
     }
 
     /// The site of a URL, made known if it was not.
@@ -154,13 +182,20 @@ impl Frontier {
 
     /// Puts a URL into the queue of its host.
     pub(crate) fn push(&mut self, queued: &Queued<'_>, place: Place) {
-        self.hosts[queued.host as usize].push(queued.priority, place);
+        match self.hosts.bring(queued.host) {
+            true => self.hosts[queued.host as usize].push(queued.priority, place),
+            false => self.hosts.queue(queued.host, queued.priority, place),
+        }
         self.n_queued += 1;
     }
 
     /// Moves a host that has something to fetch on to where that can happen: a host at rest, or one
     /// just done with.
     pub(crate) fn advance(&mut self, id: HostId) {
+        if !self.hosts.bring(id) {
+            self.hosts.arriving(id).advances = true;
+            return;
+        }
         let host = &mut self.hosts[id as usize];
         let has_work = host.has_work();
         let is_woken = host.stage == Stage::Bench && host.is_asleep && has_work;
@@ -172,7 +207,7 @@ impl Frontier {
             return;
         }
         host.is_asleep = !has_work;
-        let lane = self.lane(id);
+        let lane = self.lane(id, self.hosts.standing(id));
         if lane != Some(Lane::First) {
             self.watch(id);
         }
@@ -194,41 +229,66 @@ impl Frontier {
             }
             None => {
                 host.stage = Stage::Names;
-                self.unresolved.push(id);
+                self.unresolved.push_back(id);
             }
         }
     }
 
     /// Where a host has to wait; none if its site has had all its pages.
-    fn lane(&self, id: HostId) -> Option<Lane> {
-        let host = &self.hosts[id as usize];
-        let site = &self.sites[host.site as usize];
+    fn lane(&self, id: HostId, standing: Standing) -> Option<Lane> {
+        let site = self.hosts.site(id);
         // What others wait for goes before budgets.
-        if !host.jobs.is_empty() {
+        if standing.has_jobs {
             return Some(Lane::First);
         }
-        if site.n_pages >= self.budget.max_pages {
+        if self.sites[site as usize].n_pages >= self.budget.max_pages {
             return None;
         }
-        let is_spare = host.goes_last() || self.is_over_budget(host.site);
+        let is_spare = standing.goes_last || self.is_over_budget(site);
         Some(if is_spare { Lane::Spare } else { Lane::First })
     }
 
     fn watch(&mut self, id: HostId) {
-        let host = &mut self.hosts[id as usize];
-        if !std::mem::replace(&mut host.is_watched, true) {
+        if !self.is_watched.replace(id, true) {
             self.watched.push_back(id);
         }
     }
 
-    /// A host that may be asked now. Its address is taken until [`Self::release`].
-    pub(crate) fn take(&mut self, now: Duration) -> Option<HostId> {
+    /// A host that may be asked now. Its address is taken until [`Self::release`]. A host that is
+    /// not in memory is [claimed](Self::claim) when it is.
+    pub(crate) fn take(&mut self, now: Duration) -> Option<Taken> {
         let hosts = &self.hosts;
-        let counts = |id: HostId, entry| hosts[id as usize].entry == entry;
-        let id = self.bench.take(now, counts)?;
-        self.hosts[id as usize].stage = Stage::Busy;
-        self.n_busy += 1;
-        Some(id)
+        let counts = |id: HostId, entry| !hosts.is_warm(id) || hosts[id as usize].entry == entry;
+        let (id, entry, address) = self.bench.take(now, counts)?;
+        if !self.hosts.bring(id) {
+            self.hosts.arriving(id).taken = Some((entry, address));
+            self.n_taken += 1;
+            return Some(Taken::Later);
+        }
+        Some(match self.mark_busy(id, entry, address) {
+            true => Taken::Host(id),
+            false => Taken::Later,
+        })
+    }
+
+    /// Goes on with a host that was taken before it was in memory; whether it may be asked now.
+    pub(crate) fn claim(&mut self, id: HostId, (entry, address): (EntryId, IpAddr)) -> bool {
+        self.n_taken -= 1;
+        self.mark_busy(id, entry, address)
+    }
+
+    /// Whether an entry of the workbench still stands for its host, which is busy then.
+    fn mark_busy(&mut self, id: HostId, entry: EntryId, address: IpAddr) -> bool {
+        let host = &mut self.hosts[id as usize];
+        let counts = host.entry == entry;
+        match counts {
+            true => {
+                host.stage = Stage::Busy;
+                self.n_busy += 1;
+            }
+            false => self.bench.release(address, Duration::ZERO),
+        }
+        counts
     }
 
     /// Gives host and address free, to be asked again from these times on.
@@ -265,25 +325,45 @@ impl Frontier {
             let Some(id) = self.watched.pop_front() else {
                 break;
             };
-            self.hosts[id as usize].is_watched = false;
-            let lane = self.lane(id);
-            let host = &mut self.hosts[id as usize];
-            let waits = host.stage == Stage::Bench && host.lane == Lane::Spare;
-            if host.stage != Stage::Parked && !waits {
+            self.is_watched.replace(id, false);
+            let standing = self.hosts.standing(id);
+            if !standing.is_parked && !standing.is_spare {
                 continue;
             }
-            if lane == Some(Lane::First) || lane.is_some() && !waits {
-                // An entry in the spare lane does not count any more.
-                host.stage = Stage::Rest;
-                self.advance(id);
+            if self.has_better_lane(id, standing) {
+                match self.hosts.bring(id) {
+                    true => self.move_up(id),
+                    false => self.hosts.arriving(id).moves = true,
+                }
                 continue;
             }
-            self.n_over += usize::from(waits && !host.goes_last());
+            self.n_over += usize::from(standing.is_spare && !standing.goes_last);
             self.watch(id);
         }
         let n_first = self.bench.n_first + self.n_busy;
         if self.n_left == 0 && self.n_over > SPARE_SHARE * n_first {
             self.epoch = self.epoch.saturating_add(1);
+        }
+    }
+
+    /// Whether a host need not wait where it does.
+    fn has_better_lane(&self, id: HostId, standing: Standing) -> bool {
+        let lane = self.lane(id, standing);
+        lane == Some(Lane::First) || lane.is_some() && !standing.is_spare
+    }
+
+    /// Moves a host that is parked or in the spare lane to where it may wait now.
+    pub(crate) fn move_up(&mut self, id: HostId) {
+        let standing = self.hosts.standing(id);
+        if !standing.is_parked && !standing.is_spare {
+            return;
+        }
+        if self.has_better_lane(id, standing) {
+            // An entry in the spare lane does not count any more.
+            self.hosts[id as usize].stage = Stage::Rest;
+            self.advance(id);
+        } else {
+            self.watch(id);
         }
     }
 
@@ -309,7 +389,7 @@ impl Frontier {
 
     /// Takes down that a site links to a host of another one; whether that is new.
     pub(crate) fn refer(&mut self, from: SiteId, to: HostId) -> bool {
-        let site = self.hosts[to as usize].site;
+        let site = self.hosts.site(to);
         let hash = self.sites[from as usize].hash;
         site != from && self.add_referrer(site, hash)
     }
@@ -388,6 +468,13 @@ mod tests {
         host
     }
 
+    fn taken(frontier: &mut Frontier, now: Duration) -> Option<HostId> {
+        frontier.take(now).map(|taken| match taken {
+            Taken::Host(id) => id,
+            Taken::Later => panic!("all hosts are in memory"),
+        })
+    }
+
     fn site(frontier: &mut Frontier, host: HostId) -> &mut Site {
         let site = frontier.hosts[host as usize].site;
         &mut frontier.sites[site as usize]
@@ -403,7 +490,7 @@ mod tests {
         site(&mut frontier, over).n_pages = 2;
         frontier.advance(over);
         frontier.advance(other);
-        let take = |frontier: &mut Frontier| frontier.take(Duration::ZERO);
+        let take = |frontier: &mut Frontier| taken(frontier, Duration::ZERO);
         assert_eq!(take(&mut frontier), Some(other));
         assert_eq!(take(&mut frontier), Some(over));
         let now = Duration::ZERO;
@@ -451,8 +538,8 @@ mod tests {
         push(&mut frontier, other, LAST, 8);
         push(&mut frontier, other, 9, 9);
         frontier.advance(other);
-        assert_eq!(frontier.take(Duration::ZERO), Some(other));
-        assert_eq!(frontier.take(Duration::ZERO), Some(last));
+        assert_eq!(taken(&mut frontier, Duration::ZERO), Some(other));
+        assert_eq!(taken(&mut frontier, Duration::ZERO), Some(last));
         assert_eq!(frontier.hosts[other as usize].drain(), [2, 9, 8]);
     }
 

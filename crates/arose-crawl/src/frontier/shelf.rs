@@ -6,20 +6,28 @@
 //! takes it. Nothing is synced: the journal has all that a restart needs. The file has no name, so
 //! the system removes it with the process.
 //!
+//! Pieces are written in batches, those that lie side by side in one go, by whoever has the time
+//! ([`write`]). Until a batch is written its pieces are in memory, and are read from there.
+//!
 //! *Cost.* No more than twice the bytes of the pieces on disk, eight bytes a piece in memory.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Pieces that are written in one go.
+pub(super) const BATCH: usize = 1024;
 
 /// Bytes of the smallest places.
 const LEAST: u64 = 64;
 
 /// Where a piece is: one more than its position in units of [`LEAST`], and the logarithm of the
 /// size of its place in such units, in the low bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spot(NonZeroU64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Spot(NonZeroU64);
 
 const SIZE_BITS: u32 = 5;
 
@@ -37,28 +45,41 @@ impl Spot {
     }
 }
 
+/// A piece and where it goes.
+pub(super) type Piece = (Spot, Arc<[u8]>);
+
 /// The file and its free places.
 #[derive(Debug)]
-pub(crate) struct Shelf {
-    file: File,
+pub(super) struct Shelf {
+    file: Arc<File>,
     /// In units of [`LEAST`].
     end: u64,
     /// By size.
     free: Vec<Vec<Spot>>,
+    /// The next pieces to be written, and all that are not in the file.
+    batch: Vec<Piece>,
+    unwritten: HashMap<Spot, Arc<[u8]>>,
 }
 
 impl Shelf {
     /// An empty shelf in an empty file.
-    pub(crate) fn new(file: File) -> Self {
+    pub(super) fn new(file: File) -> Self {
         Self {
-            file,
+            file: Arc::new(file),
             end: 0,
             free: Vec::new(),
+            batch: Vec::new(),
+            unwritten: HashMap::new(),
         }
     }
 
+    /// The file, to be read and written elsewhere.
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
     /// Puts a piece where there is room; `old` is a place that is given back.
-    pub(crate) fn put(&mut self, bytes: &[u8], old: Option<Spot>) -> io::Result<Spot> {
+    pub(super) fn put(&mut self, bytes: &[u8], old: Option<Spot>) -> Spot {
         let n_bytes = bytes.len() as u64 + 4;
         let size = n_bytes.div_ceil(LEAST).next_power_of_two().ilog2() as usize;
         let spot = match old.filter(|old| old.size() == size) {
@@ -70,11 +91,40 @@ impl Shelf {
                 self.room(size)
             }
         };
-        let mut piece = Vec::with_capacity(bytes.len() + 4);
-        piece.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        piece.extend_from_slice(bytes);
-        self.file.write_all_at(&piece, spot.offset())?;
-        Ok(spot)
+        let bytes: Arc<[u8]> = bytes.into();
+        self.batch.push((spot, Arc::clone(&bytes)));
+        self.unwritten.insert(spot, bytes);
+        spot
+    }
+
+    /// The pieces to be written next, if there are as many as are written in one go. They must be
+    /// written in the order in which they are taken.
+    pub(super) fn take_batch(&mut self) -> Option<Vec<Piece>> {
+        let is_full = self.batch.len() >= BATCH;
+        is_full.then(|| std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH)))
+    }
+
+    /// Takes down that a batch is in the file.
+    pub(super) fn note_written(&mut self, batch: Vec<Piece>) {
+        for (spot, bytes) in batch {
+            let is_last = |last: &Arc<[u8]>| Arc::ptr_eq(last, &bytes);
+            if self.unwritten.get(&spot).is_some_and(is_last) {
+                self.unwritten.remove(&spot);
+            }
+        }
+    }
+
+    /// A piece that is not in the file yet.
+    pub(super) fn unwritten(&self, spot: Spot) -> Option<&[u8]> {
+        self.unwritten.get(&spot).map(|bytes| &**bytes)
+    }
+
+    /// Reads a piece; it stays where it is.
+    pub(super) fn get(&self, spot: Spot) -> io::Result<Vec<u8>> {
+        match self.unwritten(spot) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => read(&self.file, spot),
+        }
     }
 
     fn free_of(&mut self, size: usize) -> &mut Vec<Spot> {
@@ -92,26 +142,51 @@ impl Shelf {
         self.end += 1 << size;
         Spot(NonZeroU64::MIN.saturating_add(bits - 1))
     }
+}
 
-    /// Reads a piece; it stays where it is.
-    pub(crate) fn get(&self, spot: Spot) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; spot.n_bytes().min(512) as usize];
-        // The last place of the file may not be full.
-        read_at_most(&self.file, &mut bytes, spot.offset())?;
-        let length = bytes.first_chunk().copied().map_or(0, u32::from_le_bytes) as usize;
-        if length + 4 > spot.n_bytes() as usize {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let n_read = bytes.len();
-        bytes.resize(length + 4, 0);
-        if length + 4 > n_read {
-            let rest = &mut bytes[n_read..];
-            self.file
-                .read_exact_at(rest, spot.offset() + n_read as u64)?;
-        }
-        bytes.drain(..4);
-        Ok(bytes)
+/// Reads a piece that is in the file.
+pub(super) fn read(file: &File, spot: Spot) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; spot.n_bytes().min(512) as usize];
+    // The last place of the file may not be full.
+    read_at_most(file, &mut bytes, spot.offset())?;
+    let length = bytes.first_chunk().copied().map_or(0, u32::from_le_bytes) as usize;
+    if length + 4 > spot.n_bytes() as usize {
+        return Err(io::ErrorKind::InvalidData.into());
     }
+    let n_read = bytes.len();
+    bytes.resize(length + 4, 0);
+    if length + 4 > n_read {
+        let rest = &mut bytes[n_read..];
+        file.read_exact_at(rest, spot.offset() + n_read as u64)?;
+    }
+    bytes.drain(..4);
+    Ok(bytes)
+}
+
+/// Writes a batch. Of pieces for the same place, the last one counts.
+pub(super) fn write(file: &File, batch: &[Piece]) -> io::Result<()> {
+    let mut pieces: Vec<&Piece> = batch.iter().collect();
+    pieces.sort_by_key(|(spot, _)| spot.offset());
+    let (mut start, mut run) = (0, Vec::new());
+    for (at, (spot, bytes)) in pieces.iter().enumerate() {
+        let next = pieces.get(at + 1).map(|(spot, _)| spot.offset());
+        if next == Some(spot.offset()) {
+            continue;
+        }
+        if run.is_empty() {
+            start = spot.offset();
+        }
+        run.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        run.extend_from_slice(bytes);
+        let end = spot.offset() + spot.n_bytes();
+        if next == Some(end) {
+            run.resize((end - start) as usize, 0);
+        } else {
+            file.write_all_at(&run, start)?;
+            run.clear();
+        }
+    }
+    Ok(())
 }
 
 fn read_at_most(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
@@ -130,23 +205,35 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Pieces of all sizes come back, however often they are replaced, and the file stays small.
+    /// Pieces of all sizes come back, however often they are replaced and whenever they are written,
+    /// and the file stays small.
     #[test]
     fn pieces_come_back() {
         let mut random = SplitMix::new(1);
         let mut shelf = Shelf::new(tempfile::tempfile().unwrap());
         let mut pieces: Vec<(Option<Spot>, Vec<u8>)> = vec![(None, Vec::new()); 40];
-        for round in 0..4000_u64 {
+        let mut under_way = None;
+        let mut n_read = 0;
+        for round in 0..40_000_u64 {
             let at = random.below(40) as usize;
             let n = random.below([50, 300, 3000][round as usize % 3]) as usize;
             let bytes: Vec<u8> = (0..n).map(|_| random.next_u64() as u8).collect();
-            let spot = shelf.put(&bytes, pieces[at].0).unwrap();
+            let spot = shelf.put(&bytes, pieces[at].0);
             pieces[at] = (Some(spot), bytes);
             let (spot, bytes) = &pieces[random.below(40) as usize];
             if let Some(spot) = spot {
+                n_read += u32::from(shelf.unwritten(*spot).is_none());
                 assert_eq!(&shelf.get(*spot).unwrap(), bytes);
             }
+            // What was taken is written a while later.
+            if round % 512 == 0
+                && let Some(batch) = std::mem::replace(&mut under_way, shelf.take_batch())
+            {
+                write(&shelf.file(), &batch).unwrap();
+                shelf.note_written(batch);
+            }
         }
+        assert!(n_read > 0);
         assert!(shelf.end * LEAST < 40 * 3 * 4096, "{}", shelf.end);
     }
 }

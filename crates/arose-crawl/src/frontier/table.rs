@@ -114,6 +114,24 @@ impl Hashes {
     }
 }
 
+/// A bit for each of many numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Flags(Vec<u64>);
+
+impl Flags {
+    /// Sets or clears a bit; returns what it was.
+    pub(crate) fn replace(&mut self, at: u32, flag: bool) -> bool {
+        let (word, bit) = (at as usize / 64, at % 64);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let word = &mut self.0[word];
+        let was_set = *word >> bit & 1 == 1;
+        *word = *word & !(1 << bit) | u64::from(flag) << bit;
+        was_set
+    }
+}
+
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -137,6 +155,10 @@ mod tests {
         }
         assert!((0..3000).all(|n| numbers.find(of(n), of) == Some(n)));
         assert_eq!(numbers.find(7, of), None);
+        let mut flags = Flags::default();
+        let mut replace = |at, flag| flags.replace(at, flag);
+        assert!(!replace(200, true) && !replace(199, true) && replace(200, false));
+        assert!(!replace(200, false) && replace(199, true));
         let (mut set, mut model) = (Hashes::default(), BTreeSet::new());
         for _ in 0..9000 {
             let hash = random.below(4000);

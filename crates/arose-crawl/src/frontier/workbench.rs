@@ -132,20 +132,23 @@ impl Workbench {
         self.n_pushed
     }
 
-    /// Takes the host that may be asked at `now`, if there is one; its address stays taken until it
-    /// is [released](Self::release). Entries that do not count any more are dropped.
+    /// Takes the host that may be asked at `now`, if there is one, with its entry and its address,
+    /// which stays taken until it is [released](Self::release). Entries that do not count any more
+    /// are dropped.
     pub(crate) fn take(
         &mut self,
         now: Duration,
         counts: impl Fn(HostId, EntryId) -> bool,
-    ) -> Option<HostId> {
+    ) -> Option<(HostId, EntryId, IpAddr)> {
         self.forget(now);
         for lane in Lane::ALL {
             while let Some((host, entry, number)) = self.pop(lane, now) {
                 self.n_first -= usize::from(lane == Lane::First);
-                if counts(host, entry) {
+                if counts(host, entry)
+                    && let Some(address) = self.addresses[number].address
+                {
                     self.claim(number);
-                    return Some(host);
+                    return Some((host, entry, address));
                 }
                 self.renew(number, lane);
             }
@@ -263,7 +266,7 @@ mod tests {
     }
 
     fn take(bench: &mut Workbench, now: Duration) -> Option<HostId> {
-        bench.take(now, |_, _| true)
+        bench.take(now, |_, _| true).map(|(host, ..)| host)
     }
 
     fn address(n: u8) -> IpAddr {
@@ -306,11 +309,17 @@ mod tests {
         let replaced = bench.insert(2, address(2), Lane::Spare, seconds(0), 0);
         bench.insert(2, address(2), Lane::First, seconds(0), 0);
         bench.insert(3, address(1), Lane::First, seconds(3), 0);
-        let mut take = |now| bench.take(seconds(now), |_, entry| entry != replaced);
+        let mut take = |now| {
+            let taken = bench.take(seconds(now), |_, entry| entry != replaced);
+            taken.map(|(host, ..)| host)
+        };
         assert_eq!((take(0), take(0), take(0)), (Some(2), Some(1), None));
         bench.release(address(1), seconds(3));
         bench.insert(1, address(1), Lane::Spare, seconds(1), 0);
-        let mut take = |now| bench.take(seconds(now), |_, entry| entry != replaced);
+        let mut take = |now| {
+            let taken = bench.take(seconds(now), |_, entry| entry != replaced);
+            taken.map(|(host, ..)| host)
+        };
         assert_eq!((take(2), take(3), take(9)), (None, Some(3), None));
         bench.release(address(2), seconds(0));
         assert_eq!(bench.take(seconds(9), |_, entry| entry != replaced), None);

@@ -105,6 +105,32 @@ impl Kind {
 }
 
 impl Event<'_> {
+    /// The host that it is about.
+    pub(crate) fn host(&self) -> Option<HostId> {
+        match *self {
+            Event::Url(queued) => Some(queued.host),
+            Event::Done { host, .. }
+            | Event::Tried { host, .. }
+            | Event::Dropped { host, .. }
+            | Event::Delay { host, .. }
+            | Event::NotBefore { host, .. }
+            | Event::Referrer { host, .. }
+            | Event::Rules { host, .. }
+            | Event::Unreachable { host, .. }
+            | Event::Pages { host, .. }
+            | Event::Lost { host, .. }
+            | Event::Found { host } => Some(host),
+            Event::Host(_)
+            | Event::Archive { .. }
+            | Event::RobotsArchive { .. }
+            | Event::Counters(_)
+            | Event::Closed
+            | Event::Seen { .. }
+            | Event::Contents { .. }
+            | Event::Skip { .. } => None,
+        }
+    }
+
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut put = |tag: u8, numbers: &[u64], bytes: Option<&[u8]>| {
             out.push(tag);

@@ -13,7 +13,7 @@ use crate::web::{fetched, homes, reachable, run, settings};
 fn issue_22_few_hosts_in_memory_change_nothing() {
     let delay = Duration::from_millis(20);
     let server = Server::start(Config {
-        pages: PageCount::Fixed(8),
+        pages: PageCount::Fixed(40),
         median_bytes: 2000,
         ..Config::plain(40)
     });

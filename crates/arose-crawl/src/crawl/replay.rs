@@ -1,0 +1,305 @@
+//! Following the journal: what each event says of the crawl and of its hosts.
+//!
+//! *Question.* The journal tells of ten million hosts, of which a hundred thousand may be in
+//! memory. How is it followed in little memory and time? *Idea.* Hosts come into memory until there
+//! are as many as there may be, and what happens to them happens at once. What happens to the
+//! others is sorted by host first ([`ByHost`]); then these hosts are made one after the other, and
+//! go to the shelf. Sites and the tables of all hosts are in memory anyway.
+
+use super::restore::Restored;
+use super::store::JOURNAL;
+use super::*;
+use crate::archive::{Extent, Part};
+use crate::fingerprint::Fingerprint;
+use crate::frontier::{Host, Rules, nameless};
+use crate::guard::Candidate;
+use crate::journal::{ByHost, Decoder, Event, Frame, PART, Queued, Told, push_number};
+
+/// Queued URLs that are not to be requested any more, in a few bytes each.
+#[derive(Debug, Default)]
+pub(super) struct Withdrawn(Vec<u8>);
+
+impl Withdrawn {
+    fn push(&mut self, host: HostId, place: Place) {
+        push_number(&mut self.0, host.into());
+        push_number(&mut self.0, place);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (HostId, Place)> {
+        let mut reader = Decoder::new(&self.0);
+        std::iter::from_fn(move || Some((reader.number()? as HostId, reader.number()?)))
+    }
+}
+
+impl Restored {
+    /// Keeps no more than so many hosts in memory, and others in files of a folder, which have a
+    /// name for a moment.
+    pub(super) fn limit(&mut self, folder: &Path, name: &str, limit: usize) -> Result<(), Error> {
+        self.frontier.hosts.limit(folder, name, limit)?;
+        let path = folder.join(name);
+        self.by_host = ByHost::in_file(path.clone(), nameless(&path)?);
+        Ok(())
+    }
+
+    /// Takes in what a frame says.
+    pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
+        let is_fresh = frame.mark > self.seen_mark;
+        for &(event, place) in &frame.events {
+            self.note_closed(&event);
+            match (event, event.host()) {
+                (Event::Host(origin), _) => self.meet(origin)?,
+                (_, Some(host)) => self.tell(Told {
+                    host: self.check(host)?,
+                    event,
+                    place,
+                    is_fresh,
+                })?,
+                (_, None) => self.take_general(event)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the hosts that are not in memory, and takes off the queues what is not approved.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        for (id, places) in self.take_unapproved() {
+            if let Some(mut host) = self.frontier.hosts.lend(id) {
+                self.withdraw(id, &mut host, &places);
+                self.frontier.hosts.set(id, host);
+            }
+        }
+        let by_host = std::mem::take(&mut self.by_host);
+        for part in 0..by_host.n_parts() {
+            self.make_part(&by_host, part)?;
+        }
+        Ok(())
+    }
+
+    fn make_part(&mut self, by_host: &ByHost, part: usize) -> Result<(), Error> {
+        let first = (part * PART) as HostId;
+        let mut hosts: Vec<Option<Host>> = Vec::new();
+        hosts.resize_with(PART, || None);
+        by_host.each(part, |told| {
+            let host = &mut hosts[(told.host - first) as usize];
+            match (told.event, host) {
+                (Event::Host(origin), host) => {
+                    let site = self.frontier.hosts.site(told.host);
+                    *host = Some(self.frontier.new_host(origin, site));
+                    Ok(())
+                }
+                (_, Some(host)) => self.apply(host, &told),
+                (_, None) => Err(unmet()),
+            }
+        })?;
+        for (id, places) in self.take_unapproved() {
+            if let Some(host) = &mut hosts[(id - first) as usize] {
+                self.withdraw(id, host, &places);
+            }
+        }
+        for (id, host) in (first..).zip(&hosts) {
+            if let Some(host) = host {
+                self.frontier.hosts.fill(id, host)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// URLs that are not approved, by host and in ascending order.
+    fn take_unapproved(&mut self) -> Vec<(HostId, Vec<Place>)> {
+        let mut all = std::mem::take(&mut self.unapproved);
+        all.sort_unstable();
+        let chunks = all.chunk_by(|a, b| a.0 == b.0);
+        let places = |chunk: &[(HostId, Place)]| chunk.iter().map(|&(_, place)| place).collect();
+        chunks.map(|chunk| (chunk[0].0, places(chunk))).collect()
+    }
+
+    fn withdraw(&mut self, id: HostId, host: &mut Host, places: &[Place]) {
+        for place in host.remove_all(places) {
+            self.withdrawn.push(id, place);
+        }
+    }
+
+    fn check(&self, host: HostId) -> Result<HostId, Error> {
+        match (host as usize) < self.frontier.hosts.len() {
+            true => Ok(host),
+            false => Err(unmet()),
+        }
+    }
+
+    fn note_closed(&mut self, event: &Event<'_>) {
+        self.is_closed = match event {
+            Event::Closed => true,
+            Event::Archive { .. }
+            | Event::RobotsArchive { .. }
+            | Event::Counters(_)
+            | Event::Seen { .. }
+            | Event::Contents { .. } => self.is_closed,
+            _ => false,
+        };
+    }
+
+    /// Adds a host. One that was admitted once stays, whatever the settings say now.
+    fn meet(&mut self, origin: &str) -> Result<(), Error> {
+        let url = NormalUrl::from_parts(origin, "/");
+        let url = url.ok_or_else(|| Error::damaged(Path::new(JOURNAL), "a host has no name"))?;
+        let hash = Fingerprint::of(&url).host;
+        if self.frontier.hosts.has_room() {
+            self.frontier.restore_host(&url, hash);
+            return Ok(());
+        }
+        let site = self.frontier.admit_host(&url);
+        let host = self.frontier.hosts.push_empty(site, hash);
+        self.by_host.push(&Told {
+            host,
+            event: Event::Host(origin),
+            place: 0,
+            is_fresh: false,
+        })
+    }
+
+    /// Takes in what is not about a host.
+    fn take_general(&mut self, event: Event<'_>) -> Result<(), Error> {
+        match event {
+            Event::RobotsArchive { .. } | Event::Archive { .. } => match Extent::of(&event) {
+                Some((extent, Part::Pages)) => self.extent = extent,
+                Some((extent, Part::Robots)) => self.robots_extent = extent,
+                None => {}
+            },
+            Event::Counters(text) => {
+                let counters = Counters::from_text(text);
+                let unread = || Error::damaged(Path::new(JOURNAL), "a counter has no number");
+                self.counters = counters.ok_or_else(unread)?;
+            }
+            Event::Seen { n_urls } => self.standing.n_seen = n_urls,
+            Event::Contents { row, log, bytes } => {
+                self.standing.row = row;
+                self.standing.committed = arose_dedup::index::Committed {
+                    log,
+                    n_bytes: bytes,
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes in what is about a host, now or when it is made.
+    fn tell(&mut self, told: Told<'_>) -> Result<(), Error> {
+        let site = self.frontier.hosts.site(told.host);
+        match told.event {
+            Event::Referrer { site: from, .. } => {
+                self.frontier.add_referrer(site, from);
+                return Ok(());
+            }
+            Event::Pages { n, .. } => {
+                self.frontier.sites[site as usize].n_pages += n;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(mut host) = self.frontier.hosts.lend(told.host) else {
+            return self.by_host.push(&told);
+        };
+        let applied = self.apply(&mut host, &told);
+        self.frontier.hosts.set(told.host, host);
+        applied
+    }
+
+    /// What an event changes at its host.
+    fn apply(&mut self, host: &mut Host, told: &Told<'_>) -> Result<(), Error> {
+        match told.event {
+            Event::Url(queued) => self.queue(host, &queued, told),
+            Event::Tried { place, n_tries, .. } => {
+                if host.remove(place) {
+                    host.put_back(Turn { place, n_tries });
+                }
+            }
+            Event::Dropped { place, .. } => {
+                if host.remove(place) {
+                    self.frontier.n_queued -= 1;
+                }
+            }
+            Event::Done { place, .. } => {
+                if host.remove(place) {
+                    self.frontier.n_queued -= 1;
+                    self.frontier.sites[host.site as usize].n_pages += 1;
+                }
+            }
+            Event::Delay { millis, .. } => {
+                host.pace.asked_delay = Duration::from_millis(millis);
+                self.rest(host, Duration::ZERO);
+            }
+            Event::NotBefore { millis, .. } => self.rest(host, Duration::from_millis(millis)),
+            Event::Rules { date, text, .. } => self.keep_rules(host, date, text),
+            Event::Unreachable { since, .. } => {
+                host.unreachable_since = since;
+                host.rules = Rules::Unknown;
+            }
+            Event::Lost { place, .. } => match place {
+                0 => host.is_lost = true,
+                _ => host.lose(place),
+            },
+            Event::Found { .. } => host.forgive(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, host: &mut Host, queued: &Queued<'_>, told: &Told<'_>) {
+        self.n_urls += 1;
+        self.frontier.n_queued += 1;
+        host.push(queued.priority, told.place);
+        if self.guard.is_none() && !told.is_fresh {
+            return;
+        }
+        let url = NormalUrl::from_parts(&host.origin, queued.rest);
+        if !self.is_approved(url.as_ref(), queued) {
+            self.unapproved.push((told.host, told.place));
+        }
+        self.unseen.extend(url.filter(|_| told.is_fresh));
+    }
+
+    fn is_approved(&self, url: Option<&NormalUrl>, queued: &Queued<'_>) -> bool {
+        let (Some(guard), Some(url)) = (&self.guard, url) else {
+            return true;
+        };
+        let candidate = Candidate {
+            url,
+            link_depth: queued.depth,
+            robots: None,
+        };
+        guard.approve_for(&candidate, queued.kind.into()).is_ok()
+    }
+
+    /// Nobody knows which hosts were asked a moment before the last run ended: all of them rest for
+    /// as long as they ask for. Other waits go on where they were, but a clock that was set back
+    /// must not make them endless.
+    fn rest(&self, host: &mut Host, until: Duration) {
+        const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+        let left = until.saturating_sub(self.date).min(MAX_WAIT);
+        let pace = &host.pace;
+        let delay = pace.delay(
+            Duration::ZERO,
+            None,
+            &self.settings.polite,
+            self.date.as_secs(),
+        );
+        host.next = host.next.max(left).max(delay);
+    }
+
+    /// What a robots.txt said holds for a day, whatever the clock says meanwhile.
+    fn keep_rules(&self, host: &mut Host, read: u64, text: &str) {
+        let date = self.date.as_secs();
+        let age = Duration::from_secs(date.saturating_sub(read));
+        let until = crate::robots::MAX_AGE.saturating_sub(age);
+        let is_valid = read <= date && !until.is_zero();
+        host.rules = match is_valid {
+            true => Rules::Kept(text.into(), until),
+            false => Rules::Unknown,
+        };
+    }
+}
+
+fn unmet() -> Error {
+    Error::damaged(Path::new(JOURNAL), "it speaks of a host it never met")
+}
