@@ -31,8 +31,10 @@ mod log;
 mod mark;
 mod names;
 mod number;
+mod order;
 mod pace;
 mod page;
+pub mod rehearsal;
 pub mod resolve;
 pub mod robots;
 pub mod scope;
@@ -49,9 +51,10 @@ pub use arose_corpus::url;
 pub use crawl::{
     BadSeed, Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary,
     archives, crawl, index_lines, is_crawl, is_paused, is_running, kept_settings, pause,
-    queued_urls, reload, repair, resume, retry, status,
+    queued_urls, reload, repair, resume, retry, standing, status,
 };
 pub use error::Error;
+pub use frontier::{SiteStanding, Standing};
 pub use log::{FailedUrl, failures};
 pub use settings::Settings;
 pub use turns::Turns;

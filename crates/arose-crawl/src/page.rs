@@ -26,6 +26,7 @@ use crate::frontier::Novelty;
 use crate::guard::{Candidate, Counts, Guard, Reason};
 use crate::journal::{HostId, Kind};
 use crate::log;
+use crate::order::{Weight, class_of};
 use crate::robots;
 use crate::settings::{DuplicateLinks, Settings};
 use crate::sitemap;
@@ -47,6 +48,8 @@ pub(crate) struct Job {
     pub(crate) n_redirects: u8,
     /// Whether it was queued to go last.
     pub(crate) is_last: bool,
+    /// What is known of it by the links to it.
+    pub(crate) weight: Weight,
     /// The page that it was found on; nothing for seeds.
     pub(crate) found_on: Box<str>,
     pub(crate) message: Message,
@@ -63,6 +66,7 @@ pub(crate) struct Report {
     pub(crate) host: HostId,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) rest: String,
+    pub(crate) kind: Kind,
     pub(crate) depth: u32,
     pub(crate) n_redirects: u8,
     pub(crate) status: u16,
@@ -70,6 +74,14 @@ pub(crate) struct Report {
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
+    /// What stands for the original's URL.
+    pub(crate) original_key: Option<Fingerprint>,
+    /// What was known of it by the links to it when it was fetched.
+    pub(crate) weight: Weight,
+    /// How good it is, from 0 to 1, as far as its text tells.
+    pub(crate) quality: f32,
+    /// How much it matters: its mass, as far as it is good.
+    pub(crate) importance: f32,
     /// What it adds to what its host had shown before.
     pub(crate) novelty: Novelty,
     /// Whether its links go last.
@@ -81,8 +93,11 @@ pub(crate) struct Report {
     /// What is wrong with the index of contents.
     pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
-    /// Links met a moment ago on the same site.
+    /// Links met a moment ago on the same site, and those of them that no link above repeats.
     pub(crate) n_known: u64,
+    pub(crate) known: Vec<Fingerprint>,
+    /// Different pages that it links to.
+    pub(crate) n_links: usize,
     pub(crate) counts: Counts,
     pub(crate) record: Packed,
     /// What the log says of it.
@@ -96,12 +111,17 @@ impl Report {
             host: job.host,
             ticket: job.ticket,
             rest: job.url.rest().to_owned(),
+            kind: job.kind,
             depth: job.depth,
             n_redirects: job.n_redirects,
             status: job.message.head().map_or(0, |head| head.status),
             is_page: false,
             is_unread: false,
             original: None,
+            original_key: None,
+            weight: job.weight,
+            quality: 1.0,
+            importance: job.weight.mass.amount(),
             claim: None,
             novelty: Novelty::default(),
             is_last: job.is_last,
@@ -109,6 +129,8 @@ impl Report {
             failure: None,
             links: Vec::new(),
             n_known: 0,
+            known: Vec::new(),
+            n_links: 0,
             counts: Counts::default(),
             record: Packed::default(),
             line: String::new(),
@@ -123,6 +145,10 @@ pub(crate) struct Found {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) kind: Kind,
     pub(crate) is_redirect: bool,
+    /// What a sitemap says of its priority ([`class_of`]).
+    pub(crate) class: u8,
+    /// Whether the page has another link to it.
+    pub(crate) is_repeat: bool,
 }
 
 /// What all readers share.
@@ -187,9 +213,21 @@ pub(crate) struct Reader {
     html: html::Config,
     limits: Limits,
     user_agent: String,
-    /// Hashes of links met lately, each at its own place: most links of a page were on the page
-    /// before, and are spared the rest. None where every link of a page is wanted.
-    recent: Vec<u64>,
+    /// Links met lately, each at its own place: most links of a page were on the page before, and
+    /// are spared the rest. None where every link of a page is wanted.
+    recent: Vec<Recent>,
+    /// Scratch: what the links of a page lead to.
+    targets: Vec<(u128, usize)>,
+}
+
+/// A link that was met.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent {
+    /// A hash of its text and the site it was on.
+    key: u64,
+    /// What it leads to; zeros where it is not followed.
+    host: u64,
+    rest: u64,
 }
 
 /// Links that are remembered, a power of two.
@@ -198,7 +236,7 @@ const N_RECENT: usize = 1 << 17;
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
-            recent: vec![0; N_RECENT],
+            recent: vec![Recent::default(); N_RECENT],
             ..Self::of_each(shared)
         }
     }
@@ -233,6 +271,7 @@ impl Reader {
             },
             user_agent: settings.user_agent(),
             recent: Vec::new(),
+            targets: Vec::new(),
             shared,
         }
     }
@@ -269,7 +308,7 @@ impl Reader {
         }
         // What the parser has left half changed goes.
         *self = Self {
-            recent: vec![0; self.recent.len()],
+            recent: vec![Recent::default(); self.recent.len()],
             ..Self::of_each(Arc::clone(&self.shared))
         };
         Report {
@@ -293,12 +332,49 @@ impl Reader {
                     text: header("location"),
                     kind: job.kind,
                     is_redirect: true,
+                    class: 0,
                 };
                 self.add_link(job, &link, &mut report);
             }
             _ => {}
         }
+        self.count_links(&mut report);
+        let original = report.original.as_ref();
+        let url = original.and_then(|original| self.normalize(&original.url));
+        report.original_key = url.map(|url| Fingerprint::of(&url));
+        report.importance = report.weight.mass.amount() * report.quality;
         report
+    }
+
+    /// Counts the different pages that a page links to, and marks links that repeat another.
+    fn count_links(&mut self, report: &mut Report) {
+        let targets = &mut self.targets;
+        targets.clear();
+        let is_page = |found: &&Found| found.kind != Kind::Requisite && !found.is_redirect;
+        let n_links = report.links.len();
+        let links = report.links.iter().enumerate();
+        targets.extend(
+            links
+                .filter(|(_, found)| is_page(found))
+                .map(|(at, found)| (found.fingerprint.key(), at)),
+        );
+        let known = report.known.iter().enumerate();
+        targets.extend(known.map(|(at, known)| (known.key(), n_links + at)));
+        targets.sort_unstable();
+        let mut before = None;
+        let mut others = Vec::new();
+        for &(key, at) in targets.iter() {
+            let is_repeat = before == Some(key);
+            before = Some(key);
+            report.n_links += usize::from(!is_repeat);
+            match at.checked_sub(n_links) {
+                None => report.links[at].is_repeat = is_repeat,
+                Some(at) if !is_repeat => others.push(report.known[at]),
+                Some(_) => {}
+            }
+        }
+        report.known = others;
+        targets.shrink_to(1 << 12);
     }
 
     fn pack(&mut self, job: &Job, payload: &str, report: &Report) -> Packed {
@@ -425,6 +501,7 @@ impl Reader {
                 text,
                 kind: Kind::Requisite,
                 is_redirect: false,
+                class: 0,
             };
             self.add_link(job, &link, report);
         }
@@ -444,6 +521,7 @@ impl Reader {
                 text,
                 kind: Kind::Page,
                 is_redirect: false,
+                class: 0,
             };
             self.add_link(job, &link, report);
         }
@@ -464,11 +542,23 @@ impl Reader {
         let sitemap = sitemap::parse(&body, sitemap::Limits::default());
         let entries = sitemap.pages.iter().map(|entry| (entry, Kind::Page));
         let entries = entries.chain(sitemap.sitemaps.iter().map(|entry| (entry, Kind::Sitemap)));
+        let classes = sitemap.pages.iter().map(|entry| class_of(entry.priority()));
+        // What is the same for all says nothing.
+        let is_told = {
+            let mut classes = classes.filter(|&class| class > 0);
+            let first = classes.next();
+            classes.any(|class| Some(class) != first)
+        };
         for (entry, kind) in entries {
             let link = Link {
                 text: &entry.url,
                 kind,
                 is_redirect: false,
+                class: if is_told {
+                    class_of(entry.priority())
+                } else {
+                    0
+                },
             };
             self.add_link(job, &link, report);
         }
@@ -483,8 +573,12 @@ impl Reader {
         let can_skip = !link.is_redirect && self.shared.settings.scope.max_depth == u32::MAX;
         let slot = self.recent.get_mut(key as usize >> 1 & (N_RECENT - 1));
         let mut slot = slot.filter(|_| can_skip);
-        if slot.as_ref().is_some_and(|slot| **slot == key) {
+        if let Some(recent) = slot.as_ref().filter(|slot| slot.key == key) {
             report.n_known += 1;
+            let Recent { host, rest, .. } = **recent;
+            if (host | rest) > 0 && link.kind != Kind::Requisite {
+                report.known.push(Fingerprint { host, rest });
+            }
             return;
         }
         let url = match self.shared.normalizer.normalize_beside(text, &job.url) {
@@ -510,15 +604,22 @@ impl Reader {
         report
             .counts
             .add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
+        let fingerprint = judged.as_ref().ok().map(Fingerprint::of);
         if let Some(slot) = &mut slot {
-            **slot = key;
+            **slot = Recent {
+                key,
+                host: fingerprint.map_or(0, |to| to.host),
+                rest: fingerprint.map_or(0, |to| to.rest),
+            };
         }
-        if let Ok(url) = judged {
+        if let (Ok(url), Some(fingerprint)) = (judged, fingerprint) {
             report.links.push(Found {
-                fingerprint: Fingerprint::of(&url),
+                fingerprint,
                 url,
                 kind: link.kind,
                 is_redirect: link.is_redirect,
+                class: link.class,
+                is_repeat: false,
             });
         }
     }
@@ -553,6 +654,7 @@ struct Link<'a> {
     text: &'a str,
     kind: Kind,
     is_redirect: bool,
+    class: u8,
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@
 //! others is sorted by host first ([`ByHost`]); then these hosts are made one after the other, and
 //! go to the shelf. Sites and the tables of all hosts are in memory anyway.
 
+use arose::digest::digest64;
+
 use super::restore::Restored;
 use super::store::JOURNAL;
 use super::*;
 use crate::archive::{Extent, Part};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Host, Rules, nameless};
+use crate::frontier::{Entry, Host, Rules, nameless};
 use crate::guard::Candidate;
 use crate::journal::{ByHost, Decoder, Event, Frame, PART, Queued, Told, push_number};
 
@@ -170,6 +172,10 @@ impl Restored {
                 let unread = || Error::damaged(Path::new(JOURNAL), "a counter has no number");
                 self.counters = counters.ok_or_else(unread)?;
             }
+            Event::Doublings { n } => {
+                let n = n.try_into().unwrap_or(u32::MAX);
+                self.frontier.set_doublings(n);
+            }
             Event::Seen { n_urls } => self.standing.n_seen = n_urls,
             Event::Contents { row, log, bytes } => {
                 self.standing.row = row;
@@ -187,8 +193,8 @@ impl Restored {
     fn tell(&mut self, told: Told<'_>) -> Result<(), Error> {
         let site = self.frontier.hosts.site(told.host);
         match told.event {
-            Event::Referrer { site: from, .. } => {
-                self.frontier.add_referrer(site, from);
+            Event::Trust { trust, .. } => {
+                self.frontier.set_trust(site, trust);
                 return Ok(());
             }
             Event::Pages { n, .. } => {
@@ -210,17 +216,17 @@ impl Restored {
         match told.event {
             Event::Url(queued) => self.queue(host, &queued, told),
             Event::Tried { place, n_tries, .. } => {
-                if host.remove(place) {
-                    host.put_back(Turn { place, n_tries });
+                if let Some(turn) = host.remove(place) {
+                    host.put_back(Turn { n_tries, ..turn });
                 }
             }
             Event::Dropped { place, .. } => {
-                if host.remove(place) {
+                if host.remove(place).is_some() {
                     self.frontier.n_queued -= 1;
                 }
             }
             Event::Done { place, .. } => {
-                if host.remove(place) {
+                if host.remove(place).is_some() {
                     self.frontier.n_queued -= 1;
                     self.frontier.sites[host.site as usize].n_pages += 1;
                 }
@@ -230,6 +236,7 @@ impl Restored {
                 self.rest(host, Duration::ZERO);
             }
             Event::NotBefore { millis, .. } => self.rest(host, Duration::from_millis(millis)),
+            Event::Weight { place, weight, .. } => host.set_weight(place, weight),
             Event::Rules { date, text, .. } => self.keep_rules(host, date, text),
             Event::Unreachable { since, .. } => {
                 host.unreachable_since = since;
@@ -248,7 +255,9 @@ impl Restored {
     fn queue(&mut self, host: &mut Host, queued: &Queued<'_>, told: &Told<'_>) {
         self.n_urls += 1;
         self.frontier.n_queued += 1;
-        host.push(queued.priority, told.place);
+        let tag = self.frontier.tag(digest64(queued.rest.as_bytes()));
+        let entry = Entry::new(tag, told.place, queued.weight, queued.class);
+        host.push(entry, queued.is_last);
         if self.guard.is_none() && !told.is_fresh {
             return;
         }

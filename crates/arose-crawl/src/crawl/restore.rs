@@ -162,7 +162,7 @@ fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Erro
 
 impl Restored {
     pub(super) fn new(settings: &Settings, date: Duration) -> Self {
-        let mut frontier = Frontier::new(settings.budget.clone());
+        let mut frontier = Frontier::new(settings.budget.clone(), settings.crawl.order);
         frontier.first_turn = least_rest(settings);
         Self {
             frontier,

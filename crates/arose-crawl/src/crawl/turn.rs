@@ -5,7 +5,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Arriving, Host, LAST, PROBE, Rules, Stage, Taken};
+use crate::frontier::{Arriving, Host, PROBE, Rules, Stage, Taken};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
 use crate::names::Known;
@@ -51,7 +51,7 @@ impl Crawl {
     /// Whether another request may be under way.
     pub(super) fn has_slot(&self) -> bool {
         let limit = self.load.limit;
-        let n_reading = self.background.n_reading + self.frontier.n_taken;
+        let n_reading = self.background.n_reading + self.frontier.n_coming;
         self.n_in_flight + n_reading - self.slots.n_apart(limit) < limit
     }
 
@@ -67,7 +67,7 @@ impl Crawl {
         self.frontier.hosts.check()?;
         let now = self.now();
         if let Some(taken) = arriving.taken
-            && self.frontier.claim(id, taken)
+            && self.frontier.claim(taken)
         {
             self.begin(id, now)?;
         }
@@ -80,6 +80,11 @@ impl Crawl {
         if arriving.advances {
             self.frontier.advance(id);
         }
+        for &(tag, gift) in &arriving.gifts {
+            let given = self.frontier.give(id, tag, gift);
+            self.note_weight(id, given);
+        }
+        self.frontier.raise_first(id);
         Ok(())
     }
 
@@ -191,10 +196,11 @@ impl Crawl {
     /// Takes down that a URL is lost for now.
     pub(super) fn lose_url(&mut self, id: HostId, ticket: Ticket) {
         let until = self.now() + PROBE;
-        if let Some(place) = self.open.remove(&ticket) {
+        if let Some(turn) = self.open.remove(&ticket) {
             let host = &mut self.frontier.hosts[id as usize];
-            host.lost.push(place);
+            host.lost.push(turn);
             host.wakes = host.wakes.max(until);
+            let place = turn.place;
             self.journal.push(Event::Lost { host: id, place });
         }
     }
@@ -220,8 +226,8 @@ impl Crawl {
 
     /// Takes a URL that was fetched or read off the queue for good.
     pub(super) fn done_with(&mut self, host: HostId, ticket: Ticket) {
-        if let Some(place) = self.open.remove(&ticket) {
-            self.done(host, place);
+        if let Some(turn) = self.open.remove(&ticket) {
+            self.done(host, turn.place);
         }
     }
 
@@ -409,12 +415,12 @@ impl Crawl {
         if !is_seed && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
         {
             self.counters.add(Counter::Stale, 1);
-            host.aside.push(turn.place);
+            host.aside.push(turn);
             host.wakes = now + PROBE;
             return None;
         }
         self.n_tickets += 1;
-        self.open.insert(self.n_tickets, turn.place);
+        self.open.insert(self.n_tickets, turn);
         Some(Page {
             ticket: self.n_tickets,
             n_tries: turn.n_tries,
@@ -422,7 +428,8 @@ impl Crawl {
             kind: text.kind,
             depth: text.depth,
             n_redirects: text.n_redirects,
-            is_last: text.priority >= LAST,
+            is_last: text.is_last,
+            weight: turn.weight,
             found_on: text.found_on(&host.origin).into(),
         })
     }

@@ -1,13 +1,14 @@
 //! The frontier: hosts, what waits at each of them, and how much a site may take.
 //!
 //! A URL that is new goes to the queue of its host; the host goes to the [`Workbench`] when its
-//! address is known. Where a host is on its way, [`Stage`] says. Sites (what one owner has
-//! registered) have budgets, so that a site which makes up pages for ever cannot crowd out the
-//! others (Lee et al. 2008, IRLbot): a site is worth a few pages, and more for every other site
-//! that links to it. Budgets order hosts and leave nothing idle: a host of a site that is over
-//! budget waits in the spare lane of the workbench, where it is taken when nobody else is ready.
-//! When nearly all hosts wait there, all budgets double. A host whose site has had all the pages
-//! it may have is *parked*. What waits is never dropped.
+//! address is known. Where a host is on its way, [`Stage`] says. Among hosts that may be asked, the
+//! one goes first whose best URL has the highest priority: its mass ([`crate::order`]) times the
+//! *share* of its site. Sites (what one owner has registered) have shares, so that a site which
+//! makes up pages for ever, or domains, cannot crowd out the others: as many pages at full priority
+//! as the trust is worth that came from other sites and was not passed on to others, and less
+//! priority with each further page. That orders hosts and leaves nothing idle. When hardly any priority is left, trust is worth twice as
+//! many pages. A host whose site has had all the pages it may have is *parked*. What waits is never
+//! dropped.
 //!
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
@@ -15,42 +16,54 @@
 //! sessions. Its URLs are put aside, except for one per day.
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 40 bytes, or about 110
-//! with their place in the workbench; a site takes about 30, a queued URL eight while its host is
-//! in memory. The text of URLs is in the journal.
+//! with their place in the workbench; a site takes about 30, a queued URL 16 while its host is in
+//! memory. The text of URLs is in the journal.
 
 mod cold;
 mod folders;
 mod host;
 mod hosts;
 mod keeper;
+mod queue;
+mod ranking;
 mod shelf;
 mod site;
+mod standing;
 mod table;
 mod workbench;
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use arose::mix::mix;
 
 use crate::error::Error;
-use crate::journal::{HostId, Place, Queued};
-use crate::settings::Budget;
+use crate::journal::{Event, HostId, Place, Queued};
+use crate::order::{Gift, Level, Weight};
+use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
 
 pub(crate) use folders::{Folders, Novelty, PROBE};
-pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
-use hosts::Standing;
+pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
+use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
+pub(crate) use queue::Entry;
+pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};
-use table::{Flags, Hashes, Numbers};
-pub(crate) use workbench::{EntryId, Lane, Workbench};
+pub(crate) use standing::Waiting;
+pub use standing::{SiteStanding, Standing};
+use table::{Flags, Numbers};
+pub(crate) use workbench::{Choice, EntryId, Judgement, Lane, Rank, Workbench};
 
-/// How many hosts must be over budget for each that is not before all budgets double.
-const SPARE_SHARE: usize = 10;
+/// By how much the rank of a host must change to be noted: a sixteenth of a factor of two.
+const NOTED: Rank = 64;
 
-/// Hosts whose budget is looked at again in one go.
+/// Hosts taken, at least, before it is asked whether any priority is left.
+const ROUND: usize = 1000;
+
+/// Hosts that are looked at again in one go.
 const MAX_WATCHED: usize = 20_000;
 
 /// All hosts and their queues.
@@ -59,24 +72,29 @@ pub(crate) struct Frontier {
     pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<Site>,
     by_site: Numbers,
-    /// Which sites link to which, by a hash of both.
-    referrers: Hashes,
     pub(crate) bench: Workbench,
     budget: Budget,
-    /// How often budgets were doubled.
-    epoch: u32,
+    scale: Scale,
+    /// Hosts taken in the present round, and the best rank among them.
+    n_turns: usize,
+    best: Rank,
+    /// Whether the number of doublings has changed since it was written down, and sites whose trust
+    /// has.
+    has_doubled: bool,
+    changed: Vec<SiteId>,
+    /// Sites that are trusted most.
+    trusted: Vec<SiteId>,
     /// Hosts that are parked or in the spare lane, to be looked at again, the next one first.
     watched: VecDeque<HostId>,
     is_watched: Flags,
-    /// How many of them are left of the present round, and how many were over budget in it.
+    /// How many of them are left of the present round.
     n_left: usize,
-    n_over: usize,
-    /// Hosts that are being asked.
-    n_busy: usize,
+    /// Mixed with the names of URLs, so that no site knows where they are.
+    seed: u64,
     /// Whether only URLs that were lost are wanted.
     wants_lost_only: bool,
     /// Hosts that were taken off the workbench and are on their way into memory.
-    pub(crate) n_taken: usize,
+    pub(crate) n_coming: usize,
     /// Hosts whose address is wanted, the next one first.
     pub(crate) unresolved: VecDeque<HostId>,
     /// URLs that wait for a request.
@@ -99,22 +117,29 @@ pub(crate) enum Taken {
 pub(crate) struct TooManyHosts;
 
 impl Frontier {
-    pub(crate) fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget, order: Order) -> Self {
         Self {
             hosts: Hosts::default(),
             sites: Vec::new(),
             by_site: Numbers::default(),
-            referrers: Hashes::default(),
             bench: Workbench::default(),
+            scale: Scale {
+                order,
+                pages: budget.pages as f64,
+                n_doublings: 0,
+            },
             budget,
-            epoch: 0,
+            n_turns: 0,
+            best: 0,
+            has_doubled: false,
+            changed: Vec::new(),
+            trusted: Vec::new(),
             watched: VecDeque::new(),
             is_watched: Flags::default(),
             n_left: 0,
-            n_over: 0,
-            n_busy: 0,
+            seed: RandomState::new().build_hasher().finish(),
             wants_lost_only: false,
-            n_taken: 0,
+            n_coming: 0,
             unresolved: VecDeque::new(),
             n_queued: 0,
             first_turn: Duration::ZERO,
@@ -123,7 +148,25 @@ impl Frontier {
 
     /// Has sites take as much as this from now on.
     pub(crate) fn set_budget(&mut self, budget: Budget) {
+        self.scale.pages = budget.pages as f64;
         self.budget = budget;
+    }
+
+    /// Takes down how much a site is trusted, while the journal is read again.
+    pub(crate) fn set_trust(&mut self, site: SiteId, trust: f32) {
+        self.sites[site as usize].trust = trust.max(0.0);
+        self.note_trusted(site);
+    }
+
+    /// How hosts are ranked.
+    pub(crate) fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Takes down how often trust became worth twice as many pages, while the journal is read
+    /// again.
+    pub(crate) fn set_doublings(&mut self, n: u32) {
+        self.scale.n_doublings = n;
     }
 
     /// The host of a URL, if it is known; `origin_hash` is the first half of its fingerprint.
@@ -155,7 +198,11 @@ impl Frontier {
     /// Counts a host at its site, which is returned.
     pub(crate) fn admit_host(&mut self, url: &NormalUrl) -> SiteId {
         let site = self.site_of(url);
-        self.sites[site as usize].n_hosts += 1;
+        let of = &mut self.sites[site as usize];
+        if of.n_hosts == 0 {
+            of.host = self.hosts.len() as HostId;
+        }
+        of.n_hosts += 1;
         site
     }
 
@@ -180,13 +227,119 @@ impl Frontier {
         site
     }
 
+    /// What stands for a URL at its host; `rest_hash` is the second half of its fingerprint.
+    pub(crate) fn tag(&self, rest_hash: u64) -> u32 {
+        (mix(rest_hash ^ self.seed) >> 32) as u32
+    }
+
     /// Puts a URL into the queue of its host.
-    pub(crate) fn push(&mut self, queued: &Queued<'_>, place: Place) {
+    pub(crate) fn push(&mut self, queued: &Queued<'_>, tag: u32, place: Place) {
+        let entry = Entry::new(tag, place, queued.weight, queued.class);
         match self.hosts.bring(queued.host) {
-            true => self.hosts[queued.host as usize].push(queued.priority, place),
-            false => self.hosts.queue(queued.host, queued.priority, place),
+            true => self.hosts[queued.host as usize].push(entry, queued.is_last),
+            false => self.hosts.queue(queued.host, entry, queued.is_last),
         }
         self.n_queued += 1;
+    }
+
+    /// Gives something to a URL that waits; returns its place and what it has now, if that is more
+    /// than before. A host that is not in memory gets it when it is.
+    pub(crate) fn give(&mut self, id: HostId, tag: u32, gift: Gift) -> Option<(Place, Weight)> {
+        if !self.hosts.may_have_work(id) {
+            return None;
+        }
+        if !self.hosts.bring(id) {
+            self.hosts.arriving(id).gifts.push((tag, gift));
+            return None;
+        }
+        let gift = self.scale.order.received(gift);
+        let given = self.hosts[id as usize].give(tag, gift)?;
+        self.raise(id, given.1.mass);
+        Some(given)
+    }
+
+    /// Raises a URL that waits to the weight of a seed; returns its place and what it has now, if
+    /// that is more than before.
+    pub(crate) fn lift(&mut self, id: HostId, tag: u32, number: u32) -> Option<(Place, Weight)> {
+        let least = self.scale.order.weigh(Arrival {
+            is_seed: true,
+            is_list: false,
+            gift: Gift::NONE,
+            number,
+        });
+        let (place, weight, before) = self.hosts[id as usize].lift(tag, least)?;
+        self.entrust(None, id, weight.trust.amount() - before.amount());
+        self.raise(id, weight.mass);
+        Some((place, weight))
+    }
+
+    /// Takes down that trust came to a host from a site, which has less of it now, or from outside.
+    pub(crate) fn entrust(&mut self, from: Option<SiteId>, id: HostId, trust: f32) {
+        let number = self.hosts.site(id);
+        if from == Some(number) || trust.is_nan() || trust <= 0.0 {
+            return;
+        }
+        self.change_trust(number, trust);
+        if let Some(from) = from {
+            self.change_trust(from, -trust);
+        }
+        let site = &self.sites[number as usize];
+        // Where a site has its share in full, more trust changes nothing.
+        let is_limited = site.share(self.scale.pages()) < 1.0;
+        if is_limited && self.hosts.is_warm(id) && self.hosts[id as usize].stage == Stage::Bench {
+            self.raise_first(id);
+        }
+    }
+
+    fn change_trust(&mut self, number: SiteId, by: f32) {
+        let site = &mut self.sites[number as usize];
+        site.trust = (site.trust + by).max(0.0);
+        if !std::mem::replace(&mut site.is_changed, true) {
+            self.changed.push(number);
+            self.note_trusted(number);
+        }
+    }
+
+    /// What changed of sites since this was asked last, for the journal.
+    pub(crate) fn take_changes(&mut self) -> Vec<Event<'static>> {
+        let mut events = Vec::with_capacity(self.changed.len());
+        for number in std::mem::take(&mut self.changed) {
+            let site = &mut self.sites[number as usize];
+            site.is_changed = false;
+            let (host, trust) = (site.host, site.trust);
+            events.push(Event::Trust { host, trust });
+        }
+        if std::mem::take(&mut self.has_doubled) {
+            let n = self.scale.n_doublings.into();
+            events.push(Event::Doublings { n });
+        }
+        events
+    }
+
+    /// Has a host go sooner that waits with URLs of a lower rank than what it is asked for next.
+    pub(crate) fn raise_first(&mut self, id: HostId) {
+        if let Some(first) = self.hosts[id as usize].first() {
+            self.raise(id, first.mass);
+        }
+    }
+
+    /// Has a host go sooner that waits with URLs of a lower rank than one with this mass. One that
+    /// is not in memory is looked at when it is.
+    pub(crate) fn raise(&mut self, id: HostId, mass: Level) {
+        if !self.hosts.is_warm(id) {
+            return;
+        }
+        let site = &self.sites[self.hosts.site(id) as usize];
+        let rank = self.scale.rank(mass, site.share(self.scale.pages()));
+        let host = &mut self.hosts[id as usize];
+        let is_noted = rank > host.rank.saturating_add(NOTED);
+        if host.stage != Stage::Bench || host.is_asleep || !is_noted {
+            return;
+        }
+        if let Some(address) = host.address {
+            host.rank = rank;
+            host.entry = self.bench.insert(id, address, host.lane, host.next, rank);
+        }
     }
 
     /// Moves a host that has something to fetch on to where that can happen: a host at rest, or one
@@ -207,7 +360,7 @@ impl Frontier {
             return;
         }
         host.is_asleep = !has_work;
-        let lane = self.lane(id, self.hosts.standing(id));
+        let lane = self.lane(id, self.hosts.outline(id));
         if lane != Some(Lane::First) {
             self.watch(id);
         }
@@ -220,12 +373,9 @@ impl Frontier {
             Some(address) => {
                 host.stage = Stage::Bench;
                 host.lane = lane;
-                let time = match host.is_asleep {
-                    true => host.next.max(host.wakes),
-                    false => host.next,
-                };
-                let priority = host.priority();
-                host.entry = self.bench.insert(id, address, lane, time, priority);
+                host.rank = rank_of(host, &self.sites, self.scale);
+                let time = host.bench_time();
+                host.entry = self.bench.insert(id, address, lane, time, host.rank);
             }
             None => {
                 host.stage = Stage::Names;
@@ -235,17 +385,19 @@ impl Frontier {
     }
 
     /// Where a host has to wait; none if its site has had all its pages.
-    fn lane(&self, id: HostId, standing: Standing) -> Option<Lane> {
+    fn lane(&self, id: HostId, outline: Outline) -> Option<Lane> {
         let site = self.hosts.site(id);
         // What others wait for goes before budgets.
-        if standing.has_jobs {
+        if outline.has_jobs {
             return Some(Lane::First);
         }
         if self.sites[site as usize].n_pages >= self.budget.max_pages {
             return None;
         }
-        let is_spare = standing.goes_last || self.is_over_budget(site);
-        Some(if is_spare { Lane::Spare } else { Lane::First })
+        Some(match outline.goes_last {
+            true => Lane::Spare,
+            false => Lane::First,
+        })
     }
 
     fn watch(&mut self, id: HostId) {
@@ -257,38 +409,62 @@ impl Frontier {
     /// A host that may be asked now. Its address is taken until [`Self::release`]. A host that is
     /// not in memory is [claimed](Self::claim) when it is.
     pub(crate) fn take(&mut self, now: Duration) -> Option<Taken> {
-        let hosts = &self.hosts;
-        let counts = |id: HostId, entry| !hosts.is_warm(id) || hosts[id as usize].entry == entry;
-        let (id, entry, address) = self.bench.take(now, counts)?;
-        if !self.hosts.bring(id) {
-            self.hosts.arriving(id).taken = Some((entry, address));
-            self.n_taken += 1;
+        let (hosts, sites, scale) = (&mut self.hosts, &self.sites, self.scale);
+        let judge = |id: HostId, entry, rank| match hosts.is_warm(id) {
+            true => judge(&mut hosts[id as usize], entry, rank, sites, scale),
+            false => Judgement::Fine,
+        };
+        let choice = self.bench.take(now, judge)?;
+        if !self.hosts.bring(choice.host) {
+            self.hosts.arriving(choice.host).taken = Some(choice);
+            self.n_coming += 1;
             return Some(Taken::Later);
         }
-        Some(match self.mark_busy(id, entry, address) {
-            true => Taken::Host(id),
+        Some(match self.mark_busy(choice) {
+            true => Taken::Host(choice.host),
             false => Taken::Later,
         })
     }
 
     /// Goes on with a host that was taken before it was in memory; whether it may be asked now.
-    pub(crate) fn claim(&mut self, id: HostId, (entry, address): (EntryId, IpAddr)) -> bool {
-        self.n_taken -= 1;
-        self.mark_busy(id, entry, address)
+    pub(crate) fn claim(&mut self, choice: Choice) -> bool {
+        self.n_coming -= 1;
+        self.mark_busy(choice)
     }
 
     /// Whether an entry of the workbench still stands for its host, which is busy then.
-    fn mark_busy(&mut self, id: HostId, entry: EntryId, address: IpAddr) -> bool {
-        let host = &mut self.hosts[id as usize];
-        let counts = host.entry == entry;
-        match counts {
-            true => {
-                host.stage = Stage::Busy;
-                self.n_busy += 1;
-            }
-            false => self.bench.release(address, Duration::ZERO),
+    fn mark_busy(&mut self, choice: Choice) -> bool {
+        let host = &mut self.hosts[choice.host as usize];
+        let judgement = judge(host, choice.entry, choice.rank, &self.sites, self.scale);
+        if judgement == Judgement::Fine {
+            host.stage = Stage::Busy;
+            self.note_taken(choice.rank);
+            return true;
         }
-        counts
+        self.bench.release(choice.address, Duration::ZERO);
+        if let Judgement::Lower(rank) = judgement {
+            let (lane, time) = (host.lane, host.bench_time());
+            host.entry = self
+                .bench
+                .insert(choice.host, choice.address, lane, time, rank);
+        }
+        false
+    }
+
+    /// Has trust be worth twice as many pages when hardly any priority is left.
+    fn note_taken(&mut self, rank: Rank) {
+        self.n_turns += 1;
+        if rank < Rank::MAX {
+            self.best = self.best.max(rank);
+        }
+        if self.n_turns < ROUND.max(self.bench.n_entries) {
+            return;
+        }
+        if self.scale.is_scarce(self.best) {
+            self.scale.n_doublings += 1;
+            self.has_doubled = true;
+        }
+        (self.n_turns, self.best) = (0, 0);
     }
 
     /// Gives host and address free, to be asked again from these times on.
@@ -300,25 +476,17 @@ impl Frontier {
         next: Duration,
     ) {
         self.bench.release(address, next);
-        self.n_busy = self.n_busy.saturating_sub(1);
         let host = &mut self.hosts[id as usize];
         host.next = host.next.max(host_next);
         host.stage = Stage::Rest;
         self.advance(id);
     }
 
-    /// Whether the site of a host may have no further page for now.
-    pub(crate) fn is_over_budget(&self, site: SiteId) -> bool {
-        let site = &self.sites[site as usize];
-        site.n_pages >= site.allowance(&self.budget, self.epoch)
-    }
-
-    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: budgets
-    /// may have grown. At the end of a round all budgets double if nearly nobody is left who has
-    /// not used up his.
+    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: other URLs
+    /// may have come, or limits may have changed.
     pub(crate) fn rebalance(&mut self) {
         if self.n_left == 0 {
-            (self.n_left, self.n_over) = (self.watched.len(), 0);
+            self.n_left = self.watched.len();
         }
         for _ in 0..self.n_left.min(MAX_WATCHED) {
             self.n_left -= 1;
@@ -326,39 +494,34 @@ impl Frontier {
                 break;
             };
             self.is_watched.replace(id, false);
-            let standing = self.hosts.standing(id);
-            if !standing.is_parked && !standing.is_spare {
+            let outline = self.hosts.outline(id);
+            if !outline.is_parked && !outline.is_spare {
                 continue;
             }
-            if self.has_better_lane(id, standing) {
+            if self.has_better_lane(id, outline) {
                 match self.hosts.bring(id) {
                     true => self.move_up(id),
                     false => self.hosts.arriving(id).moves = true,
                 }
                 continue;
             }
-            self.n_over += usize::from(standing.is_spare && !standing.goes_last);
             self.watch(id);
-        }
-        let n_first = self.bench.n_first + self.n_busy;
-        if self.n_left == 0 && self.n_over > SPARE_SHARE * n_first {
-            self.epoch = self.epoch.saturating_add(1);
         }
     }
 
     /// Whether a host need not wait where it does.
-    fn has_better_lane(&self, id: HostId, standing: Standing) -> bool {
-        let lane = self.lane(id, standing);
-        lane == Some(Lane::First) || lane.is_some() && !standing.is_spare
+    fn has_better_lane(&self, id: HostId, outline: Outline) -> bool {
+        let lane = self.lane(id, outline);
+        lane == Some(Lane::First) || lane.is_some() && !outline.is_spare
     }
 
     /// Moves a host that is parked or in the spare lane to where it may wait now.
     pub(crate) fn move_up(&mut self, id: HostId) {
-        let standing = self.hosts.standing(id);
-        if !standing.is_parked && !standing.is_spare {
+        let outline = self.hosts.outline(id);
+        if !outline.is_parked && !outline.is_spare {
             return;
         }
-        if self.has_better_lane(id, standing) {
+        if self.has_better_lane(id, outline) {
             // An entry in the spare lane does not count any more.
             self.hosts[id as usize].stage = Stage::Rest;
             self.advance(id);
@@ -386,23 +549,29 @@ impl Frontier {
         }
         Ok(())
     }
+}
 
-    /// Takes down that a site links to a host of another one; whether that is new.
-    pub(crate) fn refer(&mut self, from: SiteId, to: HostId) -> bool {
-        let site = self.hosts.site(to);
-        let hash = self.sites[from as usize].hash;
-        site != from && self.add_referrer(site, hash)
+/// What becomes of an entry of the workbench whose turn it is.
+fn judge(host: &mut Host, entry: EntryId, rank: Rank, sites: &[Site], scale: Scale) -> Judgement {
+    if host.entry != entry {
+        return Judgement::Outdated;
     }
+    let now = rank_of(host, sites, scale);
+    if now.saturating_add(NOTED) < rank {
+        host.rank = now;
+        return Judgement::Lower(now);
+    }
+    Judgement::Fine
+}
 
-    /// Takes down that a site, by the hash of its name, links to another one.
-    pub(crate) fn add_referrer(&mut self, site: SiteId, from: u64) -> bool {
-        let site = &mut self.sites[site as usize];
-        // Beyond this a site has all the budget there is.
-        let most = self.budget.max_pages / self.budget.pages_per_referrer.max(1);
-        let is_new = site.n_referrers < most && self.referrers.insert(mix(site.hash) ^ from);
-        site.n_referrers += u64::from(is_new);
-        is_new
+/// The rank of a host: that of what it is asked for next.
+fn rank_of(host: &Host, sites: &[Site], scale: Scale) -> Rank {
+    if !host.jobs.is_empty() {
+        return Rank::MAX;
     }
+    let mass = host.first().map_or(Level::NONE, |first| first.mass);
+    let site = &sites[host.site as usize];
+    scale.rank(mass, site.share(scale.pages()))
 }
 
 #[cfg(test)]
@@ -417,29 +586,37 @@ mod tests {
         frontier.add_host(&url, Fingerprint::of(&url).host)
     }
 
-    fn push(frontier: &mut Frontier, host: HostId, priority: u64, place: Place) {
+    fn push(frontier: &mut Frontier, host: HostId, mass: f32, place: Place) {
+        let weight = Weight {
+            mass: Level::of(mass.abs()),
+            trust: Level::NONE,
+        };
         let queued = Queued {
             host,
             depth: 0,
-            priority,
+            weight,
+            class: 0,
+            is_last: mass < 0.0,
             n_redirects: 0,
             kind: Kind::Page,
             rest: "/",
             found_on: "",
         };
-        frontier.push(&queued, place);
+        frontier.push(&queued, place as u32, place);
     }
 
-    const BUDGET: Budget = Budget {
-        max_pages: 40,
-        pages: 2,
-        pages_per_referrer: 3,
-        max_hosts: 2,
-    };
+    fn frontier() -> Frontier {
+        let budget = Budget {
+            max_pages: 40,
+            pages: 10,
+            max_hosts: 2,
+        };
+        Frontier::new(budget, Order::Opic)
+    }
 
     #[test]
     fn a_site_has_only_so_many_hosts() {
-        let mut frontier = Frontier::new(BUDGET);
+        let mut frontier = frontier();
         assert_eq!(add(&mut frontier, "http://a.x.org/"), Ok(0));
         assert_eq!(add(&mut frontier, "http://b.x.org/"), Ok(1));
         assert_eq!(add(&mut frontier, "http://c.x.org/"), Err(TooManyHosts));
@@ -448,23 +625,32 @@ mod tests {
 
     #[test]
     fn urls_leave_by_priority_then_in_order() {
-        let mut frontier = Frontier::new(BUDGET);
+        let mut frontier = frontier();
         let host = add(&mut frontier, "http://h.org/").unwrap();
-        for (priority, place) in [(1, 10), (0, 20), (1, 30), (0, 40)] {
-            push(&mut frontier, host, priority, place);
+        for (mass, place) in [(1.0, 10), (2.0, 20), (1.0, 30), (2.0, 40)] {
+            push(&mut frontier, host, mass, place);
         }
+        let gift = Gift {
+            mass: 1.5,
+            ..Gift::NONE
+        };
+        assert_eq!(
+            frontier.give(host, 30, gift).map(|(place, _)| place),
+            Some(30)
+        );
+        assert_eq!(frontier.give(host, 31, gift), None);
         let host = &mut frontier.hosts[host as usize];
         let order: Vec<Place> = std::iter::from_fn(|| host.pop())
             .map(|turn| turn.place)
             .collect();
-        assert_eq!(order, [20, 40, 10, 30]);
+        assert_eq!(order, [30, 20, 40, 10]);
     }
 
     /// A host with an address and one URL that waits.
     fn add_ready(frontier: &mut Frontier, text: &str, n: u8) -> HostId {
         let host = add(frontier, text).unwrap();
         frontier.hosts[host as usize].address = Some(IpAddr::from([1, 1, 1, n]));
-        push(frontier, host, 0, u64::from(n));
+        push(frontier, host, 1.0, u64::from(n));
         host
     }
 
@@ -480,63 +666,120 @@ mod tests {
         &mut frontier.sites[site as usize]
     }
 
-    /// Over budget a host lets others go first, is taken when there are none, and comes first again
-    /// when another site links to it. With all the pages it may have it is parked.
+    const NOW: Duration = Duration::ZERO;
+
+    /// A host lets others go first when its site has had its share, is taken when there are none,
+    /// and comes first again when another site trusts it. With all the pages it may have it is
+    /// parked.
     #[test]
-    fn budgets_order_and_never_drop() {
-        let mut frontier = Frontier::new(BUDGET);
+    fn shares_order_and_never_drop() {
+        let mut frontier = frontier();
         let over = add_ready(&mut frontier, "http://h.org/", 1);
         let other = add_ready(&mut frontier, "http://o.org/", 2);
-        site(&mut frontier, over).n_pages = 2;
+        frontier.entrust(None, over, 0.5);
+        frontier.entrust(None, other, 1.0);
+        site(&mut frontier, over).n_pages = 7;
         frontier.advance(over);
         frontier.advance(other);
-        let take = |frontier: &mut Frontier| taken(frontier, Duration::ZERO);
+        let take = |frontier: &mut Frontier| taken(frontier, NOW);
         assert_eq!(take(&mut frontier), Some(other));
         assert_eq!(take(&mut frontier), Some(over));
-        let now = Duration::ZERO;
-        frontier.release(over, now, IpAddr::from([1, 1, 1, 1]), now);
-        frontier.release(other, now, IpAddr::from([1, 1, 1, 2]), now);
-        let of = frontier.hosts[over as usize].site;
-        assert!(frontier.add_referrer(of, 77) && !frontier.add_referrer(of, 77));
-        frontier.rebalance();
-        let lane = |frontier: &Frontier| frontier.hosts[over as usize].lane;
-        assert_eq!(lane(&frontier), Lane::First);
-        assert_eq!(take(&mut frontier), Some(other));
+        frontier.release(over, NOW, IpAddr::from([1, 1, 1, 1]), NOW);
+        frontier.release(other, NOW, IpAddr::from([1, 1, 1, 2]), NOW);
+        site(&mut frontier, other).n_pages = 15;
+        let of = frontier.hosts.site(over);
+        frontier.entrust(Some(of), over, 1.0);
+        assert_eq!(site(&mut frontier, over).trust, 0.5);
+        frontier.entrust(Some(of + 1), over, 0.25);
         assert_eq!(take(&mut frontier), Some(over));
+        assert_eq!(take(&mut frontier), Some(other));
         assert_eq!(take(&mut frontier), None);
         site(&mut frontier, over).n_pages = 40;
-        frontier.release(over, now, IpAddr::from([1, 1, 1, 1]), now);
+        frontier.release(over, NOW, IpAddr::from([1, 1, 1, 1]), NOW);
         assert_eq!(frontier.hosts[over as usize].stage, Stage::Parked);
         frontier.rebalance();
         assert_eq!((take(&mut frontier), frontier.n_queued), (None, 2));
+        let trust = |event: &Event<'_>| match *event {
+            Event::Trust { host, trust } => (host, trust),
+            _ => panic!("{event:?}"),
+        };
+        let changes: Vec<_> = frontier.take_changes().iter().map(trust).collect();
+        assert_eq!(changes, [(over, 0.75), (other, 0.75)]);
+        assert!(frontier.take_changes().is_empty());
     }
 
-    /// Where nearly all hosts are over budget, budgets double until they are not.
+    /// A host goes first when a link raises what waits there.
     #[test]
-    fn budgets_double_when_all_are_used_up() {
-        let mut frontier = Frontier::new(BUDGET);
-        for n in 0..20 {
+    fn links_raise_hosts() {
+        let mut frontier = frontier();
+        for n in 0..3 {
             let host = add_ready(&mut frontier, &format!("http://h{n}.org/"), n);
-            site(&mut frontier, host).n_pages = 7;
+            frontier.entrust(None, host, 1.0);
             frontier.advance(host);
         }
-        for lane in [Lane::Spare, Lane::Spare, Lane::First] {
-            frontier.rebalance();
-            assert!((0..20).all(|host| frontier.hosts[host].lane == lane));
+        let gift = Gift {
+            mass: 4.0,
+            ..Gift::NONE
+        };
+        assert!(frontier.give(2, 2, gift).is_some());
+        let order: Vec<_> = std::iter::from_fn(|| taken(&mut frontier, NOW)).collect();
+        assert_eq!(order, [2, 0, 1]);
+        for host in 0..3 {
+            frontier.hosts[host as usize].pop();
+            let address = IpAddr::from([1, 1, 1, host]);
+            frontier.release(host.into(), NOW, address, NOW);
         }
+        assert_eq!(
+            (taken(&mut frontier, NOW), frontier.bench.n_entries),
+            (None, 0)
+        );
+    }
+
+    /// A seed that waits already gets what seeds have, once.
+    #[test]
+    fn a_known_url_may_become_a_seed() {
+        let mut frontier = frontier();
+        let host = add_ready(&mut frontier, "http://h.org/", 1);
+        let (place, weight) = frontier.lift(host, 1, 0).unwrap();
+        assert_eq!((place, weight.mass), (1, Level::of(10.0)));
+        assert_eq!(frontier.lift(host, 1, 0), None);
+        let trust = site(&mut frontier, host).trust;
+        assert!((trust - 1.0).abs() < 1e-3, "{trust}");
+    }
+
+    /// Where all sites are far beyond their shares, trust becomes worth more until they are not.
+    #[test]
+    fn shares_double_when_all_are_used_up() {
+        let mut frontier = frontier();
+        for n in 0..20 {
+            let host = add_ready(&mut frontier, &format!("http://h{n}.org/"), n);
+            frontier.entrust(None, host, 1e-5);
+            site(&mut frontier, host).n_pages = 9;
+            frontier.advance(host);
+        }
+        for n in 0..20 * ROUND {
+            let host = taken(&mut frontier, NOW).unwrap();
+            let address = IpAddr::from([1, 1, 1, host as u8]);
+            frontier.release(host, NOW, address, NOW);
+            assert!(frontier.bench.n_entries == 20, "{n}");
+        }
+        // 1e-5 of trust for 10 pages is 1e-4, over 10 pages 1e-5: ten doublings from .01.
+        assert_eq!(frontier.scale.n_doublings, 10);
+        let events = frontier.take_changes();
+        assert_eq!(events.last(), Some(&Event::Doublings { n: 10 }));
     }
 
     /// What was found on duplicates goes behind everything else, at its host and between hosts.
     #[test]
     fn links_of_duplicates_go_last() {
-        let mut frontier = Frontier::new(BUDGET);
+        let mut frontier = frontier();
         let last = add(&mut frontier, "http://l.org/").unwrap();
         frontier.hosts[last as usize].address = Some(IpAddr::from([1, 1, 1, 1]));
-        push(&mut frontier, last, LAST, 5);
+        push(&mut frontier, last, -1.0, 5);
         frontier.advance(last);
         let other = add_ready(&mut frontier, "http://o.org/", 2);
-        push(&mut frontier, other, LAST, 8);
-        push(&mut frontier, other, 9, 9);
+        push(&mut frontier, other, -9.0, 8);
+        push(&mut frontier, other, 0.5, 9);
         frontier.advance(other);
         assert_eq!(taken(&mut frontier, Duration::ZERO), Some(other));
         assert_eq!(taken(&mut frontier, Duration::ZERO), Some(last));
@@ -546,9 +789,9 @@ mod tests {
     /// Lost URLs are asked for alone, or with all others.
     #[test]
     fn lost_urls_are_kept() {
-        let mut frontier = Frontier::new(BUDGET);
+        let mut frontier = frontier();
         let host = add_ready(&mut frontier, "http://h.org/", 1);
-        push(&mut frontier, host, 0, 7);
+        push(&mut frontier, host, 1.0, 7);
         frontier.hosts[host as usize].lose(7);
         let gone = add_ready(&mut frontier, "http://g.org/", 2);
         frontier.hosts[gone as usize].is_lost = true;
