@@ -69,7 +69,7 @@ LOCAL = "import arose, sys; arose.dedup(files=sys.argv[2:], output=sys.argv[1])"
 
 
 def run(*command, **more):
-    return subprocess.run([os.fspath(word) for word in command], check=True, **more)
+    return subprocess.run([str(word) for word in command], check=True, **more)
 
 
 class Node:
@@ -93,7 +93,7 @@ class Node:
 
     def enter(self, command):
         enter = ["nsenter", "-t", str(self.holder.pid), "-n", "-m", f"--wd={self.folder}", "--"]
-        return enter + [os.fspath(word) for word in command]
+        return enter + [str(word) for word in command]
 
     def run(self, *command):
         run(*["nsenter", "-t", self.holder.pid, "-n", "-m", "--", *command])

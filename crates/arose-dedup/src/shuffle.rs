@@ -43,9 +43,10 @@
 //! What `read` gives is most of all there is. Where executors share a folder it stays there, and
 //! messages say where.
 //!
-//! *Memory.* A step holds one part at a time, and of that what it needs: equal contents, keys, pairs
-//! and edges are sorted in files if they are many, the documents under one very common key are taken
-//! one by one, and what a step gives is handed on while it works. Parts are sized by the driver.
+//! *Memory.* A step holds one part at a time, and of that what it needs: equal contents, keys,
+//! pairs and edges are sorted in files if they are many, the documents under one very common key
+//! are taken one by one, and what a step gives is handed on while it works. Parts are sized by the
+//! driver.
 
 mod candidates;
 mod chunks;

@@ -50,8 +50,8 @@ static CHUNKS: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// A step at work on a thread of its own; see `arose_dedup::shuffle`. What it gives is handed on while
-/// it works: the thread waits when it is two batches ahead.
+/// A step at work on a thread of its own; see `arose_dedup::shuffle`. What it gives is handed on
+/// while it works: the thread waits when it is two batches ahead.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Worker {
     batches: Mutex<Option<SyncSender<RecordBatch>>>,

@@ -236,12 +236,12 @@ def test_issue_31_what_does_not_fit_is_an_error(lines):
     docs = engine.chunks(KINDS["DOCS"], "docs")
     part = docs[0][0]
     for doc in [[1_000_000], [3, 3]]:
-        verdicts = b"".join(number.to_bytes(4, "little") + bytes(20) for number in doc)
+        verdicts = b"".join(number.to_bytes(4, "little") + bytes(36) for number in doc)
         verdict = [(part, KINDS["VERDICT"], 0, verdicts, None)]
         for step in ["documents", "spans", "name"]:
             with pytest.raises(arose.AroseError, match="a decision of document .* does not fit"):
                 engine.reduce([docs, verdict], step, context)
-    link = [(0, KINDS["LINK"], 0, bytes(56), None)]
+    link = [(0, KINDS["LINK"], 0, bytes(72), None)]
     with pytest.raises(arose.AroseError, match="a pair of document 0 does not fit"):
         engine.reduce([link], "attach", context)
     want = [(part, KINDS["WANT"], 0, bytes(8) + (10**6).to_bytes(8, "little"), None)]

@@ -130,15 +130,8 @@ def test_issue_31_commands_open_results_of_spark(spark, lines, tmp_path, capfd):
     dedup(spark, [f"file://{lines}"], f"file://{outs[1]}", partitions=3, policy="combined")
     local = os.fspath(tmp_path / "local")
     arose.dedup(files=lines, output=local, policy="combined")
-    # Spark writes a directory where others have a file.
-    (summary,) = pathlib.Path(outs[1], "summary.json").glob("part-*")
-    text = summary.read_text()
-    import shutil
-
-    shutil.rmtree(os.path.join(outs[1], "summary.json"))
-    pathlib.Path(outs[1], "summary.json").write_text(text)
-    found = arose.search(local, "word7").total
-    assert arose.search(outs[0], "word7").total == found > 0
+    found = arose.search(local, "word7").n_documents
+    assert arose.search(outs[0], "word7").n_documents == found > 0
     said = []
     for out in [local, *outs]:
         assert main(["arose", "evaluate", "report", out, "--json"]) == 1
@@ -153,11 +146,12 @@ def check_served(out):
     command = [sys.executable, "-m", "arose", "serve", out, "--listen", "127.0.0.1:0"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        line = server.stdout.readline() or server.stderr.readline()
-        address = next(word for word in line.split() if word.startswith("http://"))
-        for page in ["", "clusters", "documents/0"]:
+        lines = iter(server.stderr.readline, "")
+        words = (word for line in lines for word in line.split())
+        address = next(word for word in words if word.startswith("http://"))
+        for page in ["clusters", "document/7", "ratings", "api/cluster/3"]:
             with urllib.request.urlopen(f"{address}{page}", timeout=60) as answer:
-                assert answer.status == 200 and b"<html" in answer.read()
+                assert answer.status == 200 and answer.read()
     finally:
         server.kill()
         server.communicate()
@@ -214,7 +208,7 @@ def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monke
             dedup(spark, [lines], out, partitions=partitions, input_bytes=20_000)
             break
         except Died:
-            assert len(stages) < 20
+            assert len(stages) < 24
     assert len(stages) == len(set(stages)) >= 10
     check(lines, out)
 

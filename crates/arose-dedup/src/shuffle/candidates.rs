@@ -94,8 +94,8 @@ impl Step for LiveSketches {
             };
             out.push(kind, to, live.doc.into(), &pieces)?;
         }
-        // No message about long runs holds documents of two shards: those of a third may lie between
-        // them, and long runs are taken by ordinal.
+        // No message about long runs holds documents of two shards: those of a third may lie
+        // between them, and long runs are taken by ordinal.
         out.close_kind(kind::LONG)
     }
 }

@@ -1,8 +1,8 @@
 //! Where the records are that stay, for whoever copies them.
 //!
 //! A part of the input is one file, a range of one, or many small ones, and has one shard or more.
-//! `spans` tells for every shard which records stay and which go, `kept` brings the shards of a part
-//! together, with a row for each file.
+//! `spans` tells for every shard which records stay and which go, `kept` brings the shards of a
+//! part together, with a row for each file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -148,8 +148,8 @@ pub(super) fn schema() -> Schema {
 }
 
 /// Copies the records of the file `source` at the places `kept` to `out`, and of an archive
-/// everything else but the records at the places `dropped`; both are as `kept` gives them. The file,
-/// if some of its records could not be copied.
+/// everything else but the records at the places `dropped`; both are as `kept` gives them. The
+/// file, if some of its records could not be copied.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Sorting what one part of messages brings, in memory or in files of the executor.
 //!
 //! The documents under one very common key, the copies of one content and the pairs around one
-//! document all meet in one part, which may have any size. So parts are sorted by [`Sorter`]s, which
-//! hold [`SORT_BYTES`] and write the rest to files.
+//! document all meet in one part, which may have any size. So parts are sorted by [`Sorter`]s,
+//! which hold [`SORT_BYTES`] and write the rest to files.
 
 use tempfile::TempDir;
 

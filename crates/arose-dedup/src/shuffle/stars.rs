@@ -87,8 +87,8 @@ struct Taken {
 /// Documents that may be there more than once.
 const MANY_DOCS: usize = 1 << 20;
 
-/// The step that takes documents. Of a component it holds 8 bytes a document, and the ranks of those
-/// that stay; pairs go to files.
+/// The step that takes documents. Of a component it holds 8 bytes a document, and the ranks of
+/// those that stay; pairs go to files.
 pub(super) struct Stars {
     context: Context,
     scratch: Scratch,

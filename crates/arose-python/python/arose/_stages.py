@@ -122,6 +122,15 @@ class SparkFiles:
         return rows[0][0] if rows else None
 
     def write(self, name: str, text: str) -> None:
+        if (jvm := getattr(self.spark, "_jvm", None)) is not None:
+            path = jvm.org.apache.hadoop.fs.Path(self.path(name))
+            system = path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+            system.delete(path, True)
+            file = system.create(path, True)
+            file.write(bytearray(text.encode()))
+            file.close()
+            return
+        # The client of Spark Connect has no files; a table with one row is read like one.
         rows = self.spark.createDataFrame([(json.dumps(json.loads(text)),)], "value string")
         rows.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
 

@@ -104,7 +104,8 @@ class Store:
 
         selector = FileSelector(self.path(name), recursive=True, allow_not_found=True)
         root = self.path(".").rstrip("/")
-        found = [info.path for info in self.fs.get_file_info(selector) if info.type == FileType.File]
+        infos = self.fs.get_file_info(selector)
+        found = [info.path for info in infos if info.type == FileType.File]
         if name.startswith(".."):
             return sorted(posixpath.relpath(path, root) for path in found)
         return sorted(path[len(root) + 1 :] for path in found)

@@ -184,7 +184,7 @@ def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:
 def keep(batches: Iterator[Any], store: Store, folder: str) -> Iterator[Any]:
     """Writes messages to files that no other task has, one for each kind, or chunks; their names.
 
-    Beside chunks there is a file with the sizes of shards, so that nobody has to look at all chunks.
+    Beside chunks there is a file with the sizes of shards, so that nobody looks at all chunks.
     """
     stem = f"{folder}/{uuid.uuid4()}"
     shards: dict[int, list[Any]] = {}

@@ -52,8 +52,6 @@ MESSAGES = _schemas.spark("messages")
 CHUNKS = _schemas.spark("chunks")
 #: Input bytes that are worth a task of their own, and those that a task should have at most.
 TASK_BYTES = (1 << 20, 64 << 20)
-#: Shards of one part of the input, as in the compiled part.
-MAX_SHARDS = 1 << 20
 #: Messages are large and few: few of them make a batch, few rows of them a page, and compiling code
 #: for every plan would cost more than all rows together.
 SETTINGS = {
@@ -212,8 +210,10 @@ class SparkEngine:
     def notes(self, name: str) -> list[str]:
         if name == "read":
             chunks = self._load(name, CHUNKS)
-            return [row.note for row in chunks.where(chunks.note.isNotNull()).select("note").collect()]
-        return [bytes(row.bytes).decode() for row in self.stored(name, NOTE).select("bytes").collect()]
+            noted = chunks.where(chunks.note.isNotNull()).select("note")
+            return [row.note for row in noted.collect()]
+        notes = self.stored(name, NOTE).select("bytes")
+        return [bytes(row.bytes).decode() for row in notes.collect()]
 
     def places(self) -> list[tuple[int, int, int]]:
         return []
@@ -420,7 +420,7 @@ MEANINGS = (
         "Spark has no client for {0}:// here; add the jar of its file system",
     ),
     (r"\[PATH_NOT_FOUND\] Path does not exist: (\S+?)\.(?: |$)", "`{0}` does not exist"),
-    (r"(No space left on device)", "a worker has no space left on its disk; resume with more space"),
+    (r"(No space left on device)", "a worker has no space left on its disk; free some and resume"),
 )
 
 
