@@ -42,7 +42,7 @@ class StoreFiles:
 
     def keep(self, name: str, files: list[str]) -> None:
         """Makes files that workers have written a stored table; others of theirs go."""
-        self.store.write_text(f"{name}.files", "\n".join(sorted(files)))
+        self.store.write_text(f"{name}.files", "\n".join(files))
         self._remove_others(name, set(files))
 
     def _remove_others(self, name: str, files: set[str]) -> None:

@@ -584,9 +584,14 @@ def _add_passed(read: dict[str, Any], passed: list[tuple[str, str | None, str | 
     readable = set(read.pop("readable", []))
     unreadable = [file for file in read.pop("unreadable", []) if file["path"] not in readable]
     by_path: dict[str, Any] = {}
-    for file in [*read.get("incomplete", []), *unreadable]:
+    # Of the ranges of a file the first one counts, whichever was read first.
+    for file in sorted([*read.get("incomplete", []), *unreadable], key=_position):
         by_path.setdefault(file["path"], file)
     read["incomplete"] = [by_path[path] for path in sorted(by_path)]
+
+
+def _position(file: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(map(int, file["position"].split("+")))
 
 
 def _incomplete_line(file: dict[str, Any]) -> str:
