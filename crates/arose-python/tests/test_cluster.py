@@ -292,10 +292,10 @@ def test_torn_messages_are_errors(lines):
     options = _options({})
     engine = LocalEngine(options, 1, 0)
     engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
-    plan = plan(engine, Memory(), options)
+    context = plan(engine, Memory(), options).context()
     for step, kind in [("runs", 3), ("groups", 7), ("verify", 9), ("stars", 12), ("decide", 2)]:
         with pytest.raises(arose.AroseError, match="a record is torn"):
-            engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, plan.context())
+            engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, context)
 
 
 def test_lost_chunks_are_named(lines, tmp_path):
