@@ -56,11 +56,6 @@ pub(crate) trait Tables: Sync {
     fn n_meetings(&self) -> f64 {
         1.0
     }
-
-    /// The site of a document, where the policy looks at it; zero if not known.
-    fn site(&self, _: &Self::Sketch) -> u64 {
-        0
-    }
 }
 
 /// Bands of samples.
@@ -379,10 +374,6 @@ impl Tables for Rules {
             .iter()
             .flat_map(|pieces| pieces.keys(&fingerprint));
         mix(keys.nth(table - self.subsets.len()).unwrap_or(0)) as u32
-    }
-
-    fn site(&self, sketch: &Vectors) -> u64 {
-        sketch.site
     }
 
     fn accepts(&self, a: &Vectors, b: &Vectors) -> bool {

@@ -14,8 +14,8 @@
 //! |---|---|---|
 //! | `read` | a part of the input | shards: documents, sketches, tokens |
 //! | `keys` | documents and sketches of a shard | `ENTRY` per table and `CONTENT`, by key |
-//! | `runs` | entries and contents with one hash | `LIVE`: who meets somebody, by shard; `CLASS`: equal contents, by shard of the first |
-//! | `live` | sketches and `LIVE` of a shard | `MEMBER`: key and sketch, if not read later, by key |
+//! | `runs` | entries and contents with one hash | `LIVE`: who meets somebody, by shard; `CLASS` and `COPIES`: equal contents, by shard of the first |
+//! | `live` | sketches and `LIVE` of a shard | `MEMBER`, `LONG`: key and sketch, if not read later, by key |
 //! | `candidates` | members with one hash | `PAIR`, by the later document |
 //! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs, by group |
 //! | `fetch` | documents, tokens or `PLACES`, classes and `WANT` of a shard | `CARD`: a document, by group |
@@ -25,12 +25,14 @@
 //! | `large`, `small` | edges of nodes | `EDGE`: one round of components |
 //! | `attach` | edges that are labels by now, links | `LINK`, by component |
 //! | `stars` | links of components | `TAKEN`, by shard; `PAIR`: kept documents to compare, by the later document |
-//! | `decide` | classes and `TAKEN` of a shard | `VERDICT`, by shard |
+//! | `decide` | classes, `TAKEN` and copies of a shard | `VERDICT`, by shard |
 //! | `documents` | documents and verdicts of a shard | rows |
 //! | `linked` | links | `LINKED`: pairs, by the shard of the lesser document |
 //! | `name` | documents, verdicts and `LINKED` of a shard | `LISTED`: pairs, by the shard of the better document |
 //! | `tally` | `LISTED` of a shard | the same, and sizes of clusters |
 //! | `list` | documents and `LISTED` of a shard | rows of pairs |
+//! | `spans` | documents and verdicts of a shard | `SPANS`: records that stay, by part of the input |
+//! | `kept` | `SPANS` of a part of the input | rows of files |
 //!
 //! The pairs that `stars` gives go through `groups`, `fetch` and `verify` again, and clusters are
 //! made from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
@@ -41,16 +43,20 @@
 //! What `read` gives is most of all there is. Where executors share a folder it stays there, and
 //! messages say where.
 //!
-//! *Memory.* A step holds one part at a time. Parts are sized by the driver; what cannot be cut,
-//! the documents under one very common key, is taken one by one.
+//! *Memory.* A step holds one part at a time, and of that what it needs: equal contents, keys,
+//! pairs and edges are sorted in files if they are many, the documents under one very common key
+//! are taken one by one, and what a step gives is handed on while it works. Parts are sized by the
+//! driver.
 
 mod candidates;
 mod chunks;
 mod components;
 mod document;
 mod groups;
+mod kept;
 mod read;
 mod runs;
+mod spill;
 mod stars;
 mod tables;
 mod verify;
@@ -59,18 +65,19 @@ mod wire;
 use std::path::PathBuf;
 
 use arose::rule::Criterion;
-use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
 use crate::config::Config;
-use crate::record::Ordinal;
+use crate::record::{Ordinal, Samples, Vectors};
+use crate::scheme::{Bands, Rules, Tables};
 
 use chunks::ChunkReader;
 
+pub use kept::copy_kept;
 pub use read::{Chunk, read_bytes, read_part};
-pub use wire::{Message, Sink};
+pub use wire::{Drain, Message, Sink};
 
 /// Rounds in which kept documents are compared once more.
 pub const MAX_REPAIRS: u32 = crate::stage::repair::MAX_ROUNDS;
@@ -115,6 +122,38 @@ pub mod kind {
     pub const PLACES: i32 = 16;
     /// Accepted pairs on their way to rows.
     pub const LINKED: i32 = 17;
+    /// Documents of equal content, one by one.
+    pub const COPIES: i32 = 18;
+    /// Documents that meet somebody in a large bucket.
+    pub const LONG: i32 = 19;
+    /// Records that stay.
+    pub const SPANS: i32 = 20;
+
+    /// All of them by name.
+    pub const ALL: [(&str, i32); 22] = [
+        ("NOTE", NOTE),
+        ("DOCS", DOCS),
+        ("TOKENS", TOKENS),
+        ("CLASS", CLASS),
+        ("ENTRY", ENTRY),
+        ("CONTENT", CONTENT),
+        ("LIVE", LIVE),
+        ("MEMBER", MEMBER),
+        ("PAIR", PAIR),
+        ("WANT", WANT),
+        ("CARD", CARD),
+        ("JUDGE", JUDGE),
+        ("EDGE", EDGE),
+        ("LINK", LINK),
+        ("LISTED", LISTED),
+        ("TAKEN", TAKEN),
+        ("VERDICT", VERDICT),
+        ("PLACES", PLACES),
+        ("LINKED", LINKED),
+        ("COPIES", COPIES),
+        ("LONG", LONG),
+        ("SPANS", SPANS),
+    ];
 }
 
 /// What every step of a run is told.
@@ -138,6 +177,8 @@ pub struct Context {
     pub long: Vec<(u32, u64, usize, Ordinal)>,
     /// Documents that may be judged together.
     pub group_docs: usize,
+    /// Bytes that a step sorts in memory; more go to files.
+    pub sort_bytes: Option<u64>,
 }
 
 impl Context {
@@ -180,23 +221,20 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker for the step of this name.
+    /// A worker for the step of this name; `drain` gets what it gives.
     ///
     /// # Errors
     ///
     /// If there is no such step, the driver is of another version, or the policy does not run on a
     /// cluster.
-    pub fn new(name: &str, config: &Config, context: Context) -> Result<Self, Error> {
+    pub fn new(name: &str, config: &Config, context: Context, drain: Drain) -> Result<Self, Error> {
         check_version(&context.version)?;
-        let criterion = config.policy.criterion;
-        if let Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url = criterion {
-            return Err(Error::PolicyOnCluster(criterion.name()));
-        }
+        check_policy(config)?;
         Ok(Self {
             chunks: context.chunks.clone().map(ChunkReader::new),
             step: step(name, config, context)?,
             part: None,
-            sink: Sink::default(),
+            sink: Sink::new(drain),
         })
     }
 
@@ -207,8 +245,7 @@ impl Worker {
     /// If the message is not what a step has written.
     pub fn push(&mut self, message: &Message<'_>) -> Result<(), Error> {
         if message.kind == kind::NOTE {
-            self.sink.forward(message);
-            return Ok(());
+            return self.sink.forward(message);
         }
         if self.part != Some(message.part) {
             self.end_part()?;
@@ -230,8 +267,7 @@ impl Worker {
     /// As [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), Error> {
         self.end_part()?;
-        self.sink.finish();
-        Ok(())
+        self.sink.finish()
     }
 
     fn end_part(&mut self) -> Result<(), Error> {
@@ -239,16 +275,6 @@ impl Worker {
             Some(part) => self.step.end(part, &mut self.sink),
             None => Ok(()),
         }
-    }
-
-    /// What the step has given since the last call.
-    pub fn take_messages(&mut self) -> Vec<Message<'static>> {
-        self.sink.take_messages()
-    }
-
-    /// The rows that the step has given since the last call.
-    pub fn take_rows(&mut self) -> Vec<RecordBatch> {
-        self.sink.take_rows()
     }
 }
 
@@ -273,6 +299,8 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "name" => Box::new(tables::Name::new(context)),
         "tally" => Box::new(tables::Tally::default()),
         "list" => Box::new(tables::List::new(config, context)),
+        "spans" => Box::new(kept::ShardSpans::new(config, context)),
+        "kept" => Box::new(kept::FileSpans::default()),
         _ => {
             return Err(Error::Message {
                 detail: format!("there is no step `{name}`"),
@@ -303,11 +331,65 @@ pub fn settings(config: &Config) -> Value {
     config.settings()
 }
 
-/// The names and types of the rows that `documents` and `list` give.
+/// Refuses policies whose stages have no steps here.
+///
+/// # Errors
+///
+/// If the policy is one of these.
+pub fn check_policy(config: &Config) -> Result<(), Error> {
+    let criterion = config.policy.criterion;
+    match criterion {
+        Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url => {
+            Err(Error::PolicyOnCluster(criterion.name()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many bytes the messages of a run have, by which the driver sizes parts.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Sizes {
+    /// Keys of a document.
+    pub tables: u32,
+    /// Bytes of what a document is compared by.
+    pub sketch: usize,
+    /// Bytes of a key in a message.
+    pub entry: usize,
+    /// Bytes of a content in a message.
+    pub content: usize,
+    /// Whether sketches are samples, beside which there are vectors.
+    pub has_samples: bool,
+}
+
+/// The sizes of messages under these settings.
+///
+/// # Errors
+///
+/// If no keys reach the recall.
+pub fn sizes(config: &Config) -> Result<Sizes, Error> {
+    let (tables, sketch, has_samples) = match config.policy.criterion {
+        Criterion::Jaccard(threshold) => {
+            let tables = Bands::new(config, threshold)?.n_tables();
+            (tables, size_of::<Samples>(), true)
+        }
+        _ => (Rules::new(config)?.n_tables(), size_of::<Vectors>(), false),
+    };
+    let [entry, content] = runs::MESSAGE_BYTES;
+    Ok(Sizes {
+        tables,
+        sketch,
+        entry,
+        content,
+        has_samples,
+    })
+}
+
+/// The names and types of the rows that `documents`, `list` and `kept` give.
 #[must_use]
-pub fn schemas() -> [arrow_schema::Schema; 2] {
+pub fn schemas() -> [(&'static str, arrow_schema::Schema); 3] {
     [
-        crate::stage::tables::document_schema(),
-        crate::stage::tables::pair_schema(),
+        ("documents", crate::stage::tables::document_schema()),
+        ("pairs", crate::stage::tables::pair_schema()),
+        ("kept", kept::schema()),
     ]
 }

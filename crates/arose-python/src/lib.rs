@@ -40,6 +40,10 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("MAX_REPAIRS", arose_dedup::shuffle::MAX_REPAIRS)?;
+    module.add(
+        "KINDS",
+        std::collections::BTreeMap::from(arose_dedup::shuffle::kind::ALL),
+    )?;
     module.add("AroseError", py.get_type::<error::AroseError>())?;
     module.add("SettingError", py.get_type::<error::SettingError>())?;
     module.add("InputError", py.get_type::<error::InputError>())?;
@@ -82,5 +86,8 @@ fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(step::read_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(step::read_part, module)?)?;
     module.add_function(wrap_pyfunction!(step::settings, module)?)?;
+    module.add_function(wrap_pyfunction!(step::schemas, module)?)?;
+    module.add_function(wrap_pyfunction!(step::expand_inputs, module)?)?;
+    module.add_function(wrap_pyfunction!(step::copy_kept, module)?)?;
     Ok(())
 }

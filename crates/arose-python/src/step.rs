@@ -1,10 +1,13 @@
 //! The steps of the job for engines such as Spark: batches of messages in, batches out.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use arose_corpus::{Loss, Part, PartFile};
+use arose_corpus::{Loss, Part, PartFile, Parts};
 use arose_dedup::shuffle::{self, Chunk, Context, Message};
 use arose_dedup::{Config, Error, IncompleteFile};
 use arrow_array::cast::AsArray;
@@ -47,10 +50,20 @@ static CHUNKS: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// A step at work; see `arose_dedup::shuffle`.
+/// A step at work on a thread of its own; see `arose_dedup::shuffle`. What it gives is handed on
+/// while it works: the thread waits when it is two batches ahead.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Worker {
-    worker: Mutex<shuffle::Worker>,
+    batches: Mutex<Option<SyncSender<RecordBatch>>>,
+    given: Mutex<Receiver<Result<Given, Error>>>,
+}
+
+/// What comes back from a step.
+enum Given {
+    /// A batch of messages, or of rows.
+    Batch(RecordBatch, bool),
+    /// The last batch was taken, or all of them were.
+    Taken,
 }
 
 #[pymethods]
@@ -59,32 +72,78 @@ impl Worker {
     fn new(step: &str, options: &str, context: &str) -> PyResult<Self> {
         let config = options::parse::<Options>(options)?.config()?;
         let context: Context = options::parse(context)?;
-        let worker = shuffle::Worker::new(step, &config, context).map_err(error::run)?;
-        Ok(Self {
-            worker: Mutex::new(worker),
-        })
-    }
-
-    /// Takes a batch of messages; what the step gives so far, messages and rows.
-    fn push(&self, py: Python<'_>, batch: AnyRecordBatch) -> PyResult<(Vec<Table>, Vec<Table>)> {
-        let reader = batch.into_reader()?;
-        py.detach(|| {
-            let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-            for batch in reader {
-                push(&mut worker, &batch.map_err(error::arrow)?).map_err(error::run)?;
+        let (sender, given) = sync_channel(2);
+        let to_drain = sender.clone();
+        let drain = move |messages: Vec<Message<'static>>, rows: Vec<RecordBatch>| {
+            let messages = batches_of(&messages).into_iter();
+            let rows = rows.iter().map(|rows| Given::Batch(signed(rows), true));
+            let mut all = messages.map(|batch| Given::Batch(batch, false)).chain(rows);
+            all.try_for_each(|given| to_drain.send(Ok(given)).map_err(|_| Error::Stopped))
+        };
+        let worker = shuffle::Worker::new(step, &config, context, Box::new(drain));
+        let worker = worker.map_err(error::run)?;
+        let (batches, to_take) = sync_channel(0);
+        std::thread::spawn(move || {
+            if let Err(error) = work(worker, &to_take, &sender) {
+                // Nobody listens if that is why it stopped.
+                let _ = sender.send(Err(error));
             }
-            Ok(taken(&mut worker))
+        });
+        Ok(Self {
+            batches: Mutex::new(Some(batches)),
+            given: Mutex::new(given),
         })
     }
 
-    /// There are no more messages.
-    fn finish(&self, py: Python<'_>) -> PyResult<(Vec<Table>, Vec<Table>)> {
+    /// Hands the step a batch of messages. `next` says what it gives for it.
+    fn push(&self, py: Python<'_>, batch: AnyRecordBatch) -> PyResult<()> {
+        let batches = batch.into_reader()?.collect::<Result<Vec<_>, _>>();
+        let batches = batches.map_err(error::arrow)?;
+        let [batch] = batches.try_into().map_err(|_| one_batch())?;
         py.detach(|| {
-            let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-            worker.finish().map_err(error::run)?;
-            Ok(taken(&mut worker))
-        })
+            let to = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+            // A step that has failed takes nothing more, and `next` says why.
+            let _ = to.as_ref().map(|to| to.send(batch));
+        });
+        Ok(())
     }
+
+    /// There are no more messages. `next` says what else the step gives.
+    fn finish(&self) {
+        let mut to = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        *to = None;
+    }
+
+    /// The next batch that the step gives, and whether it has rows; none if it waits for messages.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<(Table, bool)>> {
+        let given = py.detach(|| {
+            let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+            given.recv().unwrap_or(Err(Error::Stopped))
+        });
+        match given.map_err(error::run)? {
+            Given::Batch(batch, is_rows) => Ok(Some((Table::of(batch), is_rows))),
+            Given::Taken => Ok(None),
+        }
+    }
+}
+
+fn one_batch() -> PyErr {
+    error::AroseError::new_err("expected one batch of messages")
+}
+
+/// Takes batches until there are no more.
+fn work(
+    mut worker: shuffle::Worker,
+    batches: &Receiver<RecordBatch>,
+    given: &SyncSender<Result<Given, Error>>,
+) -> Result<(), Error> {
+    let taken = || given.send(Ok(Given::Taken)).map_err(|_| Error::Stopped);
+    for batch in batches {
+        push(&mut worker, &batch)?;
+        taken()?;
+    }
+    worker.finish()?;
+    taken()
 }
 
 fn push(worker: &mut shuffle::Worker, batch: &RecordBatch) -> Result<(), Error> {
@@ -105,18 +164,14 @@ fn push(worker: &mut shuffle::Worker, batch: &RecordBatch) -> Result<(), Error> 
     Ok(())
 }
 
-fn taken(worker: &mut shuffle::Worker) -> (Vec<Table>, Vec<Table>) {
-    let messages = worker.take_messages();
-    let mut rest = &messages[..];
+fn batches_of(mut messages: &[Message<'static>]) -> Vec<RecordBatch> {
     let mut batches = Vec::new();
-    while !rest.is_empty() {
-        let (batch, others) = rest.split_at(n_in_batch(rest));
-        batches.push(Table::of(batch_of(batch)));
-        rest = others;
+    while !messages.is_empty() {
+        let (batch, others) = messages.split_at(n_in_batch(messages));
+        batches.push(batch_of(batch));
+        messages = others;
     }
-    let rows = worker.take_rows().into_iter();
-    let rows = rows.map(|rows| Table::of(signed(&rows))).collect();
-    (batches, rows)
+    batches
 }
 
 /// How many of these messages make a batch: one at least.
@@ -331,10 +386,98 @@ fn chunk_batch(chunk: &Chunk) -> RecordBatch {
     RecordBatch::try_new(Arc::clone(&CHUNKS), columns).expect("columns are those of the schema")
 }
 
-/// The settings of a run by name, and the tables it will look for candidates in, as JSON.
+/// The settings of a run by name, and how many bytes its messages have, as JSON. Refuses policies
+/// that do not run on a cluster.
 #[pyfunction]
-pub(crate) fn settings(options: &str) -> PyResult<String> {
+pub(crate) fn settings(options: &str) -> PyResult<(String, String)> {
     let config = options::parse::<Options>(options)?.config()?;
+    shuffle::check_policy(&config).map_err(error::run)?;
     arose_dedup::promise(&config).map_err(error::run)?;
-    Ok(shuffle::settings(&config).to_string())
+    let sizes = shuffle::sizes(&config).map_err(error::run)?;
+    let sizes = serde_json::to_string(&sizes).expect("numbers have names");
+    Ok((shuffle::settings(&config).to_string(), sizes))
+}
+
+/// What messages, chunks and rows consist of: by table the names of columns, their types as Spark
+/// calls them, and whether values may be missing.
+#[pyfunction]
+pub(crate) fn schemas() -> BTreeMap<&'static str, Vec<(String, &'static str, bool)>> {
+    let of = |schema: &Schema| {
+        let fields = schema.fields().iter();
+        let fields = fields.map(|field| {
+            let name = field.name().clone();
+            (name, spark_type(field.data_type()), field.is_nullable())
+        });
+        fields.collect()
+    };
+    let tables = shuffle::schemas();
+    let tables = tables.iter().map(|(name, schema)| (*name, of(schema)));
+    let own = [("messages", of(&MESSAGES)), ("chunks", of(&CHUNKS))];
+    tables.chain(own).collect()
+}
+
+/// The type that Spark has for a column; it has no unsigned numbers.
+fn spark_type(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::UInt64 | DataType::UInt32 | DataType::Int64 => "long",
+        DataType::Int32 => "int",
+        DataType::Float64 => "double",
+        DataType::Boolean => "boolean",
+        DataType::Binary => "binary",
+        _ => "string",
+    }
+}
+
+/// The archives of crawls in place of their directories, and whether there was any.
+#[pyfunction]
+pub(crate) fn expand_inputs(inputs: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, bool)> {
+    options::expanded(inputs)
+}
+
+/// Copies the records of a file that stay, as the step `kept` says, to a new file; the file as JSON
+/// if some of its records could not be copied.
+#[pyfunction]
+pub(crate) fn copy_kept(
+    py: Python<'_>,
+    source: PathBuf,
+    kept: Vec<u8>,
+    dropped: Vec<u8>,
+    options: &str,
+    out: PathBuf,
+) -> PyResult<Option<String>> {
+    let config = options::parse::<Options>(options)?.config()?;
+    py.detach(|| {
+        let file = File::create(&out).map_err(error::input)?;
+        let copy = Copy(BufWriter::with_capacity(1 << 20, file));
+        let lost = shuffle::copy_kept(&source, &kept, &dropped, &config, copy);
+        let lost = lost.map_err(error::run)?;
+        Ok(lost.and_then(|lost| serde_json::to_string(&lost).ok()))
+    })
+}
+
+/// A copy in one file.
+struct Copy(BufWriter<File>);
+
+impl Write for Copy {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Parts for Copy {
+    fn limit(&self) -> Option<u64> {
+        None
+    }
+
+    fn n_bytes(&self) -> u64 {
+        0
+    }
+
+    fn next_part(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -19,6 +19,8 @@ class LocalEngine:
         self.random = random.Random(seed)
         self.tables = {}
         self.rows = {}
+        #: Records that stay, by source.
+        self.kept = {}
 
     def read(self, parts):
         chunks = []
@@ -57,6 +59,12 @@ class LocalEngine:
             for part in parts:
                 rows += self._run(part, step, context, True)
         self.rows[name] = rows
+
+    def store_kept(self, tables, step, context):
+        for part in self._parts(tables):
+            for row in self._run(part, step, context, True):
+                self.kept.setdefault(row["source"], []).append(row)
+        return {"kept_in": None, "lost": []}
 
     def notes(self, name):
         if name == "read":

@@ -9,8 +9,9 @@ import pytest
 
 import arose
 from arose import _arose, cluster
-from arose._stages import LocalFiles
-from arose.cluster import ORDER, Plan, in_order, merge_notes, put_in_order
+from arose._stages import Stages, StoreFiles
+from arose._store import Store
+from arose.cluster import KINDS, ORDER, Plan, in_order, merge_notes, put_in_order, write_rows
 from arose.spark import _options
 from local_engine import MESSAGES, LocalEngine, Memory
 
@@ -66,8 +67,13 @@ def run(lines, n_partitions, shuffle_seed, input_bytes, chunk_folder=None, **giv
     engine = LocalEngine(options, n_partitions, shuffle_seed, chunk_folder)
     parts, _ = _arose.cut_input([lines], input_bytes, json.dumps(options))
     engine.read(parts)
-    found = Plan(engine, Memory(), options).run()
+    found = plan(engine, Memory(), options, n_partitions).run()
     return engine, found
+
+
+def plan(engine, memory, options, n_parts=2):
+    _, sizes = _arose.settings(json.dumps(options))
+    return Plan(engine, memory, options, n_parts, json.loads(sizes))
 
 
 def by_doc(rows):
@@ -107,6 +113,27 @@ def check_run(lines, local, spread, options):
     assert found["candidates"]["untested"] == cap["pairs_not_compared"]
     read = merge_notes(engine.notes("read"))
     assert read["docs"] == counts["read"] and read["damaged"] == 1
+    assert kept_lines(engine, options) == kept_ids(lines, documents)
+
+
+def kept_ids(lines, documents):
+    """The lines that stay, as the table has them."""
+    offsets = [int(row["position"].split("+")[0]) for row in documents if row["kept"]]
+    with open(lines, "rb") as file:
+        text = file.read()
+    return [text[at : text.index(b"\n", at) + 1] for at in sorted(offsets)]
+
+
+def kept_lines(engine, options):
+    """The lines that copies have."""
+    found = []
+    for source, rows in engine.kept.items():
+        for row in sorted(rows, key=lambda row: row["part"]):
+            with tempfile.NamedTemporaryFile() as copy:
+                places = row["kept"], row["dropped"]
+                assert _arose.copy_kept(source, *places, engine.options, copy.name) is None
+                found += copy.readlines()
+    return found
 
 
 @pytest.mark.parametrize("policy", ["jaccard", "b", "c", "combined", "site"])
@@ -145,20 +172,112 @@ def test_all_pairs_are_refused():
 
 
 def test_results_take_the_place_of_a_local_run(tmp_path):
-    files = LocalFiles(os.fspath(tmp_path / "out" / ".arose-spark"))
+    files = StoreFiles(os.fspath(tmp_path / "out" / ".arose-spark"))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "pairs.parquet").write_text("a file")
-    files.publish("pairs", [], "a long, rule string")
-    assert files.count("../pairs.parquet", "rule", "") == {}
+    files.publish("pairs", [])
+    assert files.count("pairs", "rule") == {}
+
+
+def test_a_table_is_what_its_list_says(tmp_path):
+    """Files of attempts that failed, or of a driver that was replaced, are not part of it."""
+    files = StoreFiles(os.fspath(tmp_path))
+    batch = pa.record_batch([[1], [-1], [0], [b"{}"], [None]], schema=MESSAGES)
+    names = [row for _ in range(3) for row in cluster.keep(iter([batch]), files.store, "runs")]
+    names = [name for row in names for name in row.column(0).to_pylist()]
+    files.keep("runs", names[:2])
+    stray = cluster.keep(iter([batch]), files.store, "runs")
+    assert len(list(stray)) == 1
+    assert sorted(files.kept("runs", -1)) == sorted(names[:2])
+    assert len(list(files.rows("runs", -1, ["bytes"]))) == 2
+    files.store.remove(names[0])
+    with pytest.raises(arose.AroseError, match="a file of an earlier stage is missing"):
+        list(files.rows("runs", -1, ["bytes"]))
+
+
+def test_rows_that_follow_each_other_make_a_file(tmp_path):
+    def batch(*numbers):
+        return pa.record_batch([pa.array(numbers)], ["doc"])
+
+    store = Store(os.fspath(tmp_path))
+    batches = [batch(5, 6), batch(), batch(7), batch(20, 21), batch(1, 2)]
+    (names,) = write_rows(iter(batches), store, "documents", True)
+    names = sorted(names.column(0).to_pylist())
+    import pyarrow.parquet as pq
+
+    found = [pq.read_table(store.path(name))["doc"].to_pylist() for name in names]
+    assert found == [[1, 2], [5, 6, 7], [20, 21]]
+    assert len(next(write_rows(iter(batches), store, "pairs", False))) == 1
+    assert list(write_rows(iter([]), store, "pairs", False)) == []
+
+
+@pytest.mark.parametrize("name", ["against", "update_index", "memory", "threads", "dropped"])
+def test_issue_31_options_that_need_a_single_machine_are_refused_by_name(name):
+    with pytest.raises(arose.SettingError, match=f"^{name} (needs a single machine|has no effect)"):
+        _options({name: "/nowhere"})
+
+
+def test_issue_31_unknown_options_are_refused_by_name():
+    with pytest.raises(arose.SettingError, match="there is no option `damaged`"):
+        _options({"damaged": "explode"})
+    with pytest.raises(arose.SettingError, match="cap='many', expected a whole number"):
+        _options({"cap": "many"})
+    for policy in ["content", "contained", "url"]:
+        with pytest.raises(arose.AroseError, match=policy):
+            _arose.settings(json.dumps(_options({"policy": policy})))
+
+
+def test_issue_31_what_does_not_fit_is_an_error(lines):
+    """A decision about a document that is not there, and a pair without a component."""
+    options = _options({})
+    engine = LocalEngine(options, 1, 0)
+    engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
+    context = plan(engine, Memory(), options).context()
+    docs = engine.chunks(KINDS["DOCS"], "docs")
+    part = docs[0][0]
+    for doc in [[1_000_000], [3, 3]]:
+        verdicts = b"".join(number.to_bytes(4, "little") + bytes(36) for number in doc)
+        verdict = [(part, KINDS["VERDICT"], 0, verdicts, None)]
+        for step in ["documents", "spans", "name"]:
+            with pytest.raises(arose.AroseError, match="a decision of document .* does not fit"):
+                engine.reduce([docs, verdict], step, context)
+    link = [(0, KINDS["LINK"], 0, bytes(72), None)]
+    with pytest.raises(arose.AroseError, match="a pair of document 0 does not fit"):
+        engine.reduce([link], "attach", context)
+    want = [(part, KINDS["WANT"], 0, bytes(8) + (10**6).to_bytes(8, "little"), None)]
+    docs = engine.chunks(KINDS["DOCS"], "docs", "vectors")
+    with pytest.raises(arose.AroseError, match="a candidate of document 1000000 does not fit"):
+        engine.reduce([docs, want], "fetch", context)
+
+
+def test_issue_31_parts_are_sorted_in_files(lines, monkeypatch):
+    """A part may be larger than memory: the rows are the same if next to nothing is held."""
+    context = Plan.context
+    tight = lambda self, *given, **more: context(self, *given, sort_bytes=1, **more)
+    monkeypatch.setattr(Plan, "context", tight)
+    check_run(lines, arose.dedup(lines, cap=3), (1, 0, 1 << 30), {"cap": 3})
+    monkeypatch.setattr(cluster, "MAX_EDGES", 0)
+    check_run(lines, arose.dedup(lines, keep="copies"), (2, 0, 40_000), {"keep": "copies"})
+
+
+def test_issue_31_a_driver_that_was_replaced_stops(tmp_path):
+    files = StoreFiles(os.fspath(tmp_path))
+    first = Stages(files, {"version": "1"}, False)
+    first.finish("read", {})
+    second = Stages(files, {"version": "1"}, False)
+    assert second.done("read") == {}
+    with pytest.raises(arose.AroseError, match="another driver was started on this output"):
+        first.finish("runs", {})
+    second.finish("runs", {})
 
 
 def test_stages_that_are_done_are_not_done_again(lines):
     options = _options({})
     engine, memory = LocalEngine(options, 2, 0), Memory()
     engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
-    found = Plan(engine, memory, options).run()
+    found = plan(engine, memory, options).run()
     engine.reduce = engine.map = None
-    assert Plan(engine, memory, options).run() == found
+    assert plan(engine, memory, options).run() == found
 
 
 def test_another_version_is_refused():
@@ -173,10 +292,10 @@ def test_torn_messages_are_errors(lines):
     options = _options({})
     engine = LocalEngine(options, 1, 0)
     engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
-    plan = Plan(engine, Memory(), options)
+    context = plan(engine, Memory(), options).context()
     for step, kind in [("runs", 3), ("groups", 7), ("verify", 9), ("stars", 12), ("decide", 2)]:
         with pytest.raises(arose.AroseError, match="a record is torn"):
-            engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, plan.context())
+            engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, context)
 
 
 def test_lost_chunks_are_named(lines, tmp_path):
@@ -187,7 +306,7 @@ def test_lost_chunks_are_named(lines, tmp_path):
     assert max(len(chunk["tokens"]) for chunk in engine.tables["read"]) == 16
     (tmp_path / "0.chunks").unlink()
     with pytest.raises(arose.AroseError, match=r"cannot open `.*0\.chunks`"):
-        Plan(engine, Memory(), options).run()
+        plan(engine, Memory(), options).run()
 
 
 def test_messages_out_of_order_are_refused_or_sorted():

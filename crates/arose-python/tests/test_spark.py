@@ -2,9 +2,12 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
 
 import pyarrow.parquet as pq
 import pytest
@@ -53,6 +56,15 @@ def check(lines, out, **options):
     return summary
 
 
+def kept(folder):
+    """The kept documents, and their names."""
+    folder = pathlib.Path(folder)
+    files = [path for path in folder.glob("kept.*") if path.is_file()]
+    files += [path for path in (folder / "kept.files").rglob("*") if path.is_file()]
+    names = [os.fspath(path.relative_to(folder)) for path in sorted(files)]
+    return names, b"".join(path.read_bytes() for path in sorted(files))
+
+
 @pytest.mark.parametrize(
     ("policy", "partitions", "cap"),
     [("jaccard", 3, 10_000), ("b", 2, 10_000), ("c", 1, 10_000), ("combined", 4, 5), ("site", 5, 6)],
@@ -61,6 +73,88 @@ def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partiti
     out = os.fspath(tmp_path / "out")
     dedup(spark, [lines], out, policy=policy, partitions=partitions, cap=cap, input_bytes=20_000)
     check(lines, out, policy=policy, cap=cap)
+    local = tmp_path / "local"
+    arose.dedup(files=lines, output=local, policy=policy, cap=cap)
+    names, content = kept(out)
+    assert content == kept(local)[1]
+    # The input was read in ranges.
+    assert names[0] == "kept.files/corpus-00000.jsonl" and len(names) > 5
+
+
+def test_issue_31_kept_documents_are_in_the_format_they_came_in(spark, lines, tmp_path):
+    """Archives, tables, compressed files, records without text: as on one machine."""
+    import gzip
+
+    import pyarrow as pa
+
+    folder = tmp_path / "in"
+    (folder / "more").mkdir(parents=True)
+    records = [json.loads(line) for line in open(lines) if line.startswith("{")]
+    pages = [{**record, "text": record["text"] or "none"} for record in records]
+    pq.write_table(pa.Table.from_pylist(pages[:60]), folder / "table.parquet")
+    (folder / "more" / "packed.jsonl.gz").write_bytes(
+        gzip.compress("".join(json.dumps(page) + "\n" for page in pages[40:90]).encode())
+    )
+    nulls = [*pages[70:120], {"id": "null", "text": None}]
+    (folder / "nulls.jsonl").write_text("".join(json.dumps(page) + "\n" for page in nulls))
+    (folder / "pages.warc").write_bytes(b"".join(map(warc_record, pages[100:160])))
+    out, local = os.fspath(tmp_path / "out"), tmp_path / "local"
+    summary = dedup(spark, [os.fspath(folder)], out, partitions=2)
+    there = arose.dedup(files=os.fspath(folder), output=local)
+    check(os.fspath(folder), out)
+    assert summary["kept_in"] == there.summary["kept_in"] == "kept.files"
+    names, content = kept(out)
+    assert names == kept(local)[0] and len(names) == 4
+    tables = [pq.read_table(f"{of}/kept.files/table.parquet") for of in (out, local)]
+    assert tables[0].equals(tables[1]) and 0 < len(tables[0]) < 60
+    for name in names:
+        if not name.endswith(".parquet"):
+            assert pathlib.Path(out, name).read_bytes() == pathlib.Path(local, name).read_bytes()
+
+
+def warc_record(page):
+    body = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{page['text']}".encode()
+    url = page.get("url", "http://nowhere.example/")
+    head = f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\n"
+    head += f"WARC-Record-ID: <urn:uuid:{page.get('id', 'x')}-{len(body)}-{hash(page['text'])}>\r\n"
+    head += "WARC-Date: 2026-01-01T00:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n"
+    return head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body + b"\r\n\r\n"
+
+
+def test_issue_31_commands_open_results_of_spark(spark, lines, tmp_path, capfd):
+    """Whether Spark or its workers have written the tables."""
+    from arose._arose import main
+
+    outs = [os.fspath(tmp_path / "out"), os.fspath(tmp_path / "spark")]
+    dedup(spark, [lines], outs[0], partitions=2, input_bytes=20_000, policy="combined")
+    dedup(spark, [f"file://{lines}"], f"file://{outs[1]}", partitions=3, policy="combined")
+    local = os.fspath(tmp_path / "local")
+    arose.dedup(files=lines, output=local, policy="combined")
+    found = arose.search(local, "word7").n_documents
+    assert arose.search(outs[0], "word7").n_documents == found > 0
+    said = []
+    for out in [local, *outs]:
+        assert main(["arose", "evaluate", "report", out, "--json"]) == 1
+        said.append(json.loads(capfd.readouterr().out))
+    assert said[0] == said[1] == said[2]
+    for out in outs:
+        check_served(out)
+
+
+def check_served(out):
+    """Pages about documents and pairs are served."""
+    command = [sys.executable, "-m", "arose", "serve", out, "--listen", "127.0.0.1:0"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = iter(server.stderr.readline, "")
+        words = (word for line in lines for word in line.split())
+        address = next(word for word in words if word.startswith("http://"))
+        for page in ["clusters", "document/7", "ratings", "api/cluster/3"]:
+            with urllib.request.urlopen(f"{address}{page}", timeout=60) as answer:
+                assert answer.status == 200 and answer.read()
+    finally:
+        server.kill()
+        server.communicate()
 
 
 def test_relative_paths_are_those_of_the_driver(spark, lines, tmp_path, monkeypatch):
@@ -108,14 +202,41 @@ def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monke
         raise Died(name)
 
     monkeypatch.setattr(Stages, "finish", dying)
-    while True:
+    # Whoever goes on may have other executors: what is stored must fit what is made anew.
+    for partitions in [4, 7, 16, 3, 1, 5] * 4:
         try:
-            dedup(spark, [lines], out, partitions=2)
+            dedup(spark, [lines], out, partitions=partitions, input_bytes=20_000)
             break
         except Died:
-            assert len(stages) < 20
-    assert len(stages) == len(set(stages)) >= 9
+            assert len(stages) < 24
+    assert len(stages) == len(set(stages)) >= 10
     check(lines, out)
+
+
+def test_issue_31_errors_are_sentences(spark, lines, tmp_path, capfd):
+    """And come at once: S3 without its client, a server that is not there, a missing input."""
+    with pytest.raises(arose.AroseError, match="^Spark has no client for s3a:// here; pass s3://"):
+        dedup(spark, ["s3a://bucket/corpus.jsonl"], "s3a://bucket/out", partitions=2)
+    with pytest.raises(arose.AroseError, match="^Spark has no client for nope:// here"):
+        dedup(spark, [lines], "nope://bucket/out", partitions=2)
+    with pytest.raises(arose.AroseError, match="^`file:/nowhere.jsonl` does not exist$"):
+        dedup(spark, ["file:///nowhere.jsonl"], os.fspath(tmp_path / "out"), partitions=2)
+    begin = time.monotonic()
+    out = os.fspath(tmp_path / "out")
+    assert arose.spark.main([lines, "-o", out, "--remote", "sc://127.0.0.1:1"]) == 2
+    assert time.monotonic() - begin < 30
+    assert "arose: no server answers at sc://127.0.0.1:1" in capfd.readouterr().err
+    assert arose.spark.main([lines, "-o", out, "--pairs", "all"]) == 2
+    assert "needs a single machine" in capfd.readouterr().err
+
+
+def test_issue_31_partitions_are_those_of_the_cluster(spark):
+    from arose.spark import _cores, _default_partitions
+
+    assert _cores(spark) == 2
+    assert _default_partitions(spark, 1000) == 1
+    assert _default_partitions(spark, 100 << 20) == 4
+    assert _default_partitions(spark, 64 << 30) == 1024
 
 
 def test_other_settings_and_changed_inputs_are_refused(spark, lines, tmp_path):
@@ -200,6 +321,13 @@ def test_files_that_spark_brings(spark, lines, tmp_path):
     there = rows(os.fspath(tmp_path / "out"), "documents", ["doc"])
     assert [row["kept_doc"] for row in there] == local["kept_doc"].to_pylist()
     assert [row["position"] for row in there] == local["position"].to_pylist()
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text(open(lines).read())
+    dedup(spark, [f"file://{copy}"], out + "2", partitions=2)
+    with open(copy, "a") as file:
+        file.write('{"text": "one more"}\n')
+    with pytest.raises(arose.InputError, match="copy.jsonl` has changed since it was read"):
+        dedup(spark, [f"file://{copy}"], out + "2", partitions=2)
 
 
 def test_an_executor_with_another_wheel_is_refused(spark, lines, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 //! Pairs that share a key and pass the test of their sketches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arose::rule::Criterion;
 use bytemuck::Pod;
@@ -24,8 +24,10 @@ pub(super) fn live(config: &Config, context: Context) -> Box<dyn Step> {
     };
     let cap = config.cap.get();
     let huge = context.long.iter().filter(|(_, _, n, _)| is_huge(*n, cap));
+    let long = context.long.iter();
     Box::new(LiveSketches {
         n_bytes,
+        long: long.map(|&(table, key, ..)| (table, key)).collect(),
         huge: huge
             .map(|&(table, key, _, last)| ((table, key), last))
             .collect(),
@@ -39,6 +41,8 @@ struct LiveSketches {
     /// Bytes of a sketch.
     n_bytes: usize,
     context: Context,
+    /// Large buckets.
+    long: BTreeSet<(u32, u64)>,
     /// Huge buckets, and up to which document everybody takes part in them.
     huge: BTreeMap<(u32, u64), Ordinal>,
     /// Those of the shard, one after the other.
@@ -84,12 +88,15 @@ impl Step for LiveSketches {
             };
             let to = self.context.part_of(hash(live.table, live.key));
             let pieces = [bytemuck::bytes_of(&live), sketch];
-            out.push(kind::MEMBER, to, live.doc.into(), &pieces);
+            let kind = match self.long.contains(&(live.table, live.key)) {
+                true => kind::LONG,
+                false => kind::MEMBER,
+            };
+            out.push(kind, to, live.doc.into(), &pieces)?;
         }
-        // No message holds documents of two shards: those of a third may lie between them, and
-        // long runs are taken by ordinal.
-        out.finish();
-        Ok(())
+        // No message about long runs holds documents of two shards: those of a third may lie
+        // between them, and long runs are taken by ordinal.
+        out.close_kind(kind::LONG)
     }
 }
 
@@ -150,20 +157,19 @@ impl<T: Tables> Compare<T> {
     }
 
     /// Sends the candidates to where they are judged.
-    fn push_pairs(&mut self, out: &mut Sink) {
+    fn push_pairs(&mut self, out: &mut Sink) -> Result<(), Error> {
         self.n_pairs += self.pairs.len() as u64;
-        for pair in self.pairs.drain(..) {
-            groups::push_pair(&self.context, pair, out);
-        }
+        let mut pairs = self.pairs.drain(..);
+        pairs.try_for_each(|pair| groups::push_pair(&self.context, pair, out))
     }
 
-    fn push_long(&mut self, member: Live, sketch: T::Sketch, out: &mut Sink) {
+    fn push_long(&mut self, member: Live, sketch: T::Sketch, out: &mut Sink) -> Result<(), Error> {
         let key = (member.table, member.key);
         let n = self.long.get(&key).copied().unwrap_or(0);
         let bucket = self.long_buckets.entry(key);
         let bucket = bucket.or_insert_with(|| Bucket::new(n, self.cap));
         bucket.push(&self.tables, member.doc, sketch, &mut self.pairs);
-        self.push_pairs(out);
+        self.push_pairs(out)
     }
 }
 
@@ -184,7 +190,7 @@ impl<T: Tables + Send> Step for Compare<T> {
         let mut cursor = Cursor(&message.bytes);
         while !cursor.is_empty() {
             let member: Live = cursor.record()?;
-            let is_long = self.long.contains_key(&(member.table, member.key));
+            let is_long = message.kind == kind::LONG;
             let taken = match &mut self.sketches {
                 Sketches::Here(_) => Some(cursor.record()?),
                 Sketches::There(chunks) if is_long => {
@@ -193,7 +199,7 @@ impl<T: Tables + Send> Step for Compare<T> {
                 Sketches::There(_) => None,
             };
             match taken {
-                Some(sketch) if is_long => self.push_long(member, sketch, out),
+                Some(sketch) if is_long => self.push_long(member, sketch, out)?,
                 taken => {
                     self.members.push(member);
                     if let Sketches::Here(sketches) = &mut self.sketches {
@@ -224,20 +230,20 @@ impl<T: Tables + Send> Step for Compare<T> {
                     Sketches::There(chunks) => sketch(chunks, &self.context, doc)?,
                 };
                 bucket.push(&self.tables, doc, sketch, &mut self.pairs);
+                // A run of `n` documents may have `n` squared candidates.
+                self.push_pairs(out)?;
             }
-            self.push_pairs(out);
         }
         let mut tally = bucket.finish();
         for (_, bucket) in std::mem::take(&mut self.long_buckets) {
             tally.add(&bucket.finish());
         }
-        self.note(&tally, out);
-        Ok(())
+        self.note(&tally, out)
     }
 }
 
 impl<T: Tables> Compare<T> {
-    fn note(&mut self, tally: &Tally, out: &mut Sink) {
+    fn note(&mut self, tally: &Tally, out: &mut Sink) -> Result<(), Error> {
         out.note(&json!({
             "tested": tally.n_tested,
             "capped": tally.n_capped,
@@ -246,6 +252,6 @@ impl<T: Tables> Compare<T> {
             "untested": tally.n_untested,
             "lost": tally.n_lost / self.tables.n_meetings(),
             "pairs": std::mem::take(&mut self.n_pairs),
-        }));
+        }))
     }
 }

@@ -12,10 +12,12 @@ use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
+use super::spill::Scratch;
 use super::wire::{Message, Sink};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::record::Ordinal;
+use crate::sorter::{Sorted, Sorter};
 use crate::stage::cluster::Link;
 
 /// A node and a neighbour of it, in the part of the node.
@@ -26,15 +28,20 @@ pub(super) struct Edge {
     pub(super) other: Ordinal,
 }
 
-fn push_edge(context: &Context, node: Ordinal, other: Ordinal, out: &mut Sink) {
+fn push_edge(
+    context: &Context,
+    node: Ordinal,
+    other: Ordinal,
+    out: &mut Sink,
+) -> Result<(), Error> {
     let part = context.part_of(mix(node.into()));
     let edge = Edge { node, other };
-    out.push(kind::EDGE, part, node.into(), &[bytemuck::bytes_of(&edge)]);
+    out.push(kind::EDGE, part, node.into(), &[bytemuck::bytes_of(&edge)])
 }
 
-fn push_both(context: &Context, a: Ordinal, b: Ordinal, out: &mut Sink) {
-    push_edge(context, a, b, out);
-    push_edge(context, b, a, out);
+fn push_both(context: &Context, a: Ordinal, b: Ordinal, out: &mut Sink) -> Result<(), Error> {
+    push_edge(context, a, b, out)?;
+    push_edge(context, b, a, out)
 }
 
 /// The step that makes edges of pairs.
@@ -49,7 +56,7 @@ impl Edges {
 impl Step for Edges {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         for link in message.records::<Link>()? {
-            push_both(&self.0, link.centre, link.other, out);
+            push_both(&self.0, link.centre, link.other, out)?;
         }
         Ok(())
     }
@@ -59,38 +66,67 @@ impl Step for Edges {
     }
 }
 
-/// Edges of the current part, each once, by node.
-#[derive(Default)]
-pub(super) struct Nodes(Vec<Edge>);
+/// Gathers the edges of the current part.
+pub(super) struct Nodes {
+    scratch: Scratch,
+    edges: Option<Sorter<Edge>>,
+}
 
 impl Nodes {
-    pub(super) fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
-        self.0.extend(message.records::<Edge>()?);
-        Ok(())
+    pub(super) fn new(context: &Context) -> Self {
+        Self {
+            scratch: Scratch::new(context),
+            edges: None,
+        }
     }
 
-    pub(super) fn end(&mut self) -> Vec<Edge> {
-        let mut edges = std::mem::take(&mut self.0);
-        edges.sort_unstable();
-        edges.dedup();
-        edges
+    pub(super) fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        if self.edges.is_none() {
+            self.edges = Some(self.scratch.sorter()?);
+        }
+        let edges = self.edges.as_mut().expect("just set");
+        edges.extend(&message.records::<Edge>()?)
+    }
+
+    pub(super) fn end(&mut self) -> Result<InOrder, Error> {
+        let sorted = self.edges.take().map(Sorter::finish).transpose()?;
+        Ok(InOrder { sorted, last: None })
     }
 }
+
+/// Edges by node and neighbour, each once: the first of a node is that to its least neighbour.
+pub(super) struct InOrder {
+    sorted: Option<Sorted<Edge>>,
+    last: Option<Edge>,
+}
+
+impl InOrder {
+    pub(super) fn next(&mut self) -> Result<Option<Edge>, Error> {
+        let Some(sorted) = &mut self.sorted else {
+            return Ok(None);
+        };
+        while let Some(edge) = sorted.next()? {
+            if self.last.replace(edge) != Some(edge) {
+                return Ok(Some(edge));
+            }
+        }
+        Ok(None)
+    }
+}
+
+type End = fn(&Context, InOrder, &mut Sink) -> Result<(), Error>;
 
 /// A step over the edges of a part's nodes.
 struct OfNodes {
     context: Context,
     nodes: Nodes,
-    end: fn(&Context, &[Edge], &mut Sink) -> Result<(), Error>,
+    end: End,
 }
 
-fn of_nodes(
-    context: Context,
-    end: fn(&Context, &[Edge], &mut Sink) -> Result<(), Error>,
-) -> Box<dyn Step> {
+fn of_nodes(context: Context, end: End) -> Box<dyn Step> {
     Box::new(OfNodes {
+        nodes: Nodes::new(&context),
         context,
-        nodes: Nodes::default(),
         end,
     })
 }
@@ -101,13 +137,17 @@ impl Step for OfNodes {
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        (self.end)(&self.context, &self.nodes.end(), out)
+        (self.end)(&self.context, self.nodes.end()?, out)
     }
 }
 
-/// The step that has all edges, and makes stars of them.
+/// The step that has all edges, and makes stars of them. The driver sees to it that they are few.
 pub(super) fn whole(context: Context) -> Box<dyn Step> {
-    of_nodes(context, |context, edges, out| {
+    of_nodes(context, |context, mut in_order, out| {
+        let mut edges = Vec::new();
+        while let Some(edge) = in_order.next()? {
+            edges.push(edge);
+        }
         let mut nodes: Vec<Ordinal> = edges.iter().map(|edge| edge.node).collect();
         nodes.dedup();
         let components = Components::new(nodes.len())?;
@@ -121,44 +161,75 @@ pub(super) fn whole(context: Context) -> Box<dyn Step> {
         for (&node, label) in nodes.iter().zip(components.labels()) {
             let least = nodes[label.0 as usize];
             if least < node {
-                push_both(context, node, least, out);
+                push_both(context, node, least, out)?;
             }
         }
         Ok(())
     })
 }
 
+/// A node while its neighbours go by.
+struct Star {
+    node: Ordinal,
+    /// The least of the node and its neighbours.
+    least: Ordinal,
+    n_smaller: u64,
+    n_larger: u64,
+}
+
+impl Star {
+    /// In a star a node is the centre, or a leaf of it.
+    fn is_settled(&self) -> bool {
+        self.n_smaller == 0 || (self.n_smaller == 1 && self.n_larger == 0)
+    }
+}
+
 /// The first half of a round.
 pub(super) fn large_star(context: Context) -> Box<dyn Step> {
-    of_nodes(context, |context, edges, out| {
-        let mut n_unsettled = 0;
-        for edges in edges.chunk_by(|a, b| a.node == b.node) {
-            let node = edges[0].node;
-            let n_smaller = edges.partition_point(|edge| edge.other < node);
-            let larger = &edges[n_smaller..];
-            let least = edges[0].other.min(node);
-            for edge in larger {
-                push_edge(context, edge.other, least, out);
+    of_nodes(context, |context, mut edges, out| {
+        let mut n_unsettled = 0_u64;
+        let mut star: Option<Star> = None;
+        while let Some(edge) = edges.next()? {
+            let star = match &mut star {
+                Some(star) if star.node == edge.node => star,
+                last => {
+                    let is_settled = last.as_ref().is_none_or(Star::is_settled);
+                    n_unsettled += u64::from(!is_settled);
+                    last.insert(Star {
+                        node: edge.node,
+                        least: edge.other.min(edge.node),
+                        n_smaller: 0,
+                        n_larger: 0,
+                    })
+                }
+            };
+            if edge.other < edge.node {
+                star.n_smaller += 1;
+            } else {
+                star.n_larger += 1;
+                push_edge(context, edge.other, star.least, out)?;
             }
-            // In a star a node is the centre, or a leaf of it.
-            let is_settled = n_smaller == 0 || (n_smaller == 1 && larger.is_empty());
-            n_unsettled += u64::from(!is_settled);
         }
-        out.note(&json!({ "unsettled": n_unsettled }));
-        Ok(())
+        n_unsettled += u64::from(star.is_some_and(|star| !star.is_settled()));
+        out.note(&json!({ "unsettled": n_unsettled }))
     })
 }
 
 /// The second half of a round.
 pub(super) fn small_star(context: Context) -> Box<dyn Step> {
-    of_nodes(context, |context, edges, out| {
+    of_nodes(context, |context, mut edges, out| {
         // All neighbours are smaller: they come from a large star.
-        for edges in edges.chunk_by(|a, b| a.node == b.node) {
-            let least = edges[0].other;
-            for edge in &edges[1..] {
-                push_both(context, edge.other, least, out);
+        let mut last: Option<Edge> = None;
+        while let Some(edge) = edges.next()? {
+            match last {
+                Some(first) if first.node == edge.node => {
+                    push_both(context, edge.other, first.other, out)?;
+                }
+                _ => {
+                    push_both(context, edge.node, edge.other, out)?;
+                    last = Some(edge);
+                }
             }
-            push_both(context, edges[0].node, least, out);
         }
         Ok(())
     })

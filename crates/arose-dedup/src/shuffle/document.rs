@@ -7,15 +7,17 @@ use bytemuck::{Pod, Zeroable};
 use super::wire::{Cursor, Message};
 use crate::Error;
 use crate::names::Name;
-use crate::record::{DocRecord, Ordinal};
+use crate::record::{DocRecord, NullText, Ordinal};
 use crate::source::path_text;
 use crate::stage::rank::Rank;
 
-/// Some documents of a shard: sources, records, then names.
+/// Some documents of a shard: sources, records, records without text, then names.
 #[derive(Debug, Default)]
 pub(crate) struct Docs {
     pub(crate) sources: Vec<PathBuf>,
     pub(crate) records: Vec<DocRecord>,
+    /// Records whose text is null, which are kept whatever happens to documents.
+    pub(crate) nulls: Vec<NullText>,
     names: Vec<u8>,
 }
 
@@ -34,22 +36,23 @@ impl Docs {
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend((self.sources.len() as u32).to_le_bytes());
-        bytes.extend((self.records.len() as u32).to_le_bytes());
+        let counts = [self.sources.len(), self.records.len(), self.nulls.len()];
+        let counts = counts.map(|n| n as u32);
+        let mut bytes = bytemuck::bytes_of(&counts).to_vec();
         for source in &self.sources {
             let name = path_text(source);
             bytes.extend((name.len() as u32).to_le_bytes());
             bytes.extend(name.as_bytes());
         }
         bytes.extend_from_slice(bytemuck::cast_slice(&self.records));
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.nulls));
         bytes.extend_from_slice(&self.names);
         bytes
     }
 
     pub(crate) fn of(message: &Message<'_>) -> Result<Self, Error> {
         let mut cursor = Cursor(&message.bytes);
-        let [n_sources, n_docs] = cursor.record::<[u32; 2]>()?;
+        let [n_sources, n_docs, n_nulls] = cursor.record::<[u32; 3]>()?;
         let mut sources = Vec::new();
         for _ in 0..n_sources {
             let n = cursor.record::<u32>()?;
@@ -58,6 +61,7 @@ impl Docs {
         Ok(Self {
             sources,
             records: cursor.records(n_docs as usize)?,
+            nulls: cursor.records(n_nulls as usize)?,
             names: cursor.0.to_vec(),
         })
     }
@@ -78,82 +82,45 @@ impl Docs {
     }
 }
 
-/// Documents of equal content, two or more.
-#[derive(Debug, Clone)]
+/// Documents of equal content, two or more. Which ones follows in [`Copies`].
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct Class {
     /// The rank of the best, whose `doc` stays.
     pub(crate) best: Rank,
+    /// The first of them, by which the class goes.
+    pub(crate) first: Ordinal,
     /// Of each.
     pub(crate) n_tokens: u32,
-    /// By ordinal.
-    pub(crate) members: Vec<Member>,
 }
 
-/// One of them.
+/// Some documents of a class, the first included: as many as fit a message.
 #[derive(Debug, Clone)]
-pub(crate) struct Member {
-    pub(crate) doc: Ordinal,
-    pub(crate) site: u64,
-    pub(crate) id: String,
+pub(crate) struct Copies {
+    pub(crate) first: Ordinal,
+    pub(crate) docs: Vec<Ordinal>,
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ClassHead {
-    best: Rank,
-    n_members: u32,
-    n_tokens: u32,
-}
+/// Documents of a class in one record.
+pub(crate) const MAX_COPIES: usize = 1 << 15;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct MemberHead {
-    site: u64,
-    doc: Ordinal,
-    n_id: u32,
-}
-
-impl Class {
-    pub(crate) fn first(&self) -> Ordinal {
-        self.members.first().map_or(0, |member| member.doc)
-    }
-
+impl Copies {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = bytemuck::bytes_of(&ClassHead {
-            best: self.best,
-            n_members: self.members.len() as u32,
-            n_tokens: self.n_tokens,
-        })
-        .to_vec();
-        for member in &self.members {
-            bytes.extend_from_slice(bytemuck::bytes_of(&MemberHead {
-                site: member.site,
-                doc: member.doc,
-                n_id: member.id.len() as u32,
-            }));
-            bytes.extend_from_slice(member.id.as_bytes());
-        }
+        let head = [self.first, self.docs.len() as u32];
+        let mut bytes = bytemuck::bytes_of(&head).to_vec();
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.docs));
         bytes
     }
 
-    /// All classes in a message.
+    /// All that are in a message.
     pub(crate) fn all(message: &Message<'_>) -> Result<Vec<Self>, Error> {
         let mut cursor = Cursor(&message.bytes);
-        let mut classes = Vec::new();
+        let mut all = Vec::new();
         while !cursor.is_empty() {
-            let head: ClassHead = cursor.record()?;
-            let mut members = Vec::new();
-            for _ in 0..head.n_members {
-                let MemberHead { site, doc, n_id } = cursor.record()?;
-                let id = cursor.text(n_id as usize)?;
-                members.push(Member { doc, site, id });
-            }
-            classes.push(Self {
-                best: head.best,
-                n_tokens: head.n_tokens,
-                members,
-            });
+            let [first, n] = cursor.record::<[u32; 2]>()?;
+            let docs = cursor.records(n as usize)?;
+            all.push(Self { first, docs });
         }
-        Ok(classes)
+        Ok(all)
     }
 }

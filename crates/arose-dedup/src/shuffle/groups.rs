@@ -11,10 +11,12 @@ use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
+use super::spill::Scratch;
 use super::wire::{Message, Sink};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::record::{Ordinal, PairKey};
+use crate::sorter::{Sorted, Sorter};
 
 /// A document that is needed in a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -36,10 +38,10 @@ pub(super) struct Judge {
 const BLOCK_DOCS: Ordinal = 1 << 12;
 
 /// Sends a candidate to its part, by its later document.
-pub(super) fn push_pair(context: &Context, pair: PairKey, out: &mut Sink) {
+pub(super) fn push_pair(context: &Context, pair: PairKey, out: &mut Sink) -> Result<(), Error> {
     let part = context.part_of(mix((pair.b / BLOCK_DOCS).into()));
     let seq = pair.b.into();
-    out.push(kind::PAIR, part, seq, &[bytemuck::bytes_of(&pair)]);
+    out.push(kind::PAIR, part, seq, &[bytemuck::bytes_of(&pair)])
 }
 
 /// Candidates of a document in a group, on average, up to which the group is cut by blocks.
@@ -48,23 +50,55 @@ const FEW_EACH: usize = 8;
 /// Pairs of a group in one part that are never worth a piece of their own.
 const SMALL: usize = 64;
 
+/// A pair in the order of its later document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Later {
+    b: Ordinal,
+    a: Ordinal,
+}
+
+/// A pair of a group, in the order of the later documents in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Grouped {
+    group: u64,
+    pair: Later,
+}
+
 pub(super) struct Groups {
     context: Context,
-    pairs: Vec<PairKey>,
+    scratch: Scratch,
+    pairs: Option<Sorter<Later>>,
+}
+
+/// Pairs of a group that go by, as many as may be judged together.
+struct Piece<'a> {
+    pairs: &'a [Grouped],
+    /// How many pieces of the group came before.
+    number: u64,
+    /// Whether the group ends here.
+    is_last: bool,
 }
 
 impl Groups {
     pub(super) fn new(context: Context) -> Self {
         Self {
+            scratch: Scratch::new(&context),
             context,
-            pairs: Vec::new(),
+            pairs: None,
         }
     }
 
+    /// Pairs of a group that are judged together, at most.
+    fn most(&self) -> usize {
+        self.context.group_docs.max(SMALL)
+    }
+
     /// Has pairs, one at least, judged under a name.
-    fn push_group(&self, name: u64, pairs: &[Judge], out: &mut Sink) {
+    fn push_group(&self, name: u64, pairs: &[Grouped], out: &mut Sink) -> Result<(), Error> {
         let part = self.context.part_of(name);
-        let docs = pairs.iter().flat_map(|judge| [judge.pair.a, judge.pair.b]);
+        let docs = pairs.iter().flat_map(|one| [one.pair.a, one.pair.b]);
         let mut docs: Vec<Ordinal> = docs.collect();
         docs.sort_unstable();
         docs.dedup();
@@ -74,66 +108,117 @@ impl Groups {
                 doc: doc.into(),
             };
             let shard = self.context.shard_of(doc);
-            out.push(kind::WANT, shard, doc.into(), &[bytemuck::bytes_of(&want)]);
+            out.push(kind::WANT, shard, doc.into(), &[bytemuck::bytes_of(&want)])?;
         }
-        let named = pairs
-            .iter()
-            .map(|&Judge { pair, .. }| Judge { group: name, pair });
+        let named = pairs.iter().map(|Grouped { pair, .. }| Judge {
+            group: name,
+            pair: PairKey {
+                a: pair.a,
+                b: pair.b,
+            },
+        });
         let named: Vec<Judge> = named.collect();
         let seq = pairs[0].pair.b.into();
-        out.push(kind::JUDGE, part, seq, &[bytemuck::cast_slice(&named)]);
+        out.push(kind::JUDGE, part, seq, &[bytemuck::cast_slice(&named)])
+    }
+
+    /// Every pair once, with the smallest candidate of its later document for a group; how many.
+    fn grouped(&mut self, pairs: Sorter<Later>) -> Result<(Sorted<Grouped>, u64), Error> {
+        let mut grouped = self.scratch.sorter()?;
+        let mut pairs = pairs.finish()?;
+        let (mut last, mut group, mut n) = (None, 0, 0);
+        while let Some(pair) = pairs.next()? {
+            if last == Some(pair) {
+                continue;
+            }
+            if last.is_none_or(|last| last.b != pair.b) {
+                group = pair.a.into();
+            }
+            last = Some(pair);
+            n += 1;
+            grouped.push(Grouped { group, pair })?;
+        }
+        Ok((grouped.finish()?, n))
+    }
+
+    fn place(
+        &self,
+        part: i64,
+        piece: &Piece<'_>,
+        common: &mut Sorter<Grouped>,
+        out: &mut Sink,
+    ) -> Result<(), Error> {
+        let pairs = piece.pairs;
+        let name = mix(pairs[0].group);
+        let few = (self.most() / self.context.n_parts.max(1) as usize).max(SMALL);
+        if piece.number == 0 && piece.is_last && pairs.len() <= few {
+            return self.push_group(name, pairs, out);
+        }
+        let n_later = pairs.chunk_by(|x, y| x.pair.b == y.pair.b).count();
+        if pairs.len() > FEW_EACH * n_later {
+            let number = piece.number + 1;
+            return self.push_group(mix(name ^ (part as u64) << 32 ^ number), pairs, out);
+        }
+        pairs.iter().try_for_each(|&Grouped { pair, .. }| {
+            let group = (pair.b / BLOCK_DOCS).into();
+            common.push(Grouped { group, pair })
+        })
     }
 }
 
-/// By group, and by the later documents in it.
-fn sort(pairs: &mut [Judge]) {
-    pairs.sort_unstable_by_key(|judge| (judge.group, judge.pair.b, judge.pair.a));
+/// Calls `each` with the pairs of every group in pieces of at most `most`.
+fn in_pieces(
+    mut pairs: Sorted<Grouped>,
+    most: usize,
+    mut each: impl FnMut(&Piece<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut held, mut number): (Vec<Grouped>, u64) = (Vec::new(), 0);
+    loop {
+        let next = pairs.next()?;
+        let is_of = |next: &Grouped| held.first().is_none_or(|held| held.group == next.group);
+        let is_last = !next.as_ref().is_some_and(is_of);
+        if !held.is_empty() && (is_last || held.len() == most) {
+            each(&Piece {
+                pairs: &held,
+                number,
+                is_last,
+            })?;
+            held.clear();
+            number = if is_last { 0 } else { number + 1 };
+        }
+        match next {
+            Some(next) => held.push(next),
+            None => return Ok(()),
+        }
+    }
 }
 
 impl Step for Groups {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        self.pairs.extend(message.records::<PairKey>()?);
+        if self.pairs.is_none() {
+            self.pairs = Some(self.scratch.sorter()?);
+        }
+        let pairs = self.pairs.as_mut().expect("just set");
+        for PairKey { a, b } in message.records::<PairKey>()? {
+            pairs.push(Later { b, a })?;
+        }
         Ok(())
     }
 
     fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
-        let mut pairs = std::mem::take(&mut self.pairs);
-        pairs.sort_unstable_by_key(|pair| (pair.b, pair.a));
-        pairs.dedup();
-        let mut grouped: Vec<Judge> = Vec::with_capacity(pairs.len());
-        for of_one in pairs.chunk_by(|x, y| x.b == y.b) {
-            let group = of_one[0].a.into();
-            grouped.extend(of_one.iter().map(|&pair| Judge { group, pair }));
-        }
-        sort(&mut grouped);
-        let mut common = Vec::new();
-        let most = self.context.group_docs.max(SMALL);
-        let few = (most / self.context.n_parts.max(1) as usize).max(SMALL);
-        for group in grouped.chunk_by(|x, y| x.group == y.group) {
-            let name = mix(group[0].group);
-            if group.len() <= few {
-                self.push_group(name, group, out);
-                continue;
-            }
-            let n_later = group.chunk_by(|x, y| x.pair.b == y.pair.b).count();
-            if group.len() <= FEW_EACH * n_later {
-                common.extend(group.iter().map(|&Judge { pair, .. }| Judge {
-                    group: (pair.b / BLOCK_DOCS).into(),
-                    pair,
-                }));
-                continue;
-            }
-            for (piece, pairs) in (1..).zip(group.chunks(most)) {
-                self.push_group(mix(name ^ (part as u64) << 32 ^ piece), pairs, out);
-            }
-        }
-        sort(&mut common);
-        for block in common.chunk_by(|x, y| x.group == y.group) {
-            for (piece, pairs) in (1..).zip(block.chunks(most)) {
-                self.push_group(mix(!block[0].group ^ piece << 40), pairs, out);
-            }
-        }
-        out.note(&json!({ "candidates": pairs.len() }));
-        Ok(())
+        let Some(pairs) = self.pairs.take() else {
+            return Ok(());
+        };
+        let (grouped, n_pairs) = self.grouped(pairs)?;
+        let mut common = self.scratch.sorter()?;
+        let most = self.most();
+        in_pieces(grouped, most, |piece| {
+            self.place(part, piece, &mut common, out)
+        })?;
+        in_pieces(common.finish()?, most, |piece| {
+            let name = mix(!piece.pairs[0].group ^ (piece.number + 1) << 40);
+            self.push_group(name, piece.pairs, out)
+        })?;
+        out.note(&json!({ "candidates": n_pairs }))
     }
 }

@@ -13,7 +13,7 @@ use super::document::Docs;
 use crate::Error;
 use crate::config::Config;
 use crate::losses::Losses;
-use crate::record::{EMPTY, SHORT};
+use crate::record::{EMPTY, NullText, SHORT};
 use crate::stage::read::{DocRow, Maker, Row};
 
 /// Documents in a shard, at most: what a step that looks sketches up holds at a time.
@@ -104,7 +104,8 @@ struct Cutter<F> {
     chunk: Chunk,
     docs: Docs,
     sources: BTreeMap<PathBuf, u32>,
-    last: Option<Arc<Path>>,
+    /// The last source, and its number in the chunk.
+    last: Option<(Arc<Path>, u32)>,
     found: Found,
     /// Takes the columns, if chunks are not to hold them.
     file: Option<ChunkWriter>,
@@ -154,6 +155,9 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
                     }
                     if warning.is_reported() && found.warnings.len() < MAX_WARNINGS {
                         found.warnings.push(warning.to_string());
+                    }
+                    if warning.reason == Reason::NullText {
+                        self.push_null(&warning)?;
                     }
                 }
             }
@@ -237,23 +241,40 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
 
     /// The number of a source in the chunk.
     fn source(&mut self, path: &Arc<Path>) -> u32 {
-        let is_last = self.last.as_ref().is_some_and(|last| last == path);
-        if is_last && let Some(last) = self.docs.records.last() {
-            return last.source;
+        if let Some((last, number)) = &self.last
+            && (Arc::ptr_eq(last, path) || last == path)
+        {
+            return *number;
         }
-        self.last = Some(Arc::clone(path));
         let next = self.docs.sources.len() as u32;
         let number = *self.sources.entry(path.to_path_buf()).or_insert(next);
         if number == next {
             self.docs.sources.push(path.to_path_buf());
         }
+        self.last = Some((Arc::clone(path), number));
         number
+    }
+
+    /// Takes a record that has no text, for the kept output.
+    fn push_null(&mut self, warning: &Warning) -> Result<(), Error> {
+        let source = self.source(&warning.source);
+        self.docs.nulls.push(NullText {
+            offset: warning.position.offset,
+            inner: warning.position.inner,
+            end: 0,
+            source: source.into(),
+        });
+        match self.docs.nulls.len() >= CHUNK_DOCS {
+            true => self.end_chunk(),
+            false => Ok(()),
+        }
     }
 
     fn end_chunk(&mut self) -> Result<(), Error> {
         let mut chunk = std::mem::take(&mut self.chunk);
         let docs = std::mem::take(&mut self.docs);
         self.sources.clear();
+        self.last = None;
         chunk.docs = docs.to_bytes();
         chunk.part = self.number * MAX_SHARDS + self.shard;
         chunk.seq = self.n_docs as i64;

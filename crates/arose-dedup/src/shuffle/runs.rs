@@ -1,24 +1,27 @@
 //! Equal contents, and documents with a key in common: who meets whom.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 use arose::mix::mix;
 use arose::rule::Criterion;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
-use super::document::{Class, Docs, Member};
+use super::document::{Class, Copies, Docs, MAX_COPIES};
+use super::spill::Scratch;
 use super::wire::{Cursor, Message, Sink, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Keep};
 use crate::record::{DocRecord, EMPTY, Ordinal, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
+use crate::sorter::Sorter;
 use crate::stage::bucket::n_always;
-use crate::stage::rank::rank;
+use crate::stage::rank::{Rank, rank};
 
 /// A document under its key in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Entry {
     key: u64,
@@ -28,20 +31,60 @@ struct Entry {
     digest: u64,
 }
 
-/// The content of a document; its id follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+impl Ord for Entry {
+    /// Of one key, documents of one content follow each other, the first of them first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let place = |entry: &Self| (entry.table, entry.key, entry.digest, entry.doc);
+        place(self).cmp(&place(other))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The content of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Content {
     digest: [u64; 2],
-    doc: Ordinal,
-    n_id: u32,
-    site: u64,
     /// Of the record, those fields that say how much it deserves to stay.
     fetched: i64,
     weight: u64,
     n_bytes: u32,
     n_tokens: u32,
+    doc: Ordinal,
+    unused: u32,
 }
+
+impl Content {
+    fn rank(&self, keep: Keep, n_copies: u64) -> Rank {
+        let record = DocRecord {
+            fetched: self.fetched,
+            weight: f64::from_bits(self.weight),
+            n_bytes: self.n_bytes,
+            ..DocRecord::zeroed()
+        };
+        rank(keep, &record, n_copies, self.doc.into())
+    }
+}
+
+impl Ord for Content {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.digest, self.doc).cmp(&(other.digest, other.doc))
+    }
+}
+
+impl PartialOrd for Content {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Bytes of a key and of a content in messages.
+pub(super) const MESSAGE_BYTES: [usize; 2] = [size_of::<Entry>(), size_of::<Content>()];
 
 /// A document that meets another under its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -80,10 +123,9 @@ impl<T: Tables + Send> Step for Keys<T> {
         let start = self.context.start_of(message.part)? + message.seq as Ordinal;
         for (index, (record, sketch)) in docs.records.iter().zip(&sketches).enumerate() {
             let doc = start + index as Ordinal;
-            let site = self.tables.site(sketch);
             // Empty documents are nobody's duplicates.
             if record.flags & EMPTY == 0 {
-                self.push_content(doc, record, &docs.name(record)?.id, site, out);
+                self.push_content(doc, record, out)?;
             }
             if record.flags & (SHORT | EMPTY) != 0 {
                 continue;
@@ -96,7 +138,7 @@ impl<T: Tables + Send> Step for Keys<T> {
                     digest: record.digest[0],
                 };
                 let part = self.context.part_of(hash(table, entry.key));
-                out.push(kind::ENTRY, part, doc.into(), &[bytemuck::bytes_of(&entry)]);
+                out.push(kind::ENTRY, part, doc.into(), &[bytemuck::bytes_of(&entry)])?;
             }
         }
         Ok(())
@@ -108,20 +150,19 @@ impl<T: Tables + Send> Step for Keys<T> {
 }
 
 impl<T> Keys<T> {
-    fn push_content(&self, doc: Ordinal, record: &DocRecord, id: &str, site: u64, out: &mut Sink) {
+    fn push_content(&self, doc: Ordinal, record: &DocRecord, out: &mut Sink) -> Result<(), Error> {
         let content = Content {
             digest: record.digest,
-            doc,
-            n_id: id.len() as u32,
-            site,
             fetched: record.fetched,
             weight: record.weight.to_bits(),
             n_bytes: record.n_bytes,
             n_tokens: record.n_tokens,
+            doc,
+            unused: 0,
         };
         let part = self.context.part_of(mix(record.digest[0]));
-        let pieces = [bytemuck::bytes_of(&content), id.as_bytes()];
-        out.push(kind::CONTENT, part, doc.into(), &pieces);
+        let seq = doc.into();
+        out.push(kind::CONTENT, part, seq, &[bytemuck::bytes_of(&content)])
     }
 }
 
@@ -135,8 +176,58 @@ pub(super) struct Runs {
     keep: Keep,
     cap: usize,
     context: Context,
-    entries: Vec<Entry>,
-    contents: Vec<(Content, String)>,
+    scratch: Scratch,
+    entries: Option<Sorter<Entry>>,
+    contents: Option<Sorter<Content>>,
+}
+
+/// The documents under one key while they go by.
+struct Run {
+    table: u32,
+    key: u64,
+    /// Of the last document.
+    digest: u64,
+    /// Documents of different content.
+    n: usize,
+    /// The first of them, until there is another one.
+    alone: Ordinal,
+    /// The least of them, as many as always take part.
+    least: BinaryHeap<Ordinal>,
+}
+
+impl Run {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            table: entry.table,
+            key: entry.key,
+            digest: entry.digest,
+            n: 1,
+            alone: entry.doc,
+            least: BinaryHeap::from([entry.doc]),
+        }
+    }
+
+    fn is_of(&self, entry: &Entry) -> bool {
+        (self.table, self.key) == (entry.table, entry.key)
+    }
+
+    fn add(&mut self, entry: &Entry, n_least: usize) {
+        self.digest = entry.digest;
+        self.n += 1;
+        self.least.push(entry.doc);
+        if self.least.len() > n_least {
+            self.least.pop();
+        }
+    }
+}
+
+/// Documents of one content while they go by.
+struct Equal {
+    /// Of the least rank so far.
+    best: Content,
+    n: u64,
+    /// Those that were not sent yet.
+    copies: Copies,
 }
 
 impl Runs {
@@ -144,121 +235,153 @@ impl Runs {
         Self {
             keep: config.keep,
             cap: config.cap.get(),
+            scratch: Scratch::new(&context),
             context,
-            entries: Vec::new(),
-            contents: Vec::new(),
+            entries: None,
+            contents: None,
         }
+    }
+
+    fn push_live(&self, run: &Run, doc: Ordinal, out: &mut Sink) -> Result<(), Error> {
+        let live = Live {
+            key: run.key,
+            table: run.table,
+            doc,
+        };
+        let part = self.context.shard_of(doc);
+        out.push(kind::LIVE, part, doc.into(), &[bytemuck::bytes_of(&live)])
     }
 
     /// Tells of every document in a run of two or more.
-    fn end_entries(&mut self, out: &mut Sink) {
-        let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_unstable_by_key(|entry| (entry.table, entry.key, entry.doc));
-        let mut long = Vec::new();
-        let mut n_live = 0;
-        for run in entries.chunk_by(|a, b| (a.table, a.key) == (b.table, b.key)) {
-            let firsts = firsts(run);
-            if firsts.len() < 2 {
+    fn end_entries(&mut self, entries: Sorter<Entry>, out: &mut Sink) -> Result<(), Error> {
+        let mut entries = entries.finish()?;
+        let n_least = n_always(self.cap);
+        let (mut long, mut n_live) = (Vec::new(), 0);
+        let mut count = |run: &Run| {
+            n_live += if run.n > 1 { run.n } else { 0 };
+            if run.n > self.cap {
+                let last = run.least.peek().copied().unwrap_or_default();
+                long.push((run.table, run.key, run.n, last));
+            }
+        };
+        let mut run: Option<Run> = None;
+        while let Some(entry) = entries.next()? {
+            let Some(run) = run.as_mut().filter(|run| run.is_of(&entry)) else {
+                run.replace(Run::of(&entry)).iter().for_each(&mut count);
+                continue;
+            };
+            if run.digest == entry.digest {
                 continue;
             }
-            n_live += firsts.len();
-            if firsts.len() > self.cap {
-                let last = firsts[n_always(self.cap) - 1];
-                long.push((run[0].table, run[0].key, firsts.len(), last));
+            run.add(&entry, n_least);
+            if run.n == 2 {
+                self.push_live(run, run.alone, out)?;
             }
-            for doc in firsts {
-                let live = Live {
-                    key: run[0].key,
-                    table: run[0].table,
-                    doc,
-                };
-                let part = self.context.shard_of(doc);
-                out.push(kind::LIVE, part, doc.into(), &[bytemuck::bytes_of(&live)]);
-            }
+            self.push_live(run, entry.doc, out)?;
         }
-        out.note(&json!({ "live": n_live, "long": long }));
+        run.iter().for_each(&mut count);
+        out.note(&json!({ "live": n_live, "long": long }))
     }
 
-    fn end_contents(&mut self, out: &mut Sink) {
-        let mut contents = std::mem::take(&mut self.contents);
-        contents.sort_unstable_by_key(|(content, _)| (content.digest, content.doc));
+    fn end_contents(&mut self, contents: Sorter<Content>, out: &mut Sink) -> Result<(), Error> {
+        let mut contents = contents.finish()?;
         let (mut n_copies, mut n_classes, mut largest) = (0, 0, 0);
-        for class in contents.chunk_by(|(a, _), (b, _)| a.digest == b.digest) {
-            let n = class.len() as u64;
-            largest = largest.max(n);
-            if n < 2 {
+        let mut equal: Option<Equal> = None;
+        loop {
+            let content = contents.next()?;
+            if let (Some(equal), Some(content)) = (&mut equal, &content)
+                && equal.best.digest == content.digest
+            {
+                self.add(equal, content, out)?;
                 continue;
             }
-            n_copies += n - 1;
-            n_classes += 1;
-            let class = self.class(class);
-            let part = self.context.shard_of(class.first());
-            out.push(
-                kind::CLASS,
-                part,
-                class.first().into(),
-                &[&class.to_bytes()],
-            );
+            if let Some(equal) = equal.take() {
+                largest = largest.max(equal.n);
+                n_copies += equal.n - 1;
+                n_classes += u64::from(equal.n > 1);
+                self.end_class(&equal, out)?;
+            }
+            let Some(content) = content else {
+                break;
+            };
+            equal = Some(Equal {
+                best: content,
+                n: 1,
+                copies: Copies {
+                    first: content.doc,
+                    docs: vec![content.doc],
+                },
+            });
         }
         out.note(&json!({
             "copies": n_copies,
             "classes": n_classes,
             "max_class": largest,
-        }));
+        }))
     }
 
-    fn class(&self, contents: &[(Content, String)]) -> Class {
-        let n_copies = contents.len() as u64;
-        let ranks = contents.iter().map(|(content, _)| {
-            let record = DocRecord {
-                fetched: content.fetched,
-                weight: f64::from_bits(content.weight),
-                n_bytes: content.n_bytes,
-                ..DocRecord::zeroed()
-            };
-            rank(self.keep, &record, n_copies, content.doc.into())
-        });
-        let members = contents.iter().map(|(content, id)| Member {
-            doc: content.doc,
-            site: content.site,
-            id: id.clone(),
-        });
-        Class {
-            best: ranks.min().expect("a class has members"),
-            n_tokens: contents[0].0.n_tokens,
-            members: members.collect(),
+    fn add(&self, equal: &mut Equal, content: &Content, out: &mut Sink) -> Result<(), Error> {
+        equal.n += 1;
+        // How many there are in the end is the same for all of them.
+        if content.rank(self.keep, 1) < equal.best.rank(self.keep, 1) {
+            equal.best = *content;
+        }
+        equal.copies.docs.push(content.doc);
+        match equal.copies.docs.len() >= MAX_COPIES {
+            true => self.push_copies(&mut equal.copies, out),
+            false => Ok(()),
         }
     }
-}
 
-/// The documents of a run, the first of each content, by ordinal.
-fn firsts(run: &[Entry]) -> Vec<Ordinal> {
-    if let [only] = run {
-        return vec![only.doc];
+    fn push_copies(&self, copies: &mut Copies, out: &mut Sink) -> Result<(), Error> {
+        let part = self.context.shard_of(copies.first);
+        let bytes = copies.to_bytes();
+        copies.docs.clear();
+        out.push(kind::COPIES, part, copies.first.into(), &[&bytes])
     }
-    let mut seen = BTreeSet::new();
-    let new = run.iter().filter(|entry| seen.insert(entry.digest));
-    new.map(|entry| entry.doc).collect()
+
+    fn end_class(&self, equal: &Equal, out: &mut Sink) -> Result<(), Error> {
+        if equal.n < 2 {
+            return Ok(());
+        }
+        let mut copies = equal.copies.clone();
+        if !copies.docs.is_empty() {
+            self.push_copies(&mut copies, out)?;
+        }
+        let class = Class {
+            best: equal.best.rank(self.keep, equal.n),
+            first: copies.first,
+            n_tokens: equal.best.n_tokens,
+        };
+        let part = self.context.shard_of(class.first);
+        let seq = class.first.into();
+        out.push(kind::CLASS, part, seq, &[bytemuck::bytes_of(&class)])
+    }
 }
 
 impl Step for Runs {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         if message.kind == kind::ENTRY {
-            self.entries.extend(message.records::<Entry>()?);
-            return Ok(());
+            if self.entries.is_none() {
+                self.entries = Some(self.scratch.sorter()?);
+            }
+            let entries = self.entries.as_mut().expect("just set");
+            return entries.extend(&message.records()?);
         }
-        let mut cursor = Cursor(&message.bytes);
-        while !cursor.is_empty() {
-            let content: Content = cursor.record()?;
-            let id = cursor.text(content.n_id as usize)?;
-            self.contents.push((content, id));
+        if self.contents.is_none() {
+            self.contents = Some(self.scratch.sorter()?);
         }
-        Ok(())
+        let contents = self.contents.as_mut().expect("just set");
+        contents.extend(&message.records()?)
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        self.end_entries(out);
-        self.end_contents(out);
-        Ok(())
+        if let Some(entries) = self.entries.take() {
+            self.end_entries(entries, out)?;
+        }
+        match self.contents.take() {
+            Some(contents) => self.end_contents(contents, out),
+            None => Ok(()),
+        }
     }
 }

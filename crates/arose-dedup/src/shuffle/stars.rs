@@ -7,55 +7,71 @@ use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
 use super::components::Nodes;
-use super::document::Class;
-use super::wire::{Message, Sink};
+use super::document::{Class, Copies};
+use super::spill::Scratch;
+use super::wire::{Message, Sink, misfit};
 use super::{Context, Step, groups, kind};
 use crate::Error;
 use crate::lookup::Flags;
 use crate::record::{Ordinal, Scores};
 use crate::sorter::Sorter;
 use crate::stage::cluster::{Link, Tie, take_stars};
+use crate::stage::rank::Rank;
 use crate::stage::repair::{Around, Centre};
 
 /// The step that sends the pairs of a component to one part.
 pub(super) struct Attach {
     context: Context,
     nodes: Nodes,
-    links: Vec<Link>,
+    /// The nodes of the part with their components; none until the first pair comes.
+    labels: Option<Vec<[Ordinal; 2]>>,
 }
 
 impl Attach {
     pub(super) fn new(context: Context) -> Self {
         Self {
+            nodes: Nodes::new(&context),
             context,
-            nodes: Nodes::default(),
-            links: Vec::new(),
+            labels: None,
         }
+    }
+
+    /// Reads the components of nodes off their least neighbours.
+    fn end_edges(&mut self) -> Result<Vec<[Ordinal; 2]>, Error> {
+        let mut labels: Vec<[Ordinal; 2]> = Vec::new();
+        let mut edges = self.nodes.end()?;
+        while let Some(edge) = edges.next()? {
+            if labels.last().is_none_or(|[node, _]| *node != edge.node) {
+                labels.push([edge.node, edge.other.min(edge.node)]);
+            }
+        }
+        Ok(labels)
     }
 }
 
 impl Step for Attach {
-    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
-        match message.kind {
-            kind::EDGE => self.nodes.take(message)?,
-            _ => self.links.extend(message.records::<Link>()?),
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
+        if message.kind == kind::EDGE {
+            return self.nodes.take(message);
         }
+        let labels = match self.labels.take() {
+            Some(labels) => labels,
+            None => self.end_edges()?,
+        };
+        for link in message.records::<Link>()? {
+            let doc = link.centre.min(link.other);
+            let at = labels.binary_search_by_key(&doc, |[node, _]| *node);
+            let [_, label] = labels[at.map_err(|_| misfit("a pair", doc))?];
+            let part = self.context.part_of(mix(label.into()));
+            out.push(kind::LINK, part, label.into(), &[bytemuck::bytes_of(&link)])?;
+        }
+        self.labels = Some(labels);
         Ok(())
     }
 
-    fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        let edges = self.nodes.end();
-        for link in std::mem::take(&mut self.links) {
-            let doc = link.centre.min(link.other);
-            let at = edges.partition_point(|edge| edge.node < doc);
-            let label = match edges.get(at) {
-                Some(edge) if edge.node == doc => edge.other.min(doc),
-                _ => doc,
-            };
-            let part = self.context.part_of(mix(label.into()));
-            out.push(kind::LINK, part, label.into(), &[bytemuck::bytes_of(&link)]);
-        }
-        Ok(())
+    fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
+        self.labels = None;
+        self.nodes.end().map(drop)
     }
 }
 
@@ -68,16 +84,15 @@ struct Taken {
     scores: Scores,
 }
 
-/// Bytes of links that are held before they go to a file.
-const LINK_BYTES: u64 = 128 << 20;
-
 /// Documents that may be there more than once.
 const MANY_DOCS: usize = 1 << 20;
 
-/// The step that takes documents.
+/// The step that takes documents. Of a component it holds 8 bytes a document, and the ranks of
+/// those that stay; pairs go to files.
 pub(super) struct Stars {
     context: Context,
-    links: Option<(tempfile::TempDir, Sorter<Link>, Sorter<Tie>)>,
+    scratch: Scratch,
+    links: Option<Sorter<Link>>,
     docs: Vec<Ordinal>,
     /// How many of them there were when each was last there once.
     n_unique: usize,
@@ -86,6 +101,7 @@ pub(super) struct Stars {
 impl Stars {
     pub(super) fn new(context: Context) -> Self {
         Self {
+            scratch: Scratch::new(&context),
             context,
             links: None,
             docs: Vec::new(),
@@ -99,24 +115,50 @@ impl Stars {
         self.docs.dedup();
         self.n_unique = self.docs.len();
     }
+}
 
-    fn sorter(&mut self) -> Result<&mut Sorter<Link>, Error> {
-        if self.links.is_none() {
-            let folder = tempfile::tempdir();
-            let folder = folder.map_err(Error::io("create", &std::env::temp_dir()))?;
-            let links = Sorter::new(&folder.path().join("links"), LINK_BYTES);
-            let ties = Sorter::new(&folder.path().join("ties"), LINK_BYTES);
-            self.links = Some((folder, links, ties));
-        }
-        let (_, sorter, _) = self.links.as_mut().expect("just set");
-        Ok(sorter)
+/// What documents were taken for.
+struct Centres<'a> {
+    /// All documents, by ordinal.
+    docs: &'a [Ordinal],
+    /// Of each document the place of its centre.
+    places: Vec<u32>,
+    /// Of centres.
+    ranks: BTreeMap<u32, Rank>,
+}
+
+/// A document that was not taken.
+const NOT_TAKEN: u32 = u32::MAX;
+
+impl Centres<'_> {
+    fn place(&self, doc: Ordinal) -> usize {
+        self.docs.partition_point(|other| *other < doc)
+    }
+
+    fn take(&mut self, link: &Link) {
+        let [doc, centre] = [link.other, link.centre].map(|doc| self.place(doc));
+        self.places[doc] = centre as u32;
+        self.ranks.insert(centre as u32, link.rank);
+    }
+
+    fn of(&self, doc: Ordinal) -> Option<Centre> {
+        let centre = self.places[self.place(doc)];
+        let rank = self.ranks.get(&centre)?;
+        Some(Centre {
+            doc: self.docs[centre as usize],
+            rank: *rank,
+        })
     }
 }
 
 impl Step for Stars {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+        if self.links.is_none() {
+            self.links = Some(self.scratch.sorter()?);
+        }
+        let links = self.links.as_mut().expect("just set");
         for link in message.records::<Link>()? {
-            self.sorter()?.push(link)?;
+            links.push(link)?;
             self.docs.extend([link.centre, link.other]);
         }
         // Not after every message: a document has many links, and there are many messages.
@@ -127,21 +169,23 @@ impl Step for Stars {
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        let Some((_folder, links, mut ties)) = self.links.take() else {
+        let Some(links) = self.links.take() else {
             return Ok(());
         };
         self.sort_docs();
         self.n_unique = 0;
         let docs = std::mem::take(&mut self.docs);
-        let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
         let mut is_taken = Flags::new(docs.len());
-        let mut centres: Vec<Option<Centre>> = vec![None; docs.len()];
+        let mut centres = Centres {
+            places: vec![NOT_TAKEN; docs.len()],
+            docs: &docs,
+            ranks: BTreeMap::new(),
+        };
+        let index = |doc: Ordinal| docs.partition_point(|other| *other < doc);
+        let mut ties = self.scratch.sorter::<Tie>()?;
         let mut links = links.finish()?;
         take_stars(&mut links, &mut is_taken, index, &mut ties, |link| {
-            centres[index(link.other)] = Some(Centre {
-                doc: link.centre,
-                rank: link.rank,
-            });
+            centres.take(link);
             let taken = Taken {
                 doc: link.other,
                 kept_doc: link.rank.doc as Ordinal,
@@ -149,27 +193,24 @@ impl Step for Stars {
             };
             let part = self.context.shard_of(taken.doc);
             let seq = taken.doc.into();
-            out.push(kind::TAKEN, part, seq, &[bytemuck::bytes_of(&taken)]);
-            Ok(())
+            out.push(kind::TAKEN, part, seq, &[bytemuck::bytes_of(&taken)])
         })?;
         let (mut ties, mut around, mut last) = (ties.finish()?, Around::default(), None);
         let mut n_repairs = 0_u64;
         let mut push = |pair| {
             n_repairs += 1;
-            groups::push_pair(&self.context, pair, out);
-            Ok(())
+            groups::push_pair(&self.context, pair, out)
         };
         while let Some([dropped, other]) = ties.next()? {
             if last.replace(dropped) != Some(dropped) {
-                around.begin(centres[index(dropped)]);
+                around.begin(centres.of(dropped));
             }
-            match centres[index(other)] {
+            match centres.of(other) {
                 None => around.add(other, &mut push)?,
                 Some(own) => around.add_dropped(other, own, &mut push)?,
             }
         }
-        out.note(&json!({ "repairs": n_repairs }));
-        Ok(())
+        out.note(&json!({ "repairs": n_repairs }))
     }
 }
 
@@ -182,11 +223,12 @@ pub(super) struct Dropped {
     pub(super) scores: Scores,
 }
 
-/// The step that decides for all documents of a content.
+/// The step that decides for all documents of a content. Copies come last, so that they need not be
+/// held.
 pub(super) struct Decide {
     context: Context,
     classes: BTreeMap<Ordinal, Class>,
-    taken: Vec<Taken>,
+    taken: BTreeMap<Ordinal, Taken>,
 }
 
 impl Decide {
@@ -194,56 +236,70 @@ impl Decide {
         Self {
             context,
             classes: BTreeMap::new(),
-            taken: Vec::new(),
+            taken: BTreeMap::new(),
         }
     }
 
-    fn push(&self, dropped: &Dropped, out: &mut Sink) {
+    fn push(&self, dropped: &Dropped, out: &mut Sink) -> Result<(), Error> {
         let part = self.context.shard_of(dropped.doc);
         let seq = dropped.doc.into();
-        out.push(kind::VERDICT, part, seq, &[bytemuck::bytes_of(dropped)]);
+        out.push(kind::VERDICT, part, seq, &[bytemuck::bytes_of(dropped)])
+    }
+
+    fn push_copies(&self, copies: &Copies, out: &mut Sink) -> Result<(), Error> {
+        let class = self.classes.get(&copies.first);
+        let class = class.ok_or_else(|| misfit("a copy", copies.first))?;
+        let (kept_doc, scores) = match self.taken.get(&copies.first) {
+            Some(taken) => (taken.kept_doc, taken.scores),
+            None => (class.best.doc as Ordinal, Scores::equal(class.n_tokens)),
+        };
+        let mut dropped = copies.docs.iter().filter(|doc| **doc != kept_doc);
+        dropped.try_for_each(|&doc| {
+            let dropped = Dropped {
+                doc,
+                kept_doc,
+                scores,
+            };
+            self.push(&dropped, out)
+        })
     }
 }
 
 impl Step for Decide {
-    fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         match message.kind {
             kind::CLASS => {
-                let classes = Class::all(message)?.into_iter();
+                let classes = message.records::<Class>()?.into_iter();
                 self.classes
-                    .extend(classes.map(|class| (class.first(), class)));
+                    .extend(classes.map(|class| (class.first, class)));
             }
-            _ => self.taken.extend(message.records::<Taken>()?),
+            kind::COPIES => {
+                let copies = Copies::all(message)?;
+                return copies.iter().try_for_each(|one| self.push_copies(one, out));
+            }
+            _ => {
+                for taken in message.records::<Taken>()? {
+                    if self.taken.insert(taken.doc, taken).is_some() {
+                        return Err(misfit("a decision", taken.doc));
+                    }
+                }
+            }
         }
         Ok(())
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
-        let mut classes = std::mem::take(&mut self.classes);
-        for taken in std::mem::take(&mut self.taken) {
-            let class = classes.remove(&taken.doc);
-            let copies = class.iter().flat_map(|class| &class.members[1..]);
-            for doc in std::iter::once(taken.doc).chain(copies.map(|copy| copy.doc)) {
-                let dropped = Dropped {
-                    doc,
-                    kept_doc: taken.kept_doc,
-                    scores: taken.scores,
-                };
-                self.push(&dropped, out);
-            }
-        }
-        for class in classes.values() {
-            let kept_doc = class.best.doc as Ordinal;
-            let scores = Scores::equal(class.n_tokens);
-            for member in class.members.iter().filter(|member| member.doc != kept_doc) {
-                let dropped = Dropped {
-                    doc: member.doc,
-                    kept_doc,
-                    scores,
-                };
-                self.push(&dropped, out);
-            }
-        }
-        Ok(())
+        let classes = std::mem::take(&mut self.classes);
+        let taken = std::mem::take(&mut self.taken);
+        let alone = taken.into_values();
+        let mut alone = alone.filter(|taken| !classes.contains_key(&taken.doc));
+        alone.try_for_each(|taken| {
+            let dropped = Dropped {
+                doc: taken.doc,
+                kept_doc: taken.kept_doc,
+                scores: taken.scores,
+            };
+            self.push(&dropped, out)
+        })
     }
 }

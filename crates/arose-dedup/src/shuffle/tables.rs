@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::document::Docs;
 use super::stars::Dropped;
-use super::wire::{Cursor, Message, Sink, torn};
+use super::wire::{Cursor, Message, Sink, misfit, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Empty, Verify};
@@ -24,14 +24,14 @@ use crate::stage::verdict::Verdict;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// The documents of a shard, and what happens to some of them.
-struct Decided {
+pub(super) struct Decided {
     context: Context,
     docs: Vec<Docs>,
     dropped: Vec<Dropped>,
 }
 
 impl Decided {
-    fn new(context: Context) -> Self {
+    pub(super) fn new(context: Context) -> Self {
         Self {
             context,
             docs: Vec::new(),
@@ -39,7 +39,7 @@ impl Decided {
         }
     }
 
-    fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
+    pub(super) fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
         match message.kind {
             kind::DOCS => self.docs.push(Docs::of(message)?),
             _ => self.dropped.extend(message.records::<Dropped>()?),
@@ -48,11 +48,24 @@ impl Decided {
     }
 
     /// The documents with the ordinal of the first, and those that are dropped, by ordinal.
-    fn end(&mut self, part: i64) -> Result<(Ordinal, Vec<Docs>, Vec<Dropped>), Error> {
+    pub(super) fn end(&mut self, part: i64) -> Result<(Ordinal, Vec<Docs>, Vec<Dropped>), Error> {
         let mut dropped = std::mem::take(&mut self.dropped);
         dropped.sort_unstable();
         let docs = std::mem::take(&mut self.docs);
-        Ok((self.context.start_of(part)?, docs, dropped))
+        let start = self.context.start_of(part)?;
+        let end = start
+            + docs
+                .iter()
+                .map(|docs| docs.records.len() as Ordinal)
+                .sum::<Ordinal>();
+        let is_elsewhere = |dropped: &&Dropped| !(start..end).contains(&dropped.doc);
+        if let Some(dropped) = dropped.iter().find(is_elsewhere) {
+            return Err(misfit("a decision", dropped.doc));
+        }
+        if let Some(twice) = dropped.windows(2).find(|two| two[0].doc == two[1].doc) {
+            return Err(misfit("a decision", twice[0].doc));
+        }
+        Ok((start, docs, dropped))
     }
 }
 
@@ -93,7 +106,7 @@ impl Step for Documents {
                 doc += 1;
             }
             let batch = RecordBatch::try_new(Arc::new(document_schema()), rows.finish());
-            out.rows(batch.expect("columns are those of the schema"));
+            out.rows(batch.expect("columns are those of the schema"))?;
         }
         Ok(())
     }
@@ -143,7 +156,7 @@ impl Step for Linked {
                 scores: link.scores,
             };
             let (to, seq) = (self.0.shard_of(pair.doc), pair.doc.into());
-            out.push(kind::LINKED, to, seq, &[bytemuck::bytes_of(&pair)]);
+            out.push(kind::LINKED, to, seq, &[bytemuck::bytes_of(&pair)])?;
         }
         Ok(())
     }
@@ -212,12 +225,15 @@ impl Step for Name {
                     };
                     let to = self.decided.context.shard_of(pair.kept_doc);
                     let pieces = [bytemuck::bytes_of(&head), id.as_bytes()];
-                    out.push(kind::LISTED, to, pair.kept_doc.into(), &pieces);
+                    out.push(kind::LISTED, to, pair.kept_doc.into(), &pieces)?;
                 }
                 doc += 1;
             }
         }
-        Ok(())
+        match pairs.next() {
+            Some((pair, _)) => Err(misfit("a pair", pair.doc)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -255,8 +271,7 @@ impl Step for Tally {
         for named in named(message)?.iter().filter(|named| named.is_dropped) {
             *self.sizes.entry(named.pair.kept_doc).or_default() += 1;
         }
-        out.forward(message);
-        Ok(())
+        out.forward(message)
     }
 
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
@@ -266,8 +281,7 @@ impl Step for Tally {
             "clusters": n_clusters,
             "members": n_clusters + sizes.values().sum::<u64>(),
             "max_cluster": sizes.values().max().map_or(0, |n| n + 1),
-        }));
-        Ok(())
+        }))
     }
 }
 
@@ -324,10 +338,13 @@ impl Step for List {
                     rows.push(&pair, ids, self.verify);
                 }
                 let batch = RecordBatch::try_new(Arc::new(pair_schema()), rows.finish());
-                out.rows(batch.expect("columns are those of the schema"));
+                out.rows(batch.expect("columns are those of the schema"))?;
             }
             start = end;
         }
-        Ok(())
+        match left.first() {
+            Some(named) => Err(misfit("a pair", named.pair.kept_doc)),
+            None => Ok(()),
+        }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::chunks::{ChunkReader, Place};
 use super::document::{Class, Docs};
 use super::groups::{Judge, Want};
-use super::wire::{Cursor, Message, Sink, records, torn};
+use super::wire::{Cursor, Message, Sink, misfit, records, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Verify as By};
@@ -117,14 +117,17 @@ impl Fetch {
                     };
                     let pieces = [bytemuck::bytes_of(&head), tokens, samples];
                     for want in own {
-                        out.push(kind::CARD, want.part, doc.into(), &pieces);
+                        out.push(kind::CARD, want.part, doc.into(), &pieces)?;
                     }
                 }
                 tokens_at += n_tokens;
                 doc += 1;
             }
         }
-        Ok(())
+        match wants.first() {
+            Some(want) => Err(misfit("a candidate", want.doc)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -145,8 +148,8 @@ impl Step for Fetch {
             }
             kind::PLACES => self.places.push(Cursor(&message.bytes).record()?),
             kind::CLASS => {
-                for class in Class::all(message)? {
-                    self.classes.insert(class.first(), class.best);
+                for class in message.records::<Class>()? {
+                    self.classes.insert(class.first, class.best);
                 }
             }
             _ => self.wants.extend(message.records::<Want>()?),
@@ -299,8 +302,7 @@ impl Verify {
         let link = Link::new(accepted, ranks);
         let a = u64::from(accepted.a);
         let part = self.context.part_of(mix(a));
-        out.push(kind::LINK, part, a as i64, &[bytemuck::bytes_of(&link)]);
-        Ok(())
+        out.push(kind::LINK, part, a as i64, &[bytemuck::bytes_of(&link)])
     }
 }
 
@@ -349,7 +351,6 @@ impl Step for Verify {
             }
         }
         self.cards.clear();
-        out.note(&json!({ "accepted": n_pairs, "estimated_pairs": estimated }));
-        Ok(())
+        out.note(&json!({ "accepted": n_pairs, "estimated_pairs": estimated }))
     }
 }

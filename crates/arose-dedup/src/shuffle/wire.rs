@@ -50,6 +50,16 @@ pub(crate) fn torn() -> Error {
     }
 }
 
+/// What says something of a document must find it: messages of two runs would not fit.
+pub(crate) fn misfit(what: &str, doc: impl Into<u64>) -> Error {
+    Error::Message {
+        detail: format!(
+            "{what} of document {} does not fit the others; start over with force",
+            doc.into()
+        ),
+    }
+}
+
 /// Takes records of any size out of bytes.
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
@@ -81,80 +91,195 @@ impl<'a> Cursor<'a> {
 const MESSAGE_BYTES: usize = 1 << 19;
 /// Bytes to all parts before they become messages.
 const SINK_BYTES: usize = 16 << 20;
+/// Bytes of messages before they are handed on.
+const READY_BYTES: usize = 4 << 20;
 
-/// Gathers what a step gives.
-#[derive(Default)]
+/// Takes messages and rows while a step is at work.
+pub type Drain =
+    Box<dyn FnMut(Vec<Message<'static>>, Vec<RecordBatch>) -> Result<(), Error> + Send>;
+
+/// Gathers what a step gives, and hands it on in portions: what a step gives for one part may be
+/// many times the part.
 pub struct Sink {
     open: BTreeMap<(i32, i64), (i64, Vec<u8>)>,
     n_open: usize,
     messages: Vec<Message<'static>>,
+    /// Bytes in `messages`.
+    n_ready: usize,
     rows: Vec<RecordBatch>,
+    drain: Drain,
 }
 
 impl Sink {
+    pub(crate) fn new(drain: Drain) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            n_open: 0,
+            messages: Vec::new(),
+            n_ready: 0,
+            rows: Vec::new(),
+            drain,
+        }
+    }
+
     /// Addresses a record to a part; `seq` orders messages by their first record.
-    pub(crate) fn push(&mut self, kind: i32, part: i64, seq: i64, pieces: &[&[u8]]) {
+    pub(crate) fn push(
+        &mut self,
+        kind: i32,
+        part: i64,
+        seq: i64,
+        pieces: &[&[u8]],
+    ) -> Result<(), Error> {
         let (_, bytes) = self.open.entry((kind, part)).or_insert((seq, Vec::new()));
         for piece in pieces {
             bytes.extend_from_slice(piece);
             self.n_open += piece.len();
         }
         if bytes.len() >= MESSAGE_BYTES {
-            self.close(kind, part);
+            self.close(kind, part)
         } else if self.n_open >= SINK_BYTES {
-            self.finish();
+            self.close_all()
+        } else {
+            Ok(())
         }
     }
 
     /// Tells the driver something.
-    pub(crate) fn note(&mut self, note: &Value) {
+    pub(crate) fn note(&mut self, note: &Value) -> Result<(), Error> {
         let bytes = serde_json::to_vec(note).expect("values have string keys");
-        self.messages.push(Message {
+        self.send(Message {
             part: -1,
             kind: kind::NOTE,
             seq: 0,
             bytes: bytes.into(),
             more: None,
-        });
+        })
     }
 
-    pub(crate) fn rows(&mut self, batch: RecordBatch) {
+    pub(crate) fn rows(&mut self, batch: RecordBatch) -> Result<(), Error> {
         self.rows.push(batch);
+        self.drain()
     }
 
-    pub(crate) fn forward(&mut self, message: &Message<'_>) {
-        self.messages.push(Message {
+    pub(crate) fn forward(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        self.send(Message {
             bytes: message.bytes.to_vec().into(),
             more: None,
             ..*message
-        });
+        })
     }
 
-    fn close(&mut self, kind: i32, part: i64) {
-        if let Some((seq, bytes)) = self.open.remove(&(kind, part)) {
-            self.n_open -= bytes.len();
-            self.messages.push(Message {
-                part,
-                kind,
-                seq,
-                bytes: bytes.into(),
-                more: None,
-            });
+    fn close(&mut self, kind: i32, part: i64) -> Result<(), Error> {
+        let Some((seq, bytes)) = self.open.remove(&(kind, part)) else {
+            return Ok(());
+        };
+        self.n_open -= bytes.len();
+        self.send(Message {
+            part,
+            kind,
+            seq,
+            bytes: bytes.into(),
+            more: None,
+        })
+    }
+
+    fn send(&mut self, message: Message<'static>) -> Result<(), Error> {
+        self.n_ready += message.bytes.len();
+        self.messages.push(message);
+        match self.n_ready >= READY_BYTES {
+            true => self.drain(),
+            false => Ok(()),
         }
     }
 
-    /// Makes messages of all that is open.
-    pub(crate) fn finish(&mut self) {
+    fn drain(&mut self) -> Result<(), Error> {
+        self.n_ready = 0;
+        let messages = std::mem::take(&mut self.messages);
+        (self.drain)(messages, std::mem::take(&mut self.rows))
+    }
+
+    /// Makes messages of all that is open of one kind.
+    pub(crate) fn close_kind(&mut self, kind: i32) -> Result<(), Error> {
+        let of_kind = (kind, i64::MIN)..=(kind, i64::MAX);
+        while let Some((&(kind, part), _)) = self.open.range(of_kind.clone()).next() {
+            self.close(kind, part)?;
+        }
+        Ok(())
+    }
+
+    fn close_all(&mut self) -> Result<(), Error> {
         while let Some((&(kind, part), _)) = self.open.first_key_value() {
-            self.close(kind, part);
+            self.close(kind, part)?;
         }
+        Ok(())
     }
 
-    pub(crate) fn take_messages(&mut self) -> Vec<Message<'static>> {
-        std::mem::take(&mut self.messages)
+    /// Hands on all there is.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.close_all()?;
+        self.drain()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    type Portions = Arc<Mutex<Vec<Vec<Message<'static>>>>>;
+
+    fn sink() -> (Sink, Portions) {
+        let portions = Portions::default();
+        let taken = Arc::clone(&portions);
+        let drain = move |messages, _| {
+            taken.lock().expect("no test panics here").push(messages);
+            Ok(())
+        };
+        (Sink::new(Box::new(drain)), portions)
     }
 
-    pub(crate) fn take_rows(&mut self) -> Vec<RecordBatch> {
-        std::mem::take(&mut self.rows)
+    /// A step may give many times what it takes, so nothing waits for its end.
+    #[test]
+    fn what_a_step_gives_is_handed_on_while_it_works() {
+        let (mut sink, portions) = sink();
+        for seq in 0..64 {
+            sink.push(kind::PAIR, 7, seq, &[&[1; MESSAGE_BYTES]])
+                .unwrap();
+            assert!(sink.n_ready < READY_BYTES + MESSAGE_BYTES);
+        }
+        sink.finish().unwrap();
+        let portions = portions.lock().unwrap();
+        let sizes = portions.iter().map(|portion| {
+            let bytes = portion.iter().map(|message| message.bytes.len());
+            bytes.sum::<usize>()
+        });
+        assert!(sizes.clone().all(|n| n <= READY_BYTES));
+        assert_eq!(sizes.sum::<usize>(), 64 * MESSAGE_BYTES);
+    }
+
+    /// Messages of one kind can be ended without those of others.
+    #[test]
+    fn kinds_are_closed_on_their_own() {
+        let (mut sink, portions) = sink();
+        for part in 0..3 {
+            sink.push(kind::MEMBER, part, 0, &[&[1]]).unwrap();
+            sink.push(kind::LONG, part, 0, &[&[1]]).unwrap();
+        }
+        sink.close_kind(kind::LONG).unwrap();
+        for part in 0..3 {
+            sink.push(kind::MEMBER, part, 9, &[&[2]]).unwrap();
+            sink.push(kind::LONG, part, 9, &[&[2]]).unwrap();
+        }
+        sink.finish().unwrap();
+        let portions = portions.lock().unwrap();
+        let of_kind = |kind| {
+            let messages = portions.iter().flatten();
+            let messages = messages.filter(move |message| message.kind == kind);
+            messages.map(|message| (message.seq, message.bytes.len()))
+        };
+        assert_eq!(of_kind(kind::MEMBER).collect::<Vec<_>>(), [(0, 2); 3]);
+        let long: Vec<_> = of_kind(kind::LONG).collect();
+        assert_eq!(long, [(0, 1), (0, 1), (0, 1), (9, 1), (9, 1), (9, 1)]);
     }
 }

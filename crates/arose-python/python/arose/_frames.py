@@ -49,9 +49,8 @@ def dedup_frame(
     root = _directory(spark, directory)
     rows, out = f"{root}/rows", f"{root}/out"
     df.withColumn(ROW, f.monotonically_increasing_id()).write.mode("error").parquet(rows)
-    job.dedup(
-        spark, [rows], out, partitions=partitions, text_field=[text], id_field=[ROW], **options
-    )
+    own = {"text_field": [text], "id_field": [ROW], "tables_only": True}
+    job.dedup(spark, [rows], out, partitions=partitions, **own, **options)
     documents = spark.read.parquet(f"{out}/documents.parquet")
     row_of = documents.select("doc", f.col("id").cast("long").alias("row"))
 

@@ -1,99 +1,99 @@
-"""What a run keeps: tables and notes in a folder, and which stages are done."""
+"""What a run keeps: tables and notes in a directory, and which stages are done."""
 
 from __future__ import annotations
 
 import json
 import os
 import posixpath
-import shutil
 import sys
 import time
+import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _arose
+from . import _arose, _schemas
+from ._store import Store, is_object
 from .cluster import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class LocalFiles:
-    """A folder that this machine sees: what is small is read without Spark."""
+class StoreFiles:
+    """A directory that this machine and all workers see: what is small is read without Spark.
+
+    Workers write files that no other task has. Which of them make a table is said in a list, which
+    is written last: attempts that failed, and drivers that were replaced, leave files that nobody
+    reads.
+    """
 
     def __init__(self, folder: str) -> None:
-        self.folder = Path(folder)
+        self.store = Store(folder)
 
     def path(self, name: str) -> str:
-        return os.path.normpath(self.folder / name)
+        return self.store.path(name)
 
-    def shared(self, name: str) -> str:
-        """A folder that executors may write to themselves."""
-        return os.path.abspath(self.path(name))
+    def kept(self, name: str, kind: int | str) -> list[str]:
+        """Files of a stored table with messages of a kind, or with `chunks` or `shards`."""
+        listed = self.store.text(f"{name}.files")
+        if listed is None:
+            return []
+        return [file for file in listed.split("\n") if file.endswith(f".{kind}")]
 
-    def kept(self, name: str, kind: int | None) -> list[str]:
-        """Files of a stored table: of its messages of a kind, or of chunks."""
-        suffix = "chunks" if kind is None else kind
-        return sorted(os.fspath(path) for path in Path(self.shared(name)).glob(f"*.{suffix}"))
-
-    def keep(self, name: str, paths: list[str]) -> None:
+    def keep(self, name: str, files: list[str]) -> None:
         """Makes files that workers have written a stored table; others of theirs go."""
-        self._move(name, paths, Path(self.path(name)))
+        self.store.write_text(f"{name}.files", "\n".join(files))
+        self._remove_others(name, set(files))
 
-    def publish(self, name: str, paths: list[str], schema: str) -> None:
-        """Makes files that workers have written a result."""
+    def _remove_others(self, name: str, files: set[str]) -> None:
+        for file in self.store.names(name):
+            if file not in files:
+                self.store.remove(file)
+
+    def publish(self, name: str, files: list[str]) -> None:
+        """Makes files that workers have written a result, in the order of their names."""
         import pyarrow.parquet as pq
 
-        folder = Path(self.path(f"../{name}.parquet"))
-        self._move(name, paths, folder)
-        if not paths:
-            pq.write_table(_schema(schema).empty_table(), folder / "00000.parquet")
-
-    def _move(self, name: str, paths: list[str], folder: Path) -> None:
-        if folder.is_file():  # the result of a local run
-            folder.unlink()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        for number, path in enumerate(paths):
-            os.replace(path, folder / f"{number:05}{os.path.splitext(path)[1]}")
-        shutil.rmtree(self.path(f"{name}.new"), ignore_errors=True)
+        folder = f"../{name}.parquet"
+        self.store.remove(folder)
+        for number, file in enumerate(sorted(files)):
+            self.store.move(file, f"{folder}/{number:05}.parquet")
+        if not files:
+            with self.store.writing(f"{folder}/00000.parquet") as file:
+                pq.write_table(_schemas.arrow(name).empty_table(), file)
+        self.store.remove(f"{name}.new")
 
     def rows(
-        self, name: str, kind: int | None, columns: list[str], schema: str
+        self, name: str, kind: int | str, columns: list[str]
     ) -> Iterator[tuple[Any, ...]]:
         """Rows of these columns in a stored table; none if there is no such table."""
-        for batch in kept(self.kept(name, kind)):
+        for batch in kept(self.store, self.kept(name, kind)):
             yield from zip(*(batch.column(column).to_pylist() for column in columns))
 
-    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
-        """How often each value of a column occurs."""
+    def count(self, name: str, column: str) -> dict[Any, int]:
+        """How often each value of a column of a result occurs."""
         import pyarrow.parquet as pq
 
         counts: dict[Any, int] = {}
-        for file in Path(self.path(name)).glob("*.parquet"):
-            for found in pq.ParquetFile(file).read([column])[column].value_counts().to_pylist():
-                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+        for file in self.store.names(f"../{name}.parquet"):
+            with self.store.reading(file) as source:
+                values = pq.ParquetFile(source).read([column])[column]
+                for found in values.value_counts().to_pylist():
+                    counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
         return counts
 
     def read(self, name: str) -> str | None:
-        try:
-            return (self.folder / name).read_text()
-        except FileNotFoundError:
-            return None
+        return self.store.text(name)
 
     def write(self, name: str, text: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / f"{name}.part"
-        partial.write_text(text)
-        partial.replace(self.folder / name)
+        self.store.write_text(name, text)
 
     def clear(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.store.remove(".")
 
 
 class SparkFiles:
-    """A folder wherever Spark writes."""
+    """A directory wherever Spark writes."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self.spark = spark
@@ -103,20 +103,11 @@ class SparkFiles:
         scheme, rest = self.folder.split("://", 1)
         return f"{scheme}://{posixpath.normpath(posixpath.join(rest, name))}"
 
-    def rows(
-        self, name: str, kind: int | None, columns: list[str], schema: str
-    ) -> Iterator[tuple[Any, ...]]:
-        from pyspark.errors import AnalysisException
+    def table(self, name: str, schema: str) -> Any:
+        return self.spark.read.schema(schema).parquet(self.path(name))
 
-        path = self.path(name if kind is None else f"{name}/kind={kind}")
-        try:
-            table = self.spark.read.schema(schema).parquet(path)
-            yield from (tuple(row) for row in table.select(*columns).collect())
-        except AnalysisException:
-            return
-
-    def count(self, name: str, column: str, schema: str) -> dict[Any, int]:
-        table = self.spark.read.schema(schema).parquet(self.path(name))
+    def count(self, name: str, column: str) -> dict[Any, int]:
+        table = self.table(f"../{name}.parquet", _schemas.spark(name))
         return {row[0]: row[1] for row in table.groupBy(column).count().collect()}
 
     def read(self, name: str) -> str | None:
@@ -124,11 +115,22 @@ class SparkFiles:
 
         try:
             rows = self.spark.read.text(f"{self.folder}/{name}", wholetext=True).collect()
-        except AnalysisException:
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise
             return None
         return rows[0][0] if rows else None
 
     def write(self, name: str, text: str) -> None:
+        if (jvm := getattr(self.spark, "_jvm", None)) is not None:
+            path = jvm.org.apache.hadoop.fs.Path(self.path(name))
+            system = path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+            system.delete(path, True)
+            file = system.create(path, True)
+            file.write(bytearray(text.encode()))
+            file.close()
+            return
+        # The client of Spark Connect has no files; a table with one row is read like one.
         rows = self.spark.createDataFrame([(json.dumps(json.loads(text)),)], "value string")
         rows.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
 
@@ -137,12 +139,13 @@ class SparkFiles:
         self.write("settings.json", "{}")
 
 
+Files = StoreFiles | SparkFiles
+
+
 class Stages:
     """Which stages are done, under the settings they were done with."""
 
-    def __init__(
-        self, files: LocalFiles | SparkFiles, settings: dict[str, Any], force: bool
-    ) -> None:
+    def __init__(self, files: Files, settings: dict[str, Any], force: bool) -> None:
         self.files = files
         there = files.read("settings.json")
         if force and there is not None:
@@ -155,6 +158,8 @@ class Stages:
         else:
             self.run = str(time.time_ns())
             files.write("settings.json", json.dumps({**settings, "run": self.run}))
+        self.owner = uuid.uuid4().hex
+        files.write("driver.json", json.dumps({"driver": self.owner}))
         self.seconds: dict[str, float] = {}
         self._begin = time.monotonic()
 
@@ -164,9 +169,11 @@ class Stages:
             if there.get(name) == here[name]:
                 continue
             if name == "sources":
-                changed = [s[0] for s in here[name] if s not in there.get(name, [])] or ["an input"]
+                known = there.get(name, [])
+                changed = [source[0] for source in here[name] if source not in known]
                 raise _arose.InputError(
-                    f"`{changed[0]}` has changed since it was read; start over with force"
+                    f"`{(changed or ['an input'])[0]}` has changed since it was read; "
+                    "start over with force"
                 )
             raise _arose.AroseError(
                 f"the output holds a run with another {name}: {json.dumps(there.get(name))} there, "
@@ -185,15 +192,21 @@ class Stages:
         return note
 
     def finish(self, name: str, note: dict[str, Any]) -> None:
+        self.check_owner()
         seconds = round(time.monotonic() - self._begin, 3)
         self.seconds[name] = seconds
         stage = {"run": self.run, "seconds": seconds, "note": note}
         self.files.write(f"{name}.json", json.dumps(stage))
 
+    def check_owner(self) -> None:
+        """Raise an error if another driver goes on with this run."""
+        there = json.loads(self.files.read("driver.json") or "{}")
+        if there.get("driver") != self.owner:
+            raise _arose.AroseError("another driver was started on this output; this one stops")
 
-def _schema(text: str) -> Any:
-    """What Spark calls a schema, as pyarrow does."""
-    import pyarrow as pa
 
-    types = {"long": pa.int64(), "string": pa.string(), "double": pa.float64(), "boolean": pa.bool_()}
-    return pa.schema([(name, types[kind]) for name, kind in map(str.split, text.split(","))])
+def files_of(spark: SparkSession, output: str) -> Files:
+    """Where a run keeps its files."""
+    if "://" in output and not is_object(output):
+        return SparkFiles(spark, f"{output}/.arose-spark")
+    return StoreFiles(f"{os.fspath(output)}/.arose-spark")

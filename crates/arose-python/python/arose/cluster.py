@@ -18,26 +18,23 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import _arose
+from . import _arose, _schemas
+from ._store import Store, is_object
 
-#: Kinds of messages, as in the compiled part.
-NOTE, DOCS, TOKENS, CLASS, ENTRY, CONTENT, LIVE, MEMBER, PAIR, WANT = range(-1, 9)
-CARD, JUDGE, EDGE = range(9, 12)
-LINK, LISTED, TAKEN, VERDICT, PLACES, LINKED = range(12, 18)
+#: Kinds of messages.
+KINDS: dict[str, int] = _arose.KINDS
+NOTE, DOCS, TOKENS, CLASS, LIVE = (KINDS[k] for k in ("NOTE", "DOCS", "TOKENS", "CLASS", "LIVE"))
+PAIR, WANT, JUDGE, EDGE, LINK = (KINDS[k] for k in ("PAIR", "WANT", "JUDGE", "EDGE", "LINK"))
+LISTED, TAKEN, PLACES, COPIES = (KINDS[k] for k in ("LISTED", "TAKEN", "PLACES", "COPIES"))
 
-MESSAGES = pa.schema(
-    [
-        ("part", pa.int64()),
-        ("kind", pa.int32()),
-        ("seq", pa.int64()),
-        ("bytes", pa.binary()),
-        ("more", pa.binary()),
-    ]
-)
+MESSAGES = _schemas.arrow("messages")
 #: What the messages of a partition are sorted by.
 ORDER = ["part", "kind", "seq"]
 #: Bytes that the messages of one part should have, about.
 PART_BYTES = 16 << 20
+#: Parts at most, by what steps do with them: those that sort in files take parts of any size, and
+#: fewer parts make larger messages.
+MAX_PARTS = {"runs": 1 << 12, "candidates": 1 << 14, "verify": 1 << 15}
 #: Bytes of input in a part, about.
 INPUT_BYTES = 32 << 20
 #: Rows in a group of a Parquet file, at least.
@@ -56,9 +53,7 @@ class Engine(Protocol):
     Every function that makes a table may be lazy.
     """
 
-    #: Parts to spread work over, at least.
-    n_partitions: int
-    #: The folder that keeps what was read, if all workers see one; otherwise messages do.
+    #: The directory that keeps what was read, if all workers see one; otherwise messages do.
     chunk_folder: str | None
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> Any:
@@ -81,6 +76,10 @@ class Engine(Protocol):
 
     def notes(self, name: str) -> list[str]:
         """The notes in a stored table."""
+
+    def store_kept(self, tables: list[Any], step: str, context: str) -> dict[str, Any]:
+        """Copies the records that stay, as a step says; `kept_in`, the name of what was made if
+        anything was, and `lost`, files that could not be copied completely."""
 
     def shards(self) -> list[tuple[int, int, int]]:
         """Shards of what was read: part, documents, tokens."""
@@ -107,51 +106,159 @@ def work(
     if step.startswith("read"):
         yield from _read(batches, options, json.loads(context))
         return
+    _use_local_dirs()
     worker = _arose.Worker(step, options, context)
     for batch in batches:
-        for table in worker.push(batch)[rows]:
+        worker.push(batch)
+        yield from _given(worker, rows)
+    worker.finish()
+    yield from _given(worker, rows)
+
+
+def _given(worker: Any, rows: bool) -> Iterator[Any]:
+    """What a step gives until it waits for messages."""
+    while (given := worker.next()) is not None:
+        table, is_rows = given
+        if is_rows == rows:
             yield pa.record_batch(table)
-    for table in worker.finish()[rows]:
-        yield pa.record_batch(table)
 
 
-def write_rows(batches: Iterator[Any], folder: str) -> Iterator[Any]:
-    """Writes rows, if there are any, to a file that no other task has; its path."""
+def _use_local_dirs() -> None:
+    """Has steps sort in the directory that Spark keeps its own files in."""
+    if "TMPDIR" not in os.environ and (folders := os.environ.get("SPARK_LOCAL_DIRS")):
+        os.environ["TMPDIR"] = folders.split(",")[0]
+
+
+def write_rows(
+    batches: Iterator[Any], store: Store, folder: str, is_consecutive: bool
+) -> Iterator[Any]:
+    """Writes rows to files that no other task has; their names, which sort like their rows.
+
+    A row whose first column does not follow that of the row before begins a new file, if rows are
+    consecutive: a file then has the rows of a shard.
+    """
     import pyarrow.parquet as pq
 
-    first = next(batches, None)
-    if first is None:
-        return
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, f"{uuid.uuid4()}.parquet")
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        held = []
-        for batch in itertools.chain([first], batches):
-            held.append(batch)
-            if sum(map(len, held)) >= ROW_GROUP:
-                writer.write_table(pa.Table.from_batches(held))
-                held = []
-        if held:
-            writer.write_table(pa.Table.from_batches(held))
-    yield pa.record_batch([pa.array([path])], ["path"])
+    names = []
+    for first, run in _runs(batches, is_consecutive):
+        name = f"{folder}/{first:020}-{uuid.uuid4()}.parquet"
+        batch = next(run)
+        with store.writing(name) as file:
+            with pq.ParquetWriter(file, batch.schema, compression="zstd") as writer:
+                for group in _row_groups(itertools.chain([batch], run)):
+                    writer.write_table(group)
+        names.append(name)
+    if names:
+        yield pa.record_batch([pa.array(names)], ["path"])
 
 
-def keep(batches: Iterator[Any], folder: str) -> Iterator[Any]:
-    """Writes messages to files that no other task has, one for each kind, or chunks; the paths."""
-    os.makedirs(folder, exist_ok=True)
-    stem = os.path.join(folder, str(uuid.uuid4()))
+def _runs(batches: Iterator[Any], is_consecutive: bool) -> Iterator[tuple[int, Iterator[Any]]]:
+    """Batches whose rows follow each other, and the number of the first row."""
+    batches = (batch for batch in batches if len(batch))
+    waiting = next(batches, None)
+
+    def run() -> Iterator[Any]:
+        nonlocal waiting
+        while waiting is not None:
+            batch, waiting = waiting, next(batches, None)
+            yield batch
+            after = batch.column(0)[-1].as_py() + 1
+            if is_consecutive and waiting is not None and waiting.column(0)[0].as_py() != after:
+                return
+
+    while waiting is not None:
+        yield waiting.column(0)[0].as_py(), run()
+
+
+def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= ROW_GROUP:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def keep(batches: Iterator[Any], store: Store, folder: str) -> Iterator[Any]:
+    """Writes messages to files that no other task has, one for each kind, or chunks; their names.
+
+    Beside chunks there is a file with the sizes of shards, so that nobody looks at all chunks.
+    """
+    stem = f"{folder}/{uuid.uuid4()}"
+    shards: dict[int, list[Any]] = {}
     with contextlib.ExitStack() as open_files:
         writers: dict[str, Any] = {}
+
+        def write(name: str, batch: Any) -> None:
+            if name not in writers:
+                file = open_files.enter_context(store.writing(name))
+                writers[name] = open_files.enter_context(pa.ipc.new_file(file, batch.schema))
+            writers[name].write_batch(batch)
+
         for batch in batches:
             for suffix, own in _by_kind(batch):
-                path = f"{stem}.{suffix}"
-                if path not in writers:
-                    file = open_files.enter_context(pa.OSFile(path, "wb"))
-                    writer = pa.ipc.new_file(file, batch.schema)
-                    writers[path] = open_files.enter_context(writer)
-                writers[path].write_batch(own)
+                write(f"{stem}.{suffix}", own)
+                if suffix == "chunks":
+                    _add_shards(shards, own)
+        if shards:
+            columns = [list(shards), *zip(*shards.values())]
+            names = ["part", "n_docs", "n_tokens", "note"]
+            kinds = [pa.int64(), pa.int64(), pa.int64(), pa.string()]
+            columns = [pa.array(column, kind) for column, kind in zip(columns, kinds)]
+            write(f"{stem}.shards", pa.record_batch(columns, names))
     if writers:
         yield pa.record_batch([pa.array(list(writers))], ["path"])
+
+
+def _add_shards(shards: dict[int, list[Any]], chunks: Any) -> None:
+    columns = (chunks.column(name) for name in ("part", "n_docs", "n_tokens", "note"))
+    for part, n_docs, n_tokens, note in zip(*(column.to_pylist() for column in columns)):
+        shard = shards.setdefault(part, [0, 0, None])
+        shard[0] += n_docs
+        shard[1] += n_tokens
+        shard[2] = note or shard[2]
+
+
+def copy_kept(
+    batches: Iterator[Any], store: Store, folder: str, options: str, start: str | None
+) -> Iterator[Any]:
+    """Copies the records that stay, a file for each row; part, source and name of each, and the
+    source as JSON if some of it could not be copied.
+
+    Relative sources start at a directory.
+    """
+    for batch in batches:
+        columns = ("part", "source", "kept", "dropped")
+        for part, source, *places in zip(*(batch.column(name).to_pylist() for name in columns)):
+            name = f"{folder}/{uuid.uuid4()}"
+            lost = _copy_kept(source, places, store, name, options, start)
+            found = [pa.array([part])]
+            found += [pa.array([text], pa.string()) for text in (source, name, lost)]
+            yield pa.record_batch(found, ["part", "source", "path", "lost"])
+
+
+def _copy_kept(
+    source: str, places: list[bytes], store: Store, name: str, options: str, start: str | None
+) -> str | None:
+    import tempfile
+
+    with contextlib.ExitStack() as stack:
+        if is_object(source):
+            inputs = Store(source)
+            source = stack.enter_context(inputs.copy_here(inputs.path("")))
+        elif start is not None:
+            source = os.path.join(start, source)
+        if store.is_local:
+            os.makedirs(os.path.dirname(store.path(name)), exist_ok=True)
+            return _arose.copy_kept(source, *places, options, store.path(name))
+        here = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "kept")
+        lost: str | None = _arose.copy_kept(source, *places, options, here)
+        with open(here, "rb") as copy, store.writing(name) as file:
+            while block := copy.read(1 << 22):
+                file.write(block)
+        return lost
 
 
 def _by_kind(batch: Any) -> list[tuple[Any, Any]]:
@@ -164,10 +271,10 @@ def _by_kind(batch: Any) -> list[tuple[Any, Any]]:
     return [(kind, batch.filter(pc.equal(kinds, kind))) for kind in found]
 
 
-def kept(paths: Iterable[str]) -> Iterator[Any]:
+def kept(store: Store, names: Iterable[str]) -> Iterator[Any]:
     """The batches in files that `keep` has written."""
-    for path in paths:
-        with pa.OSFile(path, "rb") as file:
+    for name in names:
+        with store.reading(name) as file:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number)
@@ -218,12 +325,17 @@ def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iter
     with contextlib.chdir(folder) if folder else contextlib.nullcontext():
         for batch in batches:
             for one, other in zip(*(column.to_pylist() for column in batch.columns)):
-                if numbers is None:
-                    chunks = _arose.read_part(one, other, options, version, chunk_folder)
-                else:
+                if numbers is not None:
                     chunks = _arose.read_bytes(
                         numbers[one], one, other, options, version, chunk_folder
                     )
+                elif is_object(other):
+                    store = Store(other)
+                    with store.fs.open_input_file(store.path("")) as file:
+                        content = file.read()
+                    chunks = _arose.read_bytes(one, other, content, options, version, chunk_folder)
+                else:
+                    chunks = _arose.read_part(one, other, options, version, chunk_folder)
                 yield from (pa.record_batch(chunk) for chunk in chunks)
 
 
@@ -253,13 +365,26 @@ def _merge(total: dict[str, Any], note: dict[str, Any]) -> None:
 
 
 class Plan:
-    """Runs the stages after reading on an engine."""
+    """Runs the stages after reading on an engine.
 
-    def __init__(self, engine: Engine, stages: Stages, options: dict[str, Any]) -> None:
+    `n_parts` is the number of parts at least. Stored messages are addressed to parts, so it must be
+    the same whenever a run is resumed; on how many partitions the engine spreads parts does not
+    matter. `sizes` is what the compiled part says of its messages.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        stages: Stages,
+        options: dict[str, Any],
+        n_parts: int,
+        sizes: dict[str, Any],
+    ) -> None:
         self.engine = engine
         self.stages = stages
         self.options = options
-        self.is_jaccard = options["policy"] == "jaccard"
+        self.n_parts = n_parts
+        self.sizes = sizes
         shards = sorted(engine.shards())
         self.n_docs = sum(n_docs for _, n_docs, _ in shards)
         self.n_tokens = sum(n_tokens for _, _, n_tokens in shards)
@@ -280,6 +405,7 @@ class Plan:
         stars, links = self.decide(found["verify"].get("accepted", 0))
         self.documents(stars)
         found["pairs"] = self.pairs(stars, links)
+        found["kept"] = self.kept(stars)
         return found
 
     def decide(self, n_links: int) -> tuple[str, list[str]]:
@@ -300,9 +426,9 @@ class Plan:
             n_links += verified["accepted"]
         return stars, links
 
-    def context(self, n_bytes: float = 0, **more: Any) -> str:
+    def context(self, stage: str = "runs", n_bytes: float = 0, **more: Any) -> str:
         """What steps are told; parts for so many bytes of messages."""
-        n_parts = max(self.engine.n_partitions, int(n_bytes // PART_BYTES) + 1)
+        n_parts = max(self.n_parts, min(MAX_PARTS[stage], int(n_bytes // PART_BYTES) + 1))
         return json.dumps(
             {
                 "version": _arose.__version__,
@@ -324,8 +450,9 @@ class Plan:
         return note
 
     def runs(self) -> dict[str, Any]:
-        n_tables = 18 if self.is_jaccard else 40
-        context = self.context(self.n_docs * (24 * n_tables + 128))
+        sizes = self.sizes
+        n_bytes = sizes["tables"] * sizes["entry"] + sizes["content"]
+        context = self.context("runs", self.n_docs * n_bytes)
 
         def make() -> Any:
             docs = self.engine.chunks(DOCS, "docs", "sketches")
@@ -340,9 +467,10 @@ class Plan:
         places = engine.places() if is_read else []
         starts = dict(self.starts)
         sketches = sorted((starts[part] + seq, part, at) for part, seq, at in places)
-        n_bytes = 32 if sketches else 404 if self.is_jaccard else 120
+        n_bytes = 32 if sketches else 16 + self.sizes["sketch"]
         n_bytes *= runs.get("live", 0)
-        context = self.context(n_bytes, sketches=sketches, long=runs.get("long", []))
+        long = runs.get("long", [])
+        context = self.context("candidates", n_bytes, sketches=sketches, long=long)
 
         def make() -> Any:
             tables = [engine.stored("runs", LIVE)]
@@ -358,7 +486,7 @@ class Plan:
         group_docs = int(max(64, PART_BYTES / (8 * tokens + 256)))
         card = 256.0 if self.engine.chunk_folder else 8 * tokens + 256
         n_bytes = 2 * card * self.n_docs + 32 * self.n_pairs
-        return self.context(n_bytes, group_docs=group_docs, **more)
+        return self.context("verify", n_bytes, group_docs=group_docs, **more)
 
     def groups(self, name: str, pairs: str) -> dict[str, Any]:
         def make() -> Any:
@@ -371,7 +499,7 @@ class Plan:
         engine, context = self.engine, self.verify_context()
 
         def make() -> Any:
-            vectors = "vectors" if self.is_jaccard else "sketches"
+            vectors = "vectors" if self.sizes["has_samples"] else "sketches"
             tables = [
                 engine.chunks(DOCS, "docs", vectors),
                 engine.stored("runs", CLASS),
@@ -381,7 +509,7 @@ class Plan:
                 # Tokens that are in files are read there.
                 kind = TOKENS if engine.chunk_folder is None else PLACES
                 tables.append(engine.chunks(kind, "tokens"))
-            elif self.options["verify"] == "sketch" and self.is_jaccard:
+            elif self.options["verify"] == "sketch" and self.sizes["has_samples"]:
                 # Samples take the place of tokens, of which there are none.
                 tables.append(engine.chunks(TOKENS, "vectors", "sketches"))
             cards = engine.reduce(tables, "fetch", context)
@@ -426,7 +554,7 @@ class Plan:
 
     def decided(self, stars: str) -> Any:
         """What happens to the documents that are dropped."""
-        taken = [self.engine.stored("runs", CLASS), self.engine.stored(stars, TAKEN)]
+        taken = [self.engine.stored("runs", CLASS, COPIES), self.engine.stored(stars, TAKEN)]
         return self.engine.reduce(taken, "decide", self.context())
 
     def documents(self, stars: str) -> None:
@@ -451,4 +579,14 @@ class Plan:
             tables = [engine.chunks(DOCS, "docs"), engine.stored("named", LISTED)]
             engine.store_rows("pairs", [("reduce", tables, "list", context)])
             self.stages.finish("pairs", {})
+        return note
+
+    def kept(self, stars: str) -> dict[str, Any]:
+        """Copies the records that stay."""
+        note = self.stages.done("kept")
+        if note is None:
+            tables = [self.engine.chunks(DOCS, "docs"), self.decided(stars)]
+            spans = self.engine.reduce(tables, "spans", self.context())
+            note = self.engine.store_kept([spans], "kept", self.context())
+            self.stages.finish("kept", note)
         return note

@@ -3,10 +3,10 @@
     python -m arose.spark INPUT... -o OUT
     spark-submit --py-files ... -m arose.spark INPUT... -o OUT
 
-Inputs are files, folders and patterns that every executor can see, or addresses that Spark reads
-(`s3a://bucket/crawl/*.warc.gz`, `hdfs://...`). The folder OUT then holds documents.parquet,
-pairs.parquet and summary.json. A driver that is started again skips the stages that are done.
-docs/cluster.md says more.
+Inputs are files, directories and patterns that every executor can see, objects of a store
+(`s3://bucket/crawl/*.warc.gz`), or addresses that Spark reads (`s3a://...`, `hdfs://...`). The
+directory OUT then holds documents.parquet, pairs.parquet, the kept documents and summary.json. A
+driver that is started again skips the stages that are done. docs/cluster.md says more.
 """
 
 from __future__ import annotations
@@ -14,21 +14,26 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import inspect
 import json
+import math
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _arose, _reading
-from ._stages import LocalFiles, SparkFiles, Stages
+from . import _arose, _reading, _schemas, _settings, _store
+from . import dedup as _local_dedup
+from ._kept import name_copies
+from ._stages import StoreFiles, Stages, files_of
 from .cluster import (
     INPUT_BYTES,
     NOTE,
     ORDER,
     Plan,
     as_messages,
+    copy_kept,
     in_order,
     keep,
     kept,
@@ -43,22 +48,10 @@ from .cluster import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MESSAGES = "part long, kind int, seq long, bytes binary, more binary"
-CHUNKS = (
-    "part long, seq long, n_docs long, n_tokens long, "
-    "docs binary, sketches binary, vectors binary, tokens binary, note string"
-)
-ROWS = {
-    "documents": (
-        "doc long, id string, url string, source string, position string, digest string, "
-        "n_tokens long, cluster long, kept boolean, kept_doc long, rule string, similarity double, "
-        "known_as string, group long"
-    ),
-    "pairs": (
-        "a long, b long, id_a string, id_b string, jaccard double, b_sim long, c_sim long, "
-        "content double, content_unweighted double, rule string, verified string"
-    ),
-}
+MESSAGES = _schemas.spark("messages")
+CHUNKS = _schemas.spark("chunks")
+#: Input bytes that are worth a task of their own, and those that a task should have at most.
+TASK_BYTES = (1 << 20, 64 << 20)
 #: Messages are large and few: few of them make a batch, few rows of them a page, and compiling code
 #: for every plan would cost more than all rows together.
 SETTINGS = {
@@ -113,6 +106,7 @@ class SparkEngine:
         files: Any,
         options: dict[str, Any],
         n_partitions: int,
+        folder: str | None = None,
         runner: Runner = work,
         order: Change = in_order,
     ) -> None:
@@ -120,11 +114,13 @@ class SparkEngine:
         self.files = files
         self.options = json.dumps(options)
         self.n_partitions = n_partitions
+        #: Where relative paths of the input start.
+        self.folder = folder
         self.runner = runner
         self.order = order
 
-    def read(self, parts: list[str], folder: str | None) -> None:
-        """Reads parts of the input that executors can see; paths may be relative to a folder."""
+    def read(self, parts: list[str]) -> None:
+        """Reads parts of the input that executors can see, or objects of a store."""
         import pyarrow as pa
 
         def name_parts(batches: Iterator[Any]) -> Iterator[Any]:
@@ -134,13 +130,12 @@ class SparkEngine:
 
         n_tasks = max(1, min(len(parts), 4 * self.n_partitions))
         numbers = self.spark.range(0, len(parts), 1, n_tasks)
-        context = self._read_context(folder=folder)
+        context = self._read_context(folder=self.folder)
         self.store("read", self._made([numbers], "read", context, CHUNKS, prepare=name_parts))
 
-    def read_remote(self, addresses: list[str]) -> None:
-        """Reads files that Spark brings, in the order of their addresses."""
+    def read_remote(self, addresses: list[str], paths: list[str]) -> None:
+        """Reads files that Spark brings, in the order of their paths."""
         files = self.spark.read.format("binaryFile").load(addresses).select("path", "content")
-        paths = sorted(row.path for row in files.select("path").collect())
         numbers = {path: number for number, path in enumerate(paths)}
         context = self._read_context(numbers=numbers)
         self.store("read", self._made([files], "read-bytes", context, CHUNKS))
@@ -184,32 +179,50 @@ class SparkEngine:
         writer.parquet(self.files.path(name))
 
     def store_rows(self, name: str, steps: list[tuple[str, list[Table], str, str]]) -> None:
-        rows = _union(self._rows(name, steps))
+        rows = _union(self._rows(name, steps, in_ranges=True))
         path = self.files.path(f"../{name}.parquet")
         rows.write.mode("overwrite").option("compression", "zstd").parquet(path)
 
-    def _rows(self, name: str, steps: list[tuple[str, list[Table], str, str]]) -> list[Table]:
+    def store_kept(self, tables: list[Table], step: str, context: str) -> dict[str, Any]:
+        # Spark has no way to write files of any kind.
+        return {"kept_in": None, "lost": []}
+
+    def _rows(
+        self,
+        name: str,
+        steps: list[tuple[str, list[Table], str, str]],
+        in_ranges: bool = False,
+    ) -> list[Table]:
+        schema = _schemas.spark(name)
         return [
-            self._made(tables, step, context, ROWS[name], is_shuffled=how == "reduce")
+            self._made(
+                tables,
+                step,
+                context,
+                schema,
+                is_shuffled=how == "reduce",
+                has_rows=True,
+                in_ranges=in_ranges,
+            )
             for how, tables, step, context in steps
         ]
 
     def notes(self, name: str) -> list[str]:
         if name == "read":
-            return [note for (note,) in self.files.rows(name, None, ["note"], CHUNKS) if note]
-        notes = self.files.rows(name, NOTE, ["bytes"], "bytes binary")
-        return [bytes(note).decode() for (note,) in notes]
+            chunks = self._load(name, CHUNKS)
+            noted = chunks.where(chunks.note.isNotNull()).select("note")
+            return [row.note for row in noted.collect()]
+        notes = self.stored(name, NOTE).select("bytes")
+        return [bytes(row.bytes).decode() for row in notes.collect()]
 
     def places(self) -> list[tuple[int, int, int]]:
         return []
 
     def shards(self) -> list[tuple[int, int, int]]:
-        shards: dict[int, tuple[int, int]] = {}
-        columns = ["part", "n_docs", "n_tokens"]
-        for part, n_docs, n_tokens in self.files.rows("read", None, columns, CHUNKS):
-            docs_before, tokens_before = shards.get(part, (0, 0))
-            shards[part] = docs_before + n_docs, tokens_before + n_tokens
-        return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
+        from pyspark.sql import functions as f
+
+        chunks = self._load("read", CHUNKS).groupBy("part")
+        return [tuple(row) for row in chunks.agg(f.sum("n_docs"), f.sum("n_tokens")).collect()]
 
     def _made(
         self,
@@ -219,23 +232,30 @@ class SparkEngine:
         schema: str,
         *,
         is_shuffled: bool = False,
+        has_rows: bool = False,
+        in_ranges: bool = False,
         prepare: Change = iter,
     ) -> Table:
-        """What a step makes of tables."""
-        runner, options, has_rows = self.runner, self.options, schema in ROWS.values()
+        """What a step makes of tables; with `in_ranges` partitions have shards that follow each
+        other."""
+        runner, options = self.runner, self.options
         if is_shuffled:
             prepare = self.order
 
-        def made(write: Change | None = None) -> DataFrame:
+        def made(write: Change | None = None, written: str = "path string") -> DataFrame:
             table, load = self._source(tables, is_shuffled)
 
             def run_step(batches: Iterator[Any]) -> Iterator[Any]:
                 found = runner(prepare(load(batches)), step, options, context, has_rows)
                 return found if write is None else write(found)
 
+            if is_shuffled and in_ranges:
+                table = table.repartitionByRange(self.n_partitions, "part")
+            elif is_shuffled:
+                table = table.repartition(self.n_partitions, "part")
             if is_shuffled:
-                table = table.repartition(self.n_partitions, "part").sortWithinPartitions(*ORDER)
-            return table.mapInArrow(run_step, schema if write is None else "path string")
+                table = table.sortWithinPartitions(*ORDER)
+            return table.mapInArrow(run_step, schema if write is None else written)
 
         return made
 
@@ -253,44 +273,81 @@ class SharedEngine(SparkEngine):
     A stored table is a list of files, each with what makes messages of its batches.
     """
 
-    def __init__(self, spark: SparkSession, files: LocalFiles, *rest: Any, **more: Any) -> None:
+    def __init__(self, spark: SparkSession, files: StoreFiles, *rest: Any, **more: Any) -> None:
         super().__init__(spark, files, *rest, **more)
-        self.chunk_folder = files.shared("chunks")
+        self.store_of_files = files.store
+        # Of a file on a disk any part is read at once, of an object only all of it.
+        self.chunk_folder = files.path("chunks") if files.store.is_local else None
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> Table:
         change = functools.partial(as_messages, kind=kind, bytes=bytes, more=more)
-        return [(path, change) for path in self.files.kept("read", None)]
+        return [(name, change) for name in self.files.kept("read", "chunks")]
 
     def stored(self, name: str, *kinds: int) -> Table:
-        return [(path, messages) for kind in kinds for path in self.files.kept(name, kind)]
+        return [(file, messages) for kind in kinds for file in self.files.kept(name, kind)]
+
+    def notes(self, name: str) -> list[str]:
+        if name == "read":
+            return [note for (note,) in self.files.rows(name, "shards", ["note"]) if note]
+        return [bytes(note).decode() for (note,) in self.files.rows(name, NOTE, ["bytes"])]
+
+    def shards(self) -> list[tuple[int, int, int]]:
+        shards: dict[int, tuple[int, int]] = {}
+        columns = ["part", "n_docs", "n_tokens"]
+        for part, n_docs, n_tokens in self.files.rows("read", "shards", columns):
+            docs_before, tokens_before = shards.get(part, (0, 0))
+            shards[part] = docs_before + n_docs, tokens_before + n_tokens
+        return [(part, n_docs, n_tokens) for part, (n_docs, n_tokens) in shards.items()]
 
     def places(self) -> list[tuple[int, int, int]]:
-        chunks = self.files.rows("read", None, ["part", "seq", "sketches"], CHUNKS)
+        chunks = self.files.rows("read", "chunks", ["part", "seq", "sketches"])
         return [(part, seq, start_of(sketches)) for part, seq, sketches in chunks]
 
     def store(self, name: str, table: Table) -> None:
-        write = functools.partial(keep, folder=self.files.shared(f"{name}.new"))
-        paths = [path for row in _table(table, write).collect() for path in row]
-        self.files.keep(name, paths)
+        write = functools.partial(keep, store=self.store_of_files, folder=name)
+        self.files.keep(name, [row.path for row in _table(table, write).collect()])
 
     def store_rows(self, name: str, steps: list[tuple[str, list[Table], str, str]]) -> None:
-        write = functools.partial(write_rows, folder=self.files.shared(f"{name}.new"))
+        write = functools.partial(
+            write_rows,
+            store=self.store_of_files,
+            folder=f"{name}.new",
+            is_consecutive=name == "documents",
+        )
         rows = _union(self._rows(name, steps), write)
-        self.files.publish(name, [row.path for row in rows.collect()], ROWS[name])
+        self.files.publish(name, [row.path for row in rows.collect()])
+
+    def store_kept(self, tables: list[Table], step: str, context: str) -> dict[str, Any]:
+        write = functools.partial(
+            copy_kept,
+            store=self.store_of_files,
+            folder="kept.new",
+            options=self.options,
+            start=self.folder,
+        )
+        schema = "part long, source string, path string, lost string"
+        made = self._made(
+            tables, step, context, _schemas.spark("kept"), is_shuffled=True, has_rows=True
+        )
+        copies = made(write, schema).collect()
+        lost = [json.loads(copy.lost) for copy in copies if copy.lost]
+        copies = [(copy.part, copy.source, copy.path) for copy in copies]
+        return {"kept_in": name_copies(self.store_of_files, copies), "lost": lost}
 
     def _source(self, tables: list[Table], is_shuffled: bool) -> tuple[DataFrame, Change]:
         files = [file for table in tables if isinstance(table, list) for file in table]
         others = [table for table in tables if not isinstance(table, list)]
         if not files and others:
             return _union(others), iter
+        store = self.store_of_files
 
         def load(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    path, change = files[number]
-                    yield from change(kept([path]))
+                    name, change = files[number]
+                    yield from change(kept(store, [name]))
 
-        n_tasks = max(1, min(len(files), self.n_partitions // 2))
+        n_tasks = max(1, min(len(files), math.ceil(self.n_partitions / 2)))
         numbers = self.spark.range(0, len(files), 1, n_tasks)
         if not others and not is_shuffled:
             return numbers, load
@@ -325,8 +382,10 @@ def dedup(
     Of a DataFrame (`dedup(df, text="review")`) the result is a DataFrame: every row of `df` with
     `kept`, `rule` and what else was found; see `arose._frames.dedup_frame`.
 
-    Options are those of `arose.dedup`. `partitions` is the number of shuffle partitions (default:
-    twice the cores that Spark speaks of); the rows do not depend on it. Files that
+    Options are those of `arose.dedup`, except for those that need a single machine, which are
+    refused by name; with `tables_only` no kept documents are written. `partitions` is the number of
+    shuffle partitions (by default as many as the cores of the cluster and the size of the input
+    ask for); the rows do not depend on it, and it may change when a run is resumed. Files that
     could not be read completely are in `incomplete_files` of the summary; with `strict` they and
     damaged records raise `InputLost` after reading. With `gather` workers sort the messages
     of a partition, for engines that do not keep an order they were asked for; Spark does.
@@ -338,11 +397,31 @@ def dedup(
     if inputs is None or output is None:
         raise TypeError("pass inputs and output, or a DataFrame in place of the session")
     order = put_in_order if gather else in_order
-    engine = SparkEngine if "://" in output else SharedEngine
+    output = os.fspath(output)
+    is_shared = not _store.is_address(output) or _store.is_object(output)
+    engine = SharedEngine if is_shared else SparkEngine
+    settings = _options(options)
     with own_session(spark) as own, _steps_speak():
         engine_of = functools.partial(engine, own, runner=runner, order=order)
-        settings = _options(options)
         return _dedup(own, inputs, output, partitions, force, input_bytes, engine_of, settings)
+
+
+#: What errors of Spark mean: a pattern, and the sentence that is told.
+MEANINGS = (
+    (r"^arose\.\w+(?:Error|Lost): (.*)$", "{0}"),
+    (
+        r"Class org\.apache\.hadoop\.fs\.s3a\.S3AFileSystem not found",
+        "Spark has no client for s3a:// here; pass s3:// URLs, which need none, or add "
+        "`--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION`, with the version of "
+        "Spark's hadoop-client jars",
+    ),
+    (
+        r'No FileSystem for scheme "?(\w+)"?',
+        "Spark has no client for {0}:// here; add the jar of its file system",
+    ),
+    (r"\[PATH_NOT_FOUND\] Path does not exist: (\S+?)\.(?: |$)", "`{0}` does not exist"),
+    (r"(No space left on device)", "a worker has no space left on its disk; free some and resume"),
+)
 
 
 @contextlib.contextmanager
@@ -351,12 +430,16 @@ def _steps_speak() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
+        from py4j.protocol import Py4JJavaError
+    except ImportError:  # the client of Spark Connect has no JVM
+        Py4JJavaError = PySparkException
+    try:
         yield
-    except PySparkException as error:
-        said = re.search(r"^arose\.\w+Error: (.*)$", str(error), re.MULTILINE)
-        if said is None:
-            raise
-        raise _arose.AroseError(said[1]) from error
+    except (PySparkException, Py4JJavaError) as error:
+        for pattern, meaning in MEANINGS:
+            if said := re.search(pattern, str(error), re.MULTILINE):
+                raise _arose.AroseError(meaning.format(*said.groups())) from error
+        raise
 
 
 @contextlib.contextmanager
@@ -389,43 +472,103 @@ def _dedup(
     engine_of: Callable[..., SparkEngine],
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    is_remote = any("://" in path for path in inputs)
-    if is_remote and not all("://" in path for path in inputs):
-        raise _arose.SettingError("give either addresses or paths, not both")
-    shape = json.loads(_arose.settings(json.dumps(settings)))
-    parts, passed = ([], []) if is_remote else _arose.cut_input(
-        inputs, input_bytes, json.dumps(settings), [] if "://" in output else [output]
-    )
+    tables_only = settings.pop("tables_only")
+    found = _find(spark, inputs, output, input_bytes, settings)
+    shape, sizes = map(json.loads, _arose.settings(json.dumps(settings)))
     run_settings = {
         "version": _arose.__version__,
         "inputs": inputs,
         "settings": shape,
-        "sources": _sources(parts),
+        "kept": not tables_only,
+        "sources": found.sources,
     }
-    folder = f"{output}/.arose-spark"
-    files = SparkFiles(spark, folder) if "://" in output else LocalFiles(folder)
+    files = files_of(spark, output)
     stages = Stages(files, run_settings, force)
-    n_partitions = partitions or 2 * _cores(spark)
-    engine = engine_of(files, settings, n_partitions)
+    n_partitions = partitions or _default_partitions(spark, found.n_bytes)
+    is_relative = not found.is_remote and not all(map(os.path.isabs, inputs))
+    folder = os.getcwd() if is_relative else None
+    engine = engine_of(files, settings, n_partitions, folder)
+    if tables_only:
+        engine.store_kept = SparkEngine.store_kept.__get__(engine)  # type: ignore[method-assign]
     read = stages.done("read")
     if read is None:
-        if is_remote:
-            engine.read_remote(inputs)
-        else:
-            engine.read(parts, None if all(map(os.path.isabs, inputs)) else os.getcwd())
+        found.read(engine)
         read = merge_notes(engine.notes("read"))
-        _add_passed(read, passed)
+        _add_passed(read, found.passed)
+        # Stored messages are addressed to parts: a run has the same ones whenever it is resumed.
+        read["parts"] = n_partitions
         stages.finish("read", read)
     if settings["reading"]["strict"]:
         _refuse_losses(read)
-    plan = Plan(engine, stages, settings)
-    found = plan.run()
-    summary = _summary(run_settings, read, found, plan, stages, _counts(files))
-    if "://" not in str(output):
+    plan = Plan(engine, stages, settings, read["parts"], sizes)
+    done = plan.run()
+    if _find(spark, inputs, output, input_bytes, settings).sources != found.sources:
+        raise _arose.InputError("an input has changed while it was read; start over with force")
+    _add_lost(read, done["kept"]["lost"])
+    summary = _summary(run_settings, read, done, plan, stages, _counts(files))
+    if done["kept"]["kept_in"] is None and not tables_only:
+        print(
+            "arose: Spark writes tables only at this address, so there are no kept documents; see "
+            "docs/cluster.md",
+            file=sys.stderr,
+        )
+    if not _store.is_address(output):
         # Where relative inputs start, as seen from OUT.
         summary["directory"] = os.path.relpath(os.path.realpath("."), os.path.realpath(output))
     files.write("../summary.json", json.dumps(summary, indent=2))
     return summary
+
+
+class _Found:
+    """The input: how it is read, and by what a change is seen."""
+
+    def __init__(
+        self,
+        sources: list[Any],
+        read: Callable[[SparkEngine], None],
+        passed: list[Any],
+        is_remote: bool,
+    ) -> None:
+        #: Files with size and time of change.
+        self.sources = sources
+        self.n_bytes = sum(n_bytes for _, n_bytes, _ in sources)
+        self.read = read
+        #: What was passed by before reading.
+        self.passed = passed
+        self.is_remote = is_remote
+
+
+def _find(
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    input_bytes: int,
+    settings: dict[str, Any],
+) -> _Found:
+    addresses = [path for path in inputs if _store.is_address(path)]
+    if addresses and len(addresses) < len(inputs):
+        raise _arose.SettingError("give either addresses or paths, not both")
+    if addresses and all(map(_store.is_object, inputs)):
+        objects = [list(source) for source in _store.find(inputs)]
+        paths = [path for path, _, _ in objects]
+        return _Found(objects, lambda engine: engine.read(paths), [], True)
+    if addresses:
+        files = spark.read.format("binaryFile").load(inputs)
+        listed = files.selectExpr("path", "length", "unix_micros(modificationTime)").collect()
+        remote = sorted(list(row) for row in listed)
+        paths = [path for path, _, _ in remote]
+        return _Found(remote, lambda engine: engine.read_remote(inputs, paths), [], True)
+    expanded, is_crawl = _arose.expand_inputs(inputs)
+    settings["reading"]["success"] |= is_crawl
+    skip = [] if _store.is_address(output) else [output]
+    parts, passed = _arose.cut_input(expanded, input_bytes, json.dumps(settings), skip)
+    return _Found(_sources(parts), lambda engine: engine.read(parts), passed, False)
+
+
+def _add_lost(read: dict[str, Any], lost: list[dict[str, Any]]) -> None:
+    """Adds files of which some records were read and not copied."""
+    there = {file["path"] for file in read["incomplete"]}
+    read["incomplete"] += [file for file in lost if file["path"] not in there]
 
 
 def _add_passed(read: dict[str, Any], passed: list[tuple[str, str | None, str | None]]) -> None:
@@ -441,9 +584,14 @@ def _add_passed(read: dict[str, Any], passed: list[tuple[str, str | None, str | 
     readable = set(read.pop("readable", []))
     unreadable = [file for file in read.pop("unreadable", []) if file["path"] not in readable]
     by_path: dict[str, Any] = {}
-    for file in [*read.get("incomplete", []), *unreadable]:
+    # Of the ranges of a file the first one counts, whichever was read first.
+    for file in sorted([*read.get("incomplete", []), *unreadable], key=_position):
         by_path.setdefault(file["path"], file)
     read["incomplete"] = [by_path[path] for path in sorted(by_path)]
+
+
+def _position(file: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(map(int, file["position"].split("+")))
 
 
 def _incomplete_line(file: dict[str, Any]) -> str:
@@ -472,11 +620,33 @@ def _refuse_losses(read: dict[str, Any]) -> None:
     )
 
 
+def _default_partitions(spark: SparkSession, n_bytes: int) -> int:
+    """Tasks of a shuffle: two for each core, fewer for little input and more for much."""
+    least, most = (math.ceil(n_bytes / n) for n in TASK_BYTES)
+    return max(1, min(2 * _cores(spark), least), most)
+
+
 def _cores(spark: SparkSession) -> int:
-    """What the session says of its size; two where it does not."""
-    cores = spark.conf.get("spark.cores.max", None) or spark.conf.get("spark.executor.cores", None)
-    instances = spark.conf.get("spark.executor.instances", None)
-    return max(2, int(cores or 1) * int(instances or 1))
+    """The cores that the job may have: those that are there, or those it may ask for."""
+    conf = functools.partial(spark.conf.get, default=None)
+    if str(conf("spark.dynamicAllocation.enabled")).lower() == "true":
+        most = conf("spark.dynamicAllocation.maxExecutors")
+        if most is not None and int(most) < 1 << 20:
+            return int(most) * int(conf("spark.executor.cores") or 1)
+    try:
+        # Where Spark Connect hides the context, a table of its own making tells.
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return _leaf_partitions(spark)
+
+
+def _leaf_partitions(spark: SparkSession) -> int:
+    from pyspark.sql import functions as f
+
+    try:
+        return int(spark.range(1 << 12).select(f.spark_partition_id()).distinct().count())
+    except Exception:
+        return 2
 
 
 def _sources(parts: list[str]) -> list[list[str | int]]:
@@ -492,9 +662,9 @@ def _sources(parts: list[str]) -> list[list[str | int]]:
     return found
 
 
-def _counts(files: LocalFiles | SparkFiles) -> dict[str, int]:
+def _counts(files: Any) -> dict[str, int]:
     """What became of the documents, from the tables themselves."""
-    by_rule = files.count("../documents.parquet", "rule", ROWS["documents"])
+    by_rule = files.count("documents", "rule")
     kept, exact = by_rule.pop(None, 0), by_rule.pop("exact", 0)
     empty = by_rule.pop("empty", 0)
     return {
@@ -503,7 +673,7 @@ def _counts(files: LocalFiles | SparkFiles) -> dict[str, int]:
         "dropped_near": sum(by_rule.values()),
         "dropped_known": 0,
         "dropped_empty": empty,
-        "pairs": sum(files.count("../pairs.parquet", "rule", ROWS["pairs"]).values()),
+        "pairs": sum(files.count("pairs", "rule").values()),
     }
 
 
@@ -553,6 +723,7 @@ def _summary(
             "longest": candidates.get("max_capped", 0),
             "pairs_not_compared": candidates.get("untested", 0),
         },
+        "kept_in": found["kept"]["kept_in"],
         "incomplete_files": read["incomplete"],
         "unknown_files": read.get("unknown", {}),
         "warnings": sorted(read.get("warnings", []))[:20],
@@ -560,21 +731,76 @@ def _summary(
     }
 
 
+#: Parameters of `arose.dedup` that this job does not have, and what to do instead.
+REFUSED = {
+    "against": "needs a single machine; run `arose dedup --against` on the kept documents",
+    "update_index": "needs a single machine; run `arose index add` on the kept documents",
+    "memory": "has no effect on Spark; set spark.executor.memory",
+    "threads": "has no effect on Spark; set spark.executor.cores",
+    "dropped": "needs a single machine; documents.parquet says what was dropped for what",
+    "max_file_size": "needs a single machine; parts of the input are files of their own here",
+    "ids_only": "needs a single machine; pass tables_only, documents.parquet has the IDs",
+    "remove": "is for the policy content, which needs a single machine",
+    "site_counts": "is for the policy content, which needs a single machine",
+    "progress": "has no effect on Spark; stages are named on standard error",
+    "name": "is for tables, which have no files; pass a DataFrame in place of the session",
+}
+#: Parameters of `arose.dedup` that say what is read and where to, or that this job has itself.
+OWN = ("data", "output", "texts", "files", "force")
+READING = (
+    "mode",
+    "text_field",
+    "id_field",
+    "url_field",
+    "success",
+    "include",
+    "exclude",
+    "all_text",
+    "strict",
+)
+
+
+def _parameters() -> dict[str, Any]:
+    """The options of the job with their defaults: those of `arose.dedup`."""
+    parameters = inspect.signature(_local_dedup).parameters.values()
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    left_out = {*OWN, *REFUSED}
+    return {name: value for name, value in defaults.items() if name not in left_out}
+
+
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Options in the shape that the compiled part takes, defaults filled in."""
+    tables_only = options.pop("tables_only", False)
+    parameters = _parameters()
+    for name in options:
+        if name in REFUSED:
+            raise _arose.SettingError(f"{name} {REFUSED[name]}")
+        if name not in parameters:
+            raise _arose.SettingError(f"there is no option `{name}`; see arose.dedup")
     if options.get("pairs", "verified") != "verified":
         raise _arose.SettingError('pairs="all" needs a single machine; run `arose dedup --pairs all`')
-    names = ["mode", "text_field", "id_field", "url_field", "success"]
-    names += ["include", "exclude", "all_text", "strict"]
-    defaults = {"mode": "henzinger", "success": False, "all_text": False, "strict": False}
-    reading = {name: options.pop(name, defaults.get(name, ())) for name in names}
-    settings = {"policy": "jaccard", "verify": "text", **options}
+    given = {**parameters, **options}
+    reading = {name: given.pop(name) for name in READING}
+    settings = _settings.checked({**given, "tables_only": tables_only})
     # One thread: Spark runs a task for every core.
     return {**settings, "reading": _reading(**reading, threads=1)}
 
 
+#: What the help says of options.
+HELP = {
+    "w": "tokens per shingle",
+    "time_field": "for --keep newest or copies",
+    "drop_empty": "drop empty documents, kept otherwise",
+    "success": "only responses of status 200 to 299",
+    "include": "read only these files",
+    "exclude": "leave out these files",
+    "all_text": "read all text files in directories",
+    "strict": "stop if part of the input cannot be read",
+}
+
+
 def arguments() -> argparse.ArgumentParser:
-    """The command line, with the names of `arose dedup`."""
+    """The command line: the parameters of `arose.dedup`, with the names of `arose dedup`."""
     parser = argparse.ArgumentParser(
         prog="python -m arose.spark",
         description="Finds exact and near duplicates on Apache Spark: the tables of `arose dedup`.",
@@ -583,40 +809,39 @@ def arguments() -> argparse.ArgumentParser:
         "read completely.",
     )
     add = parser.add_argument
-    add("inputs", nargs="+", metavar="INPUT", help="files, folders, patterns, or s3a:// addresses")
-    add("-o", "--output", required=True, metavar="OUT", help="the folder or address to write to")
-    policies = ["exact", "jaccard", "b", "c", "combined", "site", "site-union"]
-    add("--policy", default="jaccard", choices=policies)
-    add("--threshold", type=float, metavar="J")
-    add("-w", "--w", type=int, metavar="N", help="tokens per shingle")
-    add("--cjk-w", type=int, metavar="N")
-    add("--recall", type=float, metavar="SHARE")
-    add("--verify", default="text", choices=["text", "sketch", "none"])
-    add("--keep", default="first", choices=["first", "longest", "newest", "copies", "priority"])
-    add("--priority-field", metavar="NAME")
-    add("--time-field", metavar="NAME", help="for --keep newest or copies")
-    add("--exact", default="text", choices=["text", "bytes"])
-    add("--drop-empty", action="store_true", help="drop empty documents, kept otherwise")
-    add("--short", default="exact", choices=["exact", "any"])
-    add("--site", choices=["registrable", "henzinger"])
-    add("--cap", type=int, default=1024, metavar="N")
-    add("--seed", type=int, default=1, metavar="N")
-    add("--mode", default="henzinger", choices=["henzinger", "content", "plain"])
-    add("--text-field", action="append", default=[], metavar="NAME")
-    add("--id-field", action="append", default=[], metavar="NAME")
-    add("--url-field", action="append", default=[], metavar="NAME")
-    add("--success", action="store_true", help="only responses of status 200 to 299")
+    add("inputs", nargs="+", metavar="INPUT", help="files, directories, patterns, or URLs")
+    add("-o", "--output", required=True, metavar="OUT", help="the directory or URL to write to")
+    for name, default in _parameters().items():
+        add(*_flags(name), dest=name, **_argument(name, default))
+    add("--tables-only", action="store_true", help="do not write the kept documents")
     add("--partitions", type=int, metavar="N", help="shuffle partitions; rows do not depend on it")
-    add("--include", action="append", default=[], metavar="GLOB", help="read only these files")
-    add("--exclude", action="append", default=[], metavar="GLOB", help="leave out these files")
-    add("--all-text", action="store_true", help="read all text files in directories")
-    add("--strict", action="store_true", help="stop if part of the input cannot be read")
-    add("--force", action="store_true", help="begins anew")
+    add("--force", action="store_true", help="start over")
     add("--gather", action="store_true", help="sort in the workers, for engines that do not (Sail)")
     add("--master", metavar="URL", help="where Spark runs, if spark-submit does not say")
     add("--conf", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="of Spark")
     add("--remote", metavar="URL", help="a Spark Connect server, such as Sail (experimental)")
     return parser
+
+
+def _flags(name: str) -> list[str]:
+    return [*(["-w"] if name == "w" else []), f"--{name.replace('_', '-')}"]
+
+
+def _argument(name: str, default: Any) -> dict[str, Any]:
+    """How argparse reads a parameter, by what the wheel checks it for."""
+    more = {"default": default, "help": HELP.get(name)}
+    if name in _settings.FLAGS:
+        return {**more, "action": "store_true"}
+    if name in _settings.CHOICES:
+        return {**more, "choices": _settings.CHOICES[name]}
+    if name in _settings.WHOLE:
+        return {**more, "type": int, "metavar": "N"}
+    if name in _settings.SHARES:
+        return {**more, "type": float, "metavar": "SHARE"}
+    if default == ():
+        metavar = "GLOB" if name in ("include", "exclude") else "NAME"
+        return {**more, "action": "append", "default": [], "metavar": metavar}
+    return {**more, "metavar": "NAME"}
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -633,6 +858,8 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     except ImportError as error:
         raise ImportError("pyspark is not installed; run `pip install arose[spark]`") from error
 
+    if remote := settings.get("spark.remote"):
+        _check_server(remote)
     # Workers on this machine run this interpreter, unless Spark was told of another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("arose")
@@ -645,14 +872,36 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     return builder.getOrCreate()
 
 
+def _check_server(remote: str) -> None:
+    """The client of Spark Connect tries for minutes, silently."""
+    import socket
+
+    found = re.match(r"sc://(\[[^]]+\]|[^:/;]+)(?::(\d+))?", remote)
+    if found is None:
+        raise _arose.SettingError(f"remote={remote!r}, expected sc://HOST:PORT")
+    address = found[1].strip("[]"), int(found[2] or 15002)
+    try:
+        socket.create_connection(address, timeout=5).close()
+    except OSError as error:
+        raise _arose.AroseError(
+            f"no server answers at {remote}: {error}; start one, for instance `sail spark server`"
+        ) from error
+
+
 def main(argv: list[str] | None = None) -> int:
     given = vars(arguments().parse_args(argv))
+    try:
+        # Before anything is started.
+        _options({name: given[name] for name in _parameters()})
+    except _arose.AroseError as error:
+        print(f"arose: {error}", file=sys.stderr)
+        return 2
     settings = dict(given.pop("conf"))
     if remote := given.pop("remote"):
         settings["spark.remote"] = remote
     try:
         spark = session(given.pop("master"), **settings)
-    except ImportError as error:
+    except (ImportError, _arose.AroseError) as error:
         print(f"arose: {error}", file=sys.stderr)
         return 2
     try:

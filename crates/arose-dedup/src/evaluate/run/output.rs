@@ -1,6 +1,5 @@
 //! The output folder of a run, read back: documents, pairs, settings.
 
-use std::fs::File;
 use std::path::Path;
 
 use arose::Threshold;
@@ -11,11 +10,11 @@ use arose::token::fingerprint;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::host;
 use crate::evaluate::Error;
+use crate::results;
+use crate::results::table::scan;
 
 /// Stands for no document.
 const NONE: u32 = u32::MAX;
@@ -252,21 +251,36 @@ fn for_each_batch(
     columns: &[&str],
     mut each: impl FnMut(&RecordBatch) -> Result<(), String>,
 ) -> Result<(), Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    let parquet = |source| Error::Parquet {
-        path: path.to_owned(),
-        source,
-    };
-    // Whatever the writer called its texts, they are read as plain ones.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options);
-    let builder = builder.map_err(parquet)?;
-    let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-    for batch in builder.with_projection(mask).build().map_err(parquet)? {
-        let batch = batch.map_err(|error| parquet(error.into()))?;
-        each(&batch).map_err(|flaw| Error::file(path, flaw))?;
+    scan(path, columns, |batch| {
+        each(batch.columns()).map_err(|flaw| Failed::Here(Error::file(path, flaw)))
+    })
+    .map_err(|failed| match failed {
+        Failed::Here(error) => error,
+        Failed::Table(error) => of_table(error),
+    })
+}
+
+/// Why a table could not be read to its end.
+enum Failed {
+    /// What it holds is not what a run writes.
+    Here(Error),
+    /// It is not a table.
+    Table(results::Error),
+}
+
+impl From<results::Error> for Failed {
+    fn from(error: results::Error) -> Self {
+        Self::Table(error)
     }
-    Ok(())
+}
+
+fn of_table(error: results::Error) -> Error {
+    match error {
+        results::Error::Io { path, source, .. } => Error::io("open", &path)(source),
+        results::Error::Parquet { path, source } => Error::Parquet { path, source },
+        results::Error::Damaged { path, what } => Error::file(&path, what),
+        results::Error::Summary { path, source } => Error::file(&path, source.to_string()),
+    }
 }
 
 fn column<'batch>(batch: &'batch RecordBatch, name: &str) -> Result<&'batch dyn Array, String> {
