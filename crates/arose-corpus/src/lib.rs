@@ -1,9 +1,9 @@
-//! Documents in and out: web archives, JSON lines, Parquet, CSV and folders of pages.
+//! Reads and writes documents: web archives, JSON Lines, Parquet, CSV and directories of pages.
 //!
 //! [`read`] turns whatever the user names into a stream of [`Document`]s, with many threads, in
 //! input order, in bounded memory. [`html`] turns pages into text, links and metadata. Any bytes
 //! are legal input: what cannot be read is an [`Item::Skipped`] with file, position and reason, and
-//! the rest is read all the same.
+//! the rest is read anyway.
 //!
 //! ```
 //! use arose_corpus::{Config, Item, read_from};

@@ -1,4 +1,4 @@
-//! Copies chosen records of a file, bytes untouched, into a file of the same format.
+//! Copies selected records of a file, byte for byte, into a file of the same format.
 //!
 //! Deduplication decides which documents stay; here they leave in the format they came in, with
 //! every field that we do not even know. The file is read a second time, in order, and compared
@@ -223,7 +223,7 @@ fn copy_ranges(file: &File, ranges: &[Range<u64>], out: &mut impl Write) -> io::
     out.write_all(&buffer[..n])
 }
 
-/// Whether a file holds plain JSON lines, whose records are ranges of bytes.
+/// Whether a file contains plain JSON Lines, whose records are ranges of bytes.
 #[must_use]
 pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -249,7 +249,7 @@ pub fn is_archive(source: &Path, config: &Config) -> bool {
     matches!(format, Some(Format::Warc | Format::Arc))
 }
 
-/// Whether a file holds one JSON array, so that nothing may follow the copy of its records.
+/// Whether a file contains one JSON array, so that nothing may follow the copy of its records.
 #[must_use]
 pub fn is_json_array(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -274,7 +274,7 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Whether the record at `position` stays; records must be asked for in order.
+    /// Whether the record at `position` stays; records must be requested in order.
     pub(super) fn has(&mut self, position: Position) -> bool {
         while let [first, rest @ ..] = self.positions
             && *first <= position

@@ -70,8 +70,8 @@ pub struct Stored {
     pub content_type: Option<String>,
 }
 
-/// The body of the record at `position` of the archive `source`; none if the file is no archive, no
-/// record starts there, or it holds no body.
+/// The body of the record at `position` of the archive `source`; none if the file is not an
+/// archive, no record starts there, or it holds no body.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub fn fetch_stored(
 }
 
 impl Open {
-    /// What is at a position of an input that is no table; none if no record starts there.
+    /// What is at a position of an input that is not a table; none if no record starts there.
     fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         let item = match self {
             Open::Lines(cutter) => cutter.item_at(position, config)?,

@@ -1,4 +1,4 @@
-//! Reads a corpus with many threads and hands it out in input order.
+//! Reads a corpus with many threads and returns it in input order.
 //!
 //! The question: how to keep all cores busy, hold little in memory, and still deliver the documents
 //! in the order of the input, whatever the number of threads?
@@ -35,7 +35,7 @@ use crate::source::input::{Input, Inputs};
 /// Small files per task.
 const FILES_PER_TASK: usize = 16;
 
-/// Reads everything `inputs` stand for: files, folders, patterns, `-` for standard input.
+/// Reads all `inputs`: files, directories, patterns, `-` for standard input.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub fn read_from_bookmark<T: Send + 'static>(
     Ok(documents)
 }
 
-/// Reads bytes from anywhere; `name` stands for the file in positions and may tell the format.
+/// Reads bytes from any source; `name` is the file name in positions and may determine the format.
 pub fn read_from(
     name: &Path,
     reader: impl Read + Send + 'static,

@@ -1,4 +1,4 @@
-//! Decodes compressed members before the reader comes to them.
+//! Decompresses members before the reader reaches them.
 //!
 //! The question: a web archive is one long file of small members, and inflating takes most of the
 //! time; how can many threads inflate it, if nothing says where members start?
@@ -9,7 +9,7 @@
 //! is looked for where it ends. The reader goes through the file from the front as ever. Whenever
 //! it is about to open a member, it first asks whether one that starts at exactly this byte has
 //! been put by. What a member decodes to depends on nothing but the bytes of the file from there
-//! on, so the answer is right however it was found: a wrong guess is never asked for, and what is
+//! on, so the answer is right however it was found: a wrong guess is never requested, and what is
 //! damaged or too large is decoded by the reader itself, with all its care.
 //!
 //! A range that nobody has begun when the reader arrives, it takes for itself. If one is being
@@ -31,8 +31,8 @@ use memchr::memmem;
 use crate::config::{Config, Limits};
 use crate::source::member::{Member, Packing};
 
-/// The ranges of one file. Filled by whoever calls [`help`](Self::help), emptied by the reader of
-/// the file through [`take`](Self::take).
+/// The ranges of one file. Filled by the thread that calls [`help`](Self::help), emptied by the
+/// reader of the file through [`take`](Self::take).
 pub(crate) struct Ahead {
     packing: Packing,
     dictionary: Option<Arc<[u8]>>,
@@ -53,7 +53,7 @@ struct Ranges {
     next: u64,
     /// One beyond the last range of the file.
     end: u64,
-    /// Ranges begun and not yet asked for: being worked on, or done.
+    /// Ranges begun and not yet requested: being worked on, or done.
     begun: BTreeMap<u64, Option<Decoded>>,
     /// How many of those there may be.
     most: usize,
@@ -184,7 +184,7 @@ impl Ranges {
         })
     }
 
-    /// Drops what is done and was passed by.
+    /// Drops what is done and was skipped.
     fn forget_before(&mut self, wanted: u64) {
         self.begun
             .retain(|&index, decoded| index >= wanted || decoded.is_none());

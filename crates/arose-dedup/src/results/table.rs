@@ -1,4 +1,4 @@
-//! Columns of the run's own Parquet files, a batch at a time.
+//! Columns of the Parquet files of a run, read in batches.
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -65,7 +65,7 @@ impl Batch<'_> {
         let array = self.batch.column_by_name(name);
         let array = array.and_then(|array| cast(array.as_ref()));
         array.ok_or_else(|| {
-            let what = format!("column `{name}` is missing or of another type");
+            let what = format!("column `{name}` is missing or has another type");
             Error::damaged(self.path, what)
         })
     }
@@ -82,7 +82,7 @@ pub(crate) fn scan<E: From<Error>>(
 }
 
 /// Calls `each` with these rows, which must ascend, of these columns; rows beyond the end are
-/// passed over.
+/// skipped.
 pub(crate) fn select(
     path: &Path,
     columns: &[&str],

@@ -1,4 +1,4 @@
-//! The texts of the documents to be shown, read from where they came from.
+//! The texts of documents to show, read from their sources.
 //!
 //! The run's own files hold no texts. The sources may have changed or gone since; that is a note in
 //! what is shown, not an error.
@@ -17,9 +17,9 @@ const MAX_BYTES: usize = 8 << 20;
 /// A text, or why there is none.
 pub type Text = Result<String, &'static str>;
 
-const GONE: &str = "Its source is no longer there.";
-const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
-const OTHER: &str = "Its source holds another text by now.";
+const GONE: &str = "Its source no longer exists.";
+const CHANGED: &str = "Its source has changed, or its record is too large to be shown.";
+const OTHER: &str = "Its source now contains another text.";
 
 /// Reads the texts of `documents` again, from inputs that were read as `config` says; relative
 /// sources start at `directory` (see [`Summary::directory`](super::Summary::directory)).
@@ -57,7 +57,7 @@ pub fn texts(
 /// The documents at each position of a file: more than one if the file was an input more than once.
 type Places = BTreeMap<Position, Vec<u64>>;
 
-/// Documents by file and position; those without a position are left out.
+/// Documents by file and position; those without a position are omitted.
 fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
     let mut sources: BTreeMap<&str, Places> = BTreeMap::new();
     for (&doc, detail) in documents {

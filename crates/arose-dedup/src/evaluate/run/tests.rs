@@ -45,7 +45,7 @@ fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
-/// Writes the output folder of a run.
+/// Writes the output directory of a run.
 fn write_run(folder: &Path, rows: &[Row], pairs: &[Found]) {
     let ordinals = 0..rows.len() as u64;
     let clusters = rows.iter().map(|row| row.cluster);
@@ -293,7 +293,7 @@ fn what_is_wrong_is_named() {
     );
     check_error(
         score_with(&rows(2), &none, "p0\tp0\t0.9"),
-        ":1: a document is no pair",
+        ":1: a document cannot be paired with itself",
     );
     check_error(
         score_with(&rows(2), &none, "p0\tp1"),
@@ -301,7 +301,7 @@ fn what_is_wrong_is_named() {
     );
     check_error(
         score_with(&rows(2), &none, "p0\tp1\t2"),
-        "`jaccard` is no number in 0..=1",
+        "`jaccard` is not a number from 0 to 1",
     );
     check_error(
         score_with(&rows(2), &none, "{\"a\":\"p0\"}"),
@@ -313,7 +313,7 @@ fn what_is_wrong_is_named() {
         "0 and 1 are a pair twice",
     );
     let kind = r#"{"a":"p0","b":"p1","kind":"odd","jaccard":1}"#;
-    check_error(score_with(&rows(2), &none, kind), "`odd` is no kind");
+    check_error(score_with(&rows(2), &none, kind), "`odd` is not a kind");
     check_error(
         score_with(&rows(2), &[found(1, 2, 1.0)], ""),
         "1 and 2 are no pair",

@@ -1,4 +1,4 @@
-//! A small space of addresses with hosts at some of them.
+//! A small address space with hosts at some addresses.
 
 use super::{check_share, choose_distinct, normal_deviate};
 use crate::Error;
