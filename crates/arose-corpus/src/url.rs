@@ -2,10 +2,10 @@
 //!
 //! *Question.* A page is linked to as `http://ABC.com/%7Esmith/`, as
 //! `http://abc.com:80/~smith/#top` and in a dozen other ways. Fetching each would waste most of a
-//! crawl. Which string stands for all of them?
+//! crawl. Which string represents all of them?
 //!
-//! *Idea.* Undo what RFC 3986 (section 6.2) says cannot change what is addressed, and nothing else.
-//! In this order: trim; resolve against a base; lower-case scheme and host; the host in ASCII
+//! *Idea.* Undo only differences that by RFC 3986 (section 6.2) cannot change the resource. In this
+//! order: trim; resolve against a base; lower-case scheme and host; the host in ASCII
 //! (IDNA); no user information and no trailing dot in the host; no default or empty port; escapes
 //! of unreserved characters decoded and the others in upper case; no dot segments; `/` for an empty
 //! path; no fragment; no empty query. The last is not safe by the RFC, but empty queries are mostly
@@ -13,16 +13,16 @@
 //! escaped, backslashes, whitespace inside and odd forms of IPv4 addresses are read as browsers
 //! do, by the crate `url`.
 //!
-//! *Crumbs.* Servers that track their visitors without cookies write a session into every link:
-//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`Crumbs::Drop`] takes out those whose
+//! *Session IDs.* Servers that track visitors without cookies write a session ID into every link:
+//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`Crumbs::Drop`] removes those whose
 //! name is known to carry nothing else. It is off by default, because it goes beyond the RFC.
 //!
-//! *Never* done here: sorting parameters, collapsing `//`, cutting `index.html` or `www.`. Each
-//! would be right on most sites and lose pages on the others.
+//! Some changes are *never* made: sorting parameters, collapsing `//`, removing `index.html` or
+//! `www.`. Each would be correct on most sites and lose pages on the others.
 //!
-//! *Cost.* Some 30 ns for a URL that is normal already, 300 to 600 ns otherwise; memory linear in
-//! the URL. *Invariant.* Normalizing a normal form changes nothing. The rules are part of every
-//! file that stores fingerprints: whoever changes a result raises [`VERSION`].
+//! *Cost.* About 30 ns for a URL that is already normalized, 300 to 600 ns otherwise; memory linear
+//! in the URL. *Invariant.* Normalizing a normalized URL changes nothing. The rules are part of
+//! every file that stores fingerprints: if a result changes, [`VERSION`] must be raised.
 //!
 //! ```
 //! use arose_corpus::url::Normalizer;

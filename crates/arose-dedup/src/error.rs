@@ -215,7 +215,7 @@ pub enum Error {
     },
     /// Driver and executor run different versions.
     #[error(
-        "the driver runs arose {driver} but this executor runs {here}; install the same wheel everywhere"
+        "the driver runs arose {driver} and this executor {here}; install the same wheel on all machines"
     )]
     OtherVersion {
         /// Version of the driver.

@@ -20,7 +20,7 @@ use arose::mix::{SplitMix, mix};
 use super::{Figure, Findings};
 use crate::Error;
 
-/// Knocks at `n_probes` random addresses of a synthetic space, and counts the pages of `n_crawled`
+/// Probes `n_probes` random addresses of a synthetic space, and counts the pages of `n_crawled`
 /// public servers.
 ///
 /// # Errors

@@ -52,7 +52,7 @@ pub struct Settings {
 
 /// What became of the queries.
 #[derive(Debug, Default)]
-struct Fate {
+struct Outcomes {
     n_missing: u64,
     n_cut: u64,
     n_large: u64,
@@ -71,7 +71,7 @@ pub fn run(
     settings: &Settings,
 ) -> Result<Findings, Error> {
     let profiler = Profiler::new(FEATURE_W);
-    let mut fate = Fate::default();
+    let mut outcomes = Outcomes::default();
     let mut results: Vec<Results> = Vec::new();
     let mut series = Series {
         name: format!("results of {} / results of all", panel.name(0)),
@@ -80,7 +80,7 @@ pub fn run(
     let mut warnings = Vec::new();
     panel.expect(queries.len() as u64);
     for (place, question) in queries.iter().enumerate() {
-        match results_of(panel, question, settings.checking, &profiler, &mut fate) {
+        match results_of(panel, question, settings.checking, &profiler, &mut outcomes) {
             Ok(found) => results.extend(found),
             Err(error) if error.ends_study() && !results.is_empty() => {
                 warnings.push(format!(
@@ -97,16 +97,16 @@ pub fn run(
         }
     }
     let (results, n_large) = formulas::usable(results);
-    fate.n_large += n_large as u64;
+    outcomes.n_large += n_large as u64;
     let counted = match settings.checking {
         Checking::Verified => "pages that contain the query words, near duplicates counted once",
         Checking::Believed => "URLs that search engines return, unverified",
     };
     let mut findings = Findings::new("searches", counted, settings.seed);
-    findings.figures = figures(panel, &results, queries.len(), &fate, settings);
+    findings.figures = figures(panel, &results, queries.len(), &outcomes, settings);
     findings.series.push(series);
     findings.warnings = warnings;
-    findings.warnings.extend(fate.sentences(queries.len()));
+    findings.warnings.extend(outcomes.sentences(queries.len()));
     Ok(findings.finished(panel))
 }
 
@@ -116,17 +116,17 @@ fn results_of(
     question: &Question,
     checking: Checking,
     profiler: &Profiler,
-    fate: &mut Fate,
+    outcomes: &mut Outcomes,
 ) -> Result<Option<Results>, Error> {
     let mut returned: BTreeMap<usize, EngineSet> = BTreeMap::new();
     for engine in 0..panel.n_engines() {
         let reply = panel.search(engine, question)?;
         let Reply::Answer(hits) = &*reply else {
-            fate.n_missing += 1;
+            outcomes.n_missing += 1;
             return Ok(None);
         };
         if hits.is_cut(panel.limit(engine)) {
-            fate.n_cut += 1;
+            outcomes.n_cut += 1;
             return Ok(None);
         }
         for &page in &hits.pages {
@@ -140,7 +140,7 @@ fn results_of(
         .sum::<usize>()
         >= MAX_RESULTS
     {
-        fate.n_large += 1;
+        outcomes.n_large += 1;
         return Ok(None);
     }
     if checking == Checking::Believed {
@@ -148,7 +148,7 @@ fn results_of(
         let found = found.map(|(page, engines)| found_at(page, engines));
         return Ok(Some(found.collect()));
     }
-    let verified = verified(panel, question, &returned, profiler, fate)?;
+    let verified = verified(panel, question, &returned, profiler, outcomes)?;
     Ok(Some(verified))
 }
 
@@ -158,18 +158,18 @@ fn verified(
     question: &Question,
     returned: &BTreeMap<usize, EngineSet>,
     profiler: &Profiler,
-    fate: &mut Fate,
+    outcomes: &mut Outcomes,
 ) -> Result<Results, Error> {
     let mut kept: Vec<(Profile, VerifiedResult)> = Vec::new();
     for (&page, &holders) in returned {
         let engine = holders.0.trailing_zeros() as usize;
         let reply = panel.fetch(engine, page)?;
         let Reply::Answer(text) = &*reply else {
-            fate.n_unfetched += 1;
+            outcomes.n_unfetched += 1;
             continue;
         };
         if !holds(&text.text, question) {
-            fate.n_unverified += 1;
+            outcomes.n_unverified += 1;
             continue;
         }
         let profile = profiler.profile(&text.text);
@@ -217,13 +217,16 @@ fn figures(
     panel: &Panel,
     results: &[Results],
     n_queries: usize,
-    fate: &Fate,
+    outcomes: &Outcomes,
     settings: &Settings,
 ) -> Vec<Figure> {
     let (about, bootstrap) = (About::Pages, Bootstrap::new(settings.seed));
-    let n_unanswered = fate.n_missing as f64;
+    let n_unanswered = outcomes.n_missing as f64;
     if n_queries > 0 && n_unanswered > MAX_DOUBTFUL * n_queries as f64 {
-        let reason = format!("{} of {n_queries} queries got no response", fate.n_missing);
+        let reason = format!(
+            "{} of {n_queries} queries got no response",
+            outcomes.n_missing
+        );
         let name = "relative sizes from results";
         return vec![Figure::refused(name, Method::RatioOfSums, reason)];
     }
@@ -259,7 +262,7 @@ fn figures(
     figures
 }
 
-impl Fate {
+impl Outcomes {
     fn sentences(&self, n_queries: usize) -> Vec<String> {
         let each = [
             (self.n_missing, "had no response from some search engine"),

@@ -135,7 +135,7 @@ fn overlap_with_a_served_folder() {
     );
     assert_eq!(other.status.code(), Some(2));
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(said.contains("no answer to"), "{said}");
+    assert!(said.contains("no response to"), "{said}");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn clear_errors() {
                 "--measure",
                 "in:5",
             ],
-            "in-links cannot be measured",
+            "cannot measure in-links",
         ),
     ] {
         let output = arose(folder, &[&["estimate"][..], arguments].concat());
@@ -331,7 +331,7 @@ fn check_share(findings: &Value, part: &str, server: &Server, seed: &str) {
         .iter()
         .filter(|&&page| server.web.url(page).contains(part));
     let truth = with.count() as f64 / reachable.len() as f64;
-    let name = format!("share of pages with {part} in the name");
+    let name = format!("share of pages with {part} in the URL");
     let figure = figure(findings, &name);
     let value = figure["value"].as_f64().unwrap();
     // Most pages are visited dozens of times, so the share is off by little.
@@ -354,7 +354,7 @@ fn a_live_walk() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let seed = server.web.url(PageId { host: 0, page: 0 });
-    let part = format!("name:{}", server.web.hosts()[1].name);
+    let part = format!("url:{}", server.web.hosts()[1].name);
     let names = server.dns.to_string();
     let asked = [
         "estimate",

@@ -34,7 +34,7 @@ fn sketch(bytes: &[u8]) -> (u64, String) {
 
 #[test]
 fn empty_file() {
-    let message = "arose: input:0: empty input: a file of 0 bytes\n";
+    let message = "arose: input:0: empty input: 0 bytes\n";
     assert_eq!(sketch(b""), (0, message.to_owned()));
 }
 

@@ -115,7 +115,7 @@ fn nothing_to_add() {
     let folder = filled();
     fs::write(folder.path().join("empty.jsonl"), "").unwrap();
     let add = ["index", "add", "seen", "empty.jsonl"];
-    let said = "arose: empty.jsonl:0: empty input: a file of 0 bytes\n0 added\n";
+    let said = "arose: empty.jsonl:0: empty input: 0 bytes\n0 added\n";
     check(folder.path(), &add, "", (1, "", said));
     let twice = ["index", "add", "seen", "-", "-"];
     let refused = "arose: standard input can be read only once\n";

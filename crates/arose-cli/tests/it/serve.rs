@@ -98,7 +98,7 @@ fn queries_of_any_kind() {
         ("\"roses", 2, "unclosed quote"),
         ("\u{1b}[31m\u{7}", 1, ""),
         ("about\u{1}\u{1b}roses", 0, ""),
-        ("\u{1}", 2, "a word is missing"),
+        ("\u{1}", 2, "missing word"),
     ] {
         let (seen, message) = arose(folder, &["search", "out", query]);
         assert_eq!(seen, code, "{message}");

@@ -1,20 +1,20 @@
 //! A decompressed byte stream that survives damage and knows its position.
 //!
-//! The question: how to read on after a broken gzip member, and name the place of every byte so
-//! that the same record has the same position however the file is read? A stream is a sequence of
-//! *members* (gzip members, zstd frames, xz and bzip2 streams; a plain file is one endless member).
-//! Each output byte belongs to the member that made it, and its [`Position`] is the member's place
-//! in the file plus the byte's index in the member's content.
+//! *Question.* How can reading continue after a damaged gzip member, and how can every byte have a
+//! position that does not depend on how the file is read? A stream is a sequence of *members* (gzip
+//! members, zstd frames, xz and bzip2 streams; an uncompressed file is one endless member). Each
+//! output byte belongs to the member that made it, and its [`Position`] is the position of the
+//! member in the file plus the index of the byte in the content of the member.
 //!
-//! Damage does not end the stream, it *breaks* it: the reader sees the bytes before the break,
-//! drops the record it was in, and [resumes](Stream::resume) at the next place where a member
+//! *Idea.* Damage does not end the stream, it *breaks* it: the reader sees the bytes before the
+//! break, drops the current record, and [resumes](Stream::resume) at the next place where a member
 //! starts and its first bytes decode. The search starts up to 64 KiB before the place where the
-//! decoder noticed, since inflate notices late. So one bad member costs one record and one warning,
-//! the work stays linear, and no seeking is needed: pipes are read as well as files.
+//! decoder noticed the damage, since inflate notices late. So one bad member costs one record and
+//! one warning, the work stays linear, and no seeking is needed: pipes are read as well as files.
 //!
-//! Members are decoded one after another as they are needed, or taken from what other threads have
-//! decoded [ahead](Stream::read_ahead). Only members that are whole and sound come from there, and
-//! only if one starts exactly where the last one ended, so the output is the same either way.
+//! Members are decoded one after another as needed, or taken from those that other threads have
+//! decoded [ahead](Stream::read_ahead). Only complete, undamaged members come from there, and only
+//! if one starts exactly where the last one ended, so the output is the same either way.
 //!
 //! A member that grows beyond the allowed expansion is treated as damaged. A member truncated by
 //! the end of the file ends the stream.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that cannot be read or written, or that has the wrong content.
 ///
-/// Unlike a corpus, a gold set or a truth is not read around its damage: a figure computed from
+/// Unlike a corpus, labelled pairs or a ground truth must not be damaged: a score computed from
 /// half of it would be wrong without saying so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -29,7 +29,7 @@ use super::lines::{Record, for_each_record};
 /// Documents whose pairs are all made, at most: 3,000 make 4.5 million.
 pub const MAX_GROUPED: usize = 3000;
 
-/// Judged pairs and their documents.
+/// Labelled pairs and their documents.
 #[derive(Debug, Clone, Default)]
 pub struct Gold {
     /// The documents, in the order of the files.
@@ -38,7 +38,7 @@ pub struct Gold {
     pub pairs: Vec<GoldPair>,
 }
 
-/// A document of a gold set.
+/// A document of labelled pairs.
 #[derive(Debug, Clone)]
 pub struct GoldDocument {
     /// Its name in the files.
@@ -241,7 +241,7 @@ fn decided(is_duplicate: bool) -> Verdict {
     }
 }
 
-/// Reads a gold set.
+/// Reads labelled pairs.
 ///
 /// # Errors
 ///

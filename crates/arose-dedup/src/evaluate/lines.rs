@@ -12,7 +12,7 @@ use super::Error;
 /// The fields of one record.
 pub(crate) type Record = Map<String, Value>;
 
-/// The longest line that is read, in bytes: gold sets hold whole texts.
+/// Maximum length of a line in bytes: labelled pairs may contain whole texts.
 const MAX_LINE: u64 = 64 << 20;
 
 /// Calls `each` with every line that is not blank; what it finds wrong is reported with the line.

@@ -17,9 +17,9 @@ const MAX_BYTES: usize = 8 << 20;
 /// A text, or why there is none.
 pub type Text = Result<String, &'static str>;
 
-const GONE: &str = "Its source no longer exists.";
-const CHANGED: &str = "Its source has changed, or its record is too large to be shown.";
-const OTHER: &str = "Its source now contains another text.";
+const GONE: &str = "Its source is no longer there.";
+const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
+const OTHER: &str = "Its source holds another text by now.";
 
 /// Reads the texts of `documents` again, from inputs that were read as `config` says; relative
 /// sources start at `directory` (see [`Summary::directory`](super::Summary::directory)).

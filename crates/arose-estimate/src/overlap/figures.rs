@@ -11,8 +11,8 @@ use crate::Error;
 use crate::engine::Panel;
 use crate::{Figure, Findings, MAX_DOUBTFUL, ends};
 
-/// With fewer pages left of an engine, nothing is said of evened ones.
-const MIN_EVENED: usize = 20;
+/// With fewer pages left of an engine, there are no length-corrected estimates.
+const MIN_LENGTH_CORRECTED: usize = 20;
 
 impl Sampling {
     pub(super) fn findings(mut self, panel: &Panel) -> Result<Findings, Error> {
@@ -138,28 +138,31 @@ impl Sampling {
             }
         }
         figures.extend(self.pairs(panel)?);
-        figures.extend(self.evened_figures(panel, &variants, estimate));
+        figures.extend(self.length_corrected_figures(panel, &variants, estimate));
         figures.extend(self.checker.figures(panel));
         Ok(figures)
     }
 
     /// Sizes and shares again, from pages that come about equally often.
-    fn evened_figures(
+    fn length_corrected_figures(
         &self,
         panel: &Panel,
         variants: &[Vec<Vec<Sampled>>],
         estimate: impl Fn(Vec<Vec<Sampled>>) -> Result<Joint, arose::Error>,
     ) -> Vec<Figure> {
-        let evened = self.evened(&self.accepted);
-        if evened.iter().any(|pages| pages.len() < MIN_EVENED) {
+        let length_corrected = self.length_corrected(&self.accepted);
+        if length_corrected
+            .iter()
+            .any(|pages| pages.len() < MIN_LENGTH_CORRECTED)
+        {
             return Vec::new();
         }
-        let Ok(joint) = estimate(evened) else {
+        let Ok(joint) = estimate(length_corrected) else {
             return Vec::new();
         };
         let mut figures = self.named(panel, &joint);
         for pages in variants {
-            if let Ok(extreme) = estimate(self.evened(pages)) {
+            if let Ok(extreme) = estimate(self.length_corrected(pages)) {
                 let others = self.named(panel, &extreme);
                 figures = widened(figures, &others);
             }
@@ -174,7 +177,7 @@ impl Sampling {
 
     /// The pages of each engine, long ones thinned so that all come about equally often: each stays
     /// with the probability of its weight over one that a fifth of the pages exceed.
-    fn evened(&self, pages: &[Vec<Sampled>]) -> Vec<Vec<Sampled>> {
+    fn length_corrected(&self, pages: &[Vec<Sampled>]) -> Vec<Vec<Sampled>> {
         let mut random = SplitMix::new(mix(self.settings.seed ^ 0xE7E4));
         let mut thin = |(pages, weights): (&Vec<Sampled>, &Vec<f64>)| -> Vec<Sampled> {
             let mut sorted = weights.clone();

@@ -457,8 +457,8 @@ mod tests {
         }
         assert_eq!(findings.n_answers, 16);
         let said = findings.warnings.join("\n");
-        assert!(said.contains("1 of 16 addresses gave no answer"), "{said}");
-        assert!(said.contains("1 of 16 addresses are closed"), "{said}");
+        assert!(said.contains("1 of 16 URLs gave no response"), "{said}");
+        assert!(said.contains("1 of 16 URLs are disallowed"), "{said}");
         assert!(!said.contains("ended"), "{said}");
         asked.sort();
         asked.dedup();

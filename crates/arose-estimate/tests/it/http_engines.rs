@@ -472,11 +472,11 @@ fn descriptions_that_lack_something() {
         ),
         (
             "results = '/r'\naddress = 'u'\nurl = 'http://h/{query}'",
-            "no JSON pointer",
+            "not a JSON pointer",
         ),
         (
             "results = 'li >'\naddress = '/u'\nurl = 'http://h/{query}'",
-            "no element",
+            "not an element",
         ),
         (
             "preset = 'altavista'\nurl = 'http://h'",
@@ -489,7 +489,7 @@ fn descriptions_that_lack_something() {
         ),
         (
             "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\nlimit = 0",
-            "above zero",
+            "at least 1",
         ),
         (
             "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\nword = 'x'",

@@ -130,7 +130,7 @@ fn weights_undo_the_bias_to_long_pages() {
 
 /// In a world where a few long pages are drawn most of the time, thinned samples come closer.
 #[test]
-fn evened_pages_undo_the_bias_to_long_pages() {
+fn length_correction_undoes_the_bias_to_long_pages() {
     let findings = one(&Settings {
         shares: vec![0.5, 0.4],
         n_samples: 1000,
@@ -185,7 +185,7 @@ fn sizes_of_engines_that_misbehave() {
     for (fault, limit, part, is_given) in [
         (Fault::Lies, 100, "its counts are not reliable", true),
         (Fault::TimesOut, 100, "timed out", true),
-        (Fault::Repeats, 100, "more than once", true),
+        (Fault::Repeats, 100, "repeated a page", true),
         (Fault::Nonsense, 100, "neither results nor a count", true),
         (Fault::Changes(600), 100, "changed during the study", false),
         (Fault::None, 10, "more results than are shown", true),
@@ -200,7 +200,7 @@ fn sizes_of_engines_that_misbehave() {
         let findings = one(&settings);
         let said = findings.warnings.join("\n");
         assert!(said.contains(part), "{fault:?}: {said}");
-        // Counts that cannot be trusted do not tell that results are cut off.
+        // Unreliable counts do not show that results are cut off.
         let is_cut = said.contains("more results than are shown");
         assert_eq!(is_cut, limit == 10, "{fault:?}: {said}");
         let figure = &findings.figures[0];
@@ -522,7 +522,7 @@ fn pages_under_two_addresses() {
     let findings = searches::run(&mut both, &queries, &own).unwrap();
     let said = findings.warnings.join("\n");
     assert!(
-        !said.contains("more results than some engine shows"),
+        !said.contains("more results than some search engine shows"),
         "{said}"
     );
 }

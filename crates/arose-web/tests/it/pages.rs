@@ -60,7 +60,7 @@ fn queries_that_make_no_sense_are_explained() {
         ("%22rose", "unclosed quote, at character 1"),
         ("(rose", "unclosed parenthesis"),
         ("author:x", "no field `author`"),
-        ("%00%01", "a word is missing"),
+        ("%00%01", "missing word"),
     ] {
         let answer = server.get(&format!("/?q={query}"));
         assert_eq!(answer.status, 400);
@@ -108,11 +108,11 @@ fn a_source_that_has_gone() {
     check(&server.get("/cluster/0"), &["A cluster of 12 documents"]);
     check(
         &server.get("/pair?a=0&b=1"),
-        &["Its source no longer exists."],
+        &["Its source is no longer there."],
     );
     check(
         &server.get("/rate?rater=x"),
-        &["Its source no longer exists."],
+        &["Its source is no longer there."],
     );
 }
 

@@ -71,7 +71,7 @@ impl FromIterator<usize> for EngineSet {
 pub struct Sampled {
     /// The engines that hold it; its own is always among them.
     pub held_by: EngineSet,
-    /// The engines that gave no answer.
+    /// The engines that did not respond.
     pub missing: EngineSet,
 }
 
@@ -233,7 +233,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Sizes, union, coverage, shares held by exactly 1, 2, .. engines: `3 k + 1` numbers.
+    /// Sizes, union, coverage, shares in exactly 1, 2, .. engines: `3 k + 1` numbers.
     fn into_row(self) -> Vec<f64> {
         let shares = self.sizes.iter().chain(&self.held_by_exactly);
         // Noisy sizes can add up to a union smaller than one of them.

@@ -21,7 +21,7 @@ use crate::estimate::Method;
 pub struct Claim<W> {
     /// The words.
     pub words: Vec<W>,
-    /// How many pages the engine claims to hold.
+    /// The claimed number of pages.
     pub count: u64,
 }
 

@@ -427,7 +427,7 @@ mod published {
         check_close(35.5 / 27.4 - 1.0, 0.296, 5e-4);
     }
 
-    /// With 1,910 judged pairs the precision of B is known to about two hundredths.
+    /// With 1,910 rated pairs the precision of B is known to about two hundredths.
     #[test]
     fn precision_with_interval() {
         let tally = tally(734, 1013, 163);

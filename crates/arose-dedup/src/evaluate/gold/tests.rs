@@ -8,7 +8,7 @@ struct Files {
     config: Config,
 }
 
-/// A gold set of these lines, to be read as the defaults say.
+/// Labelled pairs in these lines, read with the defaults.
 fn files(gold: &str) -> Files {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gold.jsonl");

@@ -159,7 +159,7 @@ fn agreement_sees_contained_texts() {
     assert_eq!((found.at[0].n_ours, found.at[0].n_both), (1, 1));
 }
 
-/// A gold set beside the repository; none where there is no such directory.
+/// Labelled pairs beside the repository; none where there is no such directory.
 fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     if !data.join(gold).exists() {

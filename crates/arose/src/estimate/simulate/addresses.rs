@@ -132,7 +132,7 @@ impl AddressSpace {
         public.map(|host| host.n_pages).sum()
     }
 
-    /// Knocks at an address.
+    /// Probes an address.
     #[must_use]
     pub fn probe(&self, address: usize) -> Option<Host> {
         let host = self.places.get(address).copied()? as usize;

@@ -136,7 +136,7 @@ impl Engine {
         Answer::Pages(pages)
     }
 
-    /// How many pages with any of these terms it claims to hold.
+    /// The claimed number of pages with any of these terms.
     #[must_use]
     pub fn claim(&self, terms: &[u32]) -> u64 {
         let mut pages: Vec<usize> = terms
