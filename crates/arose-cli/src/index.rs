@@ -112,8 +112,8 @@ struct Create {
     /// How to match documents shorter than two shingles [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
-    /// Lookup keys made of super-shingles: single ones, or all pairs. Pairs need more space, and
-    /// less time if many documents share a template [default: tables]
+    /// Lookup keys: five of the six super-shingles, or all pairs of the six. Pairs need more space,
+    /// and less time if many documents share a template [default: tables]
     #[arg(long, value_enum)]
     keys: Option<KeysName>,
     /// How to derive the site from a host (policies site and site-union) [default: registrable]

@@ -13,9 +13,9 @@ use crate::read::Outcome;
 ///
 /// A query of two random words samples a page, and a query of its rarest words looks it up in the
 /// other search engines. The page counts as found if the results contain its URL, the URL it
-/// redirects to, or a near duplicate. `--check both` also looks up the URL itself. From all pairs
-/// of search engines follow relative sizes, the size of the union, and the share of the union that
-/// each engine has.
+/// redirects to, or a near duplicate. `--check both` also looks up the URL itself. All pairs of
+/// search engines together give relative sizes, the size of the union, and the share of the union
+/// that each engine has.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {

@@ -157,8 +157,8 @@ fn write_removal(out: &mut impl Write, removal: &Removal) -> io::Result<()> {
     }
     writeln!(
         out,
-        "  dropped documents: {n_dropped}; not kept in their place: {}, without a listed pair: {}, \
-         not similar: {}",
+        "  dropped documents: {n_dropped}; for one that is not kept: {}, for one without a listed \
+         pair: {}, for one that is not similar: {}",
         removal.n_for_dropped, removal.n_unlisted, removal.n_dissimilar
     )
 }

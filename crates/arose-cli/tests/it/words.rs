@@ -44,7 +44,10 @@ const PHRASES: [(&str, &str); 46] = [
     ("knocks at", "probes"),
     ("not for you", "access denied"),
     ("that went wrong", "internal error"),
-    ("what no interval shows", "biases not covered by the intervals"),
+    (
+        "what no interval shows",
+        "biases not covered by the intervals",
+    ),
     ("too few to ask", "too few to query"),
     ("cannot be asked", "does not support"),
     ("more such lines follow", "further lines are only counted"),
