@@ -1,4 +1,4 @@
-//! Questions from the command line or as JSON lines on standard input, one answer each.
+//! Inputs from the command line or as JSON Lines on standard input, with one result each.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,18 +10,18 @@ use serde_json::{Map, Value, json};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// What a command says about one input.
+/// The result of a command for one input.
 pub(crate) trait Answer {
-    /// For machines.
+    /// As JSON.
     fn as_json(&self) -> Value;
-    /// For people.
+    /// As text.
     fn write_text(&self, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// How answers are printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Format {
-    /// Prints one JSON object a URL.
+    /// Print one JSON object per URL
     #[arg(long)]
     json: bool,
 }
@@ -36,8 +36,7 @@ impl Format {
         written.context("cannot write the result")
     }
 
-    /// In JSON a line that cannot be answered has an answer all the same, so that lines still
-    /// correspond.
+    /// In JSON, an invalid input line still gives an output line, so that lines correspond.
     fn write_error(self, out: &mut impl Write, message: &str) -> anyhow::Result<()> {
         if self.json {
             let written = write_json(out, &json!({ "error": message }));
@@ -47,10 +46,10 @@ impl Format {
     }
 }
 
-/// The longest line that is read.
+/// Maximum length of a line.
 const MAX_LINE: u64 = 64 << 20;
 
-/// How many lines that cannot be answered are reported one by one.
+/// Invalid lines that are reported one by one; the rest are only counted.
 const MAX_REPORTS: u64 = 20;
 
 /// A JSON object, one line of the input.
@@ -62,13 +61,13 @@ impl Row {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => bail!("the field \"{name}\" is {other}; write a text in quotes"),
+            Some(other) => bail!("the field \"{name}\" is {other}; expected a string"),
         }
     }
 }
 
-/// Answers each line of standard input. A line that cannot be answered is reported with its number,
-/// on standard error and, in JSON, in its place; the others are answered all the same.
+/// Answers each line of standard input. An invalid line is reported with its number on standard
+/// error and, in JSON, in its place; the other lines are still answered.
 pub(crate) fn from_standard_input<A: Answer>(
     format: Format,
     mut answer: impl FnMut(&Row) -> anyhow::Result<A>,
@@ -99,10 +98,7 @@ pub(crate) fn from_standard_input<A: Answer>(
         }
     }
     out.flush().context("cannot write the result")?;
-    ensure!(
-        n_bad == 0,
-        "{n_bad} of {n_lines} lines could not be answered"
-    );
+    ensure!(n_bad == 0, "{n_bad} of {n_lines} lines are invalid");
     Ok(if n_lines > 0 {
         Outcome::Found
     } else {
@@ -110,30 +106,30 @@ pub(crate) fn from_standard_input<A: Answer>(
     })
 }
 
-/// The first complaints are enough to see what is wrong.
+/// Reports the first invalid lines only.
 fn report(n_bad: u64, message: &str) {
     match n_bad.cmp(&(MAX_REPORTS + 1)) {
         Ordering::Less => eprintln!("arose: {}", printable(message)),
-        Ordering::Equal => eprintln!("arose: more such lines follow and are only counted"),
+        Ordering::Equal => eprintln!("arose: further invalid lines are only counted"),
         Ordering::Greater => {}
     }
 }
 
 fn row(line: &[u8]) -> anyhow::Result<Row> {
-    ensure!((line.len() as u64) < MAX_LINE, "it is longer than 64 MiB");
+    ensure!((line.len() as u64) < MAX_LINE, "longer than 64 MiB");
     let parsed = serde_json::from_slice(line)
         .or_else(|error| serde_json::from_slice(&whole_pairs(line)).map_err(|_| error));
     match parsed {
         Ok(Value::Object(object)) => Ok(Row(object)),
-        Ok(_) => bail!("it is no JSON object; write one such as {{\"url\": \"http://…\"}}"),
+        Ok(_) => bail!("not a JSON object; expected e.g. {{\"url\": \"http://…\"}}"),
         Err(error) => {
-            bail!("it is no JSON ({error}); write an object such as {{\"url\": \"http://…\"}}")
+            bail!("not JSON: {error}; expected e.g. {{\"url\": \"http://…\"}}")
         }
     }
 }
 
-/// Halves of surrogate pairs, which JSON can write and text cannot hold, become U+FFFD, as in
-/// browsers.
+/// Replaces unpaired surrogates, which JSON can express but text cannot contain, by U+FFFD, as
+/// browsers do.
 fn whole_pairs(line: &[u8]) -> Cow<'_, [u8]> {
     let half = |at: usize| {
         let escape = line.get(at..at + 6)?.strip_prefix(b"\\u")?;

@@ -1,4 +1,4 @@
-//! `arose compare`: two texts by every measure.
+//! `arose compare`: two texts by every score.
 
 mod content;
 
@@ -22,11 +22,12 @@ use crate::losses::{self, Warnings};
 use crate::output::{printable, similarity, write_json};
 use crate::policy::{PolicyName, threshold};
 
-/// Compares two texts: exact resemblance and containment, the estimates, and the rule that fires.
+/// Compare two texts by every score and show the rule that matches.
 ///
-/// Resemblance is what the two sets of shingles share over what they hold together; containment is
-/// what they share over what one of them holds. Inputs are read as by `arose read`: text is
-/// extracted from web pages, and gzip and zstd are decompressed.
+/// Similarity is the number of shingles that both texts share, divided by the number of distinct
+/// shingles in either. Containment divides by the number in one text. The estimates come from
+/// sketches, without the texts. Inputs are read as by `arose read`: text is extracted from web
+/// pages, and compressed files are decompressed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose compare draft.txt final.txt
@@ -37,45 +38,46 @@ use crate::policy::{PolicyName, threshold};
   arose compare --policy content --among crawl/ page.html other.html
 
 Policies:
-  exact     the text is the same, symbols included
-  jaccard   the exact resemblance reaches --threshold
-  content   the texts have the same in the same order; what other pages of the site repeat, in A,
-            B and --among, counts less. Shows both texts side by side
-  b         2 of 6 features agree
-  c         372 of 384 bits of the simhash agree
-  combined  2 features and 355 bits agree
-  site      combined on one site, 372 bits between sites, both where --site is unknown
-  site-union  as site, and combined between sites too
-  contained  the exact containment of the shorter text reaches --threshold
-Equal texts are duplicates under every policy. Texts below twice the shingle length are
-duplicates only if equal.")]
+  exact       the text is the same, symbols included
+  jaccard     the exact similarity is at least --threshold
+  content     the texts have the same content in the same order; text that other pages of the
+              site repeat, in A, B and --among, counts less. Shows both texts side by side
+  b           at least 2 of 6 super-shingles match
+  c           at least 372 of 384 simhash bits match
+  combined    at least 2 super-shingles and 355 bits match
+  site        combined on the same site, c between sites, both if --site is unknown
+  site-union  site, and combined between sites too
+  contained   the exact containment of the shorter text is at least --threshold
+Exact duplicates are duplicates under every policy. Texts shorter than twice the shingle length
+are duplicates only if exact.")]
 pub(crate) struct Options {
-    /// A file with one document; `-` is standard input.
+    /// File with one document; `-` is standard input
     a: PathBuf,
-    /// The file to compare it with.
+    /// File to compare it with
     b: PathBuf,
-    /// ID, URL or position of the document in A, if there are several.
+    /// ID, URL or position of the document in A, if A contains several
     #[arg(long, value_name = "ID")]
     document_a: Option<String>,
-    /// ID, URL or position of the document in B, if there are several.
+    /// ID, URL or position of the document in B, if B contains several
     #[arg(long, value_name = "ID")]
     document_b: Option<String>,
-    /// Tokens per shingle. [default: 5, and 8 where features decide]
-    #[arg(short, long, value_name = "N")]
-    w: Option<NonZeroUsize>,
-    /// What makes two texts duplicates.
+    /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
+    #[arg(short = 'w', long, value_name = "N")]
+    shingle: Option<NonZeroUsize>,
+    /// Definition of a duplicate
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
-    /// Minimum resemblance (policy jaccard, default 0.8) or containment (policy contained, 0.9).
+    /// Minimum similarity (policy jaccard) or containment (policy contained) [default: 0.8,
+    /// or 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
     threshold: Option<Threshold>,
-    /// File or directory with more pages of the sites, for the policy `content`; repeatable.
+    /// File or directory with more pages of the same sites (policy content); repeatable
     #[arg(long, value_name = "PATH")]
     among: Vec<PathBuf>,
-    /// Whether the texts come from one site, for the policy `site`; unknown if not given.
+    /// Whether the texts are from the same site (policies site and site-union) [default: unknown]
     #[arg(long, value_enum)]
     site: Option<Site>,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -95,7 +97,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     input::check_standard_input_once(&[options.a.clone(), options.b.clone()])?;
     check_settings(options)?;
     let policy = policy(options);
-    let w = options.w.unwrap_or(policy.criterion.default_w());
+    let w = options.shingle.unwrap_or(policy.criterion.default_w());
     let profiler = Profiler::new(w);
     let mut counter = content::Counter::new();
     let is_content = options.policy == PolicyName::Content;
@@ -132,7 +134,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         comparison.content = explanation.explained.score;
     }
     let rule = comparison.rule(&policy, relation(options.site));
-    // Versions are kept by default, and told all the same.
+    // Versions are kept by default, but still shown.
     let level = explanation.as_ref().map(|_| comparison.content.level());
     let rule = rule.or_else(|| Rule::of_level(level?));
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -151,7 +153,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .context("cannot write the result")
 }
 
-/// A setting that the policy does not look at is a mistake, not a detail.
+/// Rejects options that have no effect under the policy.
 fn check_settings(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
     ensure!(
@@ -177,7 +179,7 @@ fn check_settings(options: &Options) -> anyhow::Result<()> {
     ])
 }
 
-/// Which document of an input is meant.
+/// The document to choose from an input.
 struct Choice<'a> {
     option: String,
     id: Option<&'a str>,
@@ -201,7 +203,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Counts the other pages of the sites.
+/// Counts the shingles of the other pages of the sites.
 fn count_among(options: &Options, mut count: impl FnMut(&Document)) -> anyhow::Result<()> {
     if options.among.is_empty() {
         return Ok(());
@@ -223,7 +225,7 @@ fn count_among(options: &Options, mut count: impl FnMut(&Document)) -> anyhow::R
     }
 }
 
-/// The document of an input that is meant: the only one, unless there is a choice. All are counted.
+/// The chosen document of an input, or its only one. All documents are counted.
 fn document(
     path: &Path,
     choice: Choice<'_>,
@@ -299,9 +301,9 @@ fn as_json(
         "tokens": profiles.map(|profile| profile.n_tokens),
         "distinct_shingles": profiles.map(|profile| profile.shingles.len()),
         "common_shingles": comparison.n_common,
-        "resemblance": comparison.resemblance,
+        "jaccard": comparison.resemblance,
         "containment": comparison.containment,
-        "estimate": comparison.resemblance_estimate,
+        "jaccard_estimate": comparison.resemblance_estimate,
         "containment_estimate": comparison.containment_estimate,
         "b_sim": comparison.b_sim,
         "c_sim": comparison.c_sim,
@@ -328,7 +330,7 @@ fn write_text(
     writeln!(out, "                   exact  estimated")?;
     writeln!(
         out,
-        "resemblance       {:>6}  {:>9}   {common} of {union} distinct {w}-token shingles in both",
+        "similarity        {:>6}  {:>9}   {common} of {union} distinct {w}-token shingles in both",
         similarity(comparison.resemblance),
         similarity(comparison.resemblance_estimate),
     )?;
@@ -343,15 +345,12 @@ fn write_text(
         b.shingles.len()
     )?;
     writeln!(out)?;
-    writeln!(out, "B-sim  {} of 6 features", comparison.b_sim)?;
+    writeln!(out, "B-sim  {} of 6 super-shingles", comparison.b_sim)?;
     match comparison.c_sim.zip(comparison.cosine_estimate) {
         Some((c_sim, cosine)) => {
-            writeln!(
-                out,
-                "C-sim  {c_sim} of 384 bits, a cosine of about {cosine:.3}"
-            )
+            writeln!(out, "C-sim  {c_sim} of 384 bits, cosine about {cosine:.3}")
         }
-        None => writeln!(out, "C-sim  none, a text has no tokens"),
+        None => writeln!(out, "C-sim  none: a text has no tokens"),
     }
 }
 
@@ -364,7 +363,7 @@ fn write_verdict(
     let Some(explanation) = explanation else {
         return writeln!(out, "rule   {}", verdict(comparison, rule));
     };
-    // The levels ask for enough text themselves.
+    // The levels themselves require enough text.
     let comparison = &Comparison {
         either_short: false,
         ..comparison.clone()
@@ -381,7 +380,7 @@ fn verdict(comparison: &Comparison, rule: Option<Rule>) -> String {
         Some(Rule::Content) => "content: versions of the same content".to_owned(),
         Some(rule) => format!("{rule}: near duplicates"),
         None if comparison.n_union == 0 => "none: empty texts are never duplicates".to_owned(),
-        None if comparison.either_short => "none: short texts must be equal".to_owned(),
+        None if comparison.either_short => "none: short texts must be exact duplicates".to_owned(),
         None => "none: not duplicates".to_owned(),
     }
 }

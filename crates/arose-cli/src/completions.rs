@@ -1,4 +1,4 @@
-//! `arose completions` and `arose man`: made from the definitions of the commands themselves.
+//! `arose completions` and `arose man`, generated from the definitions of the commands.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::read::Outcome;
   arose completions zsh > ~/.zfunc/_arose
   arose completions fish > ~/.config/fish/completions/arose.fish")]
 pub(crate) struct Options {
-    /// Shell.
+    /// Shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
   arose man ~/.local/share/man/man1
   arose man man && man ./man/arose-dedup.1")]
 pub(crate) struct ManOptions {
-    /// Directory to write into; created if it does not exist.
+    /// Output directory; created if missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

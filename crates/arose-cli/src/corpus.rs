@@ -1,4 +1,4 @@
-//! How documents are read, the same for every command that reads them.
+//! Reading options, shared by all commands that read documents.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use clap::ValueEnum;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct Reading {
-    /// How the text of a web page is taken.
+    /// How to extract text from web pages
     #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
     mode: ModeName,
     /// Field or column with the text, tried before the defaults; may be a path such as data.text.
@@ -22,15 +22,15 @@ pub(crate) struct Reading {
     /// Field or column with the URL, tried before the defaults; may be a path.
     #[arg(long, value_name = "NAME")]
     url_field: Vec<String>,
-    /// Takes only responses of status 200 to 299 out of archives.
+    /// Read only archived responses with status 200 to 299
     #[arg(long)]
     success: bool,
-    /// Worker threads; the output is the same for any number. [default: all cores]
+    /// Number of worker threads; does not affect the output [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
 
-/// Which files of directories are read, and how.
+/// Options that also select files in directories.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct Choosing {
@@ -48,7 +48,7 @@ pub(crate) struct Choosing {
 }
 
 impl Choosing {
-    /// What the reader is told; directories in `skip` are not entered.
+    /// Settings of the reader; directories in `skip` are not entered.
     pub(crate) fn config(&self, skip: Vec<PathBuf>) -> Config {
         Config {
             files: Files {
@@ -62,7 +62,7 @@ impl Choosing {
     }
 }
 
-/// How the text of a web page is taken.
+/// How text is extracted from web pages.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ModeName {
     Henzinger,
@@ -99,10 +99,10 @@ impl Reading {
     }
 }
 
-/// The largest document that jobs on whole corpora read, in bytes.
+/// Maximum size of a document in runs over whole corpora, in bytes.
 const MAX_DOCUMENT: usize = 1 << 30;
 
-/// A document of half a gigabyte is one, if memory allows; what is larger is skipped and told.
+/// Raises the limit on the size of a document. Larger documents are skipped and reported.
 pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
     config.limits.line_bytes = MAX_DOCUMENT;
     config.limits.record_bytes = MAX_DOCUMENT;

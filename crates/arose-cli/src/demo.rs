@@ -25,8 +25,8 @@ use crate::read::Outcome;
 /// Needs no network: the web is served on loopback, with mirrors, near mirrors, templates, session
 /// IDs in URLs, an endless calendar and robots.txt files of many kinds. The crawl waits a tenth of
 /// a second between requests to a host and drops duplicates on the way. Then the archive is
-/// deduplicated, and the last lines name what to look at: a report, and the web pages of
-/// `arose serve`, which --serve starts at once.
+/// deduplicated, and the last lines show what to open: a report, and the web pages of
+/// `arose serve`, which --serve starts immediately.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose demo
@@ -35,21 +35,21 @@ use crate::read::Outcome;
 
 Exit code: 0 if all pages were found and every rule was obeyed, 1 if not, 2 on error.")]
 pub(crate) struct Options {
-    /// Number of hosts of the web.
+    /// Number of hosts
     #[arg(long, value_name = "N", default_value_t = 40)]
     hosts: u32,
-    /// Seed of the web.
+    /// Seed of the synthetic web
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Output directory; must not contain a crawl.
+    /// Output directory; must not contain a crawl
     #[arg(short, long, value_name = "DIR", default_value = "arose-demo")]
     output: PathBuf,
-    /// Serve the results at the end, until Ctrl-C; without ADDRESS on a free port.
+    /// Serve the results at the end, until Ctrl-C [default address: a free port on loopback]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     serve: Option<SocketAddr>,
 }
 
-/// Where in the output the deduplicated archive is.
+/// Subdirectory of the output for the deduplicated archive.
 const DEDUP: &str = "dedup";
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
@@ -66,10 +66,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         !is_open,
         "--serve takes loopback addresses only; use `arose serve` with --token for others"
     );
-    let server = Server::start(web(options)).context("cannot serve the web")?;
+    let server = Server::start(web(options)).context("cannot serve the synthetic web")?;
     let seeds: Vec<String> = home_pages(&server);
     eprintln!(
-        "arose demo: a web of {} hosts on loopback",
+        "arose demo: synthetic web of {} hosts on loopback",
         server.web.hosts().len()
     );
     let control = Arc::new(Control::default());
@@ -83,10 +83,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         &control,
     );
     shown.end();
-    let summary = summary.context("the crawl stopped")?;
+    let summary = summary.context("the crawl failed")?;
     let kept = deduplicate(folder)?;
     let is_right = tell(&server, &seeds, &summary, &kept, folder)?;
-    server.stop().context("cannot stop the web")?;
+    server.stop().context("cannot stop the synthetic web")?;
     if let Some(address) = options.serve {
         crate::serve::serve_here(&folder.join(DEDUP), address)?;
     }
@@ -126,7 +126,7 @@ fn web(options: &Options) -> Config {
     }
 }
 
-/// Polite, but in a hurry: the web is ours.
+/// Settings with short delays, since the web is served by this process.
 fn settings(server: &Server) -> Settings {
     let mut settings = Settings::default();
     settings.scope.reach = Reach::Web;
@@ -136,7 +136,7 @@ fn settings(server: &Server) -> Settings {
     settings.polite.address_delay = 0.1;
     settings.polite.factor = 0.0;
     settings.duplicates.links = DuplicateLinks::First;
-    // All pages of mirrors are to be found.
+    // All pages of mirrors must be found.
     settings.duplicates.stale_after = 0;
     settings.budget.max_pages = 100;
     settings
@@ -159,7 +159,7 @@ fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
     arose_dedup::run(&inputs, &config, &out, Start::Anew, &progress).context("cannot deduplicate")
 }
 
-/// Prints what was found beside what there was; whether all is as it should be.
+/// Prints the result next to the ground truth, and returns whether they agree.
 fn tell(
     server: &Server,
     seeds: &[String],
@@ -216,7 +216,7 @@ fn tell(
         "near duplicates; exact duplicates are stored once".to_owned(),
     )?;
     row(
-        "requests that broke a rule, by the server's log",
+        "requests that broke a rule (server log)",
         n_rude as u64,
         format!("of {}", log.records.len()),
     )?;
@@ -225,7 +225,7 @@ fn tell(
     writeln!(out, "report: {}", dedup.join("report.html").display())?;
     writeln!(
         out,
-        "search, clusters, pairs and the crawl in a browser: arose serve {}",
+        "to browse search, clusters, pairs and the crawl: arose serve {}",
         dedup.display()
     )?;
     Ok(found == reachable.len() && n_rude == 0)

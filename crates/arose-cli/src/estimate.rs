@@ -1,4 +1,4 @@
-//! `arose estimate`: how large is it, and how much do two overlap?
+//! `arose estimate`: size and overlap of search engines, corpora and webs.
 
 mod addresses;
 mod asking;
@@ -17,10 +17,11 @@ mod walk;
 
 use crate::read::Outcome;
 
-/// Estimates sizes and overlaps of indexes, corpora and webs, with intervals.
+/// Estimate the size and overlap of search engines, corpora and webs.
 ///
-/// Every figure comes with its interval and with the biases that no interval shows. Try `simulate`
-/// first: it shows on synthetic engines how far each method can be trusted.
+/// Every estimate has a 95% interval, warnings, and a list of biases that the interval does not
+/// cover. Start with `simulate`, which shows on synthetic search engines how reliable each method
+/// is.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     LowerBound(lower_bound::Options),
@@ -36,7 +37,7 @@ pub(crate) enum Command {
     Simulate(simulate::Options),
 }
 
-/// Does what was asked for.
+/// Runs a command.
 pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
     match command {
         Command::LowerBound(options) => lower_bound::run(options),
@@ -53,14 +54,14 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
     }
 }
 
-/// How engines are named on the command line, for the help of all that ask them.
-const ENGINES: &str = "Engines:
-  out                         the output of `arose dedup`, a crawl, or a folder of archives
-  engine.toml                 an engine behind HTTP, described in a file
-  arose:http://HOST:PORT      what `arose serve` serves
-  elasticsearch:URL           an index of Elasticsearch or OpenSearch, http://host:9200/index
-  solr:URL                    a core of Solr, http://host:8983/solr/core
+/// How to write search engines on the command line, for the help of all commands that query them.
+const ENGINES: &str = "Search engines:
+  out                         output of `arose dedup` or a crawl, or a directory of archives
+  engine.toml                 HTTP search engine, described in a file
+  arose:http://HOST:PORT      `arose serve`
+  elasticsearch:URL           index of Elasticsearch or OpenSearch, http://host:9200/index
+  solr:URL                    Solr core, http://host:8983/solr/core
   omega:URL                   Xapian Omega, http://host/cgi-bin/omega?DB=default
   NAME=ENGINE                 any of these under another name
 
-docs/estimation.md describes methods, biases and the file.";
+docs/estimation.md describes the methods, their biases and the file format.";

@@ -1,4 +1,4 @@
-//! `arose evaluate`: precision and recall, by judged pairs, by planted ones, and by people.
+//! `arose evaluate`: precision and recall on labelled, planted or rated pairs.
 
 mod correlation;
 mod pairs;
@@ -19,7 +19,7 @@ pub(crate) enum Command {
     Report(report::Options),
 }
 
-/// Does what was asked for.
+/// Runs a command.
 pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Pairs(options) => pairs::run(options),
@@ -29,12 +29,12 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<Outcome> {
     }
 }
 
-/// A share for reading: four digits, a dash where there is none.
+/// A share with four decimals, or a dash if there is none.
 fn share(value: Option<f64>) -> String {
     crate::output::similarity(value)
 }
 
-/// A share with what it is made of.
+/// A share with its numerator and denominator.
 fn counted(share: Share) -> String {
     let value = self::share(share.value());
     format!("{value}  {} of {}", share.part, share.whole)

@@ -1,4 +1,4 @@
-//! `arose index`: the online index on the command line.
+//! `arose index`: creates, fills, queries and checks an index.
 
 mod add;
 mod passages;
@@ -15,6 +15,7 @@ use arose_corpus::{Config, Documents, Item, Warning};
 use arose_dedup::Config as DedupConfig;
 use arose_dedup::index::{self, FeatureKeys, Index, Kind, Reader, Settings, Sketch, Sketcher};
 use arose_dedup::passages::index::is_index;
+use arose_dedup::report::html::counted;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
@@ -24,11 +25,11 @@ use crate::policy::{
 };
 use crate::read::Outcome;
 
-/// Keeps what was seen so far and tells what is much like it.
+/// Maintain an index of documents and look up duplicates in it.
 ///
-/// An index is a folder. It holds sketches of documents, about 465 bytes each, not the documents;
-/// about 215 bytes with the policies b, c, combined and site.
-/// It survives being killed at any moment; one process writes to it while others read.
+/// An index is a directory with sketches of documents, not the documents: about 465 bytes per
+/// document, or about 215 bytes with the policies b, c, combined and site. One process can write to
+/// it while others read. It survives a kill at any moment.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index create seen
@@ -49,21 +50,21 @@ enum Command {
     Query(query::Options),
     Remove(Remove),
     Stats(Stats),
-    /// Reads every file of an index and checks that all fits together.
+    /// Check every file for damage.
     ///
-    /// Names the first file that is damaged. Changes nothing.
+    /// Reports the first damaged file. Changes nothing.
     #[command(after_help = "Examples:
   arose index verify seen")]
     Verify(Folder),
-    /// Gives back the space of removed documents and merges all runs into one.
+    /// Reclaim the space of removed documents and merge all sorted runs.
     ///
-    /// Needs room for a second copy of the index until it is done.
+    /// Needs disk space for a second copy of the index until it is done.
     #[command(after_help = "Examples:
   arose index compact seen")]
     Compact(Folder),
 }
 
-/// Makes an empty index.
+/// Create an empty index.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index create seen
@@ -72,59 +73,60 @@ enum Command {
   arose index create --samples 200 --agree 160 seen
   arose index create --passages --min 13 books
 
-Policies, which are those of `arose dedup`:
+Policies, as for `arose dedup`:
   exact       the text is the same, symbols included
-  jaccard     the share of common shingles reaches --threshold, as far as sketches tell
-  b           2 of 6 super-shingles agree
-  c           372 of 384 simhash bits agree
-  combined    b, and 355 bits agree
-  site        combined inside a site, c between sites, both where sites are unknown
-  site-union  as site, and combined between sites too
-Exact duplicates are duplicates under every policy. All settings are fixed when the index is made.
-`arose dedup --against` finds nothing new in documents that it has added with the same settings.")]
+  jaccard     the similarity, estimated from sketches, is at least --threshold
+  b           at least 2 of 6 super-shingles match
+  c           at least 372 of 384 simhash bits match
+  combined    b, and at least 355 bits match
+  site        combined on the same site, c between sites, both if a site is unknown
+  site-union  site, and combined between sites too
+Exact duplicates are duplicates under every policy. All settings are fixed when the index is
+created. `arose dedup --against` finds nothing new in documents that it has added with the same
+settings.")]
 struct Create {
-    /// The folder, empty or not yet there.
+    /// Directory of the index; must be empty or missing
+    #[arg(value_name = "INDEX")]
     folder: PathBuf,
-    /// Keep passages, not sketches: finds which documents contain parts of a text
+    /// Index passages instead of sketches, to find documents that contain parts of a text
     #[arg(long)]
     passages: bool,
     /// Minimum length of a passage in tokens, with --passages [default: 50]
     #[arg(long, value_name = "N", requires = "passages")]
     min: Option<usize>,
-    /// What makes two documents duplicates.
+    /// Definition of a duplicate
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard, conflicts_with = "passages")]
     policy: PolicyName,
-    /// Minimum Jaccard similarity of duplicates (policy jaccard). [default: 0.8]
+    /// Minimum Jaccard similarity (policy jaccard) [default: 0.8]
     #[arg(long, value_name = "J", value_parser = threshold, conflicts_with = "passages")]
     threshold: Option<Threshold>,
-    /// Tokens per shingle. [default: 5, and 8 where features decide]
-    #[arg(short, long, value_name = "N")]
-    w: Option<NonZeroUsize>,
-    /// Tokens per shingle in scripts written without spaces. [default: as --w]
+    /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
+    #[arg(short = 'w', long, value_name = "N")]
+    shingle: Option<NonZeroUsize>,
+    /// Tokens per shingle in scripts written without spaces [default: value of --shingle]
     #[arg(long, value_name = "N")]
-    cjk_w: Option<NonZeroUsize>,
-    /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
+    cjk_shingle: Option<NonZeroUsize>,
+    /// Minimum recall of pairs at the threshold (policy jaccard) [default: 0.995]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     recall: Option<Threshold>,
-    /// What makes duplicates of documents under two shingles. [default: exact]
+    /// How to match documents shorter than two shingles [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
-    /// How documents with common super-shingles are found: by one of five, or by any two of six
-    /// together, which takes more space and less time where many documents share a template.
-    /// [default: tables]
+    /// Lookup keys: five of the six super-shingles, or all pairs of the six. Pairs need more space,
+    /// and less time if many documents share a template [default: tables]
     #[arg(long, value_enum)]
     keys: Option<KeysName>,
-    /// What a site is (policies site and site-union). [default: registrable]
+    /// How to derive the site from a host (policies site and site-union) [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
-    /// Seed of the MinHash permutations. [default: 1]
+    /// Seed of the MinHash permutations [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Keep this many whole MinHash values, 8 bytes each; --agree of them decide, not --threshold
-    /// (policy jaccard).
+    /// Store this many complete MinHash values of 8 bytes; duplicates match in --agree of them,
+    /// which replaces --threshold (policy jaccard)
     #[arg(long, value_name = "T", conflicts_with_all = ["threshold", "recall"])]
     samples: Option<NonZeroU16>,
-    /// MinHash values that must agree. [default: four fifths of --samples]
+    /// Minimum number of matching MinHash values [default: four fifths of --samples]
     #[arg(long, value_name = "M", requires = "samples")]
     agree: Option<NonZeroU16>,
 }
@@ -135,43 +137,46 @@ enum KeysName {
     Mega,
 }
 
-/// Removes documents by name.
+/// Remove documents by name.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index remove seen https://example.org/gone
   arose index remove seen - < gone.txt
 
-Exit code 0 means all were there, 1 not all, 2 an error. `arose index compact` gives back their
+Exit code: 0 if all were in the index, 1 if not, 2 on error. `arose index compact` reclaims their
 space.")]
 struct Remove {
-    /// The index.
+    /// Directory of the index
+    #[arg(value_name = "INDEX")]
     folder: PathBuf,
-    /// Names as `arose index query` prints them; `-` takes those on standard input, one a line.
+    /// Names as printed by `arose index query`; `-` reads them from standard input, one per line
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }
 
-/// Shows what an index holds and what it takes.
+/// Show document counts, disk use and memory use.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index stats seen
   arose index stats --json seen")]
 struct Stats {
-    /// The index.
+    /// Directory of the index
+    #[arg(value_name = "INDEX")]
     folder: PathBuf,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// An index and nothing else.
+/// The options of commands that take only an index.
 #[derive(clap::Args)]
 struct Folder {
-    /// The index.
+    /// Directory of the index
+    #[arg(value_name = "INDEX")]
     folder: PathBuf,
 }
 
-/// Does what was asked of an index.
+/// Runs a command on an index.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
         Command::Create(options) => create(options),
@@ -191,7 +196,7 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     let is_indexed = options.policy.has_sketches() || options.policy == PolicyName::Exact;
     ensure!(
         is_indexed,
-        "an index of sketches cannot decide --policy {}; use it with `arose dedup`",
+        "an index does not support --policy {}; use that policy with `arose dedup`",
         options.policy.criterion(None).name()
     );
     check_used(options)?;
@@ -200,7 +205,7 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     let settings = Settings {
         kind: kind(options, criterion),
         short: short_policy(options.short),
-        shingle: shingle_length(criterion, options.w, options.cjk_w),
+        shingle: shingle_length(criterion, options.shingle, options.cjk_shingle),
         seed: options.seed.unwrap_or(default.seed),
         site: site_kind(options.site),
     };
@@ -219,8 +224,8 @@ fn check_used(options: &Create) -> anyhow::Result<()> {
         ("--samples", options.samples.is_some(), is_jaccard),
         ("--site", options.site.is_some(), policy.is_by_site()),
         ("--keys", options.keys.is_some(), has_features),
-        ("--w", options.w.is_some(), is_near),
-        ("--cjk-w", options.cjk_w.is_some(), is_near),
+        ("--shingle", options.shingle.is_some(), is_near),
+        ("--cjk-shingle", options.cjk_shingle.is_some(), is_near),
         ("--short", options.short.is_some(), is_near),
         ("--seed", options.seed.is_some(), is_near),
     ])
@@ -281,7 +286,7 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
         ("documents", stats.n_docs),
         ("removed", stats.n_dead),
         ("in_log", stats.n_recent),
-        ("runs", stats.n_runs as u64),
+        ("sorted_runs", stats.n_runs as u64),
         ("record_files", stats.n_record_files as u64),
         ("entries", stats.n_entries),
         ("disk_bytes", stats.disk_bytes),
@@ -312,8 +317,10 @@ fn verify(options: &Folder) -> anyhow::Result<Outcome> {
     passages::refuse(&options.folder, "verify")?;
     let verified = index::verify(&options.folder)?;
     eprintln!(
-        "{} files, {} records and {} entries are sound",
-        verified.n_files, verified.n_records, verified.n_entries
+        "no damage in {}, {} and {}",
+        counted(verified.n_files, "file", "files"),
+        counted(verified.n_records, "record", "records"),
+        counted(verified.n_entries, "entry", "entries")
     );
     Ok(Outcome::Found)
 }
@@ -325,19 +332,21 @@ fn compact(options: &Folder) -> anyhow::Result<Outcome> {
     index.compact()?;
     let after = index.stats()?;
     eprintln!(
-        "{} documents in {} bytes; {} removed ones are gone",
-        after.n_docs, after.disk_bytes, before.n_dead
+        "{} in {} bytes; reclaimed {}",
+        counted(after.n_docs, "document", "documents"),
+        after.disk_bytes,
+        counted(before.n_dead, "removed document", "removed documents")
     );
     Ok(Outcome::Found)
 }
 
-/// A document on its way into an index or a question to it.
+/// A document to add or to look up, or a skipped record.
 enum Work {
     Document(String, Sketch),
     Skipped(Warning),
 }
 
-/// Reads documents and sketches them on all threads.
+/// Reads documents and sketches them in all threads.
 fn sketches(
     inputs: &[PathBuf],
     config: Config,

@@ -1,4 +1,4 @@
-//! Standard input as one text, and how inputs are called.
+//! Standard input as one text, and the display names of inputs.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -7,38 +7,45 @@ use anyhow::{Context, bail};
 use arose_corpus::charset::{self, Markup};
 use arose_corpus::{Config, Counts, Reason};
 
+use crate::dedup::size;
 use crate::output::printable;
 
-/// How large an input may be.
+/// Maximum size of an input.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Limit {
-    /// Refuses texts larger than this many MiB; prose needs four times its size in memory, a
-    /// text of single letters up to twelve times.
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    /// Maximum size of a text, e.g. 1GiB. Prose needs 4 times its size in memory, text of
+    /// single letters up to 12 times
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     max_size: u64,
 }
 
 impl Limit {
-    /// Applies to every document that is read.
+    /// Applies the limit to every document that is read.
     pub(crate) fn apply(self, config: &mut Config) {
-        let n_bytes = self.max_size.saturating_mul(1 << 20);
-        let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX / 2);
+        let n_bytes = usize::try_from(self.max_size).unwrap_or(usize::MAX / 2);
         let limits = &mut config.limits;
         limits.record_bytes = n_bytes;
         limits.line_bytes = n_bytes;
         limits.body_bytes = n_bytes;
     }
 
-    /// Says how to read what was too large.
+    /// Tells how to read documents that were too large.
     pub(crate) fn hint(self, counts: &Counts) {
         if counts.skipped.contains_key(&Reason::TooLarge) {
-            let limit = self.max_size;
-            eprintln!("arose: the limit is {limit} MiB; raise it with --max-size");
+            let limit = self.in_words();
+            eprintln!("arose: the limit is {limit}; raise it with --max-size");
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self.max_size {
+            bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+            bytes => format!("{bytes} bytes"),
         }
     }
 }
 
-/// A text and what was odd about it.
+/// A text, with a warning if it is malformed.
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) warning: Option<String>,
@@ -46,8 +53,8 @@ pub(crate) struct Text {
 
 /// Reads standard input as one text.
 ///
-/// A byte order mark decides the encoding; else valid UTF-8 is UTF-8 and anything else is taken for
-/// windows-1252, with a warning.
+/// A byte order mark determines the encoding. Without one, valid UTF-8 is UTF-8 and everything else
+/// is read as windows-1252, with a warning.
 pub(crate) fn read_standard_input(limit: Limit) -> anyhow::Result<Text> {
     let name = name(Path::new("-"));
     let bytes = read_up_to(io::stdin().lock(), limit);
@@ -55,7 +62,7 @@ pub(crate) fn read_standard_input(limit: Limit) -> anyhow::Result<Text> {
     Ok(decode(&bytes, &name))
 }
 
-/// What to call an input on a terminal.
+/// Name of an input for display.
 pub(crate) fn name(path: &Path) -> String {
     match path.to_str() {
         Some("-") => "standard input".to_owned(),
@@ -63,7 +70,7 @@ pub(crate) fn name(path: &Path) -> String {
     }
 }
 
-/// Refuses to read standard input more than once.
+/// Returns an error if standard input is to be read more than once.
 pub(crate) fn check_standard_input_once(paths: &[PathBuf]) -> anyhow::Result<()> {
     let n = paths.iter().filter(|path| path.as_os_str() == "-").count();
     anyhow::ensure!(n <= 1, "standard input can be read only once");
@@ -71,21 +78,21 @@ pub(crate) fn check_standard_input_once(paths: &[PathBuf]) -> anyhow::Result<()>
 }
 
 fn read_up_to(reader: impl Read, limit: Limit) -> anyhow::Result<Vec<u8>> {
-    let max_bytes = limit.max_size.saturating_mul(1 << 20);
+    let max_bytes = limit.max_size;
     let mut bytes = Vec::new();
     reader
         .take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
         bail!(
-            "it is larger than {} MiB; --max-size MIB allows more",
-            limit.max_size
+            "larger than {}; raise the limit with --max-size",
+            limit.in_words()
         );
     }
     Ok(bytes)
 }
 
-/// As web browsers do where nothing but the bytes is known.
+/// Decodes text as web browsers do if only the bytes are known.
 fn decode(bytes: &[u8], name: &str) -> Text {
     let (text, is_malformed) = charset::decode(bytes, None, Markup::None);
     let encoding = charset::choose(bytes, None, Markup::None).name();
@@ -96,7 +103,7 @@ fn decode(bytes: &[u8], name: &str) -> Text {
         Some(at) if encoding == "windows-1252" => Some(format!(
             "{name}: not UTF-8 at byte {at}; reading it as windows-1252"
         )),
-        _ => is_malformed.then(|| format!("{name}: malformed {encoding} in it")),
+        _ => is_malformed.then(|| format!("{name}: malformed {encoding}")),
     };
     Text { text, warning }
 }

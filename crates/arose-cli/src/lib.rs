@@ -1,4 +1,4 @@
-//! The command `arose`: arguments become options, one function per command does the work.
+//! The command `arose`: parses the arguments and runs one function per command.
 //!
 //! A library, so that the binary and the Python wheel run the same code; both call [`main`].
 #![forbid(unsafe_code)]
@@ -68,9 +68,9 @@ enum Arguments {
     Man(completions::ManOptions),
 }
 
-/// Runs a command with its arguments, of which the first is the name of the program.
+/// Runs a command. The first argument is the name of the program.
 ///
-/// Wrong arguments and `--help` end the process, as commands do.
+/// Invalid arguments and `--help` end the process.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(run(arguments))
 }

@@ -1,4 +1,4 @@
-//! What commands say of input that could not be read.
+//! Messages about input that could not be read.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use arose_dedup::report::html::counted;
 use crate::output::printable;
 use crate::read::Outcome;
 
-/// Warnings that are shown one by one.
+/// Number of warnings shown one by one.
 const MAX_WARNINGS: u64 = 20;
 
-/// Shows warnings up to a limit.
+/// Prints warnings up to a limit.
 #[derive(Default)]
 pub(crate) struct Warnings {
     n: u64,
 }
 
 impl Warnings {
-    /// Shows a warning that people want to see. Incomplete files are named at the end.
+    /// Prints a warning, except about incomplete files, which are listed at the end.
     pub(crate) fn show(&mut self, warning: &Warning) {
         if !warning.is_reported() || warning.loss == Loss::File {
             return;
@@ -28,12 +28,12 @@ impl Warnings {
         if self.n <= MAX_WARNINGS {
             eprintln!("arose: {}", words(warning));
         } else if self.n == MAX_WARNINGS + 1 {
-            eprintln!("arose: more warnings follow and are only counted");
+            eprintln!("arose: further warnings are only counted");
         }
     }
 }
 
-/// A warning with its remedy, if there is one.
+/// A warning with its remedy, if any.
 pub(crate) fn words(warning: &Warning) -> String {
     let remedy = match (warning.reason, warning.loss) {
         (Reason::NoText, Loss::File) => "; set --text-field",
@@ -42,7 +42,7 @@ pub(crate) fn words(warning: &Warning) -> String {
     format!("{}{remedy}", printable(&warning.to_string()))
 }
 
-/// Names the incomplete files, and gives the outcome of a command that did the rest.
+/// Lists the incomplete files and returns the outcome of a command that did the rest.
 pub(crate) fn outcome(losses: &Losses, otherwise: Outcome) -> Outcome {
     if losses.n_files == 0 {
         return otherwise;
@@ -60,7 +60,7 @@ pub(crate) fn say_incomplete(n_files: u64) {
     eprintln!("arose: {files} could not be read completely; everything else is done");
 }
 
-/// An error if a warning tells of a loss.
+/// Returns an error if a warning is about lost input.
 pub(crate) fn refuse(warning: &Warning) -> anyhow::Result<()> {
     if warning.loss == Loss::Nothing {
         return Ok(());
@@ -71,7 +71,7 @@ pub(crate) fn refuse(warning: &Warning) -> anyhow::Result<()> {
     )
 }
 
-/// Reads everything and gives an error if something is lost, before any of it is used.
+/// Reads all input and returns an error if part of it is lost, before any of it is used.
 pub(crate) fn check(inputs: &[PathBuf], config: Config) -> anyhow::Result<()> {
     let has_pipe = inputs.iter().any(|input| input.as_os_str() == "-");
     ensure!(

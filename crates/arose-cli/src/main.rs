@@ -1,4 +1,4 @@
-//! The binary `arose`; all it does is in the library.
+//! The binary `arose`, a wrapper around the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

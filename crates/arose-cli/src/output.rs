@@ -1,4 +1,4 @@
-//! How results look on a terminal and in JSON.
+//! Output for terminals and as JSON.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -7,29 +7,29 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Writes one JSON object on a line of its own.
+/// Writes one JSON object on one line.
 pub(crate) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)
 }
 
-/// Writes a line to standard error. If nobody reads it any more, nothing is said: the work matters,
-/// and not its comments.
+/// Writes a line to standard error. Errors are ignored: a closed standard error does not stop the
+/// command.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     drop(writeln!(io::stderr(), "{line}"));
 }
 
-/// Words of 64 bits in hexadecimal, in order, without separators.
+/// 64-bit words in hexadecimal, in order, without separators.
 pub(crate) fn hex(words: &[u64]) -> String {
     words.iter().map(|word| format!("{word:016x}")).collect()
 }
 
-/// A similarity for reading; a dash where there is none.
+/// A similarity with four decimals, or a dash if there is none.
 pub(crate) fn similarity(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
 }
 
-/// Text for a terminal: control characters, which could move the cursor or worse, become U+FFFD.
+/// Text that is safe to print: control characters, which could move the cursor, become U+FFFD.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| {
@@ -42,12 +42,12 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Runs `work` while another thread says now and then how far it is: on a terminal in one line that
-/// is written over, elsewhere in a line every ten seconds.
+/// Runs `work` while another thread shows its progress: on a terminal in one line that is
+/// overwritten, elsewhere in a new line every ten seconds.
 pub(crate) fn watch<T>(line: impl FnMut() -> String + Send, work: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| tell_progress(line, &is_done));
+        let watcher = scope.spawn(|| show_progress(line, &is_done));
         let result = work();
         is_done.store(true, Ordering::Relaxed);
         watcher.thread().unpark();
@@ -55,7 +55,7 @@ pub(crate) fn watch<T>(line: impl FnMut() -> String + Send, work: impl FnOnce() 
     })
 }
 
-fn tell_progress(mut line: impl FnMut() -> String, is_done: &AtomicBool) {
+fn show_progress(mut line: impl FnMut() -> String, is_done: &AtomicBool) {
     let is_terminal = io::stderr().is_terminal();
     let pause = Duration::from_millis(if is_terminal { 200 } else { 10_000 });
     loop {

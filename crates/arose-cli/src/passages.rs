@@ -28,10 +28,10 @@ use crate::read::Outcome;
 /// removed.parquet (each repeated span with its source), summary.json and report.html. With
 /// --remove, also kept.* (the documents without repeated passages, in their input format).
 ///
-/// With --against, finds the documents of a reference (items: test questions, quotations) in the
-/// input instead. Writes items.parquet (how much of each item occurs in the input, the longest run
-/// and where), matches.parquet (every match with its places), documents.parquet, summary.json and
-/// report.html.
+/// With --against, finds the documents of a reference (items such as test questions or quotations)
+/// in the input instead. Writes items.parquet (the share of each item that occurs in the input, its
+/// longest match and where), matches.parquet (every match with its places), documents.parquet,
+/// summary.json and report.html.
 ///
 /// An interrupted run resumes when you start it again.
 #[derive(clap::Args)]
@@ -53,13 +53,13 @@ pub(crate) struct Options {
     /// Output directory; created if missing
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Find what these files or directories contain; repeatable
+    /// Find the documents of this file or directory in the input; repeatable
     #[arg(long, value_name = "REFERENCE")]
     against: Vec<PathBuf>,
     /// With --against, report passages in more than N documents separately [default: 1000]
     #[arg(long, value_name = "N", requires = "against")]
     common: Option<NonZeroU64>,
-    /// Minimum length of a passage in tokens, 1 to 65536 [default: 50, and 13 with --against]
+    /// Minimum length of a passage in tokens, 1 to 65536 [default: 50, or 13 with --against]
     #[arg(long, value_name = "N")]
     min: Option<usize>,
     /// Minimum number of occurrences; with --scope across, of documents [default: 2]
@@ -77,10 +77,10 @@ pub(crate) struct Options {
     /// What to compare
     #[arg(long, value_enum, default_value_t = UnitName::Token)]
     unit: UnitName,
-    /// Minimum length of a passage in units [default: 1, and 3 for sentences]
+    /// Minimum length of a passage in units [default: 1, or 3 for sentences]
     #[arg(long, value_name = "N")]
     span: Option<usize>,
-    /// Treat units with fewer words as unique [default: 10 for single lines and paragraphs, else 0]
+    /// Treat units with fewer words as unique [default: 10 for single lines and paragraphs, or 0]
     #[arg(long, value_name = "N")]
     min_unit: Option<u32>,
     /// How to compare digits in units [default: keep]
@@ -95,7 +95,7 @@ pub(crate) struct Options {
     /// Cut only whole sentences, lines or paragraphs
     #[arg(long, value_enum, value_name = "UNIT", requires = "remove")]
     cut: Option<CutName>,
-    /// Text to insert where something was cut
+    /// Text to insert at each cut
     #[arg(long, value_name = "TEXT", requires = "remove")]
     seam: Option<String>,
     /// Drop cut documents with fewer tokens left; 0 keeps empty ones [default: 1]
@@ -122,7 +122,7 @@ pub(crate) struct Options {
 enum ScopeName {
     /// All occurrences
     Any,
-    /// One per document; repetition inside a document is left alone
+    /// One per document; repetition inside a document is ignored
     Across,
     /// Occurrences in the same document
     Within,
@@ -130,9 +130,9 @@ enum ScopeName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TokensName {
-    /// Words; case and symbols do not count
+    /// Words; case and symbols are ignored
     Words,
-    /// Words and symbols with their case, e.g. for code
+    /// Words and symbols, with case, e.g. for code
     All,
 }
 
@@ -150,7 +150,7 @@ enum UnitName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DigitsName {
-    /// As they are
+    /// Unchanged
     Keep,
     /// Every digit as 0
     Zero,
@@ -162,9 +162,9 @@ enum RemoveName {
     Later,
     /// All occurrences
     All,
-    /// With --against: what occurs in the reference
+    /// With --against: the text that occurs in the reference
     Spans,
-    /// With --against: whole documents with anything that occurs in the reference
+    /// With --against: whole documents that contain text from the reference
     Documents,
 }
 
@@ -270,7 +270,7 @@ fn config(options: &Options, choices: &Choices) -> Config {
     choices.config(!options.against.is_empty(), memory, on_loss, corpus)
 }
 
-/// What was found of a reference.
+/// Prints which items of a reference were found.
 fn tell_items(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let count = |name: &str| summary["counts"][name].as_u64().unwrap_or(0);
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
@@ -279,7 +279,7 @@ fn tell_items(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Resul
     writeln!(out, "items           {:>10}", count("items"))?;
     writeln!(
         out,
-        "found           {found:>10}  {:5.1} %  {} whole",
+        "found           {found:>10}  {:5.1}%  {} in full",
         percent(found, count("items")),
         count("items_whole")
     )?;
@@ -295,12 +295,12 @@ fn tell_items(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Resul
     }
     let documents = count("documents_found");
     let share = percent(documents, count("read"));
-    writeln!(out, "in documents    {documents:>10}  {share:5.1} %")?;
+    writeln!(out, "in documents    {documents:>10}  {share:5.1}%")?;
     if summary["removal"]["written"].as_bool() == Some(true) {
         let removal = |name: &str| summary["removal"][name].as_u64().unwrap_or(0);
         writeln!(
             out,
-            "removed         {:>10}  {:5.1} %  in {}, {} dropped",
+            "removed         {:>10}  {:5.1}%  in {}, {} dropped",
             removal("removed"),
             percent(removal("removed"), count("tokens")),
             counted(removal("documents_changed"), "document", "documents"),
@@ -323,7 +323,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     writeln!(out, "{tokens:<15} {:>10}", count("tokens"))?;
     let covered = count("covered");
     let share = percent(covered, count("tokens"));
-    writeln!(out, "repeated        {covered:>10}  {share:5.1} %")?;
+    writeln!(out, "repeated        {covered:>10}  {share:5.1}%")?;
     writeln!(
         out,
         "passages        {:>10}  {}, longest {}",
@@ -339,7 +339,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     };
     writeln!(
         out,
-        "{label:<15} {removed:>10}  {share:5.1} %  in {}",
+        "{label:<15} {removed:>10}  {share:5.1}%  in {}",
         counted(
             number(&removal["documents_changed"]),
             "document",
@@ -359,7 +359,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     tell_end(out, summary, folder)
 }
 
-/// What was skipped, and where the results are.
+/// Prints what was skipped, and where the results are.
 fn tell_end(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let counts = &summary["counts"];
     let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `arose read`: the documents of archives, tables and folders, as the program sees them.
+//! `arose read`: extracts documents from archives, tables and directories.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::corpus::Choosing;
 use crate::losses;
 use crate::output::{printable, write_json};
 
-/// Reads documents out of archives, tables and folders, and prints them.
+/// Extract documents from archives, tables and directories.
 ///
-/// Reads WARC, ARC and WET, JSON Lines and other JSON, Parquet, CSV and TSV, and files or folders
-/// of HTML, text and Markdown, each plain, gzip, zstd, xz or bzip2; `-` is standard input, and
-/// patterns such as 'crawl/*.warc.gz' are followed. What a file holds decides, not only its name.
-/// What cannot be read is reported on standard error with file, position and reason, and the rest
-/// goes on.
+/// Reads WARC, ARC, WET, JSON Lines and other JSON, Parquet, CSV, TSV, HTML, plain text and
+/// Markdown, uncompressed or compressed with gzip, zstd, xz or bzip2. Inputs are files, directories
+/// or patterns such as 'crawl/*.warc.gz'; `-` is standard input. The format is detected from the
+/// content as well as the name. Damaged input is reported on standard error with file, position and
+/// reason; the rest is still read.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose read crawl.warc.gz > documents.jsonl
@@ -31,8 +31,8 @@ use crate::output::{printable, write_json};
   arose read --exclude node_modules --all-text project/
 
 Modes, for web pages:
-  henzinger  all text with the addresses of links, for duplicate detection
-  visible    all text without addresses and images
+  henzinger  all text and the URLs of links, for duplicate detection
+  visible    all text without URLs and images
   content    the main content, without navigation and notices
   plain      the source as it is
 
@@ -44,10 +44,10 @@ Files in directories:
 Exit code: 0 if documents were found, 1 if none, 2 on error, 3 if a file could not be read
 completely.")]
 pub(crate) struct Options {
-    /// Files, folders, patterns; `-` is standard input.
+    /// Files, directories, patterns; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// What to print of each document.
+    /// What to print of each document
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
     #[command(flatten)]
@@ -55,22 +55,22 @@ pub(crate) struct Options {
     /// Stop with exit code 2 at the first record or file that cannot be read.
     #[arg(long)]
     strict: bool,
-    /// Reports at most this many warnings one by one; all are counted.
+    /// Maximum number of warnings to print; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     warnings: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A JSON object a document.
+    /// One JSON object per document
     Jsonl,
-    /// The text of each document under a line that names it.
+    /// The text of each document after a line with its name
     Text,
-    /// A JSON object with the address and the links of each web page.
+    /// One JSON object with the URL and the links of each web page
     Links,
 }
 
-/// What a run found.
+/// The outcome of a command, which determines its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Found,
@@ -79,7 +79,7 @@ pub(crate) enum Outcome {
     Incomplete,
 }
 
-/// Prints the documents of all inputs, then what was counted.
+/// Prints the documents of all inputs, then the counts.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let format = options.format;
     let mut parts = arose_corpus::read_map(&options.inputs, config(options), move |item| {
@@ -108,11 +108,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(losses::outcome(&parts.counts().losses, outcome))
 }
 
-/// What is to be printed of one item, made by the thread that read it.
+/// The output for one item, made by the thread that read it.
 struct Part {
     bytes: Vec<u8>,
     warnings: Vec<Warning>,
-    /// What is missing in its place.
+    /// A warning about a skipped record.
     lost: Option<Warning>,
 }
 
@@ -173,7 +173,7 @@ fn write(out: &mut impl Write, format: Format, document: &Document) -> io::Resul
     }
 }
 
-/// What is said on standard error while and after reading.
+/// Messages on standard error during and after reading.
 struct Notices {
     max_warnings: u64,
     n_warnings: u64,
@@ -181,7 +181,7 @@ struct Notices {
     next_progress: Instant,
 }
 
-/// On a terminal progress is one line that is written over.
+/// On a terminal, progress is one line that is overwritten.
 #[derive(Default)]
 struct Terminal {
     has_progress: bool,
@@ -200,7 +200,7 @@ impl Notices {
         notices
     }
 
-    /// A file of messages is to stay readable after a long run.
+    /// Sets the time of the next progress line: every 10 seconds unless on a terminal.
     fn schedule_progress(&mut self) {
         let seconds = if self.terminal.is_some() { 1 } else { 10 };
         self.next_progress = Instant::now() + Duration::from_secs(seconds);
@@ -211,11 +211,11 @@ impl Notices {
         if self.n_warnings <= self.max_warnings {
             self.say(&format!("arose: {}", printable(&warning.to_string())));
         } else if self.n_warnings == self.max_warnings + 1 {
-            self.say("arose: more warnings follow and are only counted; --warnings N shows more");
+            self.say("arose: further warnings are only counted; see more with --warnings N");
         }
     }
 
-    /// A line every few seconds.
+    /// Prints progress every few seconds.
     fn progress(&mut self, counts: &Counts) {
         if Instant::now() < self.next_progress {
             return;
@@ -236,7 +236,7 @@ impl Notices {
         }
     }
 
-    /// Writes a line, in the place of progress if that stands there.
+    /// Writes a line, replacing the progress line if there is one.
     fn say(&mut self, line: &str) {
         if let Some(terminal) = &mut self.terminal
             && std::mem::take(&mut terminal.has_progress)

@@ -1,4 +1,4 @@
-//! `arose robots`: what a robots.txt says about a URL.
+//! `arose robots`: tests URLs against a robots.txt file.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,10 +15,10 @@ use crate::input;
 use crate::output::printable;
 use crate::read::Outcome;
 
-/// Says whether a robots.txt lets a crawler fetch URLs, and which line decides.
+/// Test URLs against a robots.txt file and show the deciding line.
 ///
-/// Without a file, reads JSON lines from standard input, each with "robots_txt" or "robots_base64",
-/// "agent" and "url". Other fields are ignored; --agent stands for an agent that is not given.
+/// Without a file, reads JSON Lines from standard input, each with "robots_txt" or "robots_base64",
+/// "agent" and "url". Other fields are ignored. --agent applies to lines without "agent".
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose robots robots.txt --agent arose http://example.org/private/
@@ -26,23 +26,24 @@ use crate::read::Outcome;
   curl -s example.org/robots.txt | arose robots - --agent arose http://example.org/
   arose robots --json < questions.jsonl
 
-In JSON the fields are allowed, rule, line, crawl_delay (seconds), request_rate and visit_time, as
-they are written in the file; null means that it says nothing. Visit times are UTC. Exit code 0
-means that all URLs were answered for, 1 that there were none, 2 an error.")]
+The JSON fields are allowed, rule, line, crawl_delay (seconds), request_rate and visit_time, as
+written in the file; null if the file does not say. Visit times are UTC.
+
+Exit code: 0 if all URLs were processed, 1 if there were none, 2 on error.")]
 pub(crate) struct Options {
-    /// A robots.txt; `-` is standard input.
+    /// robots.txt file; `-` is standard input [default: JSON Lines from standard input]
     file: Option<PathBuf>,
-    /// URLs, or paths on the site of the file.
+    /// URLs, or paths on the host of the file
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// The crawler's name, as robots.txt files have it: without version.
+    /// Name of the crawler as in robots.txt, without version
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     #[command(flatten)]
     format: Format,
 }
 
-/// Answers for all URLs, in their order.
+/// Tests all URLs, in order.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.file {
         Some(path) if !(path == Path::new("-") && options.urls.is_empty()) => {
@@ -56,11 +57,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 
 fn from_file(path: &Path, options: &Options) -> anyhow::Result<Outcome> {
     let Some(agent) = &options.agent else {
-        bail!("no crawler to judge for; name it with --agent NAME");
+        bail!("no crawler; pass its name with --agent NAME");
     };
     ensure!(
         !options.urls.is_empty(),
-        "no URLs to judge; name them after {}",
+        "no URLs to test; pass them after {}",
         input::name(path)
     );
     let file = read(path).with_context(|| format!("cannot read {}", input::name(path)))?;
@@ -75,14 +76,14 @@ fn from_file(path: &Path, options: &Options) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// As much of the file as counts, and a byte more to tell that there is more.
+/// Reads as much of the file as is used, and one more byte to detect that there is more.
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = MAX_BYTES as u64 + 1;
     if path == Path::new("-") {
         io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
     } else {
-        ensure!(!path.is_dir(), "it is a folder; name a file");
+        ensure!(!path.is_dir(), "it is a directory; pass a file");
         File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
@@ -93,23 +94,23 @@ fn from_row(row: &Row, default_agent: Option<&str>) -> anyhow::Result<Judgement>
         (Some(text), None) => text.as_bytes().to_vec(),
         (None, Some(text)) => BASE64
             .decode(text.as_bytes())
-            .context("the field \"robots_base64\" is no base64")?,
-        _ => bail!("it needs one field \"robots_txt\" or \"robots_base64\" with the file"),
+            .context("the field \"robots_base64\" is not valid base64")?,
+        _ => bail!("expected exactly one of the fields \"robots_txt\" and \"robots_base64\""),
     };
     let Some(agent) = row.text("agent")?.or(default_agent) else {
-        bail!("it has no field \"agent\"; add it, or name one for all with --agent NAME");
+        bail!("no field \"agent\"; add it, or pass --agent NAME");
     };
     let Some(url) = row.text("url")? else {
-        bail!("it has no field \"url\"; add the URL to judge");
+        bail!("no field \"url\"; add the URL to test");
     };
     Judgement::new(&Robots::parse(&file, agent), url)
 }
 
-/// What a robots.txt says about a URL, in words.
+/// The decision of a robots.txt file about a URL.
 struct Judgement {
     url: NormalUrl,
     allowed: bool,
-    /// The rule that decided, and its line.
+    /// The deciding rule and its line.
     rule: Option<(String, u32)>,
     crawl_delay: Option<f64>,
     request_rate: Option<String>,
@@ -132,8 +133,8 @@ impl Judgement {
     }
 }
 
-/// The URL as it is asked for: an empty query stays, since some patterns end in one. A path is one
-/// of the site of the file, whichever that is.
+/// The URL as requested. An empty query is kept because some patterns end in one. A path belongs to
+/// the host of the file.
 fn normalize(url: &str) -> anyhow::Result<NormalUrl> {
     let normalizer = Normalizer {
         empty_query: EmptyQuery::Keep,
@@ -142,7 +143,7 @@ fn normalize(url: &str) -> anyhow::Result<NormalUrl> {
     let base = Url::parse("http://localhost/")?;
     normalizer
         .normalize(url, Some(&base))
-        .with_context(|| format!("{url:?} is no URL to fetch"))
+        .with_context(|| format!("{url:?} is not a URL that can be fetched"))
 }
 
 fn list(values: &[impl ToString]) -> Option<String> {

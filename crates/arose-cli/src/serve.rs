@@ -13,10 +13,9 @@ use crate::read::Outcome;
 
 /// Browse results: search, clusters, pairs side by side, ratings, crawl statistics.
 ///
-/// Everything is served from this machine and nothing is loaded from anywhere else. Only this
-/// machine can reach the pages, unless another address and an access token are given. When the
-/// directory changes, the pages follow. Nothing in it is written except its search index and
-/// ratings.jsonl.
+/// The pages load nothing from other servers. Only this machine can reach them, unless you set
+/// another IP address and an access token. When the directory changes, the pages are updated.
+/// Writes only the search index and ratings.jsonl to the directory.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose serve out
@@ -26,36 +25,36 @@ use crate::read::Outcome;
 The same data is available as JSON under /api/; /api/openapi.json describes it. Ctrl-C stops the
 server.")]
 pub(crate) struct Options {
-    /// Output directory of `arose dedup` or `arose crawl`, or a directory of web archives.
+    /// Output directory of `arose dedup` or `arose crawl`, or a directory of web archives
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Address to listen on; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    /// IP address and port to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Access token; required unless listening on loopback.
+    /// Access token; required unless listening on loopback
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Seed of the sample of pairs to rate.
+    /// Seed of the sample of pairs to rate
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
-    /// Pairs to rate per similarity range.
+    /// Pairs to rate per similarity range
     #[arg(long, value_name = "N", default_value_t = SAMPLE)]
     sample: usize,
-    /// Directory for the search index, if DIR is read-only.
+    /// Directory for the search index, if DIR is read-only
     #[arg(long, value_name = "DIR")]
     index: Option<PathBuf>,
-    /// Rebuild the search index.
+    /// Rebuild the search index
     #[arg(long)]
     rebuild: bool,
 }
 
-/// Which pairs are sampled, unless another seed is asked for.
+/// Default seed of the sample of pairs to rate.
 const SEED: u64 = 1;
 
-/// Pairs to rate per similarity range, unless another number is asked for.
+/// Default number of pairs to rate per similarity range.
 const SAMPLE: usize = 50;
 
-/// The least pause between two looks at whether the directory has changed.
+/// Minimum interval between checks whether the directory has changed.
 const WATCH: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
@@ -63,7 +62,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
         ensure!(
             token.len() >= 8 && token.chars().all(is_plain),
-            "a token has at least 8 characters of a-z, A-Z, 0-9, - _ . ~"
+            "--token must have at least 8 characters from a-z, A-Z, 0-9, - _ . ~"
         );
     }
     let config = Config {

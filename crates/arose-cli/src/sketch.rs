@@ -1,4 +1,4 @@
-//! `arose sketch`: what the program sees of a text.
+//! `arose sketch`: tokens, shingles, super-shingles and simhash of texts.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -16,11 +16,12 @@ use crate::losses::{self, Warnings};
 use crate::output::{hex, printable, write_json};
 use crate::read::Outcome;
 
-/// Shows the tokens, shingles, features and simhash of texts.
+/// Show the tokens, shingles, super-shingles and simhash of texts.
 ///
-/// Two texts are exact duplicates if their digests are equal. They are near duplicates by algorithm
-/// B if two of the six features agree at the same place, and by algorithm C if 372 of the 384 bits
-/// of the simhash do. `arose compare` does the counting. Inputs are read as by `arose read`.
+/// Two texts are exact duplicates if their digests are equal. They are near duplicates under policy
+/// b if at least 2 of the 6 super-shingles match at the same position, and under policy c if at
+/// least 372 of the 384 simhash bits match. `arose compare` counts the matches. Inputs are read as
+/// by `arose read`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose sketch rose.txt
@@ -31,13 +32,13 @@ use crate::read::Outcome;
 Exit code: 0 if documents were found, 1 if none, 2 on error, 3 if a file could not be read
 completely.")]
 pub(crate) struct Options {
-    /// Files, directories, patterns; `-` is standard input.
+    /// Files, directories, patterns; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Tokens per shingle
-    #[arg(short, long, value_name = "N", default_value_t = arose::shingle::FEATURE_W)]
-    w: NonZeroUsize,
-    /// Lists every token, not only the first ones.
+    #[arg(short = 'w', long, value_name = "N", default_value_t = arose::shingle::FEATURE_W)]
+    shingle: NonZeroUsize,
+    /// List every token, not only the first few
     #[arg(long)]
     tokens: bool,
     /// Print one JSON object per document.
@@ -52,18 +53,18 @@ pub(crate) struct Options {
     strict: bool,
 }
 
-/// Tokens shown unless all are asked for.
+/// Number of tokens shown without `--tokens`.
 const N_SHOWN: usize = 12;
 
-/// Characters shown of each of them.
+/// Maximum number of characters shown per token.
 const MAX_SHOWN: usize = 60;
 
-/// Sketches each document; a file that cannot be read does not stop the others.
+/// Sketches each document; an unreadable file does not stop the others.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     input::check_standard_input_once(&options.inputs)?;
     let mut config = options.reading.config(Vec::new());
     options.limit.apply(&mut config);
-    let (profiler, tokenizer) = (Profiler::new(options.w), Tokenizer::default());
+    let (profiler, tokenizer) = (Profiler::new(options.shingle), Tokenizer::default());
     let mut items = arose_corpus::read(&options.inputs, config)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut warnings = Warnings::default();
@@ -103,7 +104,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(losses::outcome(&items.counts().losses, outcome))
 }
 
-/// A file that is one document goes by its own name.
+/// The name of a document; a file that is one document has its own name.
 fn name(document: &Document) -> String {
     let is_whole = document.id.is_none() && document.position == Position::default();
     match is_whole {
@@ -112,10 +113,10 @@ fn name(document: &Document) -> String {
     }
 }
 
-/// The first tokens of a text in their normal form, long ones cut.
+/// The first tokens of a text, normalized, with long tokens truncated.
 ///
-/// Looks at no more of the text than it needs: at twice as much until there is one token more than
-/// asked for, so that the last one asked for is whole.
+/// Reads no more of the text than necessary: the length is doubled until there is one token more
+/// than needed, so that the last token shown is complete.
 fn first_tokens(text: &str) -> Vec<String> {
     let mut len = 1024;
     loop {
@@ -163,7 +164,7 @@ fn write_json_object(
         "id": document.name(),
         "file": document.source.to_string_lossy(),
         "tokens": profile.n_tokens,
-        "w": options.w,
+        "w": options.shingle,
         "shingles": profile.n_shingles,
         "distinct_shingles": profile.shingles.len(),
         "short": profile.is_short,
@@ -174,7 +175,7 @@ fn write_json_object(
     if !options.tokens {
         return write_json(out, &object);
     }
-    // A list of all tokens would take many times the text; they go out one by one.
+    // A list of all tokens would need many times the size of the text; write them one by one.
     let object = object.to_string();
     write!(out, "{},\"token_list\":[", object.trim_end_matches('}'))?;
     let mut separator = "";
@@ -193,16 +194,12 @@ fn write_text(
     profile: &Profile,
 ) -> io::Result<()> {
     let text = &document.text;
-    let short = if profile.is_short {
-        ", a short text"
-    } else {
-        ""
-    };
+    let short = if profile.is_short { ", short text" } else { "" };
     writeln!(out, "{}", name(document))?;
-    writeln!(out, "  tokens    {}{short}", profile.n_tokens)?;
+    writeln!(out, "  tokens          {}{short}", profile.n_tokens)?;
     if options.tokens {
         for_each_token(text, |token| {
-            writeln!(out, "            {}", printable(token))
+            writeln!(out, "                  {}", printable(token))
         })?;
     } else if profile.n_tokens > 0 {
         let more = if profile.n_tokens > N_SHOWN {
@@ -210,33 +207,37 @@ fn write_text(
         } else {
             ""
         };
-        writeln!(out, "            {}{more}", first_tokens(text).join(" "))?;
+        writeln!(
+            out,
+            "                  {}{more}",
+            first_tokens(text).join(" ")
+        )?;
     }
-    writeln!(out, "  shingles  {}", shingles(options, profile))?;
-    writeln!(out, "  digest    {}", profile.digest)?;
-    write_words(out, "features", &profile.features)?;
+    writeln!(out, "  shingles        {}", shingles(options, profile))?;
+    writeln!(out, "  digest          {}", profile.digest)?;
+    write_words(out, "super-shingles", &profile.features)?;
     let simhash = profile.simhash.iter().flat_map(|simhash| simhash.0);
     write_words(out, "simhash", &simhash.collect::<Vec<_>>())
 }
 
 fn shingles(options: &Options, profile: &Profile) -> String {
-    let w = options.w;
+    let w = options.shingle;
     match (profile.n_shingles, profile.shingles.len()) {
         (0, _) => "none".to_owned(),
         (1, _) if profile.n_tokens < w.get() => {
-            "the whole text, it is below one shingle".to_owned()
+            "1, the whole text, which is shorter than a shingle".to_owned()
         }
         (1, _) => format!("1 of {w} tokens"),
         (n, distinct) => format!("{n} of {w} tokens, {distinct} distinct"),
     }
 }
 
-/// Words of 64 bits, three a line, the first line with the label.
+/// 64-bit words, three per line, with the label in the first line.
 fn write_words(out: &mut impl Write, label: &str, words: &[u64]) -> io::Result<()> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     for (words, label) in words.chunks(3).zip(labels) {
         let row: Vec<String> = words.iter().map(|word| hex(&[*word])).collect();
-        writeln!(out, "  {label:<8}  {}", row.join(" "))?;
+        writeln!(out, "  {label:<14}  {}", row.join(" "))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `arose url`: how the crawler sees a URL.
+//! `arose url`: normalized URLs, and whether the crawler would fetch them.
 
 use std::io::{self, Write};
 
@@ -13,11 +13,10 @@ use crate::answers::{self, Answer, Format};
 use crate::output::printable;
 use crate::read::Outcome;
 
-/// Shows URLs as the crawler sees them: normal form, fingerprint, site, and whether it would fetch
-/// them.
+/// Show how the crawler normalizes URLs and whether it would fetch them.
 ///
-/// Without URLs, or for `-`, reads JSON lines from standard input, each {"url": URL} with an
-/// optional "base" that relative URLs are resolved against. Other fields are ignored.
+/// Without URLs, or with `-`, reads JSON Lines from standard input: {"url": URL}, with an optional
+/// field "base" against which relative URLs are resolved. Other fields are ignored.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose url 'HTTP://ABC.com:80/%7Esmith/../a?#top'
@@ -25,32 +24,33 @@ use crate::read::Outcome;
   arose url --json --domain example.org --exclude '[?&]print=' http://www.example.org/?print=1
   arose url --json < urls.jsonl
 
-In JSON the fields are url, host, site, fingerprint, approved and reason; url is null where it is
-no valid http or https URL, reason where the URL is approved. Exit code 0 means that all URLs
-were answered for, 1 that there were none, 2 an error.")]
+The JSON fields are url, host, site, fingerprint, approved and reason. url is null if it is not a
+valid http or https URL; reason is null if the URL is approved.
+
+Exit code: 0 if all URLs were processed, 1 if there were none, 2 on error.")]
 pub(crate) struct Options {
-    /// URLs; without any, JSON lines are read from standard input.
+    /// URLs [default: JSON Lines from standard input]
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// What relative URLs are resolved against.
+    /// Base of relative URLs
     #[arg(long, value_name = "URL")]
     base: Option<String>,
-    /// Approves only these hosts, and those of --domain.
+    /// Approve only this host; repeatable, also with --domain
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
-    /// Approves only these domains with all hosts below them, and those of --host.
+    /// Approve only this domain and all hosts below it; repeatable, also with --host
     #[arg(long, value_name = "DOMAIN")]
     domain: Vec<String>,
-    /// Approves only URLs that one of these regular expressions matches.
+    /// Approve only URLs that match this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
     include: Vec<String>,
-    /// Rejects URLs that one of these regular expressions matches.
+    /// Reject URLs that match this regular expression; repeatable
     #[arg(long, value_name = "REGEX")]
     exclude: Vec<String>,
-    /// Drops sessions and tracking marks, such as PHPSESSID and utm_source, from the normal form.
+    /// Remove session IDs and tracking parameters such as PHPSESSID and utm_source
     #[arg(long)]
     drop_crumbs: bool,
-    /// How the fingerprint is made.
+    /// Fingerprint function
     #[arg(long, value_enum, default_value_t = Hash::Xxh3)]
     fingerprint: Hash,
     #[command(flatten)]
@@ -59,13 +59,13 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Hash {
-    /// 64 bits of the host and 64 of the rest, as the crawler keeps them.
+    /// 64 bits of the host and 64 bits of the rest, as stored by the crawler
     Xxh3,
-    /// Two MD5 sums of 128 bits.
+    /// Two MD5 digests of 128 bits
     Md5,
 }
 
-/// Answers for all URLs, in their order.
+/// Shows all URLs, in order.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let judge = Judge::new(options)?;
     let format = options.format;
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     if options.urls.is_empty() || options.urls == ["-"] {
         return answers::from_standard_input(format, |row| {
             let Some(url) = row.text("url")? else {
-                bail!("it has no field \"url\"; write {{\"url\": \"http://…\"}}");
+                bail!("no field \"url\"; expected e.g. {{\"url\": \"http://…\"}}");
             };
             Ok(judge.view(url, row.text("base")?.or(base)))
         });
@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// Looks at URLs as the options say.
+/// Normalizes and filters URLs according to the options.
 struct Judge {
     normalizer: Normalizer,
     guard: Guard,
@@ -144,7 +144,7 @@ impl Judge {
     }
 }
 
-/// How the crawler sees a URL.
+/// A URL as normalized and judged by the crawler.
 struct View {
     written: String,
     normal: Result<NormalUrl, Invalid>,
@@ -179,7 +179,7 @@ impl Answer for View {
         }
         match (&self.normal, self.judgement) {
             (_, Ok(())) => writeln!(out, "  approved"),
-            (Err(invalid), _) => writeln!(out, "  no valid URL: {invalid}"),
+            (Err(invalid), _) => writeln!(out, "  invalid URL: {invalid}"),
             (_, Err(reason)) => writeln!(out, "  rejected     {}: {reason}", reason.as_str()),
         }
     }

@@ -1,7 +1,7 @@
 //! Our half of `bench/html`: reads pages into memory, then times what it is told to.
 //!
 //! `html_speed LIST SAMPLE`: two files with one path per line, the second a part of the first. Then
-//! commands come on standard input, one a line, and each is answered with a line `SECONDS BYTES`:
+//! commands come on standard input, one per line, and each is answered with a line `SECONDS BYTES`:
 //!
 //! | command | does |
 //! |---|---|

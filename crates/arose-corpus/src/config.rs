@@ -1,4 +1,4 @@
-//! What a reader is told: field names, limits, threads.
+//! Settings of a reader: field names, limits, threads.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::html;
 /// How to read a corpus.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Which fields or columns hold what.
+    /// Names of the fields or columns for each part of a document.
     pub fields: Fields,
     /// How large things may be.
     pub limits: Limits,
@@ -58,7 +58,7 @@ pub struct Fields {
     pub html: Vec<String>,
     /// The document's name. Default `id`, `doc_id`, `uid`, `_id`.
     pub id: Vec<String>,
-    /// Its address. Default `url`, `uri`, `link`, `source_url`.
+    /// Its URL. Default `url`, `uri`, `link`, `source_url`.
     pub url: Vec<String>,
     /// Its title. Default `title`.
     pub title: Vec<String>,
@@ -142,7 +142,7 @@ pub(crate) const N_SLOTS: usize = 8;
 
 /// How large things may be before they are skipped with a warning.
 ///
-/// Nothing larger than a limit is ever held in memory.
+/// Nothing larger than a limit is ever kept in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// One record: a WARC block, a CSV row, a whole file that is one document. Default 64 MiB.
@@ -178,7 +178,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Output below this size is never called a bomb: everyone can hold it.
+    /// Output below this size never counts as a decompression bomb.
     pub(crate) const HARMLESS_BYTES: u64 = 16 << 20;
 
     /// Whether `output` bytes out of `input` bytes are too many.

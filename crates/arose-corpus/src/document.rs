@@ -1,4 +1,4 @@
-//! What comes out of a corpus: documents, and notices about what did not become one.
+//! Reader output: documents, and warnings about records that were skipped or damaged.
 //!
 //! Bad content is not an error. A reader yields a stream of [`Item`]s in input order: a
 //! [`Document`], or a [`Warning`] that names file, position and reason. Nothing disappears without
@@ -20,7 +20,7 @@ use crate::losses::{Loss, Losses};
 pub struct Document {
     /// The name the input gives it: an `id` field, a WARC record id; none for bare files.
     pub id: Option<String>,
-    /// Its address, as written in the input.
+    /// Its URL, as written in the input.
     pub url: Option<String>,
     /// Its title, where the format or the page has one.
     pub title: Option<String>,
@@ -30,7 +30,7 @@ pub struct Document {
     pub text: String,
     /// The images of a page, as terms at places of the text; none in other modes than `henzinger`.
     pub images: Vec<ImageTerm>,
-    /// What a page says of itself, with its links if they were asked for; none if it is no page.
+    /// Metadata of a page, with its links if they were requested; none if it is not a page.
     pub page: Option<Box<Metadata>>,
     /// The file it was read from; `-` is standard input.
     pub source: Arc<Path>,
@@ -40,7 +40,7 @@ pub struct Document {
     pub digest: Digest,
     /// When it was fetched, in seconds since 1970, UTC.
     pub fetched: Option<i64>,
-    /// How much it matters, where the input says so in a field that was asked for.
+    /// Its priority, from the requested field of the input.
     pub priority: Option<f64>,
     /// The HTTP status it was served with.
     pub status: Option<u16>,
@@ -183,7 +183,7 @@ impl fmt::Display for Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A record of a kind that holds no document: a request, a revisit, a file header.
+    /// A record of a kind without a document: a request, a revisit, a file header.
     RecordKind,
     /// A media type without text: an image, a font, a program.
     MediaType,
@@ -205,7 +205,7 @@ pub enum Reason {
     Truncated,
     /// A compressed member that does not decode.
     BadCompression,
-    /// A member or body that unpacks to far more than its size allows.
+    /// A member or body that decompresses to far more than its size allows.
     Expansion,
     /// Larger than the limit for one record, line or body.
     TooLarge,
@@ -225,7 +225,7 @@ pub enum Reason {
     BadParquet,
     /// Bytes that are not valid in the character set; they became U+FFFD.
     Malformed,
-    /// A page that was not taken as it stands: nested too deep, too many links, a bad base.
+    /// A page that was read only in part: nested too deep, too many links, a bad base.
     OddPage,
 }
 
@@ -304,7 +304,7 @@ impl Item {
     }
 }
 
-/// How much of what was seen.
+/// Counts of documents and skipped records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Documents delivered.

@@ -1,24 +1,27 @@
-//! What stops a run: inputs that do not exist and outputs that cannot be written.
+//! Errors: inputs that do not exist and outputs that cannot be written.
 
 use std::path::PathBuf;
 
-/// A reason to stop. Bad content is none: see [`Warning`](crate::Warning).
+/// An error that stops reading or writing. Malformed content does not: see
+/// [`Warning`](crate::Warning).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A bookmark whose place is not in the inputs.
-    #[error("the place where reading stopped is no longer in the input; start over with --force")]
+    /// A bookmark whose position is not in the inputs.
+    #[error(
+        "the position where reading stopped is no longer in the input; start over with --force"
+    )]
     Bookmark,
-    /// An input named by the user is not there.
-    #[error("no file or folder `{}`", path.display())]
+    /// An input that does not exist.
+    #[error("no such file or directory: `{}`", path.display())]
     NotFound {
-        /// As it was named.
+        /// The path as passed.
         path: PathBuf,
     },
-    /// A pattern that is not a pattern.
-    #[error("bad pattern `{pattern}`")]
+    /// A malformed pattern.
+    #[error("malformed pattern `{pattern}`")]
     Pattern {
-        /// As it was written.
+        /// The pattern as written.
         pattern: String,
         /// What is wrong with it.
         source: glob::PatternError,
@@ -26,17 +29,17 @@ pub enum Error {
     /// A pattern that matches nothing.
     #[error("no file matches `{pattern}`")]
     NoMatch {
-        /// As it was written.
+        /// The pattern as written.
         pattern: String,
     },
     /// Reading or writing failed.
     #[error("{what} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The failed action.
         what: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A Parquet file could not be read or written.
@@ -44,7 +47,7 @@ pub enum Error {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What the format's library says.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
 }

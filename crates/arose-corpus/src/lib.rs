@@ -1,9 +1,9 @@
-//! Documents in and out: web archives, JSON lines, Parquet, CSV and folders of pages.
+//! Reads and writes documents: web archives, JSON Lines, Parquet, CSV and directories of pages.
 //!
-//! [`read`] turns whatever the user names into a stream of [`Document`]s, with many threads, in
-//! input order, in bounded memory. [`html`] turns pages into text, links and metadata. Any bytes
-//! are legal input: what cannot be read is an [`Item::Skipped`] with file, position and reason, and
-//! the rest is read all the same.
+//! [`read`] turns files, directories and patterns into a stream of [`Document`]s, with many
+//! threads, in input order, in bounded memory. [`html`] extracts text, links and metadata from
+//! pages. Any bytes are valid input: a record that cannot be read is an [`Item::Skipped`] with
+//! file, position and reason, and the rest is still read.
 //!
 //! ```
 //! use arose_corpus::{Config, Item, read_from};
@@ -16,7 +16,7 @@
 //!         Item::Document(document) => texts.push(document.text),
 //!         Item::Skipped(warning) => assert_eq!(
 //!             warning.to_string(),
-//!             "roses.jsonl:19: not a JSON object: it does not start with `{`",
+//!             "roses.jsonl:19: not a JSON object: does not start with `{`",
 //!         ),
 //!     }
 //! }

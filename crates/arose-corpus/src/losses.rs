@@ -1,4 +1,4 @@
-//! Losses: the part of the input that should have become documents and did not.
+//! Losses: the part of the input that should have become documents but did not.
 //!
 //! A damaged record costs that record. A file that cannot be opened, is truncated or has no text
 //! column costs more than anyone can count, so it is named: it is an *incomplete file*. So is a

@@ -1,4 +1,4 @@
-//! Dates of the formats: ISO 8601 (WARC), fourteen digits (ARC), seconds since 1970.
+//! Dates in the formats: ISO 8601 (WARC), 14 digits (ARC), seconds since 1970.
 
 /// Seconds since 1970 of `2024-05-18T01:58:10Z`, `2024-05-18 01:58`, `2024-05-18`, `20240518015810`
 /// or a number of seconds, fractions dropped, offsets as `+02:00` applied.

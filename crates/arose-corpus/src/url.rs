@@ -1,28 +1,28 @@
-//! URLs in one spelling: are these two strings the same address?
+//! Normalized URLs: the one spelling used to compare URLs.
 //!
 //! *Question.* A page is linked to as `http://ABC.com/%7Esmith/`, as
 //! `http://abc.com:80/~smith/#top` and in a dozen other ways. Fetching each would waste most of a
-//! crawl. Which string stands for all of them?
+//! crawl. Which string represents all of them?
 //!
-//! *Idea.* Undo what RFC 3986 (section 6.2) says cannot change what is addressed, and nothing else.
-//! In this order: trim; resolve against a base; lower-case scheme and host; the host in ASCII
+//! *Idea.* Undo only differences that by RFC 3986 (section 6.2) cannot change the resource. In this
+//! order: trim; resolve against a base; lower-case scheme and host; the host in ASCII
 //! (IDNA); no user information and no trailing dot in the host; no default or empty port; escapes
 //! of unreserved characters decoded and the others in upper case; no dot segments; `/` for an empty
 //! path; no fragment; no empty query. The last is not safe by the RFC, but empty queries are mostly
 //! left by forms and scripts; it has a switch ([`EmptyQuery`]). The characters that must be
-//! escaped, backslashes, white space inside and odd forms of IPv4 addresses are read as browsers
+//! escaped, backslashes, whitespace inside and odd forms of IPv4 addresses are read as browsers
 //! do, by the crate `url`.
 //!
-//! *Crumbs.* Servers that track their visitors without cookies write a session into every link:
-//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`Crumbs::Drop`] takes out those whose
+//! *Session IDs.* Servers that track visitors without cookies write a session ID into every link:
+//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`Crumbs::Drop`] removes those whose
 //! name is known to carry nothing else. It is off by default, because it goes beyond the RFC.
 //!
-//! *Never* done here: sorting parameters, collapsing `//`, cutting `index.html` or `www.`. Each
-//! would be right on most sites and lose pages on the others.
+//! Some changes are *never* made: sorting parameters, collapsing `//`, removing `index.html` or
+//! `www.`. Each would be correct on most sites and lose pages on the others.
 //!
-//! *Cost.* Some 30 ns for a URL that is normal already, 300 to 600 ns otherwise; memory linear in
-//! the URL. *Invariant.* Normalising a normal form changes nothing. The rules are part of every
-//! file that stores fingerprints: whoever changes a result raises [`VERSION`].
+//! *Cost.* About 30 ns for a URL that is already normalized, 300 to 600 ns otherwise; memory linear
+//! in the URL. *Invariant.* Normalizing a normalized URL changes nothing. The rules are part of
+//! every file that stores fingerprints: if a result changes, [`VERSION`] must be raised.
 //!
 //! ```
 //! use arose_corpus::url::Normalizer;
@@ -56,7 +56,7 @@ pub struct Normalizer {
 /// What becomes of `user:password@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UserInfo {
-    /// It goes: credentials in a link are nobody's to use.
+    /// Remove it: credentials in a link must not be used.
     #[default]
     Drop,
     /// It stays.
@@ -69,7 +69,7 @@ pub enum EmptyQuery {
     /// It goes.
     #[default]
     Drop,
-    /// It stays: RFC 3986 calls the two different addresses.
+    /// Keep it: RFC 3986 treats the two as different URLs.
     Keep,
 }
 
@@ -84,14 +84,14 @@ pub enum Crumbs {
     Drop,
 }
 
-/// Why a string is not a web address.
+/// Why a string is not a web URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It is relative and there is no base.
-    #[error("it is relative: give a base or begin with http:// or https://")]
+    /// A relative URL without a base.
+    #[error("relative URL without a base; start it with http:// or https://")]
     Relative,
     /// Its scheme is neither `http` nor `https`.
-    #[error("its scheme is not http or https")]
+    #[error("the scheme is not http or https")]
     Scheme,
     /// It cannot be read as a URL.
     #[error("{0}")]
@@ -103,7 +103,7 @@ impl Normalizer {
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if it is no `http` or `https` URL.
+    /// [`Invalid`] if it is not an `http` or `https` URL.
     pub fn normalize(&self, input: &str, base: Option<&Url>) -> Result<NormalUrl, Invalid> {
         match NormalUrl::plain(input) {
             Some(url) if self.crumbs == Crumbs::Keep => Ok(url),
@@ -269,13 +269,13 @@ impl NormalUrl {
         }
     }
 
-    /// The name or address of the host, without port.
+    /// The host name or IP address, without port.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.text[self.host.0..self.host.1]
     }
 
-    /// What one server answers for: `scheme://host[:port]`.
+    /// The origin: `scheme://host[:port]`.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.text[..self.path_start]
@@ -293,13 +293,13 @@ impl NormalUrl {
         self.rest().split('?').next().unwrap_or_default()
     }
 
-    /// What follows the first question mark.
+    /// The part after the first question mark.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.rest().split_once('?').map(|(_, query)| query)
     }
 
-    /// The registrable domain the host belongs to; addresses are their own site.
+    /// The registrable domain of the host; an IP address is its own site.
     #[must_use]
     pub fn site(&self) -> &str {
         match site(self.host(), SiteKind::Registrable) {

@@ -203,7 +203,7 @@ pub(crate) enum Column<T> {
 }
 
 impl<T: Pod> Column<T> {
-    /// Opens a column; it is held in memory if it has at most `allowance` bytes.
+    /// Opens a column; it is kept in memory if it has at most `allowance` bytes.
     pub(crate) fn open(path: &Path, allowance: u64) -> Result<Self, Error> {
         let file = File::open(path).map_err(Error::io("open", path))?;
         let n_records = n_records::<T>(&file, path)? as usize;
@@ -248,7 +248,7 @@ impl<T: Pod> Column<T> {
     }
 }
 
-/// A file to write to after its first bytes; what follows them is cut off.
+/// A file to write to after its first bytes; what follows them is truncated.
 fn truncated(path: &Path, n_bytes: u64) -> Result<File, Error> {
     let file = File::options().write(true).open(path);
     let mut file = file.map_err(Error::io("open", path))?;

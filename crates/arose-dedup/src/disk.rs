@@ -22,13 +22,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct File {
     file: fs::File,
-    /// Where [`Write`] goes on.
+    /// Where [`Write`] continues.
     at: u64,
     /// Its number in a recording.
     recorded: Option<(Arc<Log>, u64)>,
 }
 
-/// What a file holds when it is opened.
+/// What a file contains when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     Empty,
@@ -279,7 +279,7 @@ pub enum Change {
         /// What.
         bytes: Box<[u8]>,
     },
-    /// A file was cut or filled up with zeros.
+    /// A file was truncated or filled up with zeros.
     Length {
         /// The file.
         file: u64,

@@ -1,92 +1,90 @@
-//! What stops a run.
+//! Errors of a run.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A reason to stop. Bad content is none: it is skipped, counted and reported.
+/// An error that stops a run. Malformed content does not: it is skipped, counted and reported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting that no algorithm can work with.
+    /// An invalid setting.
     #[error(transparent)]
     Setting(#[from] arose::Error),
-    /// More recall than the sketch can give.
+    /// A higher recall than the sketch allows.
     #[error(
-        "no banding of {} samples finds {recall} of the pairs at threshold {threshold}; ask for \
-         less recall or a higher threshold",
+        "cannot reach recall {recall} at threshold {threshold} with {} MinHash values; lower \
+         --recall or raise --threshold",
         crate::record::N_SAMPLES
     )]
     Recall {
-        /// The share asked for.
+        /// The requested recall.
         recall: f64,
-        /// At this similarity.
+        /// The threshold.
         threshold: f64,
     },
-    /// Fewer simhash bits than pairs can be found by.
-    #[error(
-        "pairs that agree in {min_bits} simhash bits cannot all be found; ask for at least 361"
-    )]
+    /// Too few simhash bits to find all pairs.
+    #[error("cannot find all pairs with {min_bits} matching simhash bits; require at least 361")]
     Bits {
-        /// The bits asked for.
+        /// The requested bits.
         min_bits: u32,
     },
-    /// An input that is not there or cannot be copied.
+    /// An input that does not exist or cannot be copied.
     #[error(transparent)]
     Corpus(#[from] arose_corpus::Error),
     /// Reading or writing a file of the run failed.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file of the run is not what was written.
-    #[error("`{}` is damaged: {detail}; remove the folder or start anew with --force", path.display())]
+    /// A damaged file of the run.
+    #[error("`{}` is damaged: {detail}; remove the directory or start over with --force", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         detail: String,
     },
-    /// The output folder belongs to something else.
-    #[error("`{}` is not empty and holds no run of arose; choose another folder", path.display())]
+    /// The output directory contains other files.
+    #[error("`{}` is not empty and contains no run of arose; choose another directory", path.display())]
     Foreign {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// The output folder holds a run with other settings.
+    /// The output directory contains a run with other settings.
     #[error(
-        "`{}` holds a run with another {setting}: {there} there, {here} here; choose another \
-         folder, or replace it with --force", path.display()
+        "`{}` already contains a run with {setting} {there}, not {here}; choose another directory \
+         or replace the run with --force", path.display()
     )]
     OtherSettings {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// The setting that differs.
         setting: String,
-        /// Its value in the folder.
+        /// Its value in the existing run.
         there: String,
         /// Its value now.
         here: String,
     },
-    /// Another process is at work in the output folder.
-    #[error("another run is at work in `{}`; wait for it, or choose another folder", path.display())]
+    /// Another process is using the output directory.
+    #[error("another run is using `{}`; wait for it or choose another directory", path.display())]
     Busy {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// The inputs are not those of the run.
-    #[error("`{}` {change}; start over with --force, or choose another output directory", path.display())]
+    /// The inputs differ from those of the run.
+    #[error("`{}` {change}; start over with --force or choose another output directory", path.display())]
     InputChanged {
         /// The input file that differs.
         path: PathBuf,
         /// How it differs.
         change: Change,
     },
-    /// There is a run, and what standard input or a table will contain is not known.
+    /// The directory contains a run, and the content of standard input or a table is not known.
     #[error(
         "`{}` already contains a run, and {input} may differ from its input; start over \
          with --force, or choose another output directory", path.display()
@@ -97,10 +95,10 @@ pub enum Error {
         /// What cannot be read twice.
         input: &'static str,
     },
-    /// Revisit records are asked for, and no input has such.
+    /// Revisit records are requested, but no input is a web archive.
     #[error("--dropped revisit has no effect: no input file is a web archive; remove it")]
     NoArchive,
-    /// Part of the input could not be read, and the run was told to stop then.
+    /// Part of the input could not be read, and the run is strict.
     #[error(
         "the input is incomplete: {} cannot be read, first {first}; repair the input or run without \
          --strict", lost(*n_files, *n_records)
@@ -137,10 +135,10 @@ pub enum Error {
         /// Where both would be written.
         output: PathBuf,
     },
-    /// The newest document is to be kept, and none has a time.
-    #[error("no document has a time; name its field with --time-field, or choose another --keep")]
+    /// The newest document is to be kept, but no document has a time.
+    #[error("no document has a time; set its field with --time-field or choose another --keep")]
     NoTime,
-    /// The document of the highest priority is to be kept, and none has one.
+    /// The document with the highest priority is to be kept, but no document has a priority.
     #[error("no document has a number in the field `{fields}`; check --priority-field")]
     NoPriority {
         /// The fields that were looked for.
@@ -149,7 +147,7 @@ pub enum Error {
     /// Exact duplicates by bytes cannot be looked up in an index.
     #[error("--exact bytes cannot be combined with --against: an index compares text")]
     BytesAgainstIndex,
-    /// A policy that cannot do what an option asks for.
+    /// An option that the policy does not support.
     #[error(
         "{option} cannot be combined with --policy {policy}; remove it or choose another policy"
     )]
@@ -159,10 +157,10 @@ pub enum Error {
         /// The policy.
         policy: &'static str,
     },
-    /// A choice that has no effect, or that needs another one.
+    /// An option that has no effect, or that requires another one.
     #[error("{0}")]
     Choice(String),
-    /// A policy that is not there on a cluster.
+    /// A policy that is not available on a cluster.
     #[error("the policy {0} does not run on a cluster; use another policy or `arose dedup`")]
     PolicyOnCluster(&'static str),
     /// More documents than ordinals.
@@ -171,7 +169,7 @@ pub enum Error {
     /// A passage must have at least two places.
     #[error("--times is 1, expected at least 2: every passage occurs once")]
     Times,
-    /// Text that was taken from web pages cannot be cut where it stands.
+    /// Text extracted from web pages cannot be cut in place.
     #[error(
         "`{}` contains web pages or archived responses, which cannot be cut in place; extract the \
          text first with `arose read`, or run without --remove", path.display()
@@ -180,16 +178,16 @@ pub enum Error {
         /// The input file.
         path: PathBuf,
     },
-    /// A directory that is no index of passages.
+    /// A directory that is not an index of passages.
     #[error("no index of passages in `{}`; create one with `arose index create --passages`", path.display())]
     NoPassages {
         /// The directory.
         path: PathBuf,
     },
-    /// There is nothing to look for.
+    /// The reference contains no text.
     #[error("the reference `{names}` contains no text; check its files and --text-field")]
     EmptyReference {
-        /// The files and directories named.
+        /// The files and directories.
         names: String,
     },
     /// Two different passages have the same hash.
@@ -200,33 +198,33 @@ pub enum Error {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What the format's library says.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
-    /// The index of what is held could not be asked or added to.
+    /// An index could not be queried or updated.
     #[error(transparent)]
     Index(#[from] crate::index::Error),
-    /// The report could not be made.
-    #[error("cannot make the report")]
+    /// The report could not be written.
+    #[error("cannot write the report")]
     Report(#[from] crate::report::Error),
-    /// A message between steps is not what a step has written.
-    #[error("cannot take a message: {detail}")]
+    /// A malformed message between steps.
+    #[error("malformed message: {detail}")]
     Message {
         /// What is wrong with it.
         detail: String,
     },
-    /// Driver and executor do not run the same program.
+    /// Driver and executor run different versions.
     #[error(
-        "the driver runs arose {driver} and this executor {here}; install the same wheel on all"
+        "the driver runs arose {driver} and this executor {here}; install the same wheel on all machines"
     )]
     OtherVersion {
-        /// Of the driver.
+        /// Version of the driver.
         driver: String,
-        /// Of this library.
+        /// Version of this library.
         here: String,
     },
-    /// The caller asked to stop.
-    #[error("stopped; the same command goes on from here")]
+    /// The caller stopped the run.
+    #[error("interrupted; run the same command to resume")]
     Stopped,
 }
 
@@ -241,29 +239,29 @@ fn lost(n_files: u64, n_records: u64) -> String {
     }
 }
 
-/// How an input file differs from what a run has read.
+/// How an input file differs from the one that a run has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there.
+    /// The file is new.
     New,
-    /// It has another size or modification time.
+    /// The size or modification time differs.
     Content,
-    /// It is not there any more, or is no input any more.
+    /// The file no longer exists or is no longer an input.
     Gone,
 }
 
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::New => "is new since the run read its input",
+            Self::New => "was added after the run read its input",
             Self::Content => "has changed since it was read",
-            Self::Gone => "is gone since it was read",
+            Self::Gone => "was removed after it was read",
         })
     }
 }
 
 impl Error {
-    /// Says what was being done to which file.
+    /// Makes an error from the failed action and its file.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             action,

@@ -1,38 +1,39 @@
-//! The online index: have I seen this document, or one much like it, before?
+//! The online index: finds documents already in the index that a new document duplicates.
 //!
-//! *Question.* Documents come one at a time, tomorrow's after today's, and for each the answer is
-//! wanted now: which of the millions held so far are duplicates of it, by which rule, and how
-//! alike? The answer must survive the process, and the memory must be bounded.
+//! *Question.* Documents arrive one at a time, and each needs an immediate answer: which of the
+//! millions of documents in the index does it duplicate, by which rule, and how similar are they?
+//! The index must survive the process, and its memory must be bounded.
 //!
-//! *Idea.* Comparing with all sketches is exact and hopeless. Any two documents that meet the rule
-//! have a *key* in common: a band of MinHash values, a feature or a pair of them, a piece of the
+//! *Idea.* Comparing with all sketches is exact and too slow. Any two documents that match the rule
+//! share a *key*: a band of MinHash values, a super-shingle or a pair of them, a piece of the
 //! simhash, the digest (see [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty
-//! keys of the query, and judge the few rows found on their stored sketches. That is the lecture's
-//! B-tree of sketch values, made from sorted immutable runs, since a B-tree would write a page for
-//! each of twenty keys of each document. What came last stands in memory and in a log; when it is
-//! too much it becomes a run; runs of a size are merged by a thread of their own.
+//! keys of the query, and compare the stored sketches of the few rows found. This is the lecture's
+//! B-tree of sketch values, made from immutable sorted runs, since a B-tree would write a page for
+//! each of twenty keys of each document. The most recent documents are in memory and in a log; when
+//! they are too many they become a sorted run; a separate thread merges sorted runs of similar
+//! size.
 //!
 //! *Papers.* Broder 1997, Fetterly, Manasse & Najork 2003 and Henzinger 2006 for the keys; O'Neil,
 //! Cheng, Gawlick & O'Neil 1996 for the merging of runs; Bender et al. 2012 for the filters.
 //!
-//! *Parameters.* [`Settings`] when it is made, [`Options`] when it is opened.
+//! *Parameters.* [`Settings`] when it is created, [`Options`] when it is opened.
 //!
-//! *Cost.* With the default settings 372 bytes a record, its name, and 4.1 bytes for each of twenty
-//! entries: about 465 bytes a document on the disk, 20 in memory. With features and simhash
-//! ([`Kind::Compact`]) a record has 124 bytes and a document about 215. `bench/records` has what
-//! was measured.
+//! *Cost.* With the default settings 372 bytes per record, its name, and 4.1 bytes for each of
+//! twenty entries: about 465 bytes per document on disk, 20 in memory. With super-shingles and
+//! simhash ([`Kind::Compact`]) a record has 124 bytes and a document about 215. The measurements
+//! are in `bench/records`.
 //!
-//! *Error.* Of [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`] none: the answer is that of
-//! judging every document ([`Index::scan`]), hence exactly the rule's. Of [`Kind::Jaccard`] that
-//! of the candidates of a run, which see the same keys and pass the same test: a pair at the
-//! threshold is found with the probability asked for, and one below it may be taken for a
-//! duplicate, since there are no texts to tell. `docs/formats.md` has the odds.
+//! *Error.* None for [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`]: the result equals that
+//! of comparing every document ([`Index::scan`]), hence exactly that of the rule. [`Kind::Jaccard`]
+//! has the error of the candidates of a run, which use the same keys and pass the same test: a pair
+//! at the threshold is found with the requested probability, and one below it may be taken for a
+//! duplicate, since there are no texts to verify it. `docs/formats.md` has the probabilities.
 //!
 //! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
-//! document whose insertion returned survives the end of the process, however sudden; after
-//! [`Index::commit`] also that of the machine. It is there wholly or not at all.
+//! document whose insertion returned survives a kill of the process; after [`Index::commit`] also a
+//! power failure. Insertion is atomic.
 //!
-//! *Not for* a corpus that is complete: the batch job finds all its pairs at once, and faster.
+//! *Not for* a complete corpus: the batch job finds all its pairs at once, and faster.
 //!
 //! ```
 //! use arose_dedup::index::{Index, Seen, Settings, Sketcher};
@@ -109,8 +110,8 @@ pub struct Options {
     /// Documents in memory before they become a run. More take more memory, about 600 bytes each,
     /// and a longer time to open, and make for fewer and larger runs. Default 100,000.
     pub recent_docs: NonZeroU32,
-    /// Bytes of files that are held in memory, besides the filters, to answer without reading.
-    /// Default 64 MiB, which is all of some 270,000 documents.
+    /// Bytes of files kept in memory, in addition to the filters, to answer queries without
+    /// reading. Default 64 MiB, which is all of about 270,000 documents.
     pub cache_bytes: u64,
     /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
     /// may have been torn by a power cut, and is then dropped. Without it the index goes by what it
@@ -159,7 +160,7 @@ struct Shared {
     options: Options,
     /// Held while anything changes.
     writer: Mutex<Writer>,
-    /// What the manifest in the folder says. Held while files appear and disappear.
+    /// What the manifest in the directory says. Held while files appear and disappear.
     manifest: Mutex<Manifest>,
     /// What queries look at. Held for writing only while memory changes.
     state: RwLock<State>,
@@ -172,11 +173,11 @@ struct Shared {
 const GROUP: usize = 1024;
 
 impl Index {
-    /// Makes an empty index in a folder that is empty or does not exist.
+    /// Makes an empty index in a directory that is empty or does not exist.
     ///
     /// # Errors
     ///
-    /// When the folder holds something, cannot be written, or the settings cannot be used.
+    /// When the directory contains something, cannot be written, or the settings cannot be used.
     pub fn create(folder: &Path, settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         disk::create_folder(folder).map_err(Error::io("create", folder))?;
@@ -206,7 +207,7 @@ impl Index {
     ///
     /// As [`Index::open`].
     pub fn open_with(folder: &Path, options: Options) -> Result<Self, Error> {
-        // Before the lock, which would make a file in a folder that is no index.
+        // Before the lock, which would make a file in a directory that is not an index.
         Manifest::read(folder)?;
         let lock = take_lock(folder)?;
         let manifest = Manifest::read(folder)?;
@@ -448,7 +449,7 @@ impl Index {
         self.shared.read()?.names_in(rows)
     }
 
-    /// What the index holds, and what it takes.
+    /// What the index contains, and what it takes.
     ///
     /// # Errors
     ///

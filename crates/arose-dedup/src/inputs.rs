@@ -1,4 +1,4 @@
-//! The inputs of a run: which files they stand for, and whether a run there had the same ones.
+//! The inputs of a run: the files they expand to, and whether an earlier run had the same ones.
 //!
 //! A run is known by its settings and by its input files with their sizes and times. So a file that
 //! was added, changed or removed is noticed, and standard input, of which nothing is known
@@ -189,7 +189,7 @@ fn by_path(files: &[Source]) -> BTreeMap<&Path, &Source> {
     files.iter().map(|file| (&*file.path, file)).collect()
 }
 
-/// An error if an input lies in the output directory. An output inside an input is left out.
+/// An error if an input lies in the output directory. An output inside an input is omitted.
 fn check_apart(names: &[PathBuf], files: &[PathBuf], out: &Path) -> Result<(), Error> {
     let out_real = real(out);
     let refused = |input: &Path| {

@@ -1,15 +1,15 @@
-//! Exact and near duplicates in files, from the input to the documents kept, with evidence.
+//! Finds exact and near duplicates in files and writes the kept documents with evidence.
 //!
-//! [`run`] does the whole job: it reads a corpus, finds the documents that are alike, keeps one of
-//! each group and writes what it did into a folder. The job is a row of stages over immutable
-//! files, so its memory is a setting and a run that was killed goes on where it was:
+//! [`run`] does the whole job: it reads a corpus, finds similar documents, keeps one of each
+//! cluster and writes the results to a directory. The job is a sequence of stages over immutable
+//! files, so its memory is a setting, and an interrupted run resumes:
 //!
 //! ```text
 //! read ─► exact ─► candidates ─► verify ─► cluster ─► write
 //! ```
 //!
-//! The result depends on the input and on [`Config`], but neither on the number of threads nor on
-//! the memory.
+//! The result depends on the input and on [`Config`], but not on the number of threads or the
+//! memory.
 #![forbid(unsafe_code)]
 
 mod column;

@@ -1,4 +1,4 @@
-//! What of the input could not be read, as a run tells it.
+//! The part of the input that could not be read, as reported by a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

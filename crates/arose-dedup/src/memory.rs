@@ -1,4 +1,4 @@
-//! How much memory a process may use: that of the machine, or less in a container.
+//! The memory available to a process: that of the machine, or less in a container.
 //!
 //! A control group may limit memory far below what the machine has, and a process that takes more
 //! is killed. Limits are set by directories of `/sys/fs/cgroup`: `memory.max` in version 2,

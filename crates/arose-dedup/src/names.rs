@@ -1,4 +1,4 @@
-//! Ids and addresses of documents: all in order, or the ids of some by ordinal.
+//! IDs and URLs of documents: all in order, or the IDs of some by ordinal.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -55,7 +55,7 @@ impl NameScan {
     }
 }
 
-/// The ids of the chosen documents.
+/// The IDs of the chosen documents.
 pub(crate) enum Ids {
     Memory {
         chosen: Arc<Chosen>,
@@ -71,7 +71,7 @@ pub(crate) enum Ids {
 }
 
 impl Ids {
-    /// Gathers the ids from the columns in `read`, in about `allowance` bytes at most.
+    /// Gathers the IDs from the columns in `read`, in about `allowance` bytes at most.
     pub(crate) fn open(
         read: &Path,
         n_docs: u64,
@@ -103,7 +103,7 @@ impl Ids {
         })
     }
 
-    /// Gives the id of a document, which must be a chosen one, to `take`.
+    /// Gives the ID of a document, which must be a chosen one, to `take`.
     pub(crate) fn with<R>(&self, doc: Ordinal, take: impl FnOnce(&str) -> R) -> Result<R, Error> {
         match self {
             Self::Memory { chosen, text, ends } => {

@@ -1,4 +1,4 @@
-//! What a run will need, before it is started.
+//! Resource needs of a run, estimated before it starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

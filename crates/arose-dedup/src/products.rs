@@ -1,4 +1,4 @@
-//! How many pairs of copies can be listed.
+//! Bounds on the number of listed pairs of exact duplicates.
 
 /// Pairs to list for each document, on average, before copies are no longer multiplied.
 pub(crate) const PAIRS_PER_DOC: u64 = 64;

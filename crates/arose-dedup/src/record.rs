@@ -1,4 +1,4 @@
-//! The records that stages leave for each other.
+//! The records that stages write for each other.
 
 use arose::content::NEARLY_EQUAL;
 use arose::digest::Digest;
@@ -11,10 +11,10 @@ pub(crate) type Ordinal = u32;
 
 /// Samples in a sketch for the Jaccard policy.
 pub(crate) const N_SAMPLES: usize = 128;
-/// Bands of samples, at most.
+/// Maximum number of bands.
 pub(crate) const MAX_BANDS: usize = 64;
 
-/// What is kept of the samples of a sketch, and parities.
+/// The stored part of the MinHash values of a sketch, and parities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Samples {
@@ -29,7 +29,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// What the Jaccard coefficient of two documents is at most.
+    /// What the Jaccard similarity of two documents is at most.
     pub(crate) fn most_jaccard(&self, other: &Self) -> f64 {
         match [self, other].map(Self::parity) {
             [Some(a), Some(b)] => a.most_resemblance(&b),
@@ -97,9 +97,9 @@ pub(crate) const NOT_FETCHED: i64 = i64::MIN;
 pub(crate) const SHORT: u32 = 1;
 /// No text and no images.
 pub(crate) const EMPTY: u32 = 2;
-/// Without a URL, where URLs are compared: nobody's duplicate.
+/// Without a URL, if URLs are compared: never a duplicate.
 pub(crate) const ALONE: u32 = 8;
-/// Mostly in a script without blanks.
+/// Mostly in a script written without spaces.
 pub(crate) const UNSPACED: u32 = 4;
 
 /// B and C of a document, and its site.
@@ -122,7 +122,7 @@ pub(crate) struct Copied {
     pub(crate) first: Ordinal,
 }
 
-/// Two documents that may be alike, the earlier one first.
+/// A candidate pair, the earlier document first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PairKey {
@@ -154,9 +154,9 @@ impl Accepted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Scores {
-    /// Bits of the coefficient; not a number if unknown.
+    /// Bits of the Jaccard similarity; NaN if unknown.
     pub(crate) jaccard: u64,
-    /// Bits of the weighted and of the plain score of content; not numbers if unknown.
+    /// Bits of the weighted and unweighted content scores; NaN if unknown.
     pub(crate) content: [u64; 2],
     /// [`NO_SCORE`] if unknown.
     pub(crate) b_sim: u16,
@@ -201,7 +201,7 @@ impl Scores {
         known(self.jaccard)
     }
 
-    /// The weighted and the plain score of content.
+    /// The weighted and unweighted content scores.
     pub(crate) fn content(&self) -> [Option<f64>; 2] {
         self.content.map(known)
     }

@@ -1,4 +1,4 @@
-//! What the sites of a few documents repeat, counted in memory.
+//! Counts, in memory, the word pairs that the sites of a few documents repeat.
 //!
 //! The batch job counts in its stage `sites`, outside memory; this is the same for documents that
 //! are in memory anyway: those of a labelled set, or the ones beside two that are compared. Memory:

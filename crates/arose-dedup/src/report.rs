@@ -1,25 +1,25 @@
-//! The report of a run: one HTML file that a person likes to read.
+//! The report of a run: one HTML file.
 //!
-//! *Question.* A run drops documents. Should one believe it?
+//! *Question.* A run drops documents. Can you trust it?
 //!
-//! *Idea.* Say in plain words what was found, and show the evidence: how many documents went where
-//! and why, how large clusters are, how similar the pairs, which sites lost most, and, for each
-//! similarity range, a random sample of pairs with every difference marked.
+//! *Idea.* State in plain words what was found, and show the evidence: how many documents were kept
+//! or dropped and why, the sizes of clusters, the similarity of pairs, the sites with the most
+//! dropped documents, and, for each similarity range, a random sample of pairs with every
+//! difference marked.
 //!
-//! [`write()`] reads what the run has written (`documents.parquet`, `pairs.parquet` and
-//! `summary.json`) and, for the pairs it shows, the sources themselves, at the positions the tables
-//! give. A source that has gone or changed is noted in the report.
+//! [`write()`] reads the files of the run (`documents.parquet`, `pairs.parquet` and `summary.json`)
+//! and, for the pairs it shows, the sources themselves, at the positions in the tables. The report
+//! notes sources that no longer exist or have changed.
 //!
-//! The file needs nothing else: style and plots (SVG) are inside it, there are no scripts, and its
-//! content security policy forbids the browser to load or run anything. Foreign text is escaped
-//! without exception. It follows the reader's colour scheme, fits a telephone, prints, and can be
-//! listened to.
+//! The file is self-contained: it includes style and plots (SVG), has no scripts, and its content
+//! security policy forbids the browser to load or run anything. All text from documents is escaped.
+//! It follows the reader's colour scheme, fits a phone, prints, and works with screen readers.
 //!
 //! *Cost.* Two passes over some columns of the documents and one over the pairs; four bytes of
 //! memory per document; up to 8 MiB for each of at most 42 texts, and usually far less. The same
-//! files give the same bytes, but for the times that the summary holds.
+//! files give the same bytes, except for the times in the summary.
 //!
-//! *Not for* machines: they read the tables.
+//! *Not for* programs, which read the tables.
 
 mod course;
 pub mod diff;
@@ -52,7 +52,7 @@ use documents::{Census, CloserLook};
 use pairs::Pairs;
 use samples::Evidence;
 
-/// Writes `report.html` into the folder `out` of a finished run whose input was read as `corpus`
+/// Writes `report.html` into the directory `out` of a finished run whose input was read as `corpus`
 /// says.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
     put(&out.join("report.html"), &page.to_string())
 }
 
-/// The tables of the ratings in `out`; none if nobody has rated.
+/// The tables of the ratings in `out`; none if there are no ratings.
 fn ratings(out: &Path) -> Result<Option<Tables>, Error> {
     let path = out.join("ratings.jsonl");
     let ratings = Ratings::of_run(out).map_err(|error| match error {
@@ -96,7 +96,7 @@ fn ratings(out: &Path) -> Result<Option<Tables>, Error> {
     Ok(has_any.then_some(tables))
 }
 
-/// Puts a file in its place at once: whole or not at all.
+/// Replaces a file atomically.
 pub(crate) fn put(path: &Path, text: &str) -> Result<(), Error> {
     let unfinished = path.with_extension("html.part");
     let result = File::create(&unfinished).and_then(|mut file| {

@@ -1,15 +1,15 @@
-//! What a finished run has left in its folder, for those who show it.
+//! Reads the results of a finished run.
 //!
-//! *Question.* A run of [`run`](crate::run) writes tables, a summary and the documents it kept. How
-//! does one look up a document, the pairs it is in, or its text, without reading everything?
+//! *Question.* A run of [`run`](crate::run) writes tables, a summary and the kept documents. How
+//! can a document, the pairs it is in, or its text be looked up without reading everything?
 //!
-//! *Idea.* [`Summary`] is the whole of `summary.json`. [`documents`] and [`pairs`] read rows of the
-//! two tables, all of them or only those asked for; a row is found by its number or by the order
-//! of the table, so that what is not asked for is not decoded. [`texts()`] reads documents again
-//! from where they came from, and says so where that is no longer possible.
+//! *Idea.* [`Summary`] is the content of `summary.json`. [`documents`] and [`pairs`] read rows of
+//! the two tables, all of them or only those requested. A row is found by its number or by the
+//! order of the table, so that other rows are not decoded. [`texts()`] reads documents again from
+//! their sources, and reports if that is no longer possible.
 //!
-//! *Cost.* A look-up decodes a page or two of each column it needs, some milliseconds in a table of
-//! a million rows.
+//! *Cost.* A lookup decodes one or two pages of each column it needs: a few milliseconds in a table
+//! of a million rows.
 
 pub mod documents;
 pub mod pairs;
@@ -38,7 +38,7 @@ pub enum Error {
         what: &'static str,
         /// To which file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
     /// A table could not be read.
@@ -49,7 +49,7 @@ pub enum Error {
         /// What the format's library says.
         source: parquet::errors::ParquetError,
     },
-    /// The summary is not what a run writes.
+    /// The summary is malformed.
     #[error("summary `{}`", path.display())]
     Summary {
         /// The file.
@@ -57,7 +57,7 @@ pub enum Error {
         /// What the format's library says.
         source: serde_json::Error,
     },
-    /// A file holds what no run writes.
+    /// A file contains what no run writes.
     #[error("damaged file `{}`: {what}", path.display())]
     Damaged {
         /// The file.

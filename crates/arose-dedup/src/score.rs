@@ -1,4 +1,4 @@
-//! What becomes of a candidate, once its documents are at hand.
+//! Scores a candidate pair once both documents are available.
 
 use arose::feature::b_sim;
 use arose::rule::{Criterion, Evidence, Policy, Rule, SiteRelation, decide};
@@ -11,7 +11,7 @@ use crate::record::{Accepted, NO_SCORE, PairKey, Samples, Scores, Vectors};
 use crate::scheme::{Bands, Rules};
 use crate::stage::read::has_simhash;
 
-/// Scores pairs and asks the rule.
+/// Scores pairs and applies the rule.
 pub(crate) struct Scorer {
     policy: Policy,
     verify: Verify,

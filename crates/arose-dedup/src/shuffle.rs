@@ -1,4 +1,4 @@
-//! The job in pieces for a cluster: pure steps over messages, and a shuffle between them.
+//! The job in pieces for a cluster: pure steps over messages, with shuffles between them.
 //!
 //! The question: how does the same job run on many machines, with the same rows, when any of them
 //! may die? The idea: an engine such as Spark moves [`Message`]s to the parts they are addressed to
@@ -40,7 +40,7 @@
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
 //! Vassilvitskii 2014) until no edge changes, those of few edges in one part.
 //!
-//! What `read` gives is most of all there is. Where executors share a folder it stays there, and
+//! What `read` gives is most of all there is. Where executors share a directory it stays there, and
 //! messages say where.
 //!
 //! *Memory.* A step holds one part at a time, and of that what it needs: equal contents, keys,
@@ -79,7 +79,7 @@ pub use kept::copy_kept;
 pub use read::{Chunk, read_bytes, read_part};
 pub use wire::{Drain, Message, Sink};
 
-/// Rounds in which kept documents are compared once more.
+/// Rounds in which kept documents are compared again.
 pub const MAX_REPAIRS: u32 = crate::stage::repair::MAX_ROUNDS;
 
 /// What a message is; those of a part come in this order.
@@ -112,7 +112,7 @@ pub mod kind {
     pub const EDGE: i32 = 11;
     /// Accepted pairs on their way to stars.
     pub const LINK: i32 = 12;
-    /// Pairs with the ids of their lesser documents.
+    /// Pairs with the IDs of their lesser documents.
     pub const LISTED: i32 = 13;
     /// Documents that a better one took.
     pub const TAKEN: i32 = 14;
@@ -164,7 +164,7 @@ pub struct Context {
     pub version: String,
     /// Shards in input order: their part, and the ordinal of their first document.
     pub shards: Vec<(i64, Ordinal)>,
-    /// The folder that chunks are in, if they are not in messages.
+    /// The directory that chunks are in, if they are not in messages.
     pub chunks: Option<PathBuf>,
     /// Where sketches are, if they are read one by one: by first document, its shard and its byte.
     pub sketches: Vec<(Ordinal, i64, u64)>,

@@ -1,10 +1,10 @@
-//! Sorting more records than memory holds.
+//! Sorts more records than fit in memory.
 //!
 //! Records are gathered until the allowance is used up, sorted and written as a run; at the end the
 //! runs are merged (external merge sort). Where there are more runs than the allowance has buffers
-//! for, the oldest are merged into one first, in several passes if need be. The result is the same
-//! for any allowance. Disk: the size of the records once, and only if they did not fit; during a
-//! pass the runs it merges are there twice.
+//! for, the oldest are merged into one first, in several passes if necessary. The result is the
+//! same for any allowance. Disk: the size of the records once, and only if they did not fit; during
+//! a pass the runs it merges are there twice.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -160,7 +160,7 @@ impl<T: Pod + Ord> Sorted<T> {
 }
 
 impl<T> Drop for Sorted<T> {
-    /// Removes the runs; one that stays behind goes with the work folder.
+    /// Removes the runs; one that stays behind goes with the work directory.
     fn drop(&mut self) {
         if let Self::Merge { paths, .. } = self {
             for path in paths {

@@ -1,4 +1,4 @@
-//! Input files: how to tell that one has changed, and names that are not text.
+//! Input files: detection of changes, and names that are not UTF-8.
 //!
 //! A path need not be valid UTF-8, but settings, summaries and tables are. A path that is text is
 //! written as it is. Any other is written with a backslash and two hexadecimal digits for each byte

@@ -1,10 +1,10 @@
-//! The folder a run works in: one run at a time, stage after stage, each done once.
+//! The work directory of a run: one run at a time, stages in order, each atomic.
 //!
-//! `OUT/.arose` holds the settings and a folder for each stage. A stage writes into a folder of
-//! another name, which gets its own only when all is there, with a note of what was found; so a
-//! stage that was killed has never been, and one that was not is never repeated. Only the first
-//! stage leaves checkpoints for itself (`stage/checkpoint.rs`). Work files are not
-//! forced to the disk: if the machine itself went down, stages are done again.
+//! `OUT/.arose` contains the settings and a directory for each stage. A stage writes into a
+//! directory with a temporary name, which is renamed only when everything is complete, with a note
+//! of the result. So an interrupted stage leaves nothing behind, and a completed stage is never
+//! repeated. Only the first stage writes checkpoints (`stage/checkpoint.rs`). Work files are not
+//! synced to disk: after a power failure, stages are repeated.
 
 use std::fs;
 use std::io;
@@ -35,7 +35,7 @@ pub enum Start {
     Anew,
 }
 
-/// An output folder that belongs to this process.
+/// An output directory that belongs to this process.
 pub(crate) struct Work {
     folder: PathBuf,
     /// Held until the end; the system lets go of it if the process dies.
@@ -54,7 +54,7 @@ pub(crate) struct Note<R> {
 }
 
 impl Work {
-    /// Takes the folder `out` for a run with these settings and inputs.
+    /// Takes the directory `out` for a run with these settings and inputs.
     pub(crate) fn open(
         out: &Path,
         settings: &Value,
@@ -101,7 +101,7 @@ impl Work {
         }
     }
 
-    /// The folder of a stage that is done.
+    /// The directory of a stage that is done.
     pub(crate) fn path(&self, stage: &str) -> PathBuf {
         self.folder.join(stage)
     }
@@ -154,7 +154,7 @@ impl Work {
     }
 }
 
-/// Refuses to share the folder with another process.
+/// Refuses to share the directory with another process.
 fn lock(out: &Path, folder: &Path) -> Result<Lock, Error> {
     let path = folder.join("lock");
     let lock = Lock::take(&path).map_err(Error::io("lock", &path))?;
@@ -171,7 +171,7 @@ fn compare(out: &Path, there: &Value, here: &Value) -> Result<(), Error> {
     let (Some(all), Some(old)) = (here.as_object(), there.as_object()) else {
         return Err(Error::Damaged {
             path: out.join(FOLDER).join(SETTINGS),
-            detail: "it holds no settings".to_owned(),
+            detail: "no settings".to_owned(),
         });
     };
     let names = all.keys().chain(old.keys());
@@ -186,7 +186,7 @@ fn compare(out: &Path, there: &Value, here: &Value) -> Result<(), Error> {
     })
 }
 
-/// Removes what a run leaves in its folders, but for the lock.
+/// Removes what a run leaves in its directories, except for the lock.
 fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();

@@ -1,14 +1,14 @@
-//! Random addresses, in a simulated space only.
+//! Random addresses, in a simulated address space only.
 //!
-//! *Question.* How many servers are there, and how many pages do they hold, if one knocks at random
-//! doors? Scanning a real network is out of scope; a synthetic space shows how good the method is,
-//! and what hosts with several addresses do to it.
+//! *Question.* How many servers are there, and how many pages do they have, if random addresses are
+//! probed? Scanning a real network is out of scope; a synthetic space shows the accuracy of the
+//! method and the effect of hosts with several addresses.
 //!
-//! *Idea.* Every address drawn tells whether a server answers. A server on K addresses is hit K
-//! times as often, so each hit counts one over K. For pages the hits are thinned in the same way,
-//! so that servers are about equally likely; some of those open to the public are counted in full.
+//! *Idea.* Every sampled address shows whether a server responds. A server with K addresses is hit
+//! K times as often, so each hit counts one over K. For pages the hits are thinned in the same way,
+//! so that servers are about equally likely; the pages of some public servers are counted in full.
 //!
-//! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas:
+//! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas are in
 //! [`arose::estimate::addresses`].
 
 use arose::estimate::addresses::{Hit, Probes, Public, live_addresses, pages, servers};
@@ -20,7 +20,7 @@ use arose::mix::{SplitMix, mix};
 use super::{Figure, Findings};
 use crate::Error;
 
-/// Knocks at `n_probes` random addresses of a synthetic space, and counts the pages of `n_crawled`
+/// Probes `n_probes` random addresses of a synthetic space, and counts the pages of `n_crawled`
 /// public servers.
 ///
 /// # Errors
@@ -43,7 +43,7 @@ pub fn run(config: &AddressConfig, n_probes: u64, n_crawled: usize) -> Result<Fi
     };
     let mut findings = Findings::new(
         "addresses",
-        "servers of a simulated address space, and pages on those open to the public",
+        "servers of a simulated address space, and pages on the public servers",
         config.seed,
     );
     let live = live_addresses(probes, hits.len() as u64);
@@ -83,7 +83,7 @@ fn page_figure(servers: &Estimate, found: &[Host], n_crawled: usize, seed: u64) 
         Ok(estimate) => {
             let mut figure = Figure::new("pages", &estimate.estimate);
             figure.notes.push(format!(
-                "the largest of {} crawled servers holds {:.0} % of their pages",
+                "the largest of {} crawled servers has {:.0}% of their pages",
                 crawled.len(),
                 100.0 * estimate.largest_share
             ));
@@ -96,7 +96,7 @@ fn page_figure(servers: &Estimate, found: &[Host], n_crawled: usize, seed: u64) 
 mod tests {
     use super::*;
 
-    /// Over 40 spaces of their own, servers and pages lie in their intervals in 90 % and 80 % at
+    /// Over 40 spaces of their own, servers and pages lie in their intervals in 90% and 80% at
     /// least: those of pages are too narrow, as the few largest servers are rarely crawled.
     #[test]
     fn intervals_hold_the_truth() {

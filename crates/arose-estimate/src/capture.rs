@@ -1,10 +1,11 @@
-//! Capture and recapture: the size of what lists of pages were drawn from.
+//! Capture-recapture: the size of the population from which lists of pages were sampled.
 //!
-//! *Question.* Two or more lists of pages, drawn independently from one set. How large is it?
+//! *Question.* Two or more lists of pages were sampled independently from one set. How large is the
+//! set?
 //!
-//! *Idea.* Two lists: Chapman's formula. More: Chao's lower bound, from the pages that are on one
-//! list and on two ([`arose::estimate::capture`]). *Not for* lists of different engines taken at
-//! face value: popular pages are on both.
+//! *Idea.* For two lists, use Chapman's formula. For more, use Chao's lower bound, from the numbers
+//! of pages on exactly one and exactly two lists ([`arose::estimate::capture`]). *Not for* lists of
+//! different search engines taken at face value: popular pages are on both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,9 +45,9 @@ pub fn of_lists(lists: &[BTreeSet<String>]) -> Findings {
     let captures: Captures = times.values().copied().collect();
     let mut findings = Findings::new("capture", "distinct names", 0);
     let chao = chao1(&captures);
-    let mut figure = Figure::of("pages, at least", Method::Chao1, &chao);
+    let mut figure = Figure::of("pages (lower bound)", Method::Chao1, &chao);
     figure.notes.push(format!(
-        "{} seen, {} of them once, {} twice",
+        "{} seen, {} of these once, {} twice",
         captures.n_seen, captures.n_once, captures.n_twice
     ));
     findings.figures.push(figure);

@@ -1,18 +1,18 @@
-//! Checks whether a search engine holds a page.
+//! Looks up pages in search engines.
 //!
-//! *Question.* A page was drawn somewhere. Does another search engine hold it?
+//! *Question.* A page was sampled somewhere. Does another search engine have it?
 //!
-//! *Idea.* Ask for words that hardly another page has all of, and look for the page among the
-//! results: the same URL, the URL that a result leads to, or a near duplicate among the first
-//! [`Checking::n_alike`] results. The words are the eight rarest of the page, or the five of the
-//! highest tf-idf ([`Choice`]). An engine that can be asked for URLs gives a second, independent
-//! check ([`By`]): the share of pages held by URL that words find as well tells how many pages the
-//! first check misses.
+//! *Idea.* Query words that hardly any other page has together, and look for the page among the
+//! results: the same URL, the URL that a result redirects to, or a near duplicate among the first
+//! [`Checking::n_alike`] results. The words are the eight rarest of the page, or the five with the
+//! highest tf-idf ([`Choice`]). A search engine with lookup by URL gives a second, independent
+//! check ([`By`]): the share of the pages found by URL that words also find shows how many pages
+//! the first check misses.
 //!
-//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Two searches per page and
-//! engine, up to [`Checking::n_alike`] fetches, one lookup. *Error.* A page is absent only if every
-//! question had an answer: if one sufficed where the page is found, pages that are held would be
-//! missing less often than others. *Not for* engines that do not index whole texts.
+//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Per page and search engine two
+//! searches, up to [`Checking::n_alike`] fetches and one lookup. *Error.* A page is absent only if
+//! every query got a response: if one response sufficed for found pages, they would be missing less
+//! often than others. *Not for* search engines that do not index whole texts.
 
 use arose::compare::{Profile, Profiler};
 use arose::estimate::Method;
@@ -28,7 +28,7 @@ use super::{Figure, ends};
 use crate::Error;
 use crate::engine::{Page, Panel, Question, Reply};
 
-/// Which words of a page are asked for.
+/// Which words of a page are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
@@ -59,7 +59,7 @@ pub enum By {
     Words,
     /// Its URL; every engine must have a lookup.
     Url,
-    /// Either; engines without a lookup are asked for words alone.
+    /// Both; engines without lookup by URL are queried by words only.
     Both,
 }
 
@@ -68,7 +68,7 @@ pub enum By {
 pub struct Checking {
     /// By words, by URL, or by both.
     pub by: By,
-    /// Which words are asked for.
+    /// Which words are queried.
     pub choice: Choice,
     /// Words per query.
     pub n_words: usize,
@@ -101,14 +101,15 @@ pub(crate) struct Checker {
     pub(crate) checking: Checking,
     lexicon: Lexicon<String>,
     profiler: Profiler,
-    /// For each engine the pages that it holds by URL, found by words or not.
+    /// For each engine the pages that it has by URL, found by words or not.
     by_url: Vec<Containment>,
 }
 
 impl Checker {
     /// # Errors
     ///
-    /// When there are too few words, or an engine without a lookup is to be asked for URLs alone.
+    /// When there are too few words, or an engine without lookup by URL is to be queried by URL
+    /// only.
     pub(crate) fn new(
         panel: &Panel,
         words: &[(String, u64)],
@@ -120,7 +121,7 @@ impl Checker {
         {
             let name = panel.name(engine);
             let what = format!(
-                "{name} cannot be asked for URLs; set `lookup` in its description or check by words"
+                "{name} does not support lookup by URL; set `lookup` in its description or check by words"
             );
             return Err(Error::Words { what });
         }
@@ -132,7 +133,7 @@ impl Checker {
         })
     }
 
-    /// Prepares a page; none if it must be asked for by words and has none.
+    /// Prepares a page; none if it must be looked up by words and has none.
     pub(crate) fn wanted(&self, number: usize, page: &Page) -> Option<Wanted> {
         let words = plain_occurrences(&page.text);
         let n_words = self.checking.n_words;
@@ -149,7 +150,7 @@ impl Checker {
         })
     }
 
-    /// Whether an engine holds a page, near duplicates not accepted.
+    /// Whether an engine has a page, near duplicates not accepted.
     pub(crate) fn check_strictly(
         &mut self,
         panel: &mut Panel,
@@ -162,7 +163,7 @@ impl Checker {
         Ok(either(looked_up, by_words))
     }
 
-    /// Whether an engine holds a page: near duplicates not accepted, and accepted.
+    /// Whether an engine has a page: near duplicates not accepted, and accepted.
     pub(crate) fn check(
         &mut self,
         panel: &mut Panel,
@@ -178,7 +179,7 @@ impl Checker {
         Ok((strict, either(looked_up, by_words)))
     }
 
-    /// What the lookup by URL says; none if it is not asked.
+    /// The result of the lookup by URL; none if it is not used.
     fn look_up(
         &self,
         panel: &mut Panel,
@@ -196,7 +197,7 @@ impl Checker {
         }))
     }
 
-    /// What strong queries say; none if they are not asked.
+    /// The result of strong queries; none if they are not used.
     fn by_words(
         &self,
         panel: &mut Panel,
@@ -222,7 +223,7 @@ impl Checker {
         Ok(Some(outcome))
     }
 
-    /// Whether a page is among the results for some words; none without an answer.
+    /// Whether a page is among the results for some words; none without a response.
     fn finds(
         &self,
         panel: &mut Panel,
@@ -262,7 +263,7 @@ impl Checker {
         comparison.rule(&Policy::SITE, site).is_some()
     }
 
-    /// Counts what words say of a page that is held by URL.
+    /// Counts whether words find a page that was found by URL.
     fn compare(&mut self, engine: usize, looked_up: Option<Check>, by_words: Option<Check>) {
         let counts = &mut self.by_url[engine];
         match (looked_up, by_words) {
@@ -273,12 +274,15 @@ impl Checker {
         }
     }
 
-    /// For each engine the share of the pages held by URL that words found as well.
+    /// For each engine, the share of the pages found by URL that words also found.
     pub(crate) fn figures(&self, panel: &Panel) -> Vec<Figure> {
         let engines = self.by_url.iter().enumerate();
         let figures = engines.filter_map(|(engine, counts)| {
             let (share, interval) = counts.share()?;
-            let name = format!("held by URL and found by words, {}", panel.name(engine));
+            let name = format!(
+                "found by words of those found by URL, {}",
+                panel.name(engine)
+            );
             let mut figure = Figure::plain(name, Method::Overlap, share, counts.n_checked());
             figure.interval = Some(ends(interval));
             Some(figure)
@@ -287,7 +291,7 @@ impl Checker {
     }
 }
 
-/// Found if either finds the page, absent if all that were asked say so.
+/// Found if either finds the page, absent if all lookups say so.
 fn either(one: Option<Check>, other: Option<Check>) -> Check {
     match (one, other) {
         (Some(Check::Missing), _) | (_, Some(Check::Missing)) | (None, None) => Check::Missing,

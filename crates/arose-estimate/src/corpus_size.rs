@@ -1,17 +1,17 @@
-//! Corpus size: how many pages an engine holds, by queries alone.
+//! Corpus size: the number of pages of a search engine, from queries alone.
 //!
-//! *Question.* One engine, no other to compare it with, and counts that nobody should believe. How
-//! many pages are there?
+//! *Question.* There is one search engine, no other to compare it with, and its counts are not
+//! reliable. How many pages does it have?
 //!
-//! *Idea.* Draw words of a [pool](super::pool), the more often the more pages of the vocabulary
-//! hold them; every result counts one over the number of pool words that return it; the mean, each
-//! word weighed by how seldom it is drawn, times the size of the pool is the number of pages
-//! matched ([`arose::estimate::corpus_size`]). A second pool that has nothing to do with the first
-//! tells what neither matches.
+//! *Idea.* Sample words of a [pool](super::pool) in proportion to the number of pages of the
+//! vocabulary that contain them. Every result counts one over the number of pool words that return
+//! it. The mean, with each word weighted by the inverse of its probability, times the size of the
+//! pool is the number of matched pages ([`arose::estimate::corpus_size`]). A second, independent
+//! pool shows how many pages neither matches.
 //!
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools and the number of queries. *Cost.* Per
-//! query its search, and a fetch and some searches per result. *Error.* Bootstrap over queries.
-//! *Not for* pages without any word of the pool, unless there is a second one.
+//! query one search, and one fetch and several searches per result. *Error.* Bootstrap over
+//! queries. *Not for* pages without any word of the pool, unless there is a second pool.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,12 +32,12 @@ use arose_search::words;
 
 use crate::Error;
 
-/// What to ask.
+/// What to query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Queries of each pool.
     pub n_queries: usize,
-    /// Questions asked again at the end.
+    /// Queries sent again at the end.
     pub n_controls: u32,
     /// The seed of all choices.
     pub seed: u64,
@@ -50,7 +50,7 @@ pub struct Pools {
     pub first: Vec<String>,
     /// Another that has nothing to do with it; may be empty.
     pub second: Vec<String>,
-    /// Texts of pages drawn uniformly; may be empty.
+    /// Texts of pages sampled uniformly; may be empty.
     pub uniform_texts: Vec<String>,
 }
 
@@ -67,11 +67,11 @@ struct Weights {
     ended_at: Option<usize>,
 }
 
-/// Asks and computes, over one engine.
+/// Queries and computes, over one engine.
 ///
 /// # Errors
 ///
-/// When a pool is empty, no query has an answer, or the engine can never answer again.
+/// When a pool is empty, no query has a response, or the engine can never respond again.
 pub fn run(
     panel: &mut Panel,
     engine: usize,
@@ -100,7 +100,7 @@ pub fn run(
     };
     let n_controls = settings.n_controls as usize;
     tolerate_budget(panel.ask_again(engine, n_controls, &mut random))?;
-    let mut findings = Findings::new("corpus-size", "pages, each address once", settings.seed);
+    let mut findings = Findings::new("corpus-size", "pages, each URL once", settings.seed);
     findings.figures = figures(&first, second.as_ref(), pools, settings.seed);
     findings.figures = settled(panel, engine, Quantity::Amount, findings.figures);
     findings.series.push(Series {
@@ -151,7 +151,7 @@ fn weights(
     if weights.n_missing > 0 {
         let n = weights.n_missing;
         warnings.push(format!(
-            "{n} queries had no answer; pages that only such words return are not counted"
+            "{n} queries got no response; pages that only such words return are not counted"
         ));
     }
     if let Some(place) = weights.ended_at {

@@ -1,17 +1,17 @@
-//! Coverage: the share of pages drawn elsewhere that each search engine holds.
+//! Coverage: the share of pages sampled elsewhere that each search engine has.
 //!
-//! *Question.* Pages were drawn by a walk along links, or are a uniform sample for another reason.
-//! Which share of the pages they stand for does a search engine hold?
+//! *Question.* Pages were sampled by a walk along links, or are a uniform sample for another
+//! reason. Which share of the population does a search engine have?
 //!
-//! *Idea.* Look every page up in every engine ([`check`](crate::check)) and count. The drawn pages
-//! are equally likely ([`walk`](crate::walk) draws each visit by one over its PageRank), so the share
-//! found is the coverage.
+//! *Idea.* Look up every page in every search engine ([`check`](crate::check)) and count. The
+//! sampled pages are equally likely ([`walk`](crate::walk) samples each visit by one over its
+//! PageRank), so the share found is the coverage.
 //!
-//! *Papers.* Henzinger et al. 1999, 2000; Bharat & Broder 1998 for the check. *Parameters.* How
-//! pages are checked. *Cost.* Per page and engine two searches and up to three fetches. *Error.*
-//! Pages of one walk are not independent: with five walks or more the interval is Student's over
-//! walks, else Wilson's over pages. Checks without an answer are taken at their worst. *Not for*
-//! pages that were drawn through a search engine: those favour long pages.
+//! *Papers.* Henzinger et al. 1999, 2000; Bharat & Broder 1998 for the lookup. *Parameters.* How
+//! pages are looked up. *Cost.* Per page and search engine two searches and up to three fetches.
+//! *Error.* Pages of one walk are not independent: with at least five walks the interval is
+//! Student's over walks, otherwise Wilson's over pages. Lookups without a response count as their
+//! worst case. *Not for* pages sampled through a search engine: those favour long pages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ use super::{Figure, Findings, MAX_DOUBTFUL, ends};
 use crate::Error;
 use crate::engine::{Page, Panel};
 
-/// A page that was drawn: a line of the file that `arose estimate walk --draw` writes.
+/// A page that was sampled: a line of the file that `arose estimate walk --draw` writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrawnPage {
     /// Its URL.
@@ -41,7 +41,7 @@ pub struct DrawnPage {
     pub walk: Option<u32>,
 }
 
-/// Reads drawn pages, one JSON object per line.
+/// Reads sampled pages, one JSON object per line.
 ///
 /// # Errors
 ///
@@ -58,11 +58,11 @@ pub fn read(path: &Path) -> Result<Vec<DrawnPage>, Error> {
             continue;
         }
         let page = serde_json::from_str(line)
-            .map_err(|error| bad(format!("line {number} is not a drawn page: {error}")))?;
+            .map_err(|error| bad(format!("line {number} is not a sampled page: {error}")))?;
         pages.push(page);
     }
     match pages.is_empty() {
-        true => Err(bad("it has no page".to_owned())),
+        true => Err(bad("no page".to_owned())),
         false => Ok(pages),
     }
 }
@@ -71,7 +71,7 @@ pub fn read(path: &Path) -> Result<Vec<DrawnPage>, Error> {
 ///
 /// # Errors
 ///
-/// When no page can be looked up, or an engine can never answer again.
+/// When no page can be looked up, or an engine can never respond again.
 pub fn run(
     panel: &mut Panel,
     words: &[(String, u64)],
@@ -86,7 +86,7 @@ pub fn run(
         n_without_words: 0,
         n_weak: 0,
     };
-    let counted = "drawn pages; those with a near duplicate in an engine count as held by it";
+    let counted = "sampled pages; a near duplicate in a search engine counts as the page";
     let mut findings = Findings::new("coverage", counted, seed);
     panel.expect(pages.len() as u64);
     match checks.look_up_all(panel, pages) {
@@ -101,8 +101,8 @@ pub fn run(
     }
     if checks.rows.is_empty() {
         return Err(Error::Words {
-            what: "no drawn page has a word of the lexicon; pass --lexicon in its language, or \
-                   check by URL"
+            what: "no sampled page has a word of the lexicon; pass --lexicon in its language, or \
+                   --check url"
                 .to_owned(),
         });
     }
@@ -158,14 +158,14 @@ impl Checks {
             true => Method::RandomWalk,
             false => Method::Overlap,
         };
-        let name = format!("held by {}", panel.name(engine));
+        let name = format!("share in {}", panel.name(engine));
         let counts = self.counts(engine);
         let n = counts.n_checked() + counts.n_missing;
         let Some((share, interval)) = counts.share() else {
-            return Figure::refused(name, method, "no check had an answer");
+            return Figure::refused(name, method, "no lookup got a response");
         };
         if counts.n_missing as f64 > MAX_DOUBTFUL * n as f64 {
-            let reason = format!("{} of {n} checks had no answer", counts.n_missing);
+            let reason = format!("{} of {n} lookups got no response", counts.n_missing);
             return Figure::refused(name, method, reason);
         }
         let mut figure = Figure::plain(name, method, share, counts.n_checked());
@@ -176,7 +176,7 @@ impl Checks {
         let clamped = |[low, high]: [f64; 2]| [low.max(0.0), high.min(1.0)];
         figure.interval = over_walks.map(clamped).or(Some(ends(interval)));
         if counts.n_missing > 0 {
-            let missing = format!("{} without an answer", counts.n_missing);
+            let missing = format!("{} without a response", counts.n_missing);
             figure.notes.push(missing);
             // What could not be asked is absent everywhere, or held everywhere.
             let kept = counts.n_checked() as f64 / n as f64;

@@ -1,4 +1,4 @@
-//! One engine at which words of a pool are asked for, and what its answers say of pages.
+//! Queries the words of a pool at one search engine and keeps the results.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,16 +13,16 @@ use arose_search::words;
 
 use crate::Error;
 
-/// Frequent words asked for to see how many results are shown.
+/// Frequent words queried to see how many results are shown.
 const N_PILOTS: usize = 10;
 
 /// Queries in a row that may give no page.
 const MAX_DRAWS: u64 = 20_000;
 
-/// Draws to find a valid query of a page before all its queries are asked.
+/// Attempts to find a valid query of a page before all its queries are sent.
 const MAX_TRIALS: u64 = 200;
 
-/// One engine, asked for the words of a pool.
+/// One search engine, queried for the words of a pool.
 pub(super) struct Desk<'a> {
     pub(super) panel: &'a mut Panel,
     engine: usize,
@@ -34,7 +34,7 @@ pub(super) struct Desk<'a> {
     predicted: HashMap<usize, Option<Rc<Vec<usize>>>>,
     pub(super) n_unfetched: u64,
     n_unexpected: u64,
-    /// Pages of which all queries were asked, since hardly any was valid.
+    /// Pages of which all queries were sent, since hardly any was valid.
     n_exact: u64,
     /// Words with more results than are shown.
     overflowing: HashSet<usize>,
@@ -42,7 +42,7 @@ pub(super) struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    /// Looks at how the engine counts and cuts, then is ready to ask.
+    /// Examines how the engine counts and truncates results, then is ready to query.
     pub(super) fn open(
         panel: &'a mut Panel,
         engine: usize,
@@ -52,7 +52,7 @@ impl<'a> Desk<'a> {
     ) -> Result<Self, Error> {
         if pool.is_empty() {
             return Err(Error::Words {
-                what: "the pool is empty: no word of the lexicon is on as many pages as asked for"
+                what: "the pool is empty: no word of the lexicon is within --min-pages and --max-pages"
                     .to_owned(),
             });
         }
@@ -69,7 +69,7 @@ impl<'a> Desk<'a> {
         if !trusts_counts && n_at_most >= 3 && most > 0 && most < limit {
             limit = most;
             remarks.push(format!(
-                "{} seems to show at most {most} results, fewer than the {} asked for",
+                "{} seems to show at most {most} results, fewer than the {} requested",
                 panel.name(engine),
                 panel.limit(engine)
             ));
@@ -110,7 +110,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// The text of a page; none if it could not be had.
+    /// The text of a page; none if it is not available.
     pub(super) fn page(&mut self, page: usize) -> Result<Option<Page>, Error> {
         Ok(match &*self.panel.fetch(self.engine, page)? {
             Reply::Answer(found) => Some(found.clone()),
@@ -121,7 +121,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// The queries that should return a page, by its text; none if that could not be had.
+    /// The queries that should return a page, by its text; none if the text is not available.
     pub(super) fn predicted(&mut self, page: usize) -> Result<Option<Rc<Vec<usize>>>, Error> {
         if let Some(known) = self.predicted.get(&page) {
             return Ok(known.clone());
@@ -153,7 +153,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// An unbiased guess of one over the degree; none if there is no text or no valid query.
+    /// An unbiased estimate of one over the degree; none if there is no text or no valid query.
     pub(super) fn inverse_degree(
         &mut self,
         page: usize,
@@ -252,19 +252,19 @@ impl<'a> Desk<'a> {
         }
         if self.n_unfetched > 0 {
             let n = self.n_unfetched;
-            warnings.push(format!("{n} pages could not be fetched and were left out"));
+            warnings.push(format!("{n} pages could not be fetched and were omitted"));
         }
         if self.n_exact > 0 {
             let n = self.n_exact;
             warnings.push(format!(
-                "for {n} pages {MAX_TRIALS} words in a row returned too much or another page; all \
-                 their words were asked instead"
+                "for {n} pages, {MAX_TRIALS} consecutive words returned too much or another page; all \
+                 their words were queried instead"
             ));
         }
         if self.n_unexpected > 0 {
             let n = self.n_unexpected;
             warnings.push(format!(
-                "{n} pages were returned for words that their text does not hold, and left out"
+                "{n} pages were returned for words that their text does not contain, and omitted"
             ));
         }
         warnings

@@ -1,13 +1,13 @@
-//! What can go wrong while an engine is asked or an estimate is made.
+//! Errors of queries and estimates.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no estimate.
+/// The reason why there is no estimate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A search index could not be made or asked.
+    /// A search index could not be built or queried.
     #[error(transparent)]
     Search(#[from] arose_search::Error),
     /// Result pages cannot be fetched with these settings.
@@ -27,7 +27,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file of settings cannot be understood.
-    #[error("cannot understand `{}`: {what}", path.display())]
+    #[error("cannot parse `{}`: {what}", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
@@ -35,31 +35,31 @@ pub enum Error {
         what: String,
     },
     /// The description of an engine lacks something.
-    #[error("the description of the engine {name}: {what}")]
+    #[error("description of the search engine {name}: {what}")]
     Description {
         /// The engine.
         name: String,
         /// What is wrong with it.
         what: String,
     },
-    /// Two engines cannot be told apart.
-    #[error("two engines are called {name}; name them, as in a=out1 b=out2")]
+    /// Two search engines have the same name.
+    #[error("two search engines are named {name}; rename them, e.g. a=out1 b=out2")]
     SameName {
         /// The name of both.
         name: String,
     },
-    /// An engine does not answer at all.
-    #[error("the engine {engine} gave no answer to its first {n} questions: {reason}")]
+    /// A search engine does not respond at all.
+    #[error("search engine {engine} did not respond to the first {n} queries: {reason}")]
     Silent {
         /// The engine.
         engine: String,
-        /// The questions.
+        /// The number of queries.
         n: u64,
-        /// Why the last one had no answer.
+        /// The reason why the last one got no response.
         reason: String,
     },
     /// As many requests as allowed were made.
-    #[error("the budget of {budget} requests is spent; give more, the log keeps what there is")]
+    #[error("the budget of {budget} requests is spent; raise --budget to resume from the log")]
     Budget {
         /// The requests allowed.
         budget: u64,
@@ -74,18 +74,18 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// A replay needs an answer that was never given.
+    /// A replay needs a response that is not in the log.
     #[error(
-        "the log `{}` has no answer to {what}; replay with the settings and seed it was made with",
+        "the log `{}` has no response to {what}; replay it with the same settings and seed",
         path.display()
     )]
     NotInLog {
         /// The log.
         path: PathBuf,
-        /// The question.
+        /// The query.
         what: String,
     },
-    /// There are not enough words to ask with.
+    /// There are not enough words to query.
     #[error("{what}")]
     Words {
         /// What is missing, and what to do.
@@ -97,12 +97,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a study must end here with what it has: no further answer is to be had.
+    /// Whether a study must end with the responses received, because there will be no more.
     pub(crate) fn ends_study(&self) -> bool {
         matches!(self, Self::Budget { .. } | Self::NotInLog { .. })
     }
 
-    /// Says what was being done to which file.
+    /// Makes an error from the failed action and its file.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             action,

@@ -15,7 +15,7 @@ use crate::Error;
 /// How a file of links is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Two names a line: a page and one it links to.
+    /// Two names per line: a page and one it links to.
     Edges,
     /// Line `i` holds the numbers of the pages that page `i` links to.
     Adjacency,
@@ -61,13 +61,13 @@ impl Graph {
         })
     }
 
-    /// Takes the links out of web pages: archives, or the folder of a crawl.
+    /// Takes the links out of web pages: archives, or the directory of a crawl.
     ///
-    /// Pages that are linked to and not there are left out, for nothing is known of their links.
+    /// Pages that are linked to and not there are omitted, for nothing is known of their links.
     ///
     /// # Errors
     ///
-    /// When they cannot be read, or none has an address.
+    /// When they cannot be read, or none has a URL.
     pub fn of_pages(paths: &[PathBuf], mut config: Config) -> Result<Self, Error> {
         config.html.links = Collected::Collect;
         let mut pages: Vec<(String, Vec<String>)> = Vec::new();
@@ -90,7 +90,7 @@ impl Graph {
             }
         }
         if pages.is_empty() {
-            let what = "none of the documents has an address and links";
+            let what = "no document has a URL and links";
             return Err(Error::Words {
                 what: what.to_owned(),
             });
@@ -159,7 +159,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// The number of a name, a new one if need be.
+    /// The number of a name, a new one if necessary.
     fn page(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -186,7 +186,7 @@ impl Builder {
                 self.rows[from as usize].push(to);
                 Ok(())
             }
-            _ => Err("it is not two names with a blank between".to_owned()),
+            _ => Err("expected two names separated by whitespace".to_owned()),
         }
     }
 
@@ -197,12 +197,14 @@ impl Builder {
     ) -> Result<(), String> {
         let (mut row, mut last) = (Vec::new(), 0);
         for (place, text) in line.split_whitespace().enumerate() {
-            let number: i64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+            let number: i64 = text
+                .parse()
+                .map_err(|_| format!("`{text}` is not a number"))?;
             last = match place {
                 0 => number,
-                _ => next(last, number).ok_or("a number is too large")?,
+                _ => next(last, number).ok_or("number too large")?,
             };
-            row.push(u32::try_from(last).map_err(|_| format!("there is no page {last}"))?);
+            row.push(u32::try_from(last).map_err(|_| format!("no page {last}"))?);
         }
         self.rows.push(row);
         Ok(())
@@ -211,11 +213,13 @@ impl Builder {
     fn finished(self) -> Result<Graph, String> {
         let n = self.rows.len();
         if n == 0 {
-            return Err("there is no page".to_owned());
+            return Err("no page".to_owned());
         }
         let mut targets = self.rows.iter().flatten();
         if let Some(target) = targets.find(|&&target| target as usize >= n) {
-            return Err(format!("a page links to {target}, and there are {n} only"));
+            return Err(format!(
+                "a page links to {target}, but there are only {n} pages"
+            ));
         }
         Ok(Graph {
             links: self.rows.into_iter().collect(),

@@ -1,28 +1,28 @@
-//! Size estimation over engines: how large is it, and how much do two overlap?
+//! Estimates the size and overlap of search engines.
 //!
-//! The mathematics is in [`arose::estimate`]; here it meets [engines](engine). A file per
-//! method: each asks a [`Panel`], feeds the answers to the formulas, and returns [`Findings`]:
-//! figures with intervals, how every engine behaved, what makes the figures doubtful, and the
-//! biases that no interval shows.
+//! The mathematics is in [`arose::estimate`]; this crate applies it to [search engines](engine).
+//! There is one file per method. Each queries a [`Panel`], passes the responses to the formulas,
+//! and returns [`Findings`]: estimates with intervals, the behaviour of every search engine,
+//! warnings, and the biases that the intervals do not cover.
 //!
-//! | method | asks | finds |
+//! | method | queries | finds |
 //! |---|---|---|
-//! | [`lower_bound`] | frequent words of many languages | what an engine claims to hold at least |
+//! | [`lower_bound`] | frequent words of many languages | a lower bound on the claimed size |
 //! | [`overlap`] | random pages of each engine in all others | relative sizes, union, coverage |
-//! | [`coverage`] | pages drawn elsewhere, as by a walk | the share of them that engines hold |
-//! | [`searches`] | the queries of a log | relative sizes and coverage on what people ask |
+//! | [`coverage`] | pages sampled elsewhere, e.g. by a walk | the share of them in each engine |
+//! | [`searches`] | the queries of a log | relative sizes and coverage on these queries |
 //! | [`pool`] | queries of a pool, degrees of pages | shares and means over uniform pages |
 //! | [`corpus_size`] | the same | the number of pages |
-//! | [`walk`] | links | shares of the pages that links reach |
+//! | [`walk`] | links | shares of reachable pages |
 //! | [`addresses`] | a simulated address space | servers |
-//! | [`capture`] | nothing: lists of pages | the number of pages from what comes twice |
+//! | [`capture`] | nothing: lists of pages | the number of pages from the overlap of the lists |
 //!
-//! [`study`] runs a whole comparison and writes a report, [`simulate`] shows on synthetic engines
-//! how far each method can be trusted.
+//! [`study`] runs a complete comparison and writes a report; [`simulate`] shows on synthetic search
+//! engines how reliable each method is.
 //!
-//! *Honesty.* Missing answers and changed ones widen an interval to what they could have said
-//! ([`Figure::sampling`] is the interval without them). Where they are more than half, or where the
-//! data do not determine an answer, there is none.
+//! *Missing data.* Missing and changed responses widen an interval to all values that they allow
+//! ([`Figure::sampling`] is the interval without them). If they are more than half, or if the data
+//! do not determine a value, there is no estimate.
 
 #![forbid(unsafe_code)]
 
@@ -53,10 +53,10 @@ use serde::Serialize;
 
 use crate::engine::{Health, Panel};
 
-/// Beyond this share of missing or changed answers there is no figure.
+/// Above this share of missing or changed responses there is no estimate.
 const MAX_DOUBTFUL: f64 = 0.5;
 
-/// Points drawn of a figure as the sample grows.
+/// Points plotted of an estimate as the sample grows.
 const N_POINTS: usize = 20;
 
 /// What a method found.
@@ -64,17 +64,17 @@ const N_POINTS: usize = 20;
 pub struct Findings {
     /// The method.
     pub method: &'static str,
-    /// What a figure counts.
+    /// What the estimates count.
     pub counted: String,
     /// The seed of all choices.
     pub seed: u64,
-    /// Answers used, from engines or a log.
+    /// Responses used, from engines or a log.
     pub n_answers: u64,
-    /// The figures, the most wanted first.
+    /// The estimates, the most important first.
     pub figures: Vec<Figure>,
     /// How each engine behaved.
     pub engines: Vec<Behaviour>,
-    /// What makes the figures doubtful, in sentences.
+    /// Warnings.
     pub warnings: Vec<String>,
     /// Errors that no interval covers.
     pub biases: Vec<Bias>,
@@ -82,19 +82,19 @@ pub struct Findings {
     pub series: Vec<Series>,
 }
 
-/// One figure.
+/// One estimate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
     /// What it is.
     pub name: String,
     /// How it was made.
     pub method: &'static str,
-    /// The figure; none if it is refused.
+    /// The value; none if it is refused.
     pub value: Option<f64>,
-    /// Where the truth lies at 95 % if the method has no bias, missing answers taken at their
+    /// The 95% interval if the method has no bias, with missing responses at their
     /// worst.
     pub interval: Option<[f64; 2]>,
-    /// The same if missing answers are like the others; none if none are missing.
+    /// The same if missing responses are like the others; none if none are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<[f64; 2]>,
     /// Independent units behind it.
@@ -102,10 +102,10 @@ pub struct Figure {
     /// What to know about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Why there is none.
+    /// The reason why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// The truth, where it is known.
+    /// The true value, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<f64>,
 }
@@ -122,7 +122,7 @@ pub struct Behaviour {
     pub health: Health,
 }
 
-/// A way in which a method goes wrong that more samples do not mend.
+/// An error of a method that more samples do not reduce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Bias {
     /// One word.
@@ -131,7 +131,7 @@ pub struct Bias {
     pub effect: &'static str,
 }
 
-/// A figure as the sample grew.
+/// An estimate as the sample grew.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
     /// What it is.
@@ -141,7 +141,7 @@ pub struct Series {
 }
 
 impl Figure {
-    /// A figure with the interval of its own sample.
+    /// An estimate with the interval of its sample.
     #[must_use]
     pub fn new(name: impl Into<String>, estimate: &Estimate) -> Self {
         Self {
@@ -157,7 +157,7 @@ impl Figure {
         }
     }
 
-    /// A figure without a measure of its error.
+    /// An estimate without an interval.
     #[must_use]
     pub fn plain(name: impl Into<String>, method: Method, value: f64, n_samples: u64) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl Figure {
         }
     }
 
-    /// A figure that the data do not give.
+    /// An estimate that the data do not allow.
     #[must_use]
     pub fn refused(name: impl Into<String>, method: Method, reason: impl ToString) -> Self {
         Self {
@@ -183,7 +183,7 @@ impl Figure {
         }
     }
 
-    /// A figure, or why there is none.
+    /// An estimate, or the reason why there is none.
     #[must_use]
     pub fn of(name: &str, method: Method, estimate: &Result<Estimate, arose::Error>) -> Self {
         match estimate {
@@ -192,7 +192,7 @@ impl Figure {
         }
     }
 
-    /// With what is known to be right.
+    /// Adds the true value.
     #[must_use]
     pub fn with_truth(self, truth: f64) -> Self {
         Self {
@@ -214,7 +214,7 @@ impl Figure {
         self
     }
 
-    /// Whether the interval holds the truth; none if either is unknown.
+    /// Whether the interval contains the true value; none if either is unknown.
     #[must_use]
     pub fn covers(&self) -> Option<bool> {
         let ([low, high], truth) = (self.interval?, self.truth?);
@@ -223,7 +223,7 @@ impl Figure {
 }
 
 impl Findings {
-    /// Findings without figures.
+    /// Findings without estimates.
     fn new(method: &'static str, counted: &str, seed: u64) -> Self {
         Self {
             method,
@@ -233,7 +233,7 @@ impl Findings {
         }
     }
 
-    /// Adds how the engines behaved, and the biases of the methods of all figures.
+    /// Adds the behaviour of the search engines, and the biases of the methods of all estimates.
     fn finished(mut self, panel: &Panel) -> Self {
         self.n_answers = panel.n_answers();
         self.engines = (0..panel.n_engines())
@@ -251,7 +251,7 @@ impl Findings {
         self.with_biases()
     }
 
-    /// Adds the biases of the methods of all figures.
+    /// Adds the biases of the methods of all estimates.
     fn with_biases(mut self) -> Self {
         for figure in &self.figures {
             let method = Method::ALL.iter().find(|m| m.as_str() == figure.method);
@@ -268,7 +268,7 @@ impl Findings {
         self
     }
 
-    /// The figure of a name.
+    /// The estimate with a name.
     #[must_use]
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.name == name)
@@ -279,7 +279,7 @@ fn ends(interval: Interval) -> [f64; 2] {
     [interval.low, interval.high]
 }
 
-/// Whether the sample has grown to a size at which a point is drawn.
+/// Whether the sample has grown to a size at which a point is plotted.
 fn is_point(n: usize, n_wanted: usize) -> bool {
     let step = n_wanted.div_ceil(N_POINTS).max(1);
     n.is_multiple_of(step) && n > 0

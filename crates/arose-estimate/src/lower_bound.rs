@@ -1,13 +1,13 @@
-//! Lower bounds: what each engine claims to hold at least.
+//! Lower bounds on size, from the result counts that search engines claim.
 //!
-//! *Question.* One engine, no sample. What does its own count say of its size?
+//! *Question.* There is one search engine and no sample. What do its own counts say about its size?
 //!
-//! *Idea.* Ask for pages with any of the most frequent words of several languages: list after list,
-//! and all lists joined. The largest claim is the bound. Claims that contradict each other tell how
-//! far they can be believed ([`lower_bound`]).
+//! *Idea.* Query pages with any of the most frequent words of several languages: each list, and all
+//! lists joined. The largest claim is the bound. Contradictory claims show how reliable they are
+//! ([`lower_bound`]).
 //!
-//! *Cost.* Some two requests per list and engine. *Error.* None is given: nothing is sampled. *Not
-//! for* comparing engines.
+//! *Cost.* About two requests per list and search engine. *Error.* There is no interval: nothing is
+//! sampled. *Not for* comparing search engines.
 
 use arose::estimate::Method;
 use arose::estimate::lower_bound::{Claim, lower_bound};
@@ -56,11 +56,11 @@ pub const LANGUAGES: [(&str, [&str; 8]); 8] = [
 ///
 /// # Errors
 ///
-/// When an engine can never answer again.
+/// When an engine can never respond again.
 pub fn run(panel: &mut Panel, lists: &[Vec<String>], seed: u64) -> Result<Findings, Error> {
     let mut findings = Findings::new(
         "lower-bound",
-        "pages that an engine claims to match; nothing was sampled",
+        "pages that a search engine claims to match; nothing was sampled",
         seed,
     );
     panel.expect(panel.n_engines() as u64);
@@ -79,7 +79,7 @@ pub fn run(panel: &mut Panel, lists: &[Vec<String>], seed: u64) -> Result<Findin
                 if noise.n_violations > 0 {
                     figure.notes.push(format!(
                         "{} of {} comparable claims contradict each other; none is closer than \
-                         {:.0} %, so at least {:.0}",
+                         {:.0}%, so at least {:.0}",
                         noise.n_violations,
                         noise.n_comparable,
                         100.0 * noise.least_error,

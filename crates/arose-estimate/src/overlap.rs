@@ -1,24 +1,25 @@
-//! Overlap of engines: relative sizes, union and coverage from pages drawn and looked up.
+//! Overlap of search engines: relative sizes, union and coverage from sampled pages that are looked
+//! up elsewhere.
 //!
-//! *Question.* Several engines, none of which can be counted. Which is the largest, how much do
-//! they hold together, and what share of it does each?
+//! *Question.* None of several search engines can be counted. Which is the largest, how large is
+//! their union, and which share of it does each have?
 //!
-//! *Idea.* Draw a page from each engine by a query of two random words; fetch it; check whether
-//! every other engine holds it ([`check`](crate::check)). From which engines hold each page, all
-//! sizes follow
-//! ([`least_squares`](arose::estimate::least_squares), [`joint`](arose::estimate::joint)).
+//! *Idea.* Sample a page from each search engine by a query of two random words, fetch it, and look
+//! it up in every other one ([`check`](crate::check)). All sizes follow from which search engines
+//! have each page ([`least_squares`](arose::estimate::least_squares),
+//! [`joint`](arose::estimate::joint)).
 //!
-//! The page is looked up in its own engine as well. Whoever does not find its own pages again has
-//! them counted as absent elsewhere too; the share found is reported.
+//! The page is also looked up in its own search engine. If an engine does not find its own pages
+//! again, they also count as absent elsewhere; the share found is reported.
 //!
-//! Long pages hold more pairs of words and are drawn more often, about as the square of their
-//! words. So the same is computed once more from pages thinned by that square (`evened` in the
-//! names).
+//! Long pages contain more pairs of words and are sampled more often, about with the square of
+//! their number of words. So the estimates are also computed from pages thinned by that square
+//! (`length-corrected` in the names).
 //!
-//! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per engine, how they are checked. *Cost.*
-//! For `k` engines and `n` pages of each some `k n (k + 2)` requests. *Error.* Bootstrap over
-//! pages; checks without an answer are taken at their worst. *Not for* engines that show a few
-//! results only: what ranks first is drawn.
+//! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per search engine, and how they are looked
+//! up. *Cost.* About `k n (k + 2)` requests for `k` search engines and `n` pages of each. *Error.*
+//! Bootstrap over pages; lookups without a response count as their worst case. *Not for* search
+//! engines that show only a few results: the first results are not representative.
 
 mod figures;
 
@@ -46,7 +47,7 @@ const RAREST: u64 = 500;
 /// With fewer words to draw with, rarer ones are taken too.
 const MIN_DRAWING: usize = 100;
 
-/// Beyond this share of pages drawn from cut answers, ranking matters.
+/// Beyond this share of pages sampled from cut responses, ranking matters.
 const MAX_CUT: f64 = 0.2;
 
 /// What to draw and how to check it.
@@ -56,7 +57,7 @@ pub struct Settings {
     pub n_samples: usize,
     /// How pages are looked up.
     pub checking: Checking,
-    /// Questions asked again at the end of each engine.
+    /// Queries sent again at the end of each engine.
     pub n_controls: u32,
     /// Which sum of squares is made small.
     pub form: Form,
@@ -84,7 +85,7 @@ impl Default for Settings {
 /// # Errors
 ///
 /// When no page can be drawn from an engine, when engines share no page even through others, or
-/// when an engine can never answer again.
+/// when an engine can never respond again.
 pub fn run(
     panel: &mut Panel,
     words: &[(String, u64)],
@@ -109,7 +110,7 @@ pub fn run(
 
 /// The words to draw pages with.
 ///
-/// Two rare words are hardly ever on one page, so pages are drawn by words on one page in
+/// Two rare words are hardly ever on one page, so pages are sampled by words on one page in
 /// [`RAREST`] at least, if there are enough of them.
 fn drawing(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
     let most = words.iter().map(|(_, n)| *n).max().unwrap_or(0);
@@ -121,20 +122,20 @@ fn drawing(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
     }
 }
 
-/// What was drawn and found so far.
+/// The pages sampled and found so far.
 struct Sampling {
     settings: Settings,
     random: Vec<SplitMix>,
     checker: Checker,
     /// Pages of each engine, near duplicates accepted.
     accepted: Vec<Vec<Sampled>>,
-    /// The same pages, by address only.
+    /// The same pages, by URL only.
     strict: Vec<Vec<Sampled>>,
-    /// For each page one over how often such pages are drawn, about.
+    /// For each page one over how often such pages are sampled, about.
     weights: Vec<Vec<f64>>,
     /// Pages looked up in their own engine, and those found there.
     own: Vec<(u64, u64)>,
-    /// Pages drawn, and those from answers that did not show all results.
+    /// Pages sampled, and those from responses that did not show all results.
     n_drawn: Vec<u64>,
     n_cut: Vec<u64>,
     n_weak: u64,
@@ -174,7 +175,7 @@ impl Sampling {
         self.accepted.iter().map(Vec::len).min().unwrap_or(0)
     }
 
-    /// Draws a page of each engine in turn, so that a study cut short has some of all.
+    /// Draws a page of each engine in turn, so that an interrupted study has some of each.
     fn draw_all(&mut self, panel: &mut Panel, drawing: &Lexicon<String>) -> Result<(), Error> {
         let n_engines = panel.n_engines();
         panel.expect((self.settings.n_samples * n_engines) as u64);
@@ -243,13 +244,13 @@ impl Sampling {
         }
         Err(Error::Words {
             what: format!(
-                "{MAX_UNUSABLE} pages of {} in a row have no text or no word of the lexicon",
+                "{MAX_UNUSABLE} consecutive pages of {} have no text or no word of the lexicon",
                 panel.name(engine)
             ),
         })
     }
 
-    /// Which engines hold a page: near duplicates accepted, and by address only.
+    /// Which engines have a page: near duplicates accepted, and by URL only.
     fn look_up(
         &mut self,
         panel: &mut Panel,
@@ -313,8 +314,8 @@ fn no_page(engine: &str, error: Error) -> Error {
     match error {
         Error::Estimate(arose::Error::NoEstimate { reason, .. }) => Error::Words {
             what: format!(
-                "no page of {engine} could be drawn: {reason}; is it empty, or is the lexicon in \
-                 another language?"
+                "no page of {engine} could be sampled: {reason}; the search engine is empty, or the \
+                 lexicon is in another language"
             ),
         },
         error => error,

@@ -1,16 +1,16 @@
-//! Pool sampling over an engine: shares and means over uniformly drawn pages.
+//! Pool sampling of a search engine: shares and means over uniformly sampled pages.
 //!
-//! *Question.* How long is a page of this engine on average, or what share of its pages has some
-//! property, although long pages match more queries?
+//! *Question.* What is the mean length of the pages of this search engine, or the share of its
+//! pages with some property, although long pages match more queries?
 //!
 //! *Idea.* The pool is a set of words of middle frequency; a query is one of them. A page is
-//! fetched, the pool words in its text are the queries that should return it, and asking some of
-//! them tells its degree. Then each page counts one over its degree
+//! fetched, the pool words in its text are the queries that should return it, and sending some of
+//! them estimates its degree. Then each page counts one over its degree
 //! ([`arose::estimate::pool`]).
 //!
 //! *Papers.* Bar-Yossef & Gurevich 2006, 2007. *Parameters.* The pool, the measure, the method.
-//! *Cost.* Per page a few searches, one fetch and, for the degree, one to some searches; rejection
-//! and Metropolis-Hastings ask for all pool words of a page. *Error.* Bootstrap over pages, batch
+//! *Cost.* Per page a few searches, one fetch and, for the degree, one or more searches; rejection
+//! and Metropolis-Hastings query all pool words of a page. *Error.* Bootstrap over pages, batch
 //! means over a walk. *Not for* pages without a word of the pool.
 
 use arose::estimate::bootstrap::Bootstrap;
@@ -32,11 +32,11 @@ use crate::Error;
 /// Which words make a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Pages of the vocabulary that hold a word at least.
+    /// Minimum number of pages of the vocabulary with a word.
     pub least: u64,
-    /// Pages of the vocabulary that hold a word at most.
+    /// Maximum number of pages of the vocabulary with a word.
     pub most: u64,
-    /// Words at most; the rest is left out evenly.
+    /// Words at most; the rest is omitted evenly.
     pub size: usize,
 }
 
@@ -70,16 +70,16 @@ pub fn choose(vocabulary: &Vocabulary, config: &PoolConfig) -> Vec<String> {
     pool
 }
 
-/// What is measured of a page.
+/// The measured property of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Measure {
     /// Its words.
     Words,
     /// Whether it has more words than this.
     LongerThan(u64),
-    /// Whether it holds this word or phrase.
+    /// Whether it has this word or phrase.
     Contains(String),
-    /// Whether its address holds this.
+    /// Whether its URL contains this.
     Address(String),
 }
 
@@ -102,7 +102,7 @@ impl Measure {
             Self::Words => "words per page".to_owned(),
             Self::LongerThan(n) => format!("share of pages with more than {n} words"),
             Self::Contains(phrase) => format!("share of pages with \"{phrase}\""),
-            Self::Address(part) => format!("share of pages with {part} in the address"),
+            Self::Address(part) => format!("share of pages with {part} in the URL"),
         }
     }
 
@@ -133,7 +133,7 @@ pub struct Settings {
     pub measure: Measure,
     /// How pages are made uniform.
     pub ways: Vec<Way>,
-    /// Questions asked again at the end.
+    /// Queries sent again at the end.
     pub n_controls: u32,
     /// The seed of all choices.
     pub seed: u64,
@@ -143,7 +143,7 @@ pub struct Settings {
 ///
 /// # Errors
 ///
-/// When the pool is empty or gives no page, or the engine can never answer again.
+/// When the pool is empty or gives no page, or the engine can never respond again.
 pub fn run(
     panel: &mut Panel,
     engine: usize,
@@ -155,7 +155,7 @@ pub fn run(
     let mut desk = Desk::open(panel, engine, vocabulary, pool, settings.n_controls)?;
     let mut findings = Findings::new(
         "pool",
-        "pages that some word of the pool returns, each address once",
+        "pages that a word of the pool returns, each URL once",
         settings.seed,
     );
     let n_ways = settings.ways.len() as u64;
@@ -188,7 +188,7 @@ pub fn run(
     Ok(findings.finished(panel))
 }
 
-/// What a figure over one engine is.
+/// The kind of an estimate over one engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// A share of the pages, from 0 to 1.
@@ -198,7 +198,7 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    /// The interval if only the share `kept` of the answers could be used.
+    /// The interval if only the share `kept` of the responses could be used.
     fn widened(self, low: f64, high: f64, kept: f64) -> [f64; 2] {
         match self {
             Self::Share => [low * kept, high * kept + (1.0 - kept)],
@@ -207,7 +207,7 @@ impl Quantity {
     }
 }
 
-/// A control that the budget does not allow is left out.
+/// A control that the budget does not allow is omitted.
 pub(super) fn tolerate_budget(outcome: Result<(), Error>) -> Result<(), Error> {
     match outcome {
         Err(error) if error.ends_study() => Ok(()),
@@ -236,8 +236,8 @@ pub(super) fn settled(
                 value: None,
                 interval: None,
                 refused: Some(format!(
-                    "{:.0} % of the searches had no answer and {:.0} % of those asked again had \
-                     another one",
+                    "{:.0}% of the searches got no response, and {:.0}% of the repeated ones got a \
+                     different response",
                     100.0 * missing,
                     100.0 * changed
                 )),
@@ -282,7 +282,7 @@ impl Way {
                     drawn.len() as u64,
                 );
                 figure.method = "any-query";
-                let note = "biased to long pages; for comparison";
+                let note = "biased towards long pages; for comparison";
                 figure.notes.push(note.to_owned());
                 Ok(figure)
             }
@@ -324,7 +324,7 @@ fn importance(
     let name = format!("{}, importance-weighted", settings.measure.name());
     let mut figure = Figure::new(name, &estimate.estimate);
     figure.notes.push(format!(
-        "worth {:.0} uniform pages",
+        "equivalent to {:.0} uniform pages",
         estimate.effective_size
     ));
     findings.series.push(series);

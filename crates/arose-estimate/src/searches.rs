@@ -1,16 +1,16 @@
-//! Random searches: engines compared by their answers to real queries.
+//! Random searches: compares search engines on the results of real queries.
 //!
-//! *Question.* On what people ask for, whose answers hold more pages, and what share of all answers
-//! does each engine give?
+//! *Question.* For the queries that people send, which search engine returns more pages, and which
+//! share of all results does each return?
 //!
-//! *Idea.* Send each query of a log to each engine; keep the pages that hold its words, collapse
-//! near duplicates, and divide sums ([`arose::estimate::searches`]). Only queries whose results can
-//! be had in full are used.
+//! *Idea.* Send each query of a log to each search engine, keep the pages that contain its words,
+//! collapse near duplicates, and divide sums ([`arose::estimate::searches`]). Only queries whose
+//! results are available in full are used.
 //!
 //! *Papers.* Lawrence & Giles 1998, 1999. *Parameters.* The queries; whether pages are fetched to
-//! be verified. *Cost.* A search per query and engine, and a fetch per page. *Error.* Studentised
-//! bootstrap over queries, stretched by how few pages answer how many of them: the figures are
-//! about what the engines hold. *Not for* engines that cut their results short.
+//! be verified. *Cost.* One search per query and search engine, and one fetch per page. *Error.*
+//! Studentised bootstrap over queries, widened because few pages match many of them: the estimates
+//! are about what the search engines have. *Not for* search engines that truncate their results.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ use crate::Error;
 pub enum Checking {
     /// Pages are fetched; those without the words are dropped, near duplicates collapsed.
     Verified,
-    /// Engines are believed; addresses are compared.
+    /// Result lists are trusted; URLs are compared.
     Believed,
 }
 
-/// What to ask and how to check it.
+/// What to query and how to verify results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// How results are checked.
@@ -52,7 +52,7 @@ pub struct Settings {
 
 /// What became of the queries.
 #[derive(Debug, Default)]
-struct Fate {
+struct Outcomes {
     n_missing: u64,
     n_cut: u64,
     n_large: u64,
@@ -60,18 +60,18 @@ struct Fate {
     n_unfetched: u64,
 }
 
-/// Asks, verifies and computes.
+/// Sends the queries, verifies the results and computes the estimates.
 ///
 /// # Errors
 ///
-/// When no query gives results that can be used, or an engine can never answer again.
+/// When no query gives results that can be used, or an engine can never respond again.
 pub fn run(
     panel: &mut Panel,
     queries: &[Question],
     settings: &Settings,
 ) -> Result<Findings, Error> {
     let profiler = Profiler::new(FEATURE_W);
-    let mut fate = Fate::default();
+    let mut outcomes = Outcomes::default();
     let mut results: Vec<Results> = Vec::new();
     let mut series = Series {
         name: format!("results of {} / results of all", panel.name(0)),
@@ -80,7 +80,7 @@ pub fn run(
     let mut warnings = Vec::new();
     panel.expect(queries.len() as u64);
     for (place, question) in queries.iter().enumerate() {
-        match results_of(panel, question, settings.checking, &profiler, &mut fate) {
+        match results_of(panel, question, settings.checking, &profiler, &mut outcomes) {
             Ok(found) => results.extend(found),
             Err(error) if error.ends_study() && !results.is_empty() => {
                 warnings.push(format!(
@@ -97,16 +97,16 @@ pub fn run(
         }
     }
     let (results, n_large) = formulas::usable(results);
-    fate.n_large += n_large as u64;
+    outcomes.n_large += n_large as u64;
     let counted = match settings.checking {
-        Checking::Verified => "pages that hold the words asked for, near duplicates counted once",
-        Checking::Believed => "addresses that engines return, unverified",
+        Checking::Verified => "pages that contain the query words, near duplicates counted once",
+        Checking::Believed => "URLs that search engines return, unverified",
     };
     let mut findings = Findings::new("searches", counted, settings.seed);
-    findings.figures = figures(panel, &results, queries.len(), &fate, settings);
+    findings.figures = figures(panel, &results, queries.len(), &outcomes, settings);
     findings.series.push(series);
     findings.warnings = warnings;
-    findings.warnings.extend(fate.sentences(queries.len()));
+    findings.warnings.extend(outcomes.sentences(queries.len()));
     Ok(findings.finished(panel))
 }
 
@@ -116,17 +116,17 @@ fn results_of(
     question: &Question,
     checking: Checking,
     profiler: &Profiler,
-    fate: &mut Fate,
+    outcomes: &mut Outcomes,
 ) -> Result<Option<Results>, Error> {
     let mut returned: BTreeMap<usize, EngineSet> = BTreeMap::new();
     for engine in 0..panel.n_engines() {
         let reply = panel.search(engine, question)?;
         let Reply::Answer(hits) = &*reply else {
-            fate.n_missing += 1;
+            outcomes.n_missing += 1;
             return Ok(None);
         };
         if hits.is_cut(panel.limit(engine)) {
-            fate.n_cut += 1;
+            outcomes.n_cut += 1;
             return Ok(None);
         }
         for &page in &hits.pages {
@@ -140,7 +140,7 @@ fn results_of(
         .sum::<usize>()
         >= MAX_RESULTS
     {
-        fate.n_large += 1;
+        outcomes.n_large += 1;
         return Ok(None);
     }
     if checking == Checking::Believed {
@@ -148,28 +148,28 @@ fn results_of(
         let found = found.map(|(page, engines)| found_at(page, engines));
         return Ok(Some(found.collect()));
     }
-    let verified = verified(panel, question, &returned, profiler, fate)?;
+    let verified = verified(panel, question, &returned, profiler, outcomes)?;
     Ok(Some(verified))
 }
 
-/// Pages that hold what was asked for, near duplicates as one.
+/// Pages that contain the query words, near duplicates as one.
 fn verified(
     panel: &mut Panel,
     question: &Question,
     returned: &BTreeMap<usize, EngineSet>,
     profiler: &Profiler,
-    fate: &mut Fate,
+    outcomes: &mut Outcomes,
 ) -> Result<Results, Error> {
     let mut kept: Vec<(Profile, VerifiedResult)> = Vec::new();
     for (&page, &holders) in returned {
         let engine = holders.0.trailing_zeros() as usize;
         let reply = panel.fetch(engine, page)?;
         let Reply::Answer(text) = &*reply else {
-            fate.n_unfetched += 1;
+            outcomes.n_unfetched += 1;
             continue;
         };
         if !holds(&text.text, question) {
-            fate.n_unverified += 1;
+            outcomes.n_unverified += 1;
             continue;
         }
         let profile = profiler.profile(&text.text);
@@ -194,7 +194,7 @@ fn found_at(page: usize, engines: EngineSet) -> VerifiedResult {
     }
 }
 
-/// Whether a text holds all words and phrases of a question.
+/// Whether a text contains all words and phrases of a query.
 fn holds(text: &str, question: &Question) -> bool {
     let text = words::words(text);
     question.parts.iter().all(|part| {
@@ -217,13 +217,16 @@ fn figures(
     panel: &Panel,
     results: &[Results],
     n_queries: usize,
-    fate: &Fate,
+    outcomes: &Outcomes,
     settings: &Settings,
 ) -> Vec<Figure> {
     let (about, bootstrap) = (About::Pages, Bootstrap::new(settings.seed));
-    let n_unanswered = fate.n_missing as f64;
+    let n_unanswered = outcomes.n_missing as f64;
     if n_queries > 0 && n_unanswered > MAX_DOUBTFUL * n_queries as f64 {
-        let reason = format!("{} of {n_queries} queries had no answer", fate.n_missing);
+        let reason = format!(
+            "{} of {n_queries} queries got no response",
+            outcomes.n_missing
+        );
         let name = "relative sizes from results";
         return vec![Figure::refused(name, Method::RatioOfSums, reason)];
     }
@@ -251,7 +254,7 @@ fn figures(
     for (engine, figure) in (1..panel.n_engines()).zip(&mut figures) {
         if let Ok(mean) = mean_of_ratios(results, engine, 0) {
             figure.notes.push(format!(
-                "the mean of ratios, which is not sound, is {:.3} without {} queries",
+                "the mean of ratios, which is biased, is {:.3} without {} queries",
                 mean.value, mean.n_dropped
             ));
         }
@@ -259,22 +262,22 @@ fn figures(
     figures
 }
 
-impl Fate {
+impl Outcomes {
     fn sentences(&self, n_queries: usize) -> Vec<String> {
         let each = [
-            (self.n_missing, "had no answer from some engine"),
-            (self.n_cut, "had more results than some engine shows"),
+            (self.n_missing, "had no response from some search engine"),
+            (self.n_cut, "had more results than some search engine shows"),
             (self.n_large, "had too many results in total"),
         ];
         let mut sentences: Vec<String> = each
             .iter()
             .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("{n} of {n_queries} queries {what} and were left out"))
+            .map(|(n, what)| format!("{n} of {n_queries} queries {what} and were omitted"))
             .collect();
         if self.n_unverified > 0 {
             let n = self.n_unverified;
             sentences.push(format!(
-                "{n} results do not hold the words and were dropped"
+                "{n} results do not contain the query words and were dropped"
             ));
         }
         if self.n_unfetched > 0 {

@@ -1,14 +1,14 @@
-//! Simulated studies: how far can each method be trusted?
+//! Simulated studies, which show how reliable each method is.
 //!
-//! *Question.* Before a figure about a real engine is believed: what would the same method with the
-//! same sample have said where the truth is known?
+//! *Question.* Before an estimate about a real search engine is trusted: what would the same method
+//! with the same sample have given where the true value is known?
 //!
-//! *Idea.* Make a [`World`] of synthetic engines, run the methods on it as on real ones, and put
-//! the truth beside each figure. Run many such studies and count how often the intervals hold it
-//! ([`coverage`]).
+//! *Idea.* Make a [`World`] of synthetic search engines, run the methods on it as on real ones, and
+//! show the true value next to each estimate. Run many such studies and count how often the
+//! intervals contain it ([`coverage`]).
 //!
-//! *Parameters.* The world: pages, shares, dependence, copies, faults. *Cost.* A second or so per
-//! study. *Not for* biases that nobody thought to simulate.
+//! *Parameters.* The world: pages, shares, dependence, duplicates, faults. *Cost.* About one second
+//! per study. *Not for* biases that are not simulated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,14 +51,14 @@ impl Part {
     ];
 }
 
-/// A world and what is done in it.
+/// Settings of a world and its studies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The pages.
     pub corpus: CorpusConfig,
-    /// The share of the pages that each engine holds.
+    /// The share of the pages that each engine has.
     pub shares: Vec<f64>,
-    /// How far engines hold the same popular pages.
+    /// Tendency of engines to have the same popular pages.
     pub dependence: f64,
     /// How engines behave.
     pub engine: EngineConfig,
@@ -73,7 +73,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Four engines that hold 50, 40, 16 and 8.5 % of 4,000 pages.
+    /// Four engines that hold 50, 40, 16 and 8.5% of 4,000 pages.
     fn default() -> Self {
         Self {
             corpus: CorpusConfig::default(),
@@ -166,7 +166,9 @@ fn study(
             let found = overlap::run(panel, vocabulary, &own)?;
             let truths = overlap_truths(world);
             with_truths(found, |name| {
-                truths.get(name.trim_end_matches(", evened")).copied()
+                truths
+                    .get(name.trim_end_matches(", length-corrected"))
+                    .copied()
             })
         }
         Part::Searches => {
@@ -262,7 +264,7 @@ fn engine_named(world: &World, wanted: &str) -> Option<usize> {
     (0..world.holds.len()).find(|&place| name(place) == wanted)
 }
 
-/// What overlap would say if every page were drawn and found.
+/// The result of overlap if every page were sampled and found.
 fn overlap_truths(world: &World) -> BTreeMap<String, f64> {
     let n = world.holds.len();
     let held = |place: usize| world.n_held(place) as f64;
@@ -292,21 +294,21 @@ fn overlap_truths(world: &World) -> BTreeMap<String, f64> {
         }
     }
     for (fewer, share) in exactly.into_iter().enumerate() {
-        truths.insert(format!("held by exactly {}", fewer + 1), share);
+        truths.insert(format!("in exactly {} of them", fewer + 1), share);
     }
     truths
 }
 
-/// How a figure fared over many studies.
+/// The accuracy of an estimate over many studies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Fared {
-    /// The figure.
+    /// The estimate.
     pub name: String,
     /// The method.
     pub method: &'static str,
     /// Studies that gave a value.
     pub n_given: u64,
-    /// Those whose interval holds the truth.
+    /// Those whose interval contains the true value.
     pub n_covering: u64,
     /// Those with an interval.
     pub n_intervals: u64,

@@ -1,4 +1,4 @@
-//! A whole comparison: one file of settings, one folder of results.
+//! A complete study: one settings file, one directory of results.
 //!
 //! ```toml
 //! samples = 1000
@@ -14,9 +14,10 @@
 //! url = "http://127.0.0.1:8983/solr/pages"
 //! ```
 //!
-//! The folder gets `estimates.json` (all figures), `report.html` (the same to be read, offline) and
-//! `requests.jsonl` (every question and answer). A study that was stopped goes on with the latter;
-//! a study that is replayed takes all answers from it and gives the same estimates, byte for byte.
+//! The directory contains `estimates.json` (all estimates), `report.html` (the same as an offline
+//! page) and `requests.jsonl` (all queries and responses). An interrupted study resumes from the
+//! latter. A replayed study reads all responses from it and gives the same estimates, byte for
+//! byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,9 +47,9 @@ pub struct Config {
     pub size_queries: usize,
     /// Pages for the mean length of each engine; zero leaves it out.
     pub pool_samples: usize,
-    /// A file of queries, one a line.
+    /// A file of queries, one per line.
     pub queries: Option<PathBuf>,
-    /// A file of pages drawn by a walk or otherwise, of which each engine holds a share.
+    /// A file of pages sampled by a walk or otherwise, of which each engine has a share.
     pub pages: Option<PathBuf>,
     /// Documents or lists that words are taken from; the local engines if empty.
     pub lexicon: Vec<PathBuf>,
@@ -58,13 +59,13 @@ pub struct Config {
     pub seed: u64,
     /// What pages are looked up by: `words`, `url` or `both`.
     pub check: By,
-    /// Which words are asked for: `rarest` or `robust`.
+    /// Which words to query: `rarest` or `robust`.
     pub choice: Choice,
     /// Words per query; as the literature has them if not given.
     pub words: Option<usize>,
     /// Results compared as near duplicates.
     pub alike: usize,
-    /// A URL or email address where site owners can reach whoever fetches result pages.
+    /// A URL or email address where site owners can reach the operator, to fetch result pages.
     pub contact: String,
     /// Whether result pages on private and loopback IP addresses may be fetched.
     pub allow_private: bool,
@@ -107,7 +108,7 @@ impl Config {
         let mut config: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
         if config.engines.is_empty() {
             return Err(bad(
-                "it names no engine; begin one with [[engine]]".to_owned()
+                "it lists no search engine; add one with [[engine]]".to_owned()
             ));
         }
         let beside = path.parent().unwrap_or(Path::new(""));
@@ -144,10 +145,10 @@ impl Config {
     }
 }
 
-/// Where answers come from.
+/// Where responses come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The engines, and the log for what they were asked before.
+    /// The engines, and the log of earlier responses.
     Engines,
     /// The log alone.
     Log,
@@ -175,7 +176,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// The engines of a study, opened, with the words to ask them.
+/// The opened engines of a study, with the words to query.
 fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabulary), Error> {
     if source == Source::Log {
         let log = Log::replay(log)?;
@@ -196,7 +197,7 @@ fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabu
         }
         engines.push((description.name.clone().unwrap_or_default(), engine));
     }
-    // A study that goes on draws from the words it began with.
+    // A study that continues draws from the words it began with.
     let words = match log.header() {
         Some(header) if !header.words.is_empty() => header.words.clone(),
         _ => words,
@@ -205,7 +206,7 @@ fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabu
     Ok((Panel::new(engines, &words, log, config.budget)?, words))
 }
 
-/// Runs all methods that the settings ask for. `watch` is given what tells the progress.
+/// Runs all methods selected by the settings. `watch` receives the progress.
 ///
 /// # Errors
 ///
@@ -217,7 +218,7 @@ pub fn run(
     source: Source,
     watch: impl FnOnce(Arc<Progress>),
 ) -> Result<Study, Error> {
-    fs::create_dir_all(out).map_err(Error::io("make the folder", out))?;
+    fs::create_dir_all(out).map_err(Error::io("create the directory", out))?;
     let (mut panel, words) = prepare(config, &out.join("requests.jsonl"), source)?;
     watch(panel.progress());
     let mut study = Study {

@@ -1,15 +1,17 @@
-//! The words that questions are made of.
+//! The words that queries are made of.
 //!
-//! *Question.* Engines cut texts into words in different ways: is `don't` one word or two, is
-//! `U.S.` a word? A question made of such words finds a page in one engine and not in the other,
-//! though both hold it.
+//! *Question.* Search engines split texts into words in different ways: is `don't` one word or two,
+//! is `U.S.` a word? A query of such words finds a page in one search engine but not in another,
+//! although both have it.
 //!
-//! *Idea.* Ask only for words that every engine cuts alike: letters, possibly digits after them,
-//! with blanks or plain punctuation around. A page's own words are taken where they stand like that
-//! ([`plain_words`]), and so is the vocabulary of a corpus ([`open`]).
+//! *Idea.* Query only words that every search engine splits in the same way: letters, possibly
+//! followed by digits, surrounded by whitespace or simple punctuation. The words of a page are
+//! taken where they occur in this form ([`plain_words`]), and so is the vocabulary of a corpus
+//! ([`open`]).
 //!
-//! *Parameters.* Words of 3 to 24 letters; at most [`MAX_WORDS`] of them, the rest left out evenly.
-//! *Not for* languages written without blanks, whose words no two engines cut alike.
+//! *Parameters.* Words of 3 to 24 letters; at most [`MAX_WORDS`] words, the rest omitted evenly.
+//! *Not for* languages written without spaces, whose words no two search engines split in the same
+//! way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,10 +29,11 @@ use crate::Error;
 /// Words that a vocabulary holds at most.
 pub const MAX_WORDS: usize = 50_000;
 
-/// Words with the number of pages that hold each, in the order of the alphabet.
+/// Words with the number of pages that contain each, in the order of the alphabet.
 pub type Vocabulary = Vec<(String, u64)>;
 
-/// The distinct words of a text that every engine cuts alike, in the order of the alphabet.
+/// The distinct words of a text that every engine splits in the same way, in the order of the
+/// alphabet.
 ///
 /// ```
 /// use arose_estimate::vocabulary::plain_words;
@@ -43,7 +46,7 @@ pub fn plain_words(text: &str) -> Vec<String> {
     distinct.into_iter().collect()
 }
 
-/// The words of a text that every engine cuts alike, each as often as it occurs.
+/// The words of a text that every engine splits in the same way, each as often as it occurs.
 pub(crate) fn plain_occurrences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     words::for_each(text, |word, place| {
@@ -117,7 +120,7 @@ fn read_list(path: &Path) -> Result<Vocabulary, Error> {
             let n = n.trim().parse().map_err(|_| Error::Settings {
                 path: path.to_owned(),
                 what: format!(
-                    "line {} has no number after the tab; write WORD<TAB>PAGES",
+                    "line {} has no number after the tab; expected WORD<TAB>PAGES",
                     number + 1
                 ),
             })?;
@@ -157,7 +160,7 @@ fn thinned(mut words: Vocabulary) -> Vocabulary {
 pub fn lexicon(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
     Lexicon::new(words.to_vec()).map_err(|_| Error::Words {
         what: format!(
-            "{} words are too few to ask with; name documents or a list with --lexicon",
+            "{} words are too few to query; pass documents or a list with --lexicon",
             words.len()
         ),
     })

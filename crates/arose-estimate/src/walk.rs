@@ -1,23 +1,24 @@
-//! Random walks along links: shares of the pages that links reach.
+//! Random walks along links: shares of reachable pages.
 //!
-//! *Question.* Which share of the pages has some property, if all one can do is follow links?
+//! *Question.* Which share of the pages has some property, if the only possibility is to follow
+//! links?
 //!
-//! *Idea.* Several walks with jumps from common seeds, each beginning at one of them. A walk knows
-//! the links of the pages it has visited and no others; on that part it computes the PageRank of
-//! its own jumps, and each visit counts one over it ([`arose::estimate::walk`]). Visits of the
-//! first half do not count: while much is unseen, jumps favour what is near the seeds. Walks that
+//! *Idea.* Run several walks with jumps, each starting at one of the common seeds. A walk knows
+//! only the links of the pages it has visited. On that part it computes the PageRank with its own
+//! jumps, and each visit counts one over it ([`arose::estimate::walk`]). Visits of the first half
+//! do not count: while many pages are unseen, jumps favour pages near the seeds. Walks that
 //! disagree, or still find many new pages, have not converged, and the findings say so.
 //!
-//! A walk can also draw pages: each visit with a probability proportional to one over the PageRank,
-//! so that pages are about equally likely. [`coverage`](crate::coverage) looks them up in search
-//! engines.
+//! A walk can also sample pages: each visit with a probability proportional to one over the
+//! PageRank, so that pages are about equally likely. [`coverage`](crate::coverage) looks them up in
+//! search engines.
 //!
-//! [`run`] walks on a [`Graph`] that is known, where the truth can stand beside the figures;
-//! [`live`] walks on the web, where it cannot.
+//! [`run`] walks on a known [`Graph`], where the true values are available for comparison; [`live`]
+//! walks on the web, where they are not.
 //!
-//! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Walks and their steps. *Cost.* Per walk its
-//! steps and some 180 passes over the links it knows. *Error.* Student's quantile over walks. *Not
-//! for* pages that no seed leads to.
+//! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* The number of walks and their steps.
+//! *Cost.* Per walk its steps and about 180 passes over the links it knows. *Error.* Student's
+//! quantile over walks. *Not for* pages that cannot be reached from a seed.
 
 pub mod live;
 mod tally;
@@ -34,27 +35,27 @@ use super::{Figure, Findings, Series};
 use crate::Error;
 use tally::{Keep, Measured, Tally, Weighed, course};
 
-/// Walks that did not know more of their pages than this are not done: figures may be off by as
+/// Walks that did not know more of their pages than this are not done: estimates may be off by as
 /// much.
 const MAX_UNSEEN: f64 = 0.01;
 
-/// What is measured of a page.
+/// The measured property of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Measure {
     /// Whether at least so many links lead to it.
     InDegree(u64),
     /// Whether it has at least so many links.
     OutDegree(u64),
-    /// Whether its name holds this.
+    /// Whether its URL contains this.
     Name(String),
 }
 
 impl Measure {
     fn name(&self) -> String {
         match self {
-            Self::InDegree(n) => format!("share of pages with {n} in-links or more"),
-            Self::OutDegree(n) => format!("share of pages with {n} links or more"),
-            Self::Name(part) => format!("share of pages with {part} in the name"),
+            Self::InDegree(n) => format!("share of pages with at least {n} in-links"),
+            Self::OutDegree(n) => format!("share of pages with at least {n} links"),
+            Self::Name(part) => format!("share of pages with {part} in the URL"),
         }
     }
 
@@ -115,15 +116,15 @@ pub struct Settings {
 pub struct Walked {
     /// The estimates.
     pub findings: Findings,
-    /// The pages drawn, by name, with the walk that drew each.
+    /// The pages sampled, by name, with the walk that drew each.
     pub drawn: Vec<(String, u32)>,
 }
 
-/// Walks and computes. The truth over all pages that the seeds reach is given beside it.
+/// Walks and computes the estimates, with the true values over all reachable pages.
 ///
 /// # Errors
 ///
-/// When there are too few walks, no seed has links, or a seed is no page.
+/// When there are too few walks, no seed has links, or a seed is not a page.
 pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
     let mut seeds = seeds(graph, settings)?;
     let measures = settings.measures.iter();
@@ -161,7 +162,7 @@ pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
         Direction::Forwards => Method::RandomWalk,
         Direction::BothWays => Method::UndirectedWalk,
     };
-    let counted = "pages that links lead to from the seeds";
+    let counted = "pages reachable by links from the seeds";
     let mut findings = Findings::new("walk", counted, settings.seed);
     add_figures(&mut findings, method, &settings.measures, &tallies)?;
     for (figure, has) in findings.figures.iter_mut().zip(&values) {
@@ -237,7 +238,7 @@ fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<u32>, Error> {
     let is_nowhere = |seed: &&u32| **seed as usize >= n_pages;
     if let Some(seed) = settings.seeds.iter().find(is_nowhere) {
         return Err(Error::Words {
-            what: format!("the seed {seed} is no page of the graph"),
+            what: format!("seed {seed} is not a page of the graph"),
         });
     }
     let with_links: Vec<u32> = (0..n_pages as u32)
@@ -259,7 +260,7 @@ fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<u32>, Error> {
 }
 
 /// Without jumps a walk never leaves its part of the graph, so all must begin in the same: that of
-/// the first seed. Seeds elsewhere are drawn anew.
+/// the first seed. Seeds elsewhere are sampled again.
 fn in_one_part(links: &Links, seeds: &[u32], seed: u64) -> Vec<u32> {
     let reached = links.reachable(&seeds[..seeds.len().min(1)]);
     let part: Vec<u32> = (0..links.n_pages() as u32)
@@ -340,7 +341,7 @@ fn by_degree<'w>(visits: &'w [u32], weights: &'w [f64]) -> Weighed<'w> {
     }
 }
 
-/// A figure for each measure, with how far the walks agree on it.
+/// An estimate for each measure, with the agreement of the walks.
 fn add_figures(
     findings: &mut Findings,
     method: Method,
@@ -367,8 +368,8 @@ fn add_figures(
             figure.notes.push(format!("R-hat {r_hat:.4}"));
             if r_hat >= MAX_R_HAT {
                 findings.warnings.push(format!(
-                    "the walks disagree on the {} (R-hat {r_hat:.3}, below {MAX_R_HAT} is taken \
-                     for converged): walk longer",
+                    "the walks disagree on the {}: R-hat {r_hat:.3}, converged below {MAX_R_HAT}; \
+                     walk longer",
                     measure.name()
                 ));
             }
@@ -396,8 +397,8 @@ fn warnings(walks: &[Tally], n_steps: usize) -> Option<String> {
     let n_seen = walks.iter().map(|walk| walk.n_seen).max().unwrap_or(0);
     (unseen > MAX_UNSEEN).then(|| {
         format!(
-            "on average over the visits that count, {:.0} % of {n_seen} pages were not yet known: \
-             pages near the seeds count for too much; walk longer than {n_steps} steps",
+            "on average over the counted visits, {:.0}% of {n_seen} pages were not yet known, so \
+             pages near the seeds count too much; walk longer than {n_steps} steps",
             100.0 * unseen
         )
     })

@@ -1,4 +1,4 @@
-//! Near duplicates as one result: the best of each cluster, with exact counts.
+//! Collapses near duplicates: the best document of each cluster, with exact counts.
 //!
 //! *Question.* A query matches documents of which many are copies of each other. Which ten results
 //! does a person want to see, and how many are there?
@@ -6,13 +6,13 @@
 //! *Idea.* A result is a cluster, a kept document and the documents dropped for it. It is shown by
 //! one of its documents that match: the kept one if it matches, else the one that ranks highest.
 //! Results are ranked by the document shown. While matches stream by, documents that are alone in
-//! their cluster, which most are, go to a heap of the best `k`; for the others a table holds the
+//! their cluster, which most are, go to a heap of the best `k`; for the others a table contains the
 //! best of each cluster. Every match is counted, so both numbers are exact: of documents and of
 //! results.
 //!
 //! *Faster*, for one word or a choice of words, which match most: count first, without scores, and
 //! note the clusters whose kept document matches. Then all that is left to find is the best `k`,
-//! and blocks of documents that cannot be among them are passed over (block-max WAND; Ding and
+//! and blocks of documents that cannot be among them are skipped (block-max WAND; Ding and
 //! Suel, 2011).
 //!
 //! *Order.* By BM25, or the newest first; equal ones in the order of the input. Scores are sums
@@ -42,14 +42,14 @@ use crate::compile::Compiled;
 /// Bits of a score that do not count.
 const IGNORED_BITS: u32 = 8;
 
-/// With more results than these wanted, few documents can be passed over.
+/// With more results than these wanted, few documents can be skipped.
 const MAX_PRUNED: usize = 200;
 
-/// Matches between two looks at whether to go on. A look takes 30 ns, and a match of a long phrase
-/// a tenth of a millisecond.
+/// Matches between two checks whether to continue. A check takes 30 ns, and a match of a long
+/// phrase a tenth of a millisecond.
 const MATCHES_PER_LOOK: usize = 64;
 
-/// Says whether a search is still wanted. A search that was stopped once is not asked again.
+/// Returns whether to continue a search. It is not called again for a stopped search.
 pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How results are ranked.
@@ -100,7 +100,7 @@ pub(crate) struct Ranking {
     pub(crate) best: Vec<Representative>,
 }
 
-/// The document by which a cluster is shown, and how many documents match. The greatest comes
+/// The document shown for a cluster, and the number of matching documents. The greatest comes
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Representative {
@@ -139,7 +139,7 @@ struct Ranked {
 }
 
 impl Representative {
-    /// A document that stands for itself, so far.
+    /// A document that represents only itself so far.
     fn new(
         key: u64,
         place: Place,
@@ -332,7 +332,7 @@ fn for_each(
 struct Harvest {
     n_documents: u64,
     n_singles: u64,
-    /// The best documents that stand for themselves, the worst of them on top.
+    /// The best documents that represent themselves, the worst of them on top.
     singles: BinaryHeap<Reverse<Representative>>,
     /// The best of each cluster that matches: kept ones before others.
     members: Vec<Representative>,
@@ -513,7 +513,7 @@ impl Top {
             }
             n_matches += 1;
             if is_stopped {
-                // No score is greater, so the rest is passed over.
+                // No score is greater, so the rest is skipped.
                 return Score::INFINITY;
             }
             if alive.is_none_or(|alive| alive.is_alive(local)) {

@@ -1,8 +1,8 @@
-//! What is known of every document without reading it: columns, opened once and then shared.
+//! Columns of document properties, opened once and shared.
 //!
-//! Where a document stands among its duplicates is asked for with every match, so it is held in
-//! memory: 4 bytes a document. Everything else is asked for documents that are shown, and stays on
-//! disk.
+//! The position of a document among its duplicates is needed for every match, so it is kept in
+//! memory: 4 bytes per document. Everything else is needed for displayed documents only, and stays
+//! on disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tantivy::{DocAddress, DocId, Searcher, SegmentReader};
 
 use crate::schema::{CLUSTER, DOC, EXACT, KEPT, MAIN_LANGUAGE, SITE, TIME};
 
-/// Where a document stands in its cluster; clusters of several documents are counted from 0.
+/// Position of a document in its cluster; clusters of several documents are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
@@ -25,7 +25,7 @@ impl Place {
         (self.0 as usize >> 2).checked_sub(1)
     }
 
-    /// Whether it stands for its cluster: the kept document, or one that is alone.
+    /// Whether it represents its cluster: the kept document, or a single one.
     #[inline]
     pub(crate) fn is_first(self) -> bool {
         self == Self::ALONE || self.0 & 1 == 1
@@ -49,7 +49,7 @@ pub(crate) struct Columns {
 
 /// The columns of a segment.
 pub(crate) struct Segment {
-    /// Where each document stands.
+    /// Position of each document.
     pub(crate) places: Vec<Place>,
     /// The ordinals of its documents.
     pub(crate) docs: Arc<dyn ColumnValues<u64>>,

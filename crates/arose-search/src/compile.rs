@@ -1,4 +1,4 @@
-//! Queries as the index library takes them.
+//! Compiles queries for the index library.
 //!
 //! What matches is decided by the words of title and text together ([`Part::Text`]); a word that is
 //! also in the title adds what it is worth there, so that a page about roses comes before one that
@@ -20,7 +20,7 @@ use crate::schema::Fields;
 
 /// A query as the index library takes it.
 pub(crate) struct Compiled {
-    /// Matches what the query describes, ranked by BM25.
+    /// Matches the query, ranked by BM25.
     pub(crate) scored: Box<dyn Clause>,
     /// For one word or a choice of words: matches the same, without scores.
     pub(crate) choice: Option<Box<dyn Clause>>,
@@ -127,7 +127,7 @@ impl Compiler<'_> {
 
 type Clauses = Vec<(Occur, Box<dyn Clause>)>;
 
-/// The words of a query that asks for any of some words of the text.
+/// The words of a query for any of several words of the text.
 fn choice(query: &Query) -> Option<Vec<&str>> {
     let parts = match query {
         Query::Any(parts) if !parts.is_empty() => &parts[..],

@@ -1,4 +1,4 @@
-//! What a query costs before it is run: the bytes of the lists that it reads.
+//! Cost of a query before it runs: the bytes of the posting lists that it reads.
 //!
 //! All words that begin in one way are read before the first match is known, and nobody is asked
 //! meanwhile whether to go on. So their lists are counted by themselves.

@@ -1,8 +1,7 @@
-//! The files of an index: readable by everyone who may read the directory, also where nothing may
-//! be written.
+//! The files of an index, readable by everyone who can read the directory, even if it is read-only.
 //!
 //! The index library makes a lock file before it reads, which fails where nothing may be written.
-//! There the lock is left out: it keeps files from being removed while they are opened, and nobody
+//! There the lock is omitted: it keeps files from being removed while they are opened, and nobody
 //! who may not write removes any. Some of its files it makes for their owner alone; here they have
 //! the same permissions as any other new file.
 

@@ -1,4 +1,4 @@
-//! What can go wrong while an index is built or searched.
+//! Errors of building and searching an index.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tantivy::TantivyError;
 use tantivy::directory::error::OpenReadError;
 
-/// Why there is no index, or no result.
+/// The reason why there is no index or no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// There is no index, or one that was never finished.
+    /// There is no index, or an incomplete one.
     #[error("no complete search index in `{}`; build one with `arose search`", path.display())]
     NoIndex {
         /// The directory.
@@ -43,7 +43,7 @@ pub enum Error {
         /// The index.
         path: PathBuf,
     },
-    /// The index is not what was written.
+    /// The index is damaged.
     #[error("search index `{}` is damaged: {detail}; rebuild it with --rebuild", path.display())]
     Damaged {
         /// The index.
@@ -64,7 +64,7 @@ pub enum Error {
         max: usize,
     },
     /// A text whose quotations are looked for is too long.
-    #[error("the text has {n_tokens} tokens, and at most {max} are looked for; split it")]
+    #[error("the text has {n_tokens} tokens; the maximum is {max}; split the text")]
     TooLong {
         /// Its tokens.
         n_tokens: usize,
@@ -84,16 +84,16 @@ pub enum Error {
         action: &'static str,
         /// To which file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The caller asked to stop.
+    /// The caller stopped the operation.
     #[error("interrupted; run the same command to resume")]
     Stopped,
 }
 
 impl Error {
-    /// Says what was being done to which file.
+    /// Makes an error from the failed action and its file.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             action,

@@ -1,4 +1,4 @@
-//! Counts of what a query matches by site, language and year.
+//! Counts of matches by site, language and year.
 //!
 //! One more pass over the matches, without scores. Sites and languages are counted by their number
 //! in a segment, so that names are looked up only for those that occur. Memory: 8 bytes for every
@@ -17,7 +17,7 @@ use crate::compile::year_of;
 /// Values listed of each kind.
 const MAX_VALUES: usize = 10;
 
-/// How many documents match, by what they say of themselves; the most frequent first.
+/// Counts of matching documents by site, language and year, the most frequent first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facets {
     /// By site.

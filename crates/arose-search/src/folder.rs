@@ -1,4 +1,4 @@
-//! What can be searched: the output of a run, or a directory of web archives.
+//! Directories that can be searched: the output of a run, or web archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const CRAWL: (&str, &str) = ("journal", "archive");
 pub struct Folder {
     /// The directory.
     pub path: PathBuf,
-    /// What it holds.
+    /// Its content.
     pub kind: Kind,
     /// The same directory by a name that does not depend on where the process runs.
     pub(crate) base: PathBuf,
@@ -34,7 +34,7 @@ pub struct Folder {
     index: Option<PathBuf>,
 }
 
-/// What a directory holds.
+/// What a directory contains.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// The output of `arose dedup`.
@@ -44,11 +44,11 @@ pub enum Kind {
 }
 
 impl Folder {
-    /// Looks what a directory holds.
+    /// Determines what a directory contains.
     ///
     /// # Errors
     ///
-    /// If it is not there, holds nothing that can be searched, or a damaged run.
+    /// If it does not exist, contains nothing that can be searched, or contains a damaged run.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if path.is_file() {
             return Err(Error::OtherKind {
@@ -81,7 +81,7 @@ impl Folder {
         self
     }
 
-    /// Looks again what the directory holds by now.
+    /// Determines again what the directory contains.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Folder {
         self.path.join("documents.parquet")
     }
 
-    /// How the documents are read for searching: pages without navigation and addresses of links.
+    /// How the documents are read for searching: pages without navigation and URLs of links.
     pub(crate) fn reading(&self) -> Config {
         let mut config = match &self.kind {
             Kind::Run(summary) => summary.reading(),
@@ -146,7 +146,7 @@ impl Folder {
         document.position.is_some() && is_archive(Path::new(&document.source))
     }
 
-    /// The page of a document as the archive has it; none if it is not there any more.
+    /// The page of a document in the archive; none if it no longer exists.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
             let path = entry
                 .map_err(Error::io("read the directory", &folder))?
                 .path();
-            // Links are not followed: what is searched is in the directory.
+            // Links are not followed: only the directory itself is searched.
             let kind = fs::symlink_metadata(&path).map(|metadata| metadata.file_type());
             match kind {
                 Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => folders.push((path, depth + 1)),

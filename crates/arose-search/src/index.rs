@@ -61,7 +61,7 @@ impl View {
             false => usize::MAX,
         };
         let end = request.offset + request.limit;
-        // Where a site is left out, others follow: more is needed, and seldom all.
+        // Where a site is omitted, others follow: more is needed, and seldom all.
         let sizes = match limits {
             true => vec![end.saturating_mul(5).min(MAX_RESULTS), MAX_RESULTS],
             false => vec![end],
@@ -110,7 +110,7 @@ impl View {
             }
             match per_site.take(site, ranks.len()) {
                 None => ranks.push((rank, false)),
-                // The last result of the site that is shown tells that there are more.
+                // The last displayed result of the site shows that there are more.
                 Some(last) => ranks[last].1 = true,
             }
         }
@@ -123,14 +123,14 @@ impl View {
     }
 }
 
-/// Which results are returned: ranks, each with whether others of its site were left out.
+/// Which results are returned: ranks, each with whether others of its site were omitted.
 struct Shown {
     ranks: Vec<(usize, bool)>,
     next: Option<usize>,
 }
 
 impl Index {
-    /// Opens the index of a folder, as the last [`update`](crate::update()) left it.
+    /// Opens the index of a directory, as the last [`update`](crate::update()) left it.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// If results beyond [`MAX_RESULTS`] are asked for, or the index is damaged.
+    /// If results beyond [`MAX_RESULTS`] are requested, or the index is damaged.
     pub fn search(&self, query: &Query, request: &Request) -> Result<Results, Error> {
         let go_on: GoOn = Arc::new(|| true);
         let found = self.search_while(query, request, &go_on)?;
@@ -325,8 +325,8 @@ impl Index {
         })
     }
 
-    /// The words of all documents with the number of documents that hold each, in the order of the
-    /// alphabet; `wanted` says which.
+    /// The words of all documents with the number of documents that contain each, in the order of
+    /// the alphabet; `wanted` says which.
     ///
     /// # Errors
     ///
@@ -359,7 +359,7 @@ impl Index {
         Ok(self.document(doc)?.and_then(|document| document.text))
     }
 
-    /// A document; none if there is none of this ordinal.
+    /// The document with this ordinal, if any.
     ///
     /// # Errors
     ///
@@ -466,7 +466,7 @@ fn unless_damaged<T>(path: &Path, work: impl FnOnce() -> Result<T, Error>) -> Re
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Error::Damaged {
             path: path.to_owned(),
-            detail: "its files do not hold what they should".to_owned(),
+            detail: "inconsistent files".to_owned(),
         })
     })
 }

@@ -1,4 +1,4 @@
-//! Pages of web archives: which of them are documents, and which duplicate which.
+//! Pages of web archives: the documents among them, and their duplicates.
 //!
 //! A crawl stores a page that is the same as an earlier one without its body, and says so in a
 //! *revisit* record. Such a page is a document like any other: it is found by its words and its
@@ -85,7 +85,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The next page, which is in file `number`; none if it is no other document.
+    /// The next page, which is in file `number`; none if it is not a new document.
     pub(crate) fn take(&mut self, number: usize, document: &Document) -> Option<Page> {
         let named = document.duplicate_of.as_deref();
         let original = named.and_then(|named| {
@@ -162,7 +162,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Reads a page that others are the same as; none if its record is not there any more.
+    /// Reads a page that others duplicate; none if its record no longer exists.
     pub(crate) fn read(
         &self,
         stored: Stored,

@@ -1,4 +1,4 @@
-//! A bound on the results of one site among those that are shown together.
+//! A limit on the results per site among those shown together.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ impl PerSite {
     }
 
     /// Takes result `number` of a site; if the site has enough, the number of its last one instead.
-    /// Documents without a site are no site.
+    /// Documents without a site do not form a site.
     pub(crate) fn take(&mut self, site: Option<String>, number: usize) -> Option<usize> {
         let (n, last) = self.sites.entry(site?).or_default();
         if *n == self.max {

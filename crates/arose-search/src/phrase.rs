@@ -1,4 +1,4 @@
-//! Words one after the other, found by a search that can be stopped.
+//! Phrase search that can be stopped.
 //!
 //! *Question.* A phrase of 250 frequent words is looked for in long documents. How can the search
 //! be stopped, as when its client is gone?
@@ -143,7 +143,7 @@ impl Words {
                 if self.n_seeks.is_multiple_of(SEEKS_PER_LOOK) && !go_on() {
                     return None;
                 }
-                // A document that a list has passed is not asked for again.
+                // A document that a list has passed is not visited again.
                 let found = list.postings.seek(candidate.max(list.postings.doc()));
                 if found != candidate {
                     candidate = found;

@@ -52,15 +52,15 @@ pub enum Query {
     Language(String),
     /// Fetched in this year, UTC.
     Year(i32),
-    /// What all of these find; everything if there are none.
+    /// All of these must match; an empty list matches everything.
     All(Vec<Query>),
-    /// What one of these finds; nothing if there are none.
+    /// One of these must match; an empty list matches nothing.
     Any(Vec<Query>),
     /// What this does not find.
     Not(Box<Query>),
 }
 
-/// A part of a document that holds words.
+/// A searchable part of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The title and the text.
@@ -154,7 +154,7 @@ impl FromStr for Query {
     fn from_str(text: &str) -> Result<Self, QueryError> {
         if text.len() > MAX_BYTES {
             let what = format!(
-                "a query may have {MAX_BYTES} bytes, and this one has {}",
+                "the query has {} bytes; the maximum is {MAX_BYTES}",
                 text.len()
             );
             return Err(QueryError { at: 0, what });
@@ -167,7 +167,7 @@ impl FromStr for Query {
         let query = parser.either(0)?;
         match parser.tokens.next() {
             None => Ok(query),
-            Some((at, _)) => Err(fault(at, "a parenthesis is closed that was not opened")),
+            Some((at, _)) => Err(fault(at, "closing parenthesis without an opening one")),
         }
     }
 }
@@ -264,7 +264,7 @@ impl<'a> Characters<'a> {
         token
     }
 
-    /// Whether the next character stands at the beginning of something.
+    /// Whether the next character begins a word.
     fn begins_word(&mut self) -> bool {
         let Some(&(_, (byte, c))) = self.chars.peek() else {
             return false;
@@ -283,10 +283,10 @@ impl<'a> Characters<'a> {
                 c => text.push(c),
             }
         }
-        Err(fault(at, "a quote is opened and not closed"))
+        Err(fault(at, "unclosed quote"))
     }
 
-    /// A word, an operator, or a field with what it is to hold.
+    /// A word, an operator, or a field with its value.
     fn word(&mut self, at: usize) -> Result<Token, QueryError> {
         let mut word = String::new();
         while let Some((_, c)) = self.peek() {
@@ -308,12 +308,12 @@ impl<'a> Characters<'a> {
             Some(field) if !value.is_empty() => Ok(Token::Word(Some(field), value.to_owned())),
             Some(field) => match self.peek() {
                 Some((at, '"')) => Ok(Token::Quoted(Some(field), self.quoted(at)?)),
-                _ => Err(fault(at, format!("nothing follows `{word}`"))),
+                _ => Err(fault(at, format!("no value after `{word}`"))),
             },
             None if is_like_field(name, value) => Err(fault(
                 at,
                 format!(
-                    "there is no field `{name}`; the fields are {FIELDS}; put the words in quotes \
+                    "no field `{name}`; the fields are {FIELDS}; put the words in quotes \
                      to search for them"
                 ),
             )),
@@ -365,7 +365,7 @@ impl Parser {
 
     fn single(&mut self, depth: usize) -> Result<Query, QueryError> {
         let Some((at, token)) = self.tokens.next() else {
-            return Err(fault(self.end, "a word is missing"));
+            return Err(fault(self.end, "missing word"));
         };
         if depth > MAX_DEPTH {
             return Err(fault(
@@ -379,11 +379,11 @@ impl Parser {
                 let query = self.either(depth + 1)?;
                 match self.tokens.next() {
                     Some((_, Token::Close)) => Ok(query),
-                    _ => Err(fault(at, "a parenthesis is opened and not closed")),
+                    _ => Err(fault(at, "unclosed parenthesis")),
                 }
             }
-            Token::Close => Err(fault(at, "a parenthesis is closed where a word is missing")),
-            Token::Or | Token::And => Err(fault(at, "a word is missing before AND or OR")),
+            Token::Close => Err(fault(at, "missing word before a closing parenthesis")),
+            Token::Or | Token::And => Err(fault(at, "missing word before AND or OR")),
             Token::Word(field, text) => self.leaf(at, plain(at, field, &text)?),
             Token::Quoted(field, text) => self.leaf(at, quoted(at, field, &text)?),
         }
@@ -392,17 +392,20 @@ impl Parser {
     fn leaf(&mut self, at: usize, query: Query) -> Result<Query, QueryError> {
         self.n_words += match &query {
             Query::Words(_, words) => words.len(),
-            Query::Any(_) => return Err(fault(at, "there is no letter or digit to look for")),
+            Query::Any(_) => return Err(fault(at, "no letter or digit to search for")),
             _ => 1,
         };
         match self.n_words > MAX_WORDS {
-            true => Err(fault(at, format!("a query may have {MAX_WORDS} words"))),
+            true => Err(fault(
+                at,
+                format!("the query has more than {MAX_WORDS} words"),
+            )),
             false => Ok(query),
         }
     }
 }
 
-/// What a word asks for, which may end with `*`.
+/// The query of a word, which may end with `*`.
 fn plain(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
     let part = match field {
         None => Part::Text,
@@ -422,24 +425,24 @@ fn plain(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryErro
         [word] if !stem.contains('*') => Ok(Query::Prefix(part, word.clone())),
         [_, _, ..] => Err(fault(
             at,
-            format!("`*` must follow a single word, and `{stem}` is several"),
+            format!("`*` must follow a single word; `{stem}` is several"),
         )),
         _ => Err(fault(at, "`*` is allowed only at the end of a word")),
     }
 }
 
-/// What a text asks for, word by word.
+/// The query of a text, word by word.
 fn quoted(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
     Ok(match field {
         Some(Field::Site) => match site(text) {
             Some(site) => Query::Site(site),
-            None => return Err(fault(at, format!("`site:{text}` names no host"))),
+            None => return Err(fault(at, format!("`site:{text}` is not a host"))),
         },
         Some(Field::Language) => Query::Language(normalized_language(text)),
         Some(Field::Year) => match text.trim().parse() {
             Ok(year @ 1..=9999) => Query::Year(year),
             _ => {
-                let what = format!("`year:{text}` is not a year, such as `year:2024`");
+                let what = format!("`year:{text}` is not a year; expected e.g. `year:2024`");
                 return Err(fault(at, what));
             }
         },
@@ -548,7 +551,7 @@ mod tests {
         check("year:2024", Query::Year(2024));
         check_fault(
             "a author:smith",
-            "there is no field `author`; the fields are site, lang, year, title, url and text; put \
+            "no field `author`; the fields are site, lang, year, title, url and text; put \
              the words in quotes to search for them, at character 3 of the query",
         );
         check_fault(
@@ -557,15 +560,15 @@ mod tests {
         );
         check_fault(
             "foo-bar*",
-            "`*` must follow a single word, and `foo-bar` is several, at character 1 of the query",
+            "`*` must follow a single word; `foo-bar` is several, at character 1 of the query",
         );
         check_fault(
             "site:///",
-            "`site:///` names no host, at character 1 of the query",
+            "`site:///` is not a host, at character 1 of the query",
         );
         check_fault(
             "year:x",
-            "`year:x` is not a year, such as `year:2024`, at character 1 of the query",
+            "`year:x` is not a year; expected e.g. `year:2024`, at character 1 of the query",
         );
     }
 
@@ -577,41 +580,35 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_their_place() {
-        check_fault("", "a word is missing, at character 1 of the query");
-        check_fault(
-            "é \"b",
-            "a quote is opened and not closed, at character 3 of the query",
-        );
-        check_fault(
-            "(a",
-            "a parenthesis is opened and not closed, at character 1 of the query",
-        );
+        check_fault("", "missing word, at character 1 of the query");
+        check_fault("é \"b", "unclosed quote, at character 3 of the query");
+        check_fault("(a", "unclosed parenthesis, at character 1 of the query");
         check_fault(
             "a)",
-            "a parenthesis is closed that was not opened, at character 2 of the query",
+            "closing parenthesis without an opening one, at character 2 of the query",
         );
-        check_fault("a OR", "a word is missing, at character 5 of the query");
+        check_fault("a OR", "missing word, at character 5 of the query");
         check_fault(
             "OR a",
-            "a word is missing before AND or OR, at character 1 of the query",
+            "missing word before AND or OR, at character 1 of the query",
         );
         check_fault(
             "()",
-            "a parenthesis is closed where a word is missing, at character 2 of the query",
+            "missing word before a closing parenthesis, at character 2 of the query",
         );
         check_fault(
             "a site:",
-            "nothing follows `site:`, at character 3 of the query",
+            "no value after `site:`, at character 3 of the query",
         );
-        check_fault("?!", "a word is missing, at character 3 of the query");
+        check_fault("?!", "missing word, at character 3 of the query");
         check_fault(
             "a \"?\"",
-            "there is no letter or digit to look for, at character 3 of the query",
+            "no letter or digit to search for, at character 3 of the query",
         );
         let long = "a ".repeat(50_000);
         check_fault(
             &long,
-            "a query may have 4096 bytes, and this one has 100000, at character 1 of the query",
+            "the query has 100000 bytes; the maximum is 4096, at character 1 of the query",
         );
         assert!("(".repeat(4000).parse::<Query>().is_err());
         assert!("-".repeat(4000).parse::<Query>().is_err());

@@ -175,7 +175,7 @@ impl Index {
 struct Text {
     min_tokens: usize,
     words: Vec<String>,
-    /// Where each word stands.
+    /// Position of each word.
     places: Vec<Range<usize>>,
     /// Each window by number, and the number of each: equal windows have one.
     numbers: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What is asked of a search index, and what it returns.
+//! Search requests and results.
 
 use arose_corpus::Position;
 use arose_dedup::report::html::counted;
@@ -61,7 +61,7 @@ pub struct Results {
     /// How many results that makes, exactly: fewer than documents where near duplicates are
     /// collapsed.
     pub n_results: u64,
-    /// Those asked for, best first.
+    /// Those requested, best first.
     pub hits: Vec<Hit>,
     /// The offset at which the next results begin; none if there are no more.
     pub next: Option<usize>,
@@ -96,7 +96,7 @@ pub struct Hit {
     pub time: Option<i64>,
     /// Its site.
     pub site: Option<String>,
-    /// Whether other results of its site were left out after this one.
+    /// Whether other results of its site were omitted after this one.
     pub more_from_site: bool,
     /// A few words around what was found.
     pub snippet: Vec<Fragment>,

@@ -1,4 +1,4 @@
-//! Rows of the index: what a document becomes there, and the names that tell whether it changed.
+//! Rows of the index: the form of a document in it, and the names that show whether it changed.
 //!
 //! A row has two names of 64 bits. Its *key* is what is known before the document is read: for a
 //! run what the table says of it, for archives its URL and time. Its *row* is the key and all that
@@ -44,7 +44,7 @@ impl Name {
         self.number(position.offset).number(position.inner)
     }
 
-    /// What reading a document adds to what is known of it.
+    /// The properties of a document known only after reading it.
     fn document(self, document: &Document) -> Self {
         let digest = document.digest.to_string();
         self.text(document.title.as_deref())
@@ -149,7 +149,7 @@ pub(crate) fn is_of_first(row: u64, n_files: usize) -> bool {
     row & FILE_MASK < n_files as u64
 }
 
-/// All that is said of a document in the index.
+/// The index entry of a document.
 pub(crate) struct Entry<'a> {
     pub(crate) row: u64,
     pub(crate) key: u64,
@@ -200,7 +200,7 @@ impl Entry<'_> {
     }
 }
 
-/// What is shown of a document.
+/// The displayed properties of a document.
 fn store(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
     if let Some(title) = &document.title {
         entry.add_text(fields.title, title);
@@ -211,7 +211,7 @@ fn store(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
     }
 }
 
-/// What a document is found and counted by, except for its URL.
+/// The searchable properties of a document, except for its URL.
 fn describe(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
     if let Some(title) = &document.title {
         entry.add_text(fields.title_words, title);
@@ -248,7 +248,7 @@ fn domains(url: &str) -> impl Iterator<Item = String> {
 /// A language as it is compared: `en_GB` and `EN-gb` are `en-gb`.
 pub(crate) fn normalized_language(stated: &str) -> String {
     let language: String = stated.trim().to_lowercase().replace('_', "-");
-    // A field of the index holds terms up to a size.
+    // A field of the index contains terms up to a size.
     language.chars().take(64).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What the index holds of a document.
+//! The schema of the index.
 
 use tantivy::Index;
 use tantivy::schema::{
@@ -8,7 +8,7 @@ use tantivy::tokenizer::TextAnalyzer;
 
 use crate::words::{self, Words};
 
-/// The fields of the index, by what they are for.
+/// The fields of the index, by purpose.
 #[derive(Debug, Clone)]
 pub(crate) struct Fields {
     /// Words of title and text, with positions.
@@ -19,7 +19,7 @@ pub(crate) struct Fields {
     pub(crate) url_words: Field,
     /// The host and each domain it is in.
     pub(crate) domain: Field,
-    /// The language and what it is a kind of.
+    /// The language and its base language.
     pub(crate) language: Field,
     /// The ordinal of the document.
     pub(crate) doc: Field,
@@ -37,7 +37,7 @@ pub(crate) struct Fields {
     pub(crate) main_language: Field,
     /// All that is known of it, in 64 bits: if these are the same, nothing has changed.
     pub(crate) row: Field,
-    /// What tells it from others before it is read; see [`crate::rows`].
+    /// Key that identifies it before it is read; see [`crate::rows`].
     pub(crate) key: Field,
     /// For showing.
     pub(crate) id: Field,
@@ -116,7 +116,7 @@ impl Fields {
     }
 }
 
-/// Teaches an index how texts are cut.
+/// Registers the tokenizer of texts with an index.
 pub(crate) fn register(index: &Index) {
     let analyzer = TextAnalyzer::from(Words::default());
     index.tokenizers().register(words::NAME, analyzer);

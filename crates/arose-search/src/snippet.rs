@@ -1,4 +1,4 @@
-//! A few words around what was found.
+//! Snippets: a few words around a match.
 //!
 //! *Question.* Which two lines of a text show best why it is a result?
 //!
@@ -8,7 +8,7 @@
 //! further than the piece with which everything the query names was seen.
 //!
 //! *Cost.* Linear in what is looked at, at most [`MAX_BYTES`], times the runs of words that the
-//! query names. Words are compared by fingerprint. Memory: 18 bytes a word, whatever the query.
+//! query names. Words are compared by fingerprint. Memory: 18 bytes per word, whatever the query.
 
 use std::ops::Range;
 
@@ -38,9 +38,9 @@ const MAX_WEIGHED: usize = 256;
 /// A stretch of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fragment {
-    /// The text as it stands in the document; blanks are single.
+    /// The text of the document, with single spaces.
     pub text: String,
-    /// Whether the query asked for it.
+    /// Whether it is a query word.
     pub marked: bool,
 }
 
@@ -88,7 +88,7 @@ impl Patterns {
         });
     }
 
-    /// The part of a text that shows best what was found.
+    /// The part of a text that shows the matches best.
     pub(crate) fn snippet(&self, text: &str) -> Vec<Fragment> {
         let end = text.floor_char_boundary(MAX_BYTES);
         let marked = Marked::new(&text[..end], self);
@@ -103,7 +103,7 @@ impl Patterns {
     }
 }
 
-/// A word that the query asked for.
+/// A word of the query.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     /// How many words come before it.
@@ -112,14 +112,14 @@ struct Mark {
     pattern: usize,
 }
 
-/// The words of a text, and which of them the query asked for.
+/// The words of a text, and which of them are query words.
 struct Marked<'a> {
     /// The part that was looked at.
     text: &'a str,
     /// Whether this is not all of the text.
     goes_on: bool,
     places: Vec<Range<u32>>,
-    /// In the order of the text, one a word at most.
+    /// In the order of the text, one per word at most.
     marks: Vec<Mark>,
 }
 
@@ -221,7 +221,7 @@ impl<'a> Marked<'a> {
         &self.marks[at(window.start)..at(window.end)]
     }
 
-    /// Where a word stands in the text.
+    /// Position of a word in the text.
     fn place(&self, word: usize) -> Option<Range<usize>> {
         let place = self.places.get(word)?;
         Some(place.start as usize..place.end as usize)
@@ -277,7 +277,7 @@ fn piece(text: &str) -> &str {
     blank.map_or(text, |blank| &text[..PIECE + blank + 1])
 }
 
-/// Adds a text, its blanks made single.
+/// Adds a text with single spaces.
 fn push(fragments: &mut Vec<Fragment>, text: &str, marked: bool) {
     let mut shown = match fragments.last_mut() {
         Some(last) if last.marked == marked => std::mem::take(&mut last.text),

@@ -1,4 +1,4 @@
-//! The documents of a run, read again from where they came from, beside the rows about them.
+//! The documents of a run, read again from their sources together with their rows.
 //!
 //! Rows and documents come in the same order, but sources may have gone or changed since: then some
 //! rows have no document, and some documents no row. Both sides are cut into *runs*, stretches of
@@ -57,7 +57,7 @@ pub(crate) struct Texts {
     runs: Vec<(usize, PathBuf)>,
     /// Which of them the last document was of, and where.
     at: Option<(usize, Position)>,
-    /// A document that was read and not yet asked for, and its run.
+    /// A document that was read and not yet requested, and its run.
     next: Option<(usize, Box<Document>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Makes the index and keeps it up to date.
+//! Builds the index and keeps it up to date.
 //!
 //! *Question.* A run was repeated with more input, or a crawl has gone on. How to bring the index
 //! up to date without rebuilding it, and without a reader ever seeing half of it?
@@ -47,7 +47,7 @@ const STORE_BLOCK: usize = 4 << 10;
 /// How to make an index.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Threads that index; the answers are the same for any number. Default: the cores.
+    /// Number of indexing threads; does not affect results. Default: the number of cores.
     pub threads: NonZeroUsize,
     /// Memory for the index while it is made, in bytes. Default 512 MiB.
     pub memory: usize,
@@ -195,7 +195,7 @@ fn checked(index: Index, path: &Path) -> Result<Index, Error> {
     if index.schema() != Fields::schema() {
         return Err(Error::Damaged {
             path: path.to_owned(),
-            detail: "it has other fields".to_owned(),
+            detail: "other fields".to_owned(),
         });
     }
     register(&index);
@@ -316,7 +316,7 @@ struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// The row that the index holds under a key.
+    /// The row that the index contains under a key.
     fn held(&self, key: u64) -> Option<u64> {
         let at = self.held.partition_point(|held| held.key < key);
         let held = self.held.get(at).filter(|held| held.key == key)?;
@@ -348,7 +348,7 @@ impl Update<'_> {
             let (run, _) = at.follow(&detail.source, detail.position);
             let key = key_in_run(doc, &detail);
             let row = match runs.0[run].is_wanted {
-                // All rows of the run are held, as the first pass has seen.
+                // All rows of the run are kept, as the first pass has seen.
                 false => self.held(key).unwrap_or_default(),
                 true => {
                     let document = texts.find(run, detail.position.unwrap_or_default());

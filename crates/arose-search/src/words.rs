@@ -1,4 +1,4 @@
-//! The words by which texts are found: the tokens that duplicates are told by.
+//! The words that texts are found by, which are the tokens of duplicate detection.
 //!
 //! A text is cut by [`arose::token`], so that case, punctuation and layout do not count and every
 //! language can be searched. A query word is cut the same way; where it gives several tokens, as
@@ -10,7 +10,7 @@ use std::ops::Range;
 use arose::token::Tokenizer;
 use tantivy::tokenizer::{Token, TokenStream};
 
-/// Longer words are no words; what is in the index has a size.
+/// Maximum length of a word; the index stores no longer ones.
 const MAX_BYTES: usize = 96;
 
 /// The name by which the index knows this tokenizer.
@@ -42,7 +42,7 @@ pub(crate) fn for_each_fingerprint(text: &str, sink: impl FnMut(u64, Range<usize
 pub(crate) struct Words {
     /// All words of a text, one after the other.
     text: String,
-    /// Where each ends in `text`, and where it stands in the document.
+    /// Where each ends in `text`, and its position in the document.
     ends: Vec<(usize, Range<usize>)>,
 }
 

@@ -1,7 +1,7 @@
-// The three things that need a script: keys, steps between differences, and live figures.
+// Keyboard shortcuts, steps between differences, and live statistics.
 "use strict";
 
-// A key presses the button that names it, unless someone is typing.
+// A key presses the button with its label, unless the user is typing.
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
@@ -12,7 +12,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// One rating a pair, however often a key is hit before the next page is there.
+// One rating per pair, however often a key is pressed before the next page is loaded.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) event.preventDefault();
@@ -23,7 +23,7 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// Steps from one difference to the next, and says which one it is. A step is a row; in a row that
+// Steps from one difference to the next, and shows its number. A step is a row; in a row that
 // does not fit on the screen, each mark that is some way below the last step.
 function steps() {
   const top = (element) => element.getBoundingClientRect().top;
@@ -56,8 +56,8 @@ if (hops) {
   }
 }
 
-// What is marked as live is fetched again, and what has changed of it is put in its place. The rest
-// stays, or a button would lose the focus, and a click that takes longer than a moment.
+// Elements marked as live are fetched again; only what has changed is replaced. Otherwise a button
+// would lose the focus, and a click that takes longer than a moment.
 async function renew(element) {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return element;

@@ -1,4 +1,4 @@
-//! The same data as JSON. `assets/openapi.json` describes it.
+//! The JSON API, described in `assets/openapi.json`.
 
 use arose_dedup::results::{Detail, details};
 use arose_search::{Hit, Query as Search, Request, Scope};
@@ -19,7 +19,7 @@ use crate::{clusters as list, crawl as figures, document as found, pair as two, 
 /// Results given at most.
 const MAX_LIMIT: usize = 1000;
 
-/// What a search is asked for with.
+/// Parameters of a search.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {

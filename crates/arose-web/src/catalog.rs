@@ -1,6 +1,6 @@
-//! All clusters of a run, in the orders of the list.
+//! All clusters of a run, in the sort orders of the list.
 //!
-//! Clusters of one document are none. For the others the catalogue holds what a list shows: size,
+//! Single documents are not clusters. For clusters the catalogue has what a list shows: size,
 //! site, the lowest similarity of a member to the document it was dropped for, and the members.
 //! Memory: four bytes per document, some fifty per cluster, and the names of sites.
 
@@ -213,7 +213,7 @@ impl Catalog {
         (n, shown)
     }
 
-    /// The sites whose names hold a text; none if any site will do.
+    /// The sites whose names contain a text; none if any site matches.
     fn sites_with(&self, text: &str) -> Option<BTreeSet<u32>> {
         let text = text.trim().to_lowercase();
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The pages of clusters: all of them, and one.
+//! The pages of clusters: the list, and one cluster.
 
 use arose_dedup::report::html::{Count, counted};
 use arose_dedup::results::{Detail, details};
@@ -14,10 +14,10 @@ use crate::lanes::{Lane, work};
 use crate::nav::{Nav, Tab};
 use crate::site::{Run, Shared, View};
 
-/// Clusters on a page.
+/// Clusters per page.
 pub(crate) const PER_PAGE: usize = 25;
 
-/// Members on a page.
+/// Members per page.
 pub(crate) const MEMBERS_PER_PAGE: usize = 100;
 
 /// The options of a list of clusters.
@@ -45,7 +45,7 @@ impl Ask {
     }
 }
 
-/// The number of a page, from 1; what is no number is the first.
+/// The number of a page, from 1; an invalid number means the first.
 pub(crate) fn page_number(text: &str) -> usize {
     text.trim().parse().unwrap_or(1).clamp(1, 1_000_000)
 }
@@ -59,7 +59,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Pages of `per_page` of `n` things, each at `address` of its number.
+    /// Pages of `per_page` of `n` items, each at the URL that `address` returns for its number.
     pub(crate) fn new(
         page: usize,
         n: usize,
@@ -199,7 +199,7 @@ pub(crate) async fn one(
     Ok(Html(render(&page)).into_response())
 }
 
-/// The cluster of this number, or why there is none.
+/// The cluster with this number, or why there is none.
 pub(crate) fn find<'a>(run: &'a Run, id: &str) -> Result<&'a crate::catalog::Cluster, Refusal> {
     let found = id.parse().ok().and_then(|id| run.catalog.get(id));
     found.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Connections: bounded in number and time, whatever clients do.
+//! Connections: limits on number and time, whatever clients do.
 //!
 //! *Question.* A client opens thousands of connections and sends half a request on each, or reads
 //! its response a byte a minute. How do others get theirs?

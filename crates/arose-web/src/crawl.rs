@@ -1,9 +1,9 @@
-//! The page of a crawl, running or done: what `statistics.jsonl` in its folder tells.
+//! The page of a crawl, running or done, from `statistics.jsonl` in its directory.
 //!
 //! The crawler appends a line every few seconds: an object with `seconds` since the start, its
 //! counters by name, the numbers of hosts and of URLs in the queue, and perhaps the answers by
 //! status and the slowest hosts. Whatever a line lacks is not shown; a line that is torn or makes
-//! no sense is passed over.
+//! no sense is skipped.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,7 +34,7 @@ const JOURNAL: &str = "journal";
 /// How much of the file is read, in bytes; the crawler thins it out long before.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Samples held; of more, every second one is left out again and again.
+/// Maximum number of samples; if there are more, every second one is dropped repeatedly.
 const MAX_SAMPLES: usize = 2000;
 
 /// Hosts and states listed.
@@ -48,7 +48,7 @@ pub(crate) struct Sample {
     pub(crate) seconds: f64,
     /// Answers by status.
     pub(crate) statuses: BTreeMap<String, u64>,
-    /// Hosts and the milliseconds that an answer of theirs takes.
+    /// Hosts and their response times in milliseconds.
     pub(crate) slowest: Vec<(String, f64)>,
     /// The sites that are trusted most, with their trust, their share, and pages asked for.
     pub(crate) sites: Vec<(String, f64, f64, u64)>,

@@ -1,24 +1,24 @@
-//! Why the server cannot start.
+//! Errors that prevent the server from starting.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// Why there is no server.
+/// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Others could reach the server.
     #[error("other machines can reach {address}; set --token or listen on 127.0.0.1")]
     NeedsToken {
-        /// The address asked for.
+        /// The requested IP address or socket address.
         address: IpAddr,
     },
-    /// The address is taken, or not ours.
+    /// The address is in use, or not an address of this machine.
     #[error("cannot listen on {address}; choose another with --listen")]
     Listen {
-        /// The address asked for.
+        /// The requested IP address or socket address.
         address: SocketAddr,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
     /// The system gives no threads, or the like.

@@ -1,4 +1,4 @@
-//! A list of results as a file: CSV or JSON Lines.
+//! Exports results as CSV or JSON Lines.
 
 use std::fmt::Write as _;
 

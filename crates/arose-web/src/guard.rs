@@ -1,9 +1,9 @@
-//! Access control, and what every response tells the browser.
+//! Access control and security headers.
 //!
 //! A browser that visits a foreign site can be made to send requests to loopback. Three things keep
 //! such requests out: the `Host` must be an address of this machine or the one listened on (against
 //! names that were pointed here), anything but reading must come from a page of our own (`Origin`,
-//! `Sec-Fetch-Site`), and answers may not be framed or read by others. Where a token is asked for,
+//! `Sec-Fetch-Site`), and answers may not be framed or read by others. If a token is required,
 //! it comes in a cookie that a link with `?token=` sets, or as `Authorization: Bearer`.
 
 use std::time::Duration;
@@ -21,13 +21,13 @@ use axum::response::{IntoResponse, Response};
 use crate::answer::Refusal;
 use crate::site::Shared;
 
-/// How long an answer may take.
+/// Maximum time for a response.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// The largest body of a request, in bytes.
 const MAX_BODY: usize = 64 << 10;
 
-/// The longest address of a request, in bytes.
+/// Maximum length of a request URL, in bytes.
 const MAX_ADDRESS: usize = 16 << 10;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -215,7 +215,7 @@ fn given(uri: &Uri) -> Option<&str> {
     parts.find_map(|part| part.strip_prefix("token="))
 }
 
-/// Sets the cookie and takes the token out of the address.
+/// Sets the cookie and removes the token from the URL.
 fn welcome(uri: &Uri, token: &str) -> Response {
     let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict");
     let mut response = Response::new(Body::empty());

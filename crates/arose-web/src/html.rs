@@ -1,4 +1,4 @@
-//! Templates, and foreign text in them.
+//! Templates, and escaping of untrusted text.
 
 use arose_dedup::report::html::{Plain, Text, clip, web_address};
 use askama::Template;
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::nav::Nav;
 
-/// Characters shown of a name or an address.
+/// Maximum characters shown of a name or URL.
 const MAX_NAME: usize = 160;
 
 /// Characters shown of a few sentences.
@@ -32,17 +32,17 @@ pub(crate) fn shown(text: &str) -> Markup {
     Markup(Text(text).to_string())
 }
 
-/// The same, its middle left out if it is long.
+/// The same, its middle omitted if it is long.
 pub(crate) fn name(text: &str) -> Markup {
     shown(&clip(text, MAX_NAME))
 }
 
-/// Sentences, their middle left out if they are too long to be any.
+/// Sentences, their middle omitted if they are too long.
 pub(crate) fn prose(text: &str) -> Markup {
     shown(&clip(text, MAX_PROSE))
 }
 
-/// A link to a foreign address, or its text if it does not lead to the web.
+/// A link to an external URL, or its text if it does not lead to the web.
 pub(crate) fn address(url: &str) -> Markup {
     let text = url.strip_prefix("https://").unwrap_or(url);
     let text = name(text);
@@ -55,7 +55,7 @@ pub(crate) fn address(url: &str) -> Markup {
     })
 }
 
-/// A part of an address of ours: everything but letters, digits and a few signs encoded.
+/// A part of a URL of this server: everything except letters, digits and a few signs is encoded.
 pub(crate) fn in_address(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

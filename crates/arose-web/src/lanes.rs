@@ -1,4 +1,4 @@
-//! Bounds on work: how much is done at a time, how much waits, and for how long.
+//! Limits on concurrent and waiting work, and on its time.
 //!
 //! *Question.* Two hundred clients send queries that take seconds each, and leave. How do others
 //! get a response within milliseconds?
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use crate::answer::Refusal;
 use crate::site::{Shared, View};
 
-/// How long work may go on.
+/// Maximum duration of work.
 const MAX_WORK: Duration = Duration::from_secs(10);
 
 /// Bytes of the index that a light query reads, at most.
@@ -104,7 +104,7 @@ impl Stop {
         Arc::new(move || stop.go_on())
     }
 
-    /// What to say to whoever is still there.
+    /// The response to a client that is still connected.
     pub(crate) fn refusal() -> Refusal {
         Refusal {
             status: StatusCode::GATEWAY_TIMEOUT,
@@ -123,7 +123,7 @@ impl Drop for Present {
     }
 }
 
-/// Does work that reads files, off the threads that talk to clients, when its turn comes.
+/// Does work that reads files, in its turn, outside the threads that talk to clients.
 pub(crate) async fn work<T: Send + 'static>(
     site: &Shared,
     lane: Lane,
@@ -137,7 +137,7 @@ pub(crate) async fn work<T: Send + 'static>(
     in_turn(bounds, move |stop| work(&site.view(), stop)).await
 }
 
-/// Does work within bounds, when its turn comes.
+/// Does work within limits, in its turn.
 async fn in_turn<T: Send + 'static>(
     bounds: &Bounds,
     work: impl FnOnce(&Stop) -> Result<T, Refusal> + Send + 'static,
@@ -203,8 +203,8 @@ mod tests {
 
     use super::*;
 
-    /// A client leaves while its work goes on: the work is told, keeps its turn until it ends, and
-    /// then gives it back. Beyond the queue, requests are refused at once.
+    /// A client leaves while its work continues: the work is told, keeps its turn until it ends,
+    /// and then gives it back. Beyond the queue, requests are refused at once.
     #[test]
     fn issue_23_a_turn_belongs_to_the_work() {
         let runtime = tokio::runtime::Builder::new_multi_thread()

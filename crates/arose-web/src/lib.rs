@@ -7,7 +7,7 @@
 //!
 //! *Safety.* Pages hold foreign text. It is escaped without exception, and a content security
 //! policy forbids the browser to run, load or send anything but our own files. The server listens
-//! on loopback unless a token is asked for ([`Config::token`]); requests whose `Host` is not the
+//! on loopback unless a token is required ([`Config::token`]); requests whose `Host` is not the
 //! server's own are refused, so that no web site can reach it through a name of its own, and
 //! ratings are taken from our own pages only. Connections, requests and the work for them are
 //! bounded in number, size and time, also when their client is gone (`connections`, `lanes`). No
@@ -53,7 +53,7 @@ use site::{Shared, Site};
 pub struct Config {
     /// Where to listen.
     pub address: SocketAddr,
-    /// Access token; required on any address but loopback.
+    /// Access token; required on every IP address except loopback.
     pub token: Option<String>,
     /// Seed of the sample of pairs to rate.
     pub seed: u64,
@@ -63,12 +63,12 @@ pub struct Config {
     pub watch: Duration,
 }
 
-/// Serves a directory until the process is told to stop; `ready` is called with the address.
+/// Serves a directory until the process is stopped; `ready` is called with the address.
 ///
 /// # Errors
 ///
 /// If the directory's results cannot be read, the address cannot be used, or another address than
-/// loopback is asked for without a token.
+/// loopback is used without a token.
 pub fn serve(
     folder: Folder,
     index: Index,

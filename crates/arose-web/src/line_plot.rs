@@ -1,4 +1,4 @@
-//! A curve over time as SVG; style and dark mode come from the page.
+//! A curve over time as SVG; the page provides style and dark mode.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const RIGHT: f64 = 470.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 160.0;
 
-/// Points drawn at most; further ones are passed over evenly.
+/// Points drawn at most; further ones are skipped evenly.
 const MAX_POINTS: usize = 400;
 
 /// A figure with a title, drawn from points of seconds and values.

@@ -1,4 +1,4 @@
-//! The tabs of every page: those that lead somewhere.
+//! The tabs of every page, without empty ones.
 
 use crate::crawl;
 use crate::estimates;
@@ -79,7 +79,7 @@ impl Nav {
         }
     }
 
-    /// The head of a page that knows nothing of the directory.
+    /// The head of a page that does not depend on the directory.
     pub(crate) fn bare() -> Self {
         Self {
             tabs: vec![Tab::Search],

@@ -30,10 +30,10 @@ const BOUNDS: Bounds = Bounds {
 /// A pair has steps if it has more marks than these, or several rows.
 const MAX_AT_ONCE: usize = 8;
 
-/// Bytes shown of a whole text.
+/// Maximum bytes shown of a text.
 const MAX_SHOWN: usize = 256 << 10;
 
-/// The two documents that are asked for.
+/// The two documents that are requested.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {

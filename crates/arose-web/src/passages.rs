@@ -1,4 +1,4 @@
-//! Passages of a document that other documents contain as well, marked in its text.
+//! Marks the passages of a document that other documents also contain.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const MAX_DOCUMENTS: usize = 200;
 /// Documents listed for a passage.
 const MAX_LISTED: usize = 5;
 
-/// What a document shares with others.
+/// The passages that a document shares with others.
 #[derive(Default)]
 pub(crate) struct Shared {
     found: Option<Quotations>,
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     is_cut: bool,
 }
 
-/// What a page says of it.
+/// Their description on a page.
 pub(crate) struct Elsewhere {
     /// One sentence; none if nothing is shared.
     pub(crate) in_words: Option<String>,

@@ -82,7 +82,7 @@ fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
     let pair = match next.filter(|_| !rater.is_empty()) {
         Some(chosen) => {
             let two = Two::of(run, chosen.pair.a, chosen.pair.b)?;
-            // Raters judge the texts, not what the policy makes of them.
+            // Raters judge the texts, not the decision of the policy.
             let (differences, n_differences) = two.differences(run, None);
             Some(PairToRate {
                 sides: [Side::new(&two, 0), Side::new(&two, 1)],
@@ -105,7 +105,7 @@ fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
     })
 }
 
-/// A rater's name as it is kept: no blanks around, no controls, not too long.
+/// A rater's name as stored: trimmed, without control characters, not too long.
 fn rater(text: &str) -> String {
     let text = text.trim().chars().filter(|c| !c.is_control());
     text.take(MAX_RATER).collect()

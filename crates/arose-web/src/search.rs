@@ -1,4 +1,4 @@
-//! The page of search.
+//! The search page.
 
 use arose_dedup::report::html::{Count, counted};
 use arose_search::{
@@ -17,16 +17,16 @@ use crate::lanes::{Stop, work_for};
 use crate::nav::{Nav, Tab};
 use crate::site::{Shared, View};
 
-/// Results on a page.
+/// Results per page.
 const PER_PAGE: usize = 10;
 
-/// Results of one site on a page.
+/// Results per site on one page.
 const PER_SITE: usize = 2;
 
 /// Near duplicates shown when a result is expanded.
 const MAX_EXPANDED: usize = 50;
 
-/// What a search is asked for with.
+/// Parameters of a search.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {
@@ -101,7 +101,7 @@ impl Ask {
 
     /// The URL of this search with one more condition.
     fn narrowed(&self, condition: &str) -> String {
-        // What was asked for is one condition, whatever it is made of.
+        // The query is one condition, whatever it is made of.
         let q = match self.q.contains(" OR ") {
             true => format!("({}) {condition}", self.q.trim()),
             false => format!("{} {condition}", self.q.trim()),
@@ -150,7 +150,7 @@ struct Entry {
     when: String,
     language: Markup,
     snippet: Markup,
-    /// The duplicates that it stands for, in words.
+    /// The duplicates that it represents, in words.
     duplicates: Option<String>,
     expand: String,
     members: Vec<Member>,
@@ -353,7 +353,7 @@ fn title(hit: &Hit) -> Markup {
     name(title.or(last_of_url).unwrap_or(&hit.id))
 }
 
-/// A snippet with what was asked for marked.
+/// A snippet with the query words marked.
 fn marked(fragments: &[Fragment]) -> Markup {
     let parts = fragments.iter().map(|fragment| {
         let text = shown(&fragment.text);

@@ -1,4 +1,4 @@
-//! What the server knows: the directory, its index, and the run in it, as they are now.
+//! The state of the server: the directory, its index and its run, kept up to date.
 //!
 //! All of it is one [`View`], which is never changed. A thread looks at the files every few
 //! seconds; when they have changed it brings the index up to date, reads what is needed, and puts a
@@ -20,7 +20,7 @@ use crate::lanes::Lanes;
 use crate::sample::Sample;
 use crate::{Config, Error};
 
-/// The pause between two looks is at least so many times what a look takes.
+/// The pause between two checks is at least this many times the duration of a check.
 const PAUSE_FACTOR: u32 = 10;
 
 /// What every handler gets.
@@ -120,7 +120,7 @@ fn watch(site: &Weak<Site>) {
 
 impl View {
     fn open(folder: Folder, index: Index, config: &Config) -> Result<Self, Error> {
-        // Not as they are by now: what has changed since the index was made is then noticed.
+        // Not their current state, so that changes since the index was built are noticed.
         let files = index.state().clone();
         let run = match &folder.kind {
             Kind::Run(summary) => Some(Arc::new(Run::open(&folder, summary, config)?)),

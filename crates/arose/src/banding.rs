@@ -1,35 +1,35 @@
 //! LSH banding: candidates above a similarity threshold, by hashing bands of a sketch.
 //!
-//! *Question.* Given `t` samples per document and a threshold `T` on the resemblance, how to find
-//! the pairs above it without comparing all?
+//! *Question.* Given `t` MinHash values per document and a threshold `T` on the Jaccard similarity,
+//! how can the pairs above it be found without comparing all pairs?
 //!
-//! *Idea.* Cut the sketch into `b` bands of `q` rows and hash each band to a key. Two documents are
-//! candidates if any band agrees: `P(candidate | s) = 1 - (1 - s^q)^b`. The curve is steepest near
-//! `(1/b)^(1/q)`, so `b` and `q` place the step: many short bands for low thresholds, few long ones
-//! for high. This is the filter of [`crate::filter`] with `r = 1`; Broder's 8 x 25 features are the
-//! best banding of 200 samples at `T = .9`.
+//! *Idea.* Divide the sketch into `b` bands of `q` rows and hash each band to a key. Two documents
+//! are candidates if any band matches: `P(candidate | s) = 1 - (1 - s^q)^b`. The curve is steepest
+//! near `(1/b)^(1/q)`, so `b` and `q` place the step: many short bands for low thresholds, few long
+//! ones for high thresholds. This is the filter of [`crate::filter`] with `r = 1`. Broder's 8 x 25
+//! super-shingles are the best banding of 200 values at `T = 0.9`.
 //!
 //! *Papers.* Indyk & Motwani 1998; Leskovec, Rajaraman & Ullman 2014, chapter 3.
 //!
-//! *Parameters.* Either weigh the two errors, `wfp` times the area under the curve below `T` plus
-//! `wfn` times the area over it above ([`Banding::choose`]); or ask for a recall at `T`
+//! *Parameters.* Either weigh the two errors: `wfp` times the area under the curve below `T`, plus
+//! `wfn` times the area over it above `T` ([`Banding::choose`]). Or require a recall at `T`
 //! ([`Banding::for_recall`]). Equal weights put P(T) near one half, so half of the pairs *at* the
-//! threshold are missed: ask for a recall when that matters.
+//! threshold are missed; require a recall if that matters.
 //!
 //! | t | T | best b x q | (1/b)^(1/q) | P(T) |
 //! |---|---|---|---|---|
-//! | 200 | .8 | 14 x 14 | .828 | .467 |
-//! | 200 | .9 | 8 x 25 | .920 | .449 |
-//! | 84 | .9 | 4 x 21 | .936 | .371 |
-//! | 84 | .8 | 7 x 12 | .850 | .393 |
-//! | 128 | .5 | 25 x 5 | .525 | .548 |
+//! | 200 | 0.8 | 14 x 14 | 0.828 | 0.467 |
+//! | 200 | 0.9 | 8 x 25 | 0.920 | 0.449 |
+//! | 84 | 0.9 | 4 x 21 | 0.936 | 0.371 |
+//! | 84 | 0.8 | 7 x 12 | 0.850 | 0.393 |
+//! | 128 | 0.5 | 25 x 5 | 0.525 | 0.548 |
 //!
-//! *Cost.* `b` keys of 8 bytes a document; the choice tries all `t ln t` bandings at 402 points
-//! each, some 20 milliseconds for `t = 200`. *Error.* None against the keys; against the
-//! resemblance, the curve.
+//! *Cost.* `b` keys of 8 bytes per document. The choice tries all `t ln t` bandings at 402 points
+//! each, which takes about 20 milliseconds for `t = 200`. *Error.* None against the keys; the curve
+//! describes the error against the similarity.
 //!
-//! *Not for* several agreements at once: features with `r >= 2` make a steeper curve from the same
-//! samples.
+//! *Not for* requiring several matches at once: super-shingles with `r >= 2` give a steeper curve
+//! from the same values.
 
 use crate::feature::Features;
 use crate::{Error, Threshold};
@@ -86,7 +86,7 @@ impl Banding {
         Ok(Self { features })
     }
 
-    /// The banding of at most `t` samples with the least weighted error around `threshold`.
+    /// The banding of at most `t` MinHash values with the least weighted error around `threshold`.
     ///
     /// Both integrals are taken by Simpson's rule with 200 intervals; of equal minima the one with
     /// fewer bands wins.
@@ -118,12 +118,12 @@ impl Banding {
         Ok(best)
     }
 
-    /// The banding of at most `t` samples with the longest bands, and as few of them as possible,
-    /// that finds pairs *at* the threshold with probability `recall` or more.
+    /// The banding of at most `t` MinHash values with the longest bands, and as few of them as
+    /// possible, that finds pairs *at* the threshold with probability `recall` or more.
     ///
     /// # Errors
     ///
-    /// When `t` is zero or above 65,535, or no banding of `t` samples reaches the recall.
+    /// When `t` is zero or above 65,535, or no banding of `t` MinHash values reaches the recall.
     ///
     /// ```
     /// use arose::{Threshold, banding::Banding};
@@ -136,7 +136,7 @@ impl Banding {
         for q in (1..=t).rev() {
             let ln_band_misses = (-threshold.get().powf(q as f64)).ln_1p();
             let b = ((-recall.get()).ln_1p() / ln_band_misses).ceil().max(1.0);
-            // An infinite `b`, which no number of bands can replace, is passed over.
+            // An infinite `b`, which no number of bands can replace, is skipped.
             if b * q as f64 <= t as f64 {
                 return Self::new(b as usize, q);
             }
@@ -157,7 +157,7 @@ impl Banding {
         self.features.s()
     }
 
-    /// P(candidate | s) for a pair of resemblance `s` in `0..=1` (clamped).
+    /// P(candidate | s) for a pair of similarity `s` in `0..=1` (clamped).
     #[must_use]
     pub fn candidate_probability(self, s: f64) -> f64 {
         let band_agrees = s.clamp(0.0, 1.0).powf(self.q() as f64);
@@ -177,7 +177,7 @@ impl Banding {
     ///
     /// # Errors
     ///
-    /// When the sketch has fewer than `b q` samples.
+    /// When the sketch has fewer than `b q` MinHash values.
     pub fn keys<V: Copy + Into<u64>>(self, sketch: &[V]) -> Result<Vec<u64>, Error> {
         let used = sketch.get(..self.features.t());
         let expected = "bands * rows samples or more";
@@ -338,8 +338,8 @@ mod tests {
         assert!((integral - 9.0).abs() < 1e-12, "{integral}");
     }
 
-    /// 4,000 pairs of sketches whose samples agree independently with probability s; the rate of
-    /// candidates must lie within four standard errors of P(candidate | s).
+    /// 4,000 pairs of sketches whose MinHash values agree independently with probability s; the
+    /// rate of candidates must lie within four standard errors of P(candidate | s).
     #[test]
     fn observed_rates_follow_the_curve() {
         const N_PAIRS: usize = 4000;

@@ -1,21 +1,22 @@
-//! The binomial distribution, sound in its tails.
+//! The binomial distribution, accurate in its tails.
 //!
-//! *Question.* A filter looks at `n` independent samples, each agreeing with probability `p`. How
-//! likely do exactly, or at least, `c` of them agree, also when the answer is 1e-15 or `n` is 1e8?
+//! *Question.* A filter examines `n` independent samples, each of which matches with probability
+//! `p`. What is the probability that exactly, or at least, `c` of them match, even if it is 1e-15
+//! or `n` is 1e8?
 //!
 //! *Idea.* The textbook product `C(n, i) p^i (1-p)^(n-i)` overflows, and its logarithm cancels:
 //! both parts grow with `n` while the result does not. Write the factorials by Stirling's series
-//! instead and group what is left into two deviances `x ln(x/m) + m - x`, which are small and can
-//! be computed without cancellation (Loader 2000). A tail is then summed from its largest term
+//! instead and group the remaining terms into two deviances `x ln(x/m) + m - x`, which are small
+//! and can be computed without cancellation (Loader 2000). A tail is summed from its largest term
 //! outward; a tail that contains the mean is one minus the other tail. So small probabilities keep
 //! their relative precision.
 //!
-//! *Cost.* [`pmf`] constant; [`at_least`] and [`at_most`] about `O(sqrt(n))` terms, fewer far from
-//! the mean. *Error.* Relative 1e-13 or better for `n` up to 1e9, as the tests show where exact
-//! values are at hand. *Not for* normal approximations to a million tails: those are cheaper and
-//! enough.
+//! *Cost.* [`pmf`] takes constant time; [`at_least`] and [`at_most`] take about `O(sqrt(n))` terms,
+//! fewer far from the mean. *Error.* The relative error is 1e-13 or better for `n` up to 1e9, as
+//! the tests show where exact values are available. *Not for* millions of tails that a normal
+//! approximation, which is cheaper, would serve.
 //!
-//! Probabilities outside `0..=1` are clamped; not-a-number stays not-a-number.
+//! Probabilities outside `0..=1` are clamped; NaN stays NaN.
 
 use std::f64::consts::PI;
 
@@ -101,7 +102,7 @@ pub fn pmf(n: u64, p: f64, i: u64) -> f64 {
 ///
 /// ```
 /// use arose::binomial::at_least;
-/// // A pair of resemblance .8 agrees in 160 of 200 samples a little more often than not.
+/// // A pair of similarity 0.8 agrees in 160 of 200 MinHash values a little more often than not.
 /// assert!((at_least(200, 0.8, 160) - 0.542).abs() < 0.0005);
 /// ```
 #[must_use]
@@ -183,7 +184,7 @@ fn power_of_complement(p: f64, q: f64, n: u64) -> f64 {
     (n as f64 * ln_q).exp()
 }
 
-/// `x ln(x/m) + m - x`: how far `x` lies from its mean `m`, zero when equal.
+/// `x ln(x/m) + m - x`: the distance of `x` from its mean `m`, zero if equal.
 fn deviance(x: f64, m: f64) -> f64 {
     let difference = x - m;
     if difference.abs() >= 0.1 * (x + m) {

@@ -1,32 +1,32 @@
-//! Candidates: from tables of (key, document) to pairs of documents.
+//! Candidate pairs, from tables of (key, document).
 //!
-//! *Question.* Every document has some keys: features, mega-shingles, bands, or the values of a
-//! sketch. Which pairs of documents have a key in common, and how many?
+//! *Question.* Every document has several keys: super-shingles, mega-shingles, bands, or the values
+//! of a sketch. Which pairs of documents share a key, and how many keys do they share?
 //!
-//! *Idea.* Sort the table by key. Documents with the same key now stand together in a *run*, and a
-//! run of `L` documents is `L (L - 1) / 2` pairs (not the `L - 1` pairs of neighbours). Three ways
-//! to use it:
+//! *Idea.* Sort the table by key, so that documents with the same key form a *bucket*. A bucket of
+//! `L` documents is `L (L - 1) / 2` pairs (not the `L - 1` pairs of neighbours). There are three
+//! ways to use it:
 //!
-//! - [`candidate_pairs`]: pairs that share any key. Runs longer than a cap are not expanded, since
-//!   a key that 100,000 pages share would make 5 thousand million pairs; each member is linked to
-//!   the smallest id instead, a *star*, and the run is reported with what was lost.
-//! - [`similar_pairs`]: pairs that agree in at least `r` of `k` features. Any `k - r + 1` of the
-//!   `k` tables contain every such pair, so only those are sorted.
-//! - [`common_values`]: how many values of their sketches two documents share, and from that their
-//!   resemblance. Very common values make no pairs; they still count in the sizes of the sketches,
-//!   and in the common values of pairs that a rarer value has brought up, so every resemblance is
-//!   that of the whole sketches.
+//! - [`candidate_pairs`]: pairs that share any key. Buckets larger than a cap are not expanded,
+//!   since a key that 100,000 pages share would make 5 billion pairs. Instead, each member is
+//!   linked to the smallest ID, a *star*, and the bucket is reported with the number of pairs lost.
+//! - [`similar_pairs`]: pairs that match in at least `r` of `k` super-shingles. Any `k - r + 1` of
+//!   the `k` tables contain every such pair, so only those are sorted.
+//! - [`common_values`]: the number of sketch values that two documents share, and from that their
+//!   similarity. Very common values make no pairs. They still count in the sizes of the sketches,
+//!   and in the common values of pairs found through a rarer value, so every similarity is that of
+//!   the complete sketches.
 //!
 //! *Papers.* Broder, Glassman, Manasse & Zweig 1997 (the counting); Henzinger 2006 and
-//! Vassilvitskii 2007 (sorted tables of features).
+//! Vassilvitskii 2007 (sorted tables of super-shingles).
 //!
-//! *Parameters.* `cap`, the longest run that is expanded: [`DEFAULT_CAP`].
+//! *Parameters.* `cap`, the size of the largest bucket that is expanded: [`DEFAULT_CAP`].
 //!
-//! *Cost.* A sort of the entries and one of the pairs; 16 bytes an entry and 16 a pair, in memory.
-//! *Error.* None but what the long runs report. The output is sorted and the same for any order of
-//! the input.
+//! *Cost.* One sort of the entries and one of the pairs; 16 bytes per entry and 16 per pair, in
+//! memory. *Error.* None except what the large buckets report. The output is sorted and does not
+//! depend on the order of the input.
 //!
-//! *Not for* tables larger than memory; the same passes then run as external sorts.
+//! *Not for* tables larger than memory, where the same passes run as external sorts.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub const DEFAULT_CAP: usize = 1000;
 /// Two documents, `a` before `b`, that may be similar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Candidate {
-    /// The document with the smaller id.
+    /// The document with the smaller ID.
     pub a: DocId,
     /// The document with the larger id.
     pub b: DocId,
@@ -220,8 +220,8 @@ pub struct PairCount {
 }
 
 impl PairCount {
-    /// The share of common values: an unbiased estimate of the resemblance for sketches that sample
-    /// by value (mod-m), and the resemblance itself for whole shingle sets.
+    /// The share of common values: an unbiased estimate of the similarity for sketches that sample
+    /// by value (mod-m), and the similarity itself for whole shingle sets.
     ///
     /// Not for sketches of the `s` smallest values, where this quotient is biased.
     #[must_use]
@@ -262,7 +262,7 @@ pub struct CommonValues {
 }
 
 impl CommonValues {
-    /// The pairs whose resemblance reaches the threshold.
+    /// The pairs whose similarity reaches the threshold.
     pub fn resembling(&self, threshold: Threshold) -> impl Iterator<Item = &PairCount> {
         self.pairs
             .iter()

@@ -1,28 +1,28 @@
-//! Clusters: from duplicate pairs to groups of documents.
+//! Clusters: groups of documents from duplicate pairs.
 //!
-//! *Question.* Pairs are known to be alike. Which documents form a group, and which one of a group
-//! stays when the others are dropped?
+//! *Question.* Given duplicate pairs, which documents form a cluster, and which of them is kept?
 //!
-//! *Idea.* Being alike is not transitive. Let `A_i = {i, ..., i + 9}`: neighbours have a Jaccard
-//! coefficient of 9/11 = .818, yet `A_0` and `A_10` have nothing in common. Taking "similar to
-//! something in the group" as membership chains all of them together. Four answers:
+//! *Idea.* Similarity is not transitive. Let `A_i = {i, ..., i + 9}`: neighbours have a Jaccard
+//! similarity of 9/11 = 0.818, yet `A_0` and `A_10` have nothing in common. If "similar to some
+//! member" makes a document a member, all of them are chained together. There are four methods:
 //!
-//! | method | what two members have in common | cost for n documents, m pairs |
+//! | method | similarity of two members | cost for n documents, m pairs |
 //! |---|---|---|
-//! | [`Components`] | nothing | O(m) in practice, 4n bytes, any order, any threads |
+//! | [`Components`] | none guaranteed | O(m) in practice, 4n bytes, any order, any threads |
 //! | [`stars`] | J >= 2 tau - 1, and J >= tau with the representative | O(m log m) |
 //! | [`complete_link`] | J >= tau | up to O(n m log m), for small groups |
 //! | [`OnlineClusters`] | as stars, at all times | O(log n) per document, plus the search |
 //!
 //! The bound of stars is the triangle inequality of the distance `1 - J`: two members are at most
 //! `1 - tau` from their representative, hence at most `2 - 2 tau` from each other. It holds for
-//! true coefficients; with estimates allow four standard errors of the estimate.
+//! exact similarities; with estimates, allow four standard errors of the estimate.
 //!
-//! Take components for statistics (Broder, Glassman, Manasse & Zweig 1997) and stars for removal:
-//! nothing is dropped that is not itself similar to what is kept. Links never leave a component, so
-//! the pairs of one component suffice to find its stars, and components may be done one by one.
+//! Use components for statistics (Broder, Glassman, Manasse & Zweig 1997) and stars for removal:
+//! every dropped document is itself similar to the one kept in its place. Pairs never leave a
+//! component, so the pairs of one component suffice to find its stars, and components can be
+//! processed one by one.
 //!
-//! *Not for* a hierarchy of likeness: each method makes one flat partition for one threshold.
+//! *Not for* a hierarchy of similarity: each method makes one flat partition for one threshold.
 
 mod complete;
 mod components;
@@ -47,7 +47,7 @@ pub struct Pair {
     pub a: DocId,
     /// The other.
     pub b: DocId,
-    /// How alike they are, in `0..=1`.
+    /// Their similarity, in `0..=1`.
     pub similarity: f64,
 }
 
@@ -56,7 +56,7 @@ pub struct Pair {
 pub struct Scored {
     /// The document.
     pub doc: DocId,
-    /// How alike it is, in `0..=1`.
+    /// Its similarity, in `0..=1`.
     pub similarity: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct Scored {
 pub struct Cluster {
     /// The document to keep.
     pub representative: DocId,
-    /// The others by ascending id, each with its similarity to the representative.
+    /// The others by ascending ID, each with its similarity to the representative.
     pub members: Vec<Scored>,
 }
 
@@ -83,7 +83,7 @@ impl Cluster {
         similarities.fold(1.0, f64::min)
     }
 
-    /// The least similarity of two documents of the cluster, 1 if there is only one.
+    /// The minimum similarity of two documents of the cluster, 1 if there is only one.
     ///
     /// One minus this is the cluster's diameter. All pairs are compared if there are at most
     /// `max_pairs`; otherwise that many are drawn with replacement, and the result is an upper
@@ -119,9 +119,9 @@ fn distinct_pair(random: &mut SplitMix, n: u64) -> (usize, usize) {
     (first as usize, second as usize)
 }
 
-/// How much a document deserves to represent its cluster; the greatest one does.
+/// The priority of a document; the one with the greatest represents its cluster.
 ///
-/// More exact copies first, then the greater weight, then the older, then the smaller id. As the id
+/// More exact copies first, then the greater weight, then the older, then the smaller ID. As the ID
 /// is part of it, different documents are never equal.
 ///
 /// ```
@@ -133,18 +133,18 @@ fn distinct_pair(random: &mut SplitMix, n: u64) -> (usize, usize) {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Priority {
-    /// Documents of equal content that this one stands for, itself included.
+    /// Number of exact duplicates that this document represents, including itself.
     pub exact_copies: u64,
     /// PageRank, OPIC cash or any other merit; not a number counts as the least.
     pub weight: f64,
-    /// When it was first seen, on any clock that runs forward; unknown is best told as `u64::MAX`.
+    /// When it was first seen, on any monotonic clock; use `u64::MAX` if unknown.
     pub first_seen: u64,
     /// The document.
     pub id: DocId,
 }
 
 impl Priority {
-    /// The priority of a document of which nothing but its place in the input is known.
+    /// The priority of a document of which only the position in the input is known.
     #[must_use]
     pub fn of(id: DocId) -> Self {
         Self {

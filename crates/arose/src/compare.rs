@@ -1,15 +1,16 @@
-//! Two texts side by side: every measure of this crate at once.
+//! Compares two texts by every score of this crate.
 //!
-//! *Question.* How alike are these two texts, exactly, and what would each method say of them?
+//! *Question.* How similar are these two texts exactly, and what does each method say about them?
 //!
-//! *Idea.* Make a [`Profile`] of each: its tokens, shingles, sketch, features and simhash, with the
-//! settings of the literature (84 samples in 6 features, 384 bits). Compare the shingle sets for
-//! the exact answers and the rest for the approximate ones, and let a [`Policy`] decide.
+//! *Idea.* Make a [`Profile`] of each text: its tokens, shingles, sketch, super-shingles and
+//! simhash, with the settings of the literature (84 MinHash values in 6 super-shingles, 384 bits).
+//! Compare the shingle sets for the exact scores and the rest for the estimates, and let a
+//! [`Policy`] decide.
 //!
-//! *Cost.* Linear in the texts but for sorting; memory about 24 bytes a token while a profile is
-//! made, 8 a distinct shingle and 20 a token afterwards.
+//! *Cost.* Linear in the texts, except for sorting. Memory is about 24 bytes per token while a
+//! profile is made, then 8 bytes per distinct shingle and 20 per token.
 //!
-//! *Not for* many documents: there the shingles are not kept.
+//! *Not for* many documents, for which shingles are not stored.
 
 use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 
@@ -22,7 +23,7 @@ use crate::simhash::{Fingerprint384, law};
 use crate::sketch::{ModM, NarrowMinHash, Sketcher};
 use crate::token::{Tokenizer, Tokens};
 
-/// Samples in a sketch: six features of fourteen.
+/// MinHash values in a sketch: six super-shingles of fourteen values.
 const N_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
 
 /// One shingle in so many is kept to estimate containment.
@@ -69,7 +70,7 @@ pub struct Profile {
     pub sketch: Vec<u32>,
     /// The shingles that 16 divides under one permutation.
     pub sixteenth: Vec<u64>,
-    /// Six super-shingles of 14 samples each; empty for a text without tokens.
+    /// Six super-shingles of 14 MinHash values each; empty for a text without tokens.
     pub features: Vec<u64>,
     /// 384 bits over the tokens, by count; none for a text without tokens.
     pub simhash: Option<Fingerprint384>,
@@ -81,21 +82,21 @@ pub struct Profile {
     pub is_short: bool,
 }
 
-/// How two texts compare. Measures that neither text can answer for, being empty, are none.
+/// The scores of two texts. Scores that are undefined for empty texts are `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// Distinct shingles in both texts.
     pub n_common: usize,
     /// Distinct shingles in either text.
     pub n_union: usize,
-    /// Exact: what the shingle sets share over what they hold together.
+    /// Exact Jaccard similarity of the shingle sets.
     pub resemblance: Option<f64>,
-    /// Exact: the share of each shingle set that the other holds too.
+    /// Exact containment: the share of each shingle set that the other also has.
     pub containment: [Option<f64>; 2],
-    /// The resemblance as the 84 samples estimate it.
+    /// The similarity as the 84 MinHash values estimate it.
     pub resemblance_estimate: Option<f64>,
     /// The containments as one shingle in 16 estimates them. Where a text keeps fewer than 20 of
-    /// these, what the estimated resemblance and the sizes of the sets imply.
+    /// these, what the estimated similarity and the sizes of the sets imply.
     pub containment_estimate: [Option<f64>; 2],
     /// Features that agree, `0..=6`.
     pub b_sim: u32,
@@ -326,12 +327,12 @@ mod tests {
         );
         assert_eq!(comparison.rule(&jaccard(0.99), SiteRelation::Unknown), None);
         let estimate = comparison.resemblance_estimate.unwrap();
-        // Four standard errors of 84 samples at 0.968.
+        // Four standard errors of 84 MinHash values at 0.968.
         assert!((estimate - 0.968).abs() <= 4.0 * 0.0192, "{estimate}");
     }
 
     proptest! {
-        /// Equal content digests imply equal features and equal bits.
+        /// Equal content digests imply equal super-shingles and equal bits.
         #[test]
         fn equal_content_means_equal_vectors(words in prop::collection::vec("[a-z]{1,8}", 0..60)) {
             let profiler = Profiler::new(shingle::FEATURE_W);

@@ -1,40 +1,42 @@
-//! Content: how much two texts have of their own in common, in the same order.
+//! Content: the share of their own text that two documents have in common, in the same order.
 //!
-//! *Question.* Do two pages say the same, whatever frame they stand in? Jaccard similarity cannot
-//! tell: two products under one shop template reach 0.9, two versions of one article with different
-//! sidebars 0.5.
+//! *Question.* Do two pages say the same, whatever frame surrounds them? Jaccard similarity cannot
+//! tell: two products in one shop template reach 0.9, two versions of one article with different
+//! sidebars reach 0.5.
 //!
-//! *Idea.* Take the pairs of neighbouring words of both texts, repetitions included, and find a
-//! longest [chain](Scorer::chain): pairs of words that both texts have in the same order. A text
-//! covers what it has in the chain; the measure is the smaller coverage of the two, so text that
-//! only one of them has counts against it. The plain form [`Score::u`] counts every pair of words
-//! as one. The weighted form [`Score::s`] counts a pair of words less, the more other pages of its
-//! site contain it ([`weight`]), so a template counts next to nothing, and what is left is
-//! [own](Content::own) text. [`Score::level`] says what follows: `same` (safe to remove), `content`
-//! (another version of the same content), `alike` (one template, or many versions on one site).
+//! *Idea.* Take the pairs of neighbouring words of both texts, including repetitions, and find a
+//! longest [chain](Scorer::chain): word pairs that both texts have in the same order. The coverage
+//! of a text is the share of its word pairs in the chain. The score is the smaller coverage of the
+//! two, so text in only one document lowers it. The unweighted score [`Score::u`] counts every word
+//! pair as one. The weighted score [`Score::s`] counts a word pair less, the more other pages of
+//! its site contain it ([`weight`]), so a template counts next to nothing and the
+//! [own](Content::own) text remains. [`Score::level`] is the conclusion: `same` (safe to remove),
+//! `content` (another version of the same content), `alike` (one template, or many versions on one
+//! site).
 //!
-//! Of several longest chains one is chosen by a rule that treats both texts alike: step by step the
-//! match nearest to the beginning of both texts, then the smaller shingle. So the measure is
+//! If there are several longest chains, the choice treats both texts equally: step by step the
+//! match nearest to the beginning of both texts, then the smaller shingle. So the score is
 //! symmetric to the last bit.
 //!
 //! *Paper.* Longest increasing subsequences by patience sorting: Schensted 1961; Fredman 1975. The
-//! measure is this project's own.
+//! score itself is specific to this project.
 //!
 //! *Parameters.* Word pairs ([`W`]); thresholds 0.9, 0.75 and 0.97; 5 word pairs of own text
-//! ([`MIN_OWN`]); weights that fall from 1 at 3 other pages ([`FREE_PAGES`]) as the square of the
-//! count. They were chosen together on judged pairs, so they are constants, not settings.
+//! ([`MIN_OWN`]); weights that fall from 1 at 3 other pages ([`FREE_PAGES`]) with the square of the
+//! count. They were chosen together on labelled pairs, so they are constants, not settings.
 //!
-//! *Cost.* Preparing a text sorts its shingles: `O(n log n)`, 20 bytes per word. A pair costs a
-//! merge of the sorted shingles and `O(m log m)` for `m` matches, without allocation once the
+//! *Cost.* Preparing a text sorts its shingles: `O(n log n)`, 20 bytes per word. Scoring a pair
+//! merges the sorted shingles and takes `O(m log m)` for `m` matches, without allocation once the
 //! [`Scorer`] is warm: about 5 µs for two texts of 430 words.
 //!
-//! *Error.* None but the collisions of Rabin fingerprints ([`crate::shingle`]). A score of `t`
-//! implies a weighted bag Jaccard similarity of at least [`bag_bound`]`(t)` where a shingle weighs
-//! the same in both texts, which is what candidates are searched by.
+//! *Error.* None except collisions of Rabin fingerprints ([`crate::shingle`]). A score of `t`
+//! implies a weighted bag Jaccard similarity of at least [`bag_bound`]`(t)` if a shingle has the
+//! same weight in both texts; candidates are found by this bound.
 //!
-//! *Not for* templates with fewer than 5 pages in the corpus, which nothing weighs down; nor for
-//! many copies on one site that differ by 3% to 10%, which look like a template and are `same` only
-//! from 0.97 on; nor for moved text, which costs the smaller of the blocks that changed places.
+//! *Not for* templates with fewer than 5 pages in the corpus, which are not recognized as such; nor
+//! for many versions on one site that differ by 3% to 10%, which look like a template and are
+//! `same` only at 0.97 or more; nor for moved text, which costs the smaller of the two swapped
+//! blocks.
 
 mod sort;
 
@@ -51,7 +53,7 @@ pub const W: NonZeroUsize = NonZeroUsize::new(2).expect("two is not zero");
 /// Other pages of a site that may contain a shingle before it weighs less.
 pub const FREE_PAGES: u64 = 3;
 
-/// Own text below which a page says nothing that other pages of its site do not say.
+/// Minimum own text; a page with less repeats other pages of its site.
 pub const MIN_OWN: f64 = 5.0;
 
 /// Weighted score from which documents are the same.
@@ -63,7 +65,7 @@ pub const CONTENT: f64 = 0.75;
 /// Plain score from which documents are the same, whatever their sites repeat.
 pub const NEARLY_EQUAL: f64 = 0.97;
 
-/// Plain score from which documents are alike.
+/// Unweighted score from which documents are at the level `alike`.
 pub const ALIKE: f64 = 0.75;
 
 /// The weight of a shingle that `n_others` other URLs of its site contain.
@@ -103,7 +105,7 @@ pub fn shingler() -> Shingler {
 /// A text ready to be compared.
 ///
 /// Positions are those of its shingles: the shingle at `i` is made of tokens `i` and `i + 1`. A
-/// text of a single token has one shingle of its own kind; an empty text has none.
+/// text of a single token has one shingle of a separate kind; an empty text has none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Content {
     /// The shingles in ascending order; equal ones in text order.
@@ -200,7 +202,7 @@ impl Content {
         self.shingles.is_empty()
     }
 
-    /// The sum of the weights: how many word pairs the text has of its own.
+    /// The sum of the weights: the number of word pairs of own text.
     #[must_use]
     pub fn own(&self) -> f64 {
         self.own
@@ -475,7 +477,7 @@ impl Scorer {
         self.chain.clear();
         for &head in self.heads.iter().rev() {
             let own = self.matches[head as usize];
-            // A longest chain needs a match of every length; if there is one only, it goes on.
+            // A longest chain needs a match of every length; if there is one only, it continues.
             let next = match own.next {
                 NONE => (head, own.other),
                 _ => self.nearest(head),
@@ -484,7 +486,7 @@ impl Scorer {
         }
     }
 
-    /// Of the matches in a list the nearest that goes on with the chain.
+    /// Of the matches in a list the nearest that continues with the chain.
     fn nearest(&self, head: u32) -> (u32, u32) {
         let after = self.chain.last().copied();
         let (mut best, mut nearest) = ((u64::MAX, u64::MAX), (head, NONE));

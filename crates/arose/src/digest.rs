@@ -1,20 +1,20 @@
-//! Digests: exact equality in 8 or 16 bytes.
+//! Digests: test exact equality in 8 or 16 bytes.
 //!
-//! *Question.* Is this document, byte for byte or as a text, one that was seen before?
+//! *Question.* Has this document been seen before, byte for byte or as a text?
 //!
-//! *Idea.* Keep a digest instead of the document. XXH3 (Collet 2019) has a published specification
-//! and a frozen output in both widths, so digests may be written into files and compared across
+//! *Idea.* Store a digest instead of the document. XXH3 (Collet 2019) has a published specification
+//! and a frozen output in both widths, so digests can be written to files and compared across
 //! machines, languages and versions. Two texts have the same *content* if they are equal after
-//! Unicode normalization (NFC) and whitespace normalization: every run of whitespace is one space,
-//! and there is none at either end. Case, punctuation and symbols count. An empty text has no
-//! content, so it equals nothing, not even another empty text ([`Digest::same_content`]).
+//! Unicode normalization (NFC) and whitespace normalization: every run of whitespace becomes one
+//! space, and whitespace at both ends is removed. Case, punctuation and symbols count. An empty
+//! text has no content, so it equals nothing, not even another empty text
+//! ([`Digest::same_content`]).
 //!
-//! *Cost.* About 10 GB/s for bytes, half of that for ASCII text, which is normalized in blocks of
-//! 64 bytes. *Error.* Among `n` documents some
-//! pair of different ones shares the 128-bit digest with probability about `n^2 / 2^129`: 1.5e-19
-//! for ten billion.
+//! *Cost.* About 10 GB/s for bytes and half of that for ASCII text, which is normalized in blocks
+//! of 64 bytes. *Error.* Among `n` documents, some pair of different ones shares the 128-bit digest
+//! with probability about `n^2 / 2^129`: 1.5e-19 for ten billion.
 //!
-//! *Not for* hostile input where a forged equality does harm: XXH3 is no cryptographic hash.
+//! *Not for* hostile input where a forged equality does harm: XXH3 is not a cryptographic hash.
 
 use std::borrow::Cow;
 
@@ -76,10 +76,10 @@ impl std::fmt::Debug for Digest {
     }
 }
 
-/// Makes the content digest of a document that comes in pieces: texts and images.
+/// Computes the content digest of a document from its pieces: texts and images.
 pub struct ContentHasher {
     hasher: Xxh3Default,
-    /// Normalized text that is not hashed yet. A space at its end counts only if more text comes.
+    /// Normalized text that is not hashed yet. A space at its end counts only if more text follows.
     room: [u8; ROOM],
     n_waiting: usize,
     /// Whether nothing but whitespace came since the last text, image or the beginning.
@@ -141,7 +141,7 @@ impl ContentHasher {
         }
     }
 
-    /// Appends an image: its address as written, trimmed. Whitespace beside it does not count.
+    /// Appends an image: its URL as written, trimmed. Whitespace next to it does not count.
     pub fn push_image(&mut self, src: &str) {
         self.end_text();
         for part in [&IMAGE, src.trim().as_bytes(), &IMAGE] {
@@ -186,7 +186,7 @@ impl ContentHasher {
         }
     }
 
-    /// Hashes what waits, but for a space at the end.
+    /// Hashes the pending text, except for a space at the end.
     fn flush(&mut self) {
         let n_left = usize::from(self.in_gap).min(self.n_waiting);
         self.hasher.update(&self.room[..self.n_waiting - n_left]);

@@ -1,4 +1,4 @@
-//! The name of a document inside a run.
+//! The ordinal of a document in a run.
 
 use std::fmt;
 

@@ -1,32 +1,32 @@
-//! The eight-byte sketch: a whole document in one machine word.
+//! The eight-byte sketch: a document in one machine word.
 //!
-//! *Question.* How small can a sketch get and still find near duplicates?
+//! *Question.* How small can a sketch be and still find near duplicates?
 //!
-//! *Idea.* Eight features of `s` samples, each cut down to one byte. A byte agrees with probability
-//! `p = rho^s + (1 - rho^s) / 256`, so unrelated documents agree in some bytes by chance, and the
-//! number that must agree has to grow with the collection:
+//! *Idea.* Take eight super-shingles of `s` MinHash values and truncate each to one byte. A byte
+//! matches with probability `p = rho^s + (1 - rho^s) / 256`, so unrelated documents match in some
+//! bytes by chance, and the required number of matches must grow with the corpus:
 //!
-//! - *3 of 8* with `s = 8` finds three quarters of the pairs at rho = .9. Chance makes 4,112 false
-//!   pairs among 50,000 documents, about 0.16 per document: its limit, and every pair needs
-//!   checking.
+//! - *3 of 8* with `s = 8` finds three quarters of the pairs at rho = 0.9. Chance makes 4,112 false
+//!   pairs among 50,000 documents, about 0.16 per document. That is its limit, and every pair must
+//!   be verified.
 //! - *7 of 8* with `s = 4` makes half a false pair among 100 million documents, 55 among a billion.
-//!   And it needs no index: one differing byte leaves the first or the last four bytes equal, so
+//!   It also needs no index: one differing byte leaves the first or the last four bytes equal, so
 //!   two sorted tables with 4-byte keys find every pair ([`pairs_with_seven_of_eight`]).
 //!
 //! *Paper.* Broder 2000, in his lecture on duplicate documents; the lengths `s` are chosen here.
 //!
-//! *Cost.* 8 bytes a document; two sorts, and a comparison for each pair that shares a half.
-//! *Error.* The curve is not sharp: 7 of 8 accepts .010 at rho = .8, .180 at .9, .549 at .95 and
-//! .877 at .98. *Not for* precision where 48 bytes can be spared.
+//! *Cost.* 8 bytes per document; two sorts, and one comparison for each pair that shares a half.
+//! *Error.* The curve is not sharp: 7 of 8 accepts 0.010 at rho = 0.8, 0.180 at 0.9, 0.549 at 0.95
+//! and 0.877 at 0.98. *Not for* high precision if you can afford 48 bytes.
 
 use crate::candidates::Candidate;
 use crate::feature::{Features, agreement};
 use crate::{DocId, Error, binomial};
 
-/// Eight features of one byte each.
+/// Eight super-shingles of one byte each.
 pub type Sketch = [u8; 8];
 
-/// At least `r` of 8 bytes must agree, each made of `s` samples.
+/// At least `r` of 8 bytes must agree, each made of `s` MinHash values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EightByte {
     features: Features,
@@ -34,19 +34,19 @@ pub struct EightByte {
 }
 
 impl EightByte {
-    /// 3 of 8 bytes of 8 samples: up to some 50,000 documents, with verification.
+    /// 3 of 8 bytes of 8 MinHash values: up to about 50,000 documents, with verification.
     pub const THREE_OF_EIGHT: Self = Self {
         features: Features { k: 8, s: 8 },
         r: 3,
     };
 
-    /// 7 of 8 bytes of 4 samples: up to some 100 million documents.
+    /// 7 of 8 bytes of 4 MinHash values: up to about 100 million documents.
     pub const SEVEN_OF_EIGHT: Self = Self {
         features: Features { k: 8, s: 4 },
         r: 7,
     };
 
-    /// At least `r` of 8 bytes of `s` samples.
+    /// At least `r` of 8 bytes of `s` MinHash values.
     ///
     /// # Errors
     ///
@@ -59,11 +59,11 @@ impl EightByte {
         Ok(Self { features, r })
     }
 
-    /// The sketch of `8 s` samples: the low byte of each feature.
+    /// The sketch of `8 s` MinHash values: the low byte of each super-shingle.
     ///
     /// # Errors
     ///
-    /// When there are not `8 s` samples.
+    /// When there are not `8 s` MinHash values.
     pub fn sketch<V: Copy + Into<u64>>(self, samples: &[V]) -> Result<Sketch, Error> {
         let features = self.features.of(samples)?;
         let mut sketch = [0; 8];
@@ -86,7 +86,7 @@ impl EightByte {
         feature_agrees + (1.0 - feature_agrees) / 256.0
     }
 
-    /// P(accept | rho), for a resemblance `rho` in `0..=1` (clamped).
+    /// P(accept | rho), for a similarity `rho` in `0..=1` (clamped).
     ///
     /// ```
     /// use arose::eight_byte::EightByte;
@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(sketch, [146, 187, 97, 118, 11, 247, 168, 56]);
     }
 
-    /// 20,000 pairs whose samples agree independently with probability .9: the rate must lie within
-    /// four standard errors. At 0 the rate of single equal bytes is 1/256.
+    /// 20,000 pairs whose MinHash values agree independently with probability 0.9: the rate must
+    /// lie within four standard errors. At 0 the rate of single equal bytes is 1/256.
     #[test]
     fn observed_rates() {
         const N_PAIRS: usize = 20_000;

@@ -1,9 +1,9 @@
-//! What can be wrong with a setting, or with the data of an estimate.
+//! Errors: invalid settings, or data that gives no estimate.
 
 /// A setting that no algorithm here can work with, or data that no estimate can be made from.
 ///
 /// Bad documents are never errors: any text has tokens, even if none. Settings fail once, where
-/// they are made. Samples fail when they hold no answer to the question asked of them.
+/// they are created. Samples fail if they do not determine the requested estimate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
         /// What would be accepted.
         expected: &'static str,
     },
-    /// The data do not determine what was to be estimated.
+    /// The data do not determine the estimate.
     #[error("no estimate of {quantity}: {reason}")]
     NoEstimate {
         /// What was to be estimated.

@@ -1,13 +1,12 @@
-//! Brute force: the exact answers that everything else is measured by.
+//! Brute force: exact results, against which everything else is tested.
 //!
-//! *Question.* Which pairs are similar, with no probability in the answer?
+//! *Question.* Which pairs are similar, without any probability involved?
 //!
-//! *Idea.* Compare all of them. It is slow and it is right, which makes it the oracle of every test
-//! here, and of anyone who wants to know what an approximate method misses on a sample of their own
-//! data.
+//! *Idea.* Compare all pairs. This is slow and exact, so it is the oracle of every test here. Use
+//! it on a sample of your own data to see what an approximate method misses.
 //!
-//! *Cost.* `n (n - 1) / 2` comparisons, each linear in the two sets: about four seconds for a
-//! thousand documents of a thousand words. *Error.* None.
+//! *Cost.* `n (n - 1) / 2` comparisons, each linear in the two sets: about 4 seconds for 1,000
+//! documents of 1,000 words. *Error.* None.
 //!
 //! *Not for* more than a few thousand documents.
 
@@ -15,7 +14,7 @@ use crate::cluster::{Pair, Scored};
 use crate::shingle::{ShingleSet, resemblance};
 use crate::{DocId, Threshold};
 
-/// All pairs of sets whose resemblance reaches the threshold, by ascending ids; ids are positions.
+/// All pairs of sets whose similarity reaches the threshold, by ascending IDs; IDs are positions.
 ///
 /// Empty sets resemble nothing, not even each other.
 ///
@@ -35,7 +34,7 @@ pub fn similar_pairs(sets: &[ShingleSet], threshold: Threshold) -> Vec<Pair> {
     })
 }
 
-/// All sets whose resemblance to `query` reaches the threshold, by ascending id.
+/// All sets whose similarity to `query` reaches the threshold, by ascending ID.
 #[must_use]
 pub fn similar_to(query: &ShingleSet, sets: &[ShingleSet], threshold: Threshold) -> Vec<Scored> {
     let scored = |(position, set)| {
@@ -46,7 +45,7 @@ pub fn similar_to(query: &ShingleSet, sets: &[ShingleSet], threshold: Threshold)
     sets.iter().enumerate().filter_map(scored).collect()
 }
 
-/// All pairs `i < j < n` for which `similarity` has an answer, by ascending ids: brute force for
+/// All pairs `i < j < n` for which `similarity` has an answer, by ascending IDs: brute force for
 /// any measure, such as agreeing features or bits.
 pub fn pairs_where(n: usize, similarity: impl Fn(usize, usize) -> Option<f64>) -> Vec<Pair> {
     let all = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));

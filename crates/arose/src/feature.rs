@@ -1,25 +1,28 @@
-//! Features (super-shingles): few hashes that agree only when whole groups of samples agree.
+//! Super-shingles (features): hashes of several MinHash values each, which match only if all of
+//! these match.
 //!
-//! *Question.* A sketch of `t` samples says how similar two documents are, but comparing all pairs
-//! of sketches is hopeless. Which few numbers can be looked up instead?
+//! *Question.* A sketch of `t` MinHash values shows how similar two documents are, but comparing
+//! all pairs of sketches is too expensive. Which few numbers can be looked up instead?
 //!
-//! *Idea.* Cut the `t = k s` samples into `k` groups of `s` and hash each group to one feature. One
-//! feature of two documents of resemblance rho agrees with probability `rho^s`: .23 at rho = .9 and
-//! 6e-5 at rho = .5 for `s = 14`. Documents are *B-similar* if at least `r` features agree at equal
-//! positions. [`crate::filter`] has the curve this makes. To look pairs up without counting, hash
-//! every `r`-subset of the features once more ([`mega_shingles`]): two documents share such a key
-//! exactly if they agree in at least `r` features.
+//! *Idea.* Divide the `t = k s` values into `k` groups of `s` and hash each group to one
+//! super-shingle. A super-shingle of two documents with similarity rho matches with probability
+//! `rho^s`: 0.23 at rho = 0.9 and 6e-5 at rho = 0.5 for `s = 14`. Documents are *B-similar* if at
+//! least `r` super-shingles match at the same positions. [`crate::filter`] has the resulting curve.
+//! To look pairs up without counting, hash every `r`-subset of the super-shingles again
+//! ([`mega_shingles`]): two documents share such a key exactly if they match in at least `r`
+//! super-shingles.
 //!
 //! *Papers.* Broder, Glassman, Manasse & Zweig 1997 (super-shingles); Broder 2000 (6 x 14);
 //! Fetterly, Manasse & Najork 2003 (mega-shingles); Henzinger 2006, whose algorithm B this is.
 //!
-//! *Parameters.* 6 x 14 with `r = 2` by default, 48 bytes a document; 8 x 25 with `r = 1`, 64
-//! bytes. Features are numbered `0..k`.
+//! *Parameters.* 6 x 14 with `r = 2` by default, 48 bytes per document; 8 x 25 with `r = 1`, 64
+//! bytes. Super-shingles are numbered `0..k`.
 //!
-//! *Cost.* One pass over the sketch, `C(k, r)` mega-shingles of 8 bytes. *Error.* Besides the
-//! filter's own, a chance of 2^-64 per comparison that different groups hash alike.
+//! *Cost.* One pass over the sketch and `C(k, r)` mega-shingles of 8 bytes. *Error.* In addition to
+//! the error of the filter, different groups have the same hash with probability 2^-64 per
+//! comparison.
 //!
-//! *Not for* estimating a similarity, nor for resemblances under about .8: keep the full sketch
+//! *Not for* estimating a similarity, nor for similarities below about 0.8: keep the full sketch
 //! there.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -27,7 +30,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::mix::mix;
 use crate::{Error, binomial};
 
-/// How a sketch is cut: `k` features of `s` samples each.
+/// How a sketch is divided: `k` super-shingles of `s` MinHash values each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Features {
     pub(crate) k: usize,
@@ -35,13 +38,13 @@ pub struct Features {
 }
 
 impl Features {
-    /// 84 samples in 6 features; similar if 2 agree. The default.
+    /// 84 MinHash values in 6 super-shingles; similar if 2 agree. The default.
     pub const SIX_BY_FOURTEEN: Self = Self { k: 6, s: 14 };
 
-    /// 200 samples in 8 features; similar if 1 agrees.
+    /// 200 MinHash values in 8 super-shingles; similar if 1 agrees.
     pub const EIGHT_BY_TWENTY_FIVE: Self = Self { k: 8, s: 25 };
 
-    /// `k` features of `s` samples.
+    /// `k` super-shingles of `s` MinHash values.
     ///
     /// # Errors
     ///
@@ -55,33 +58,33 @@ impl Features {
         Ok(Self { k, s })
     }
 
-    /// The number of features.
+    /// The number of super-shingles.
     #[must_use]
     pub const fn k(self) -> usize {
         self.k
     }
 
-    /// The number of samples in each feature.
+    /// The number of MinHash values in each super-shingle.
     #[must_use]
     pub const fn s(self) -> usize {
         self.s
     }
 
-    /// The number of samples in a sketch, `k s`.
+    /// The number of MinHash values in a sketch, `k s`.
     #[must_use]
     pub const fn t(self) -> usize {
         self.k * self.s
     }
 
-    /// The features of a sketch.
+    /// The super-shingles of a sketch.
     ///
-    /// Narrow samples are widened first, so 32-bit values give the features of the same 64-bit
-    /// values. The function is frozen: feature `j` is XXH3-64 with seed [`mix`]`(j)` over the
-    /// samples `j s .. (j + 1) s` as little-endian 64-bit integers.
+    /// Narrow MinHash values are widened first, so 32-bit values give the super-shingles of the
+    /// same 64-bit values. The function is frozen: feature `j` is XXH3-64 with seed [`mix`]`(j)`
+    /// over the MinHash values `j s .. (j + 1) s` as little-endian 64-bit integers.
     ///
     /// # Errors
     ///
-    /// When the sketch does not have `k s` samples.
+    /// When the sketch does not have `k s` MinHash values.
     ///
     /// ```
     /// use arose::feature::{Features, b_sim};
@@ -98,7 +101,7 @@ impl Features {
         Ok(features)
     }
 
-    /// Appends the features of a sketch to `features`, the way to fill one long table.
+    /// Appends the super-shingles of a sketch to `features`, to fill one long table.
     ///
     /// # Errors
     ///
@@ -120,13 +123,13 @@ impl Features {
 
 const MAX_PARTS: usize = u16::MAX as usize;
 
-/// At how many positions two sketches, of any kind, hold the same value.
+/// The number of positions at which two sketches, of any kind, have the same value.
 #[must_use]
 pub fn agreement<V: PartialEq>(a: &[V], b: &[V]) -> usize {
     a.iter().zip(b).filter(|(x, y)| x == y).count()
 }
 
-/// B-sim: the number of features that agree at equal positions.
+/// B-sim: the number of super-shingles that agree at equal positions.
 ///
 /// ```
 /// use arose::feature::b_sim;
@@ -138,14 +141,14 @@ pub fn b_sim(a: &[u64], b: &[u64]) -> usize {
     agreement(a, b)
 }
 
-/// One key for every `r`-subset of the features, in lexicographic order of the subsets.
+/// One key for every `r`-subset of the super-shingles, in lexicographic order of the subsets.
 ///
-/// Two documents have a key in common exactly if they agree in at least `r` features, save for hash
-/// collisions; the number of common keys is `C(B-sim, r)`.
+/// Two documents have a key in common exactly if they agree in at least `r` super-shingles, save
+/// for hash collisions; the number of common keys is `C(B-sim, r)`.
 ///
 /// # Errors
 ///
-/// When `r` is zero or above the number of features, or the keys would be more than 65,536.
+/// When `r` is zero or above the number of super-shingles, or the keys would be more than 65,536.
 ///
 /// ```
 /// use arose::feature::mega_shingles;
@@ -190,7 +193,7 @@ fn advance(subset: &mut [usize], k: usize) -> bool {
 /// A hash of a position and the values there, as little-endian 64-bit integers; `bytes` is scratch.
 ///
 /// The seed is mixed because XXH3 adds it to short inputs as it is: with seeds 0, 1, 2, .. two of
-/// the 15 pairs of the values 0..6 hashed alike at different positions.
+/// the 15 pairs of the values 0..6 have the same hash at different positions.
 fn hash_of<V: Copy + Into<u64>>(position: u64, values: &[V], bytes: &mut Vec<u8>) -> u64 {
     bytes.clear();
     for &value in values {
@@ -204,7 +207,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Files hold features, so these values may never change.
+    /// Files hold super-shingles, so these values may never change.
     #[test]
     fn golden_values() {
         let sketch: Vec<u64> = (0..200).map(mix).collect();
@@ -304,7 +307,7 @@ mod tests {
             r in 1_usize..9,
         ) {
             prop_assume!(r <= pairs.len());
-            // As real features do, these differ between positions.
+            // As real super-shingles do, these differ between positions.
             let (a, b): (Vec<u64>, Vec<u64>) =
                 pairs.iter().zip(0..).map(|(&(x, y), j)| (10 * j + x, 10 * j + y)).unzip();
             let common = n_common(&mega_shingles(&a, r).unwrap(), &mega_shingles(&b, r).unwrap());
@@ -312,7 +315,7 @@ mod tests {
             prop_assert_eq!(common > 0, b_sim(&a, &b) >= r);
         }
 
-        /// A feature changes exactly if one of its samples does.
+        /// A super-shingle changes exactly if one of its MinHash values does.
         #[test]
         fn features_follow_their_samples(
             k in 1_usize..9,

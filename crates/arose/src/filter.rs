@@ -1,36 +1,37 @@
-//! The filter polynomial: how likely a pair of given resemblance is accepted.
+//! The filter polynomial: the probability that a pair of given similarity is accepted.
 //!
-//! *Question.* Documents count as similar if at least `r` of their `k` features agree
-//! ([`crate::feature`]). Which pairs does that let through?
+//! *Question.* Documents count as similar if at least `r` of their `k` super-shingles match
+//! ([`crate::feature`]). Which pairs does this accept?
 //!
-//! *Idea.* A feature of `s` samples agrees with probability `p = rho^s`, the features are
-//! independent, so the number that agrees is binomial:
+//! *Idea.* A super-shingle of `s` MinHash values matches with probability `p = rho^s`.
+//! Super-shingles are independent, so the number of matches is binomial:
 //!
 //! `P(accept | rho) = sum over i = r..=k of C(k, i) p^i (1 - p)^(k - i)`.
 //!
-//! That is an S-shaped curve: nearly 0 for low resemblance, nearly 1 for high. More samples per
-//! feature move it right; more features at fixed `r / k` make it steeper. With `s = 1` the features
-//! are the samples themselves, so the full sketch ("at least c of t samples agree") is the same
-//! formula ([`Filter::full_sketch`]), and so is LSH banding (`r = 1`, see [`crate::banding`]).
+//! This is an S-shaped curve: nearly 0 for low similarity, nearly 1 for high. More values per
+//! super-shingle move it to the right; more super-shingles at a fixed `r / k` make it steeper. With
+//! `s = 1` the super-shingles are the MinHash values themselves, so the full sketch ("at least c of
+//! t values match") follows the same formula ([`Filter::full_sketch`]), and so does LSH banding (`r
+//! = 1`, see [`crate::banding`]).
 //!
 //! *Paper.* Broder 2000. The lecture's "more than r" is "at least r" here; "more than 2 of 6" would
-//! move the 50 % point from .909 to .940. Its full-sketch sum starts at the sketch size; it must
-//! start at a separate count, such as 76 = ceil(.9 * 84).
+//! move the 50% point from 0.909 to 0.940. Its full-sketch sum starts at the sketch size; it must
+//! start at a separate count, such as 76 = ceil(0.9 * 84).
 //!
 //! | rho | 6 x 14, r = 2 | 8 x 25, r = 1 | 76 of 84 |
 //! |---|---|---|---|
-//! | .50 | 5.6e-8 | 2.4e-7 | 2.5e-15 |
-//! | .80 | .026 | .030 | .008 |
-//! | .90 | .415 | .449 | .534 |
-//! | .95 | .879 | .926 | .975 |
+//! | 0.50 | 5.6e-8 | 2.4e-7 | 2.5e-15 |
+//! | 0.80 | 0.026 | 0.030 | 0.008 |
+//! | 0.90 | 0.415 | 0.449 | 0.534 |
+//! | 0.95 | 0.879 | 0.926 | 0.975 |
 //!
 //! *Cost.* A few dozen operations. *Error.* None for independent permutations; one-permutation
-//! sketches of sets smaller than the sketch deviate by some hundredths.
+//! sketches of sets smaller than the sketch deviate by a few hundredths.
 
 use crate::feature::{Features, b_sim};
 use crate::{Error, binomial};
 
-/// At least `r` of the `k` features must agree.
+/// At least `r` of the `k` super-shingles must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Filter {
     features: Features,
@@ -38,19 +39,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// At least 2 of 6 features of 14 samples. The default.
+    /// At least 2 of 6 super-shingles of 14 MinHash values. The default.
     pub const TWO_OF_SIX: Self = Self {
         features: Features::SIX_BY_FOURTEEN,
         r: 2,
     };
 
-    /// At least 1 of 8 features of 25 samples.
+    /// At least 1 of 8 super-shingles of 25 MinHash values.
     pub const ONE_OF_EIGHT: Self = Self {
         features: Features::EIGHT_BY_TWENTY_FIVE,
         r: 1,
     };
 
-    /// At least `r` of the features.
+    /// At least `r` of the super-shingles.
     ///
     /// # Errors
     ///
@@ -71,25 +72,25 @@ impl Filter {
         Self::new(Features::new(t, 1)?, c)
     }
 
-    /// How sketches are cut into features.
+    /// How sketches are divided into super-shingles.
     #[must_use]
     pub const fn features(self) -> Features {
         self.features
     }
 
-    /// The number of features that must agree.
+    /// The number of super-shingles that must agree.
     #[must_use]
     pub const fn r(self) -> usize {
         self.r
     }
 
-    /// Whether two documents with these features are B-similar.
+    /// Whether two documents with these super-shingles are B-similar.
     #[must_use]
     pub fn accepts(self, a: &[u64], b: &[u64]) -> bool {
         b_sim(a, b) >= self.r
     }
 
-    /// P(accept | rho), for a resemblance `rho` in `0..=1` (clamped).
+    /// P(accept | rho), for a similarity `rho` in `0..=1` (clamped).
     ///
     /// ```
     /// use arose::filter::Filter;
@@ -101,7 +102,7 @@ impl Filter {
         binomial::at_least(self.features.k() as u64, p, self.r as u64)
     }
 
-    /// The resemblance at which pairs are accepted with the given probability.
+    /// The similarity at which pairs are accepted with the given probability.
     ///
     /// ```
     /// use arose::filter::Filter;
@@ -158,7 +159,7 @@ mod tests {
             (0.80, (0.025776, 1e-6), (0.029827, 1e-6), (0.007818, 1e-6)),
             (0.85, (0.119758, 1e-6), (0.129580, 1e-6), (0.100403, 1e-6)),
             (0.90, (0.415051, 1e-6), (0.448976, 1e-6), (0.534027, 1e-6)),
-            // Exactly .878638465: the .878639 sometimes printed is rounded up.
+            // Exactly 0.878638465: the 0.878639 sometimes printed is rounded up.
             (0.95, (0.878638, 1e-6), (0.925658, 1e-6), (0.975494, 1e-6)),
             (0.98, (0.995673, 1e-6), (0.999389, 1e-6), (0.999951, 1e-6)),
         ];
@@ -247,7 +248,7 @@ mod tests {
         (sketch(only_a), sketch(only_b))
     }
 
-    /// 2,000 pairs at each exact resemblance; the observed rate must lie within four standard
+    /// 2,000 pairs at each exact similarity; the observed rate must lie within four standard
     /// errors `sqrt(P (1 - P) / 2000)` of the polynomial.
     #[test]
     fn observed_rates_follow_the_polynomial() {

@@ -1,31 +1,31 @@
-//! Judgement: how good are the pairs that an algorithm calls duplicates?
+//! Judgement: precision and recall of the pairs that an algorithm calls duplicates.
 //!
-//! *Question.* Only a person can say whether two pages are duplicates in earnest. From a sample of
-//! judged pairs, how precise is an algorithm, how sure is that, and how much does it find compared
-//! with others?
+//! *Question.* Only a person can say whether two pages really are duplicates. From a sample of
+//! rated pairs, what is the precision of an algorithm, how certain is it, and how much does the
+//! algorithm find compared with others?
 //!
-//! *Idea.* Draw pairs uniformly ([`Reservoir`]), let judges sort them into three classes
+//! *Idea.* Sample pairs uniformly ([`Reservoir`]), let raters sort them into three classes
 //! ([`Verdict`]), count ([`Tally`]) and give every share with its interval ([`wilson`]). Undecided
-//! pairs stay in the denominator of the precision; the share without them is a second figure. The
-//! naive interval `p +- z sqrt(p (1-p) / n)` has no width at p = 0 or 1; Wilson's (1927) asks
-//! instead which true shares would make the observed one unsurprising.
+//! pairs stay in the denominator of the precision; the share without them is reported separately.
+//! The naive interval `p +- z sqrt(p (1-p) / n)` has no width at p = 0 or 1; Wilson's (1927)
+//! contains the true shares under which the observed one is not surprising.
 //!
-//! A cluster of m documents holds m(m-1)/2 pairs, so a few large clusters fill a uniform sample.
-//! Weigh each pair by [`pair_weight`] and take the [`weighted_mean`] to let every cluster count
+//! A cluster of m documents has m(m-1)/2 pairs, so a few large clusters dominate a uniform sample.
+//! Weight each pair by [`pair_weight`] and take the [`weighted_mean`] to let every cluster count
 //! about once.
 //!
-//! Recall needs all true pairs of about n^2/2 and cannot be known. [`relative_recall`] asks for the
-//! share of the correct pairs that any of several algorithms found. [`kappa`] tells how far two
-//! judges agree beyond chance (Cohen 1960).
+//! Recall needs all true pairs among about n^2/2 and cannot be known. [`relative_recall`] is the
+//! share of the correct pairs that any of several algorithms found. [`kappa`] is the agreement of
+//! two raters beyond chance (Cohen 1960).
 //!
 //! [`Correlation`] scores the pairs of each algorithm by the other.
 //!
 //! The classes, tables and published figures are those of Henzinger 2006.
 //!
-//! *Parameters.* Some 1,900 judged pairs and z = 1.96 ([`Z_95`]) give intervals of +- .022 at p =
-//! 1/2. *Cost.* One pass; memory of the sample. *Error.* Sampling error only, which the interval
-//! states; Wilson covers close to its nominal 95 % from n = 10 upward. *Not for* pairs picked by
-//! hand or by score: strata must be weighted by their sampling rates.
+//! *Parameters.* About 1,900 rated pairs and z = 1.96 ([`Z_95`]) give intervals of +- 0.022 at p =
+//! 1/2. *Cost.* One pass; memory for the sample. *Error.* Only the sampling error, which the
+//! interval states; Wilson's interval covers close to its nominal 95% from n = 10 upward. *Not for*
+//! pairs chosen by hand or by score: strata must be weighted by their sampling rates.
 
 mod correlation;
 
@@ -38,7 +38,7 @@ use std::str::FromStr;
 use crate::Error;
 use crate::mix::SplitMix;
 
-/// The standard normal deviate of a two-sided 95 % interval.
+/// The standard normal deviate of a two-sided 95% interval.
 pub const Z_95: f64 = 1.959_963_984_540_054;
 
 /// The bins of agreeing bits by which precision is tabulated: `[372,375) [375,378) [378,381)
@@ -53,7 +53,7 @@ pub enum Verdict {
     Correct,
     /// The main item of the page differs, such as two products in one shop template.
     Incorrect,
-    /// Everything else: a form filled in differently, a minor item, pages that cannot be judged.
+    /// Everything else: a form filled in differently, a minor item, pages that cannot be rated.
     Undecided,
 }
 
@@ -99,22 +99,22 @@ impl FromStr for Verdict {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Pairs judged correct.
+    /// Pairs rated correct.
     pub correct: u64,
-    /// Pairs judged incorrect.
+    /// Pairs rated incorrect.
     pub incorrect: u64,
     /// Pairs left undecided.
     pub undecided: u64,
 }
 
 impl Tally {
-    /// All judged pairs.
+    /// All rated pairs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.correct + self.incorrect + self.undecided
     }
 
-    /// The pairs of one verdict.
+    /// The pairs with one rating.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> u64 {
         match verdict {
@@ -124,13 +124,13 @@ impl Tally {
         }
     }
 
-    /// The share of one verdict among all judged pairs; `None` if there are none.
+    /// The share of one rating among all rated pairs; `None` if there are none.
     #[must_use]
     pub fn share(&self, verdict: Verdict) -> Option<f64> {
         share(self.count(verdict), self.total())
     }
 
-    /// Correct pairs among all judged, the undecided among them; `None` if there are none.
+    /// Correct pairs among all rated pairs, including undecided ones; `None` if there are none.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
         self.share(Verdict::Correct)
@@ -142,7 +142,7 @@ impl Tally {
         share(self.correct, self.correct + self.incorrect)
     }
 
-    /// Wilson's 95 % interval for the share of one verdict.
+    /// Wilson's 95% interval for the share of one rating.
     #[must_use]
     pub fn interval(&self, verdict: Verdict) -> Interval {
         wilson(self.count(verdict), self.total(), Z_95)
@@ -169,7 +169,7 @@ impl FromIterator<Verdict> for Tally {
     }
 }
 
-/// A pair with its scores and what a judge said of it.
+/// A pair with its scores and its rating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
     /// Features in common, `0..=6`.
@@ -192,7 +192,7 @@ pub fn by_c_sim(judged: &[Judged]) -> [Tally; 4] {
     C_SIM_BINS.map(|bin| tally_where(judged, |pair| bin.contains(&pair.c_sim)))
 }
 
-/// Bounds that hold the true value at the confidence asked for.
+/// Bounds that contain the true value at the requested confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The least plausible value.
@@ -253,7 +253,7 @@ pub fn wilson(successes: u64, trials: u64, z: f64) -> Interval {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Reservoir<T> {
-    /// The items drawn so far, in no meaningful order.
+    /// The items sampled so far, in no meaningful order.
     pub sample: Vec<T>,
     /// How many items were offered; with the sample's length it gives the sampling rate.
     pub n_offered: u64,
@@ -302,7 +302,7 @@ pub fn pair_weight(size_a: u64, size_b: u64) -> f64 {
 ///
 /// ```
 /// use arose::judgement::weighted_mean;
-/// // Henzinger's precision of C: 74 % of the pairs on one site at .36, the others at .90.
+/// // Henzinger's precision of C: 74% of the pairs on one site at 0.36, the others at 0.90.
 /// let precision = weighted_mean([(0.74, 0.36), (0.26, 0.90)]).unwrap();
 /// assert_eq!(format!("{precision:.3}"), "0.500");
 /// ```
@@ -316,12 +316,12 @@ pub fn weighted_mean(weights_and_values: impl IntoIterator<Item = (f64, f64)>) -
     (total > 0.0).then(|| sum / total)
 }
 
-/// Pairs that the same algorithms found, and a judged uniform sample of them.
+/// Pairs that the same algorithms found, and a rated uniform sample of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stratum {
     /// The algorithms that found these pairs.
     pub found_by: Finders,
-    /// How many pairs they are, judged or not.
+    /// The number of pairs, rated or not.
     pub n_pairs: u64,
     /// The verdicts on the sample.
     pub sample: Tally,
@@ -332,7 +332,7 @@ pub struct Stratum {
 pub struct Finders(pub u64);
 
 impl Finders {
-    /// Whether an algorithm is among them; at most 64 are told apart.
+    /// Whether an algorithm is among them; at most 64 are distinguished.
     #[must_use]
     pub fn contains(self, algorithm: u32) -> bool {
         self.0
@@ -359,10 +359,10 @@ pub fn relative_recall(strata: &[Stratum], algorithm: u32) -> Option<f64> {
     (total > 0.0).then(|| found / total)
 }
 
-/// Cohen's kappa of two judges over the pairs both have judged: 1 for full agreement, 0 for chance.
+/// Cohen's kappa of two raters over the pairs rated by both: 1 for full agreement, 0 for chance.
 ///
-/// `None` if there is no pair, or if both gave every pair the same verdict, when chance agrees as
-/// well.
+/// `None` if there is no pair, or if both gave every pair the same verdict, when chance agrees
+/// as well.
 #[must_use]
 pub fn kappa(verdicts: &[(Verdict, Verdict)]) -> Option<f64> {
     let n = verdicts.len() as f64;

@@ -1,12 +1,13 @@
-//! The lead-byte trick: minima under many permutations, computing few values in full.
+//! The lead-byte method: computes the minima under many permutations with few complete hash values.
 //!
-//! *Question.* A sketch takes the minimum of `n` shingles under each of `t` permutations, `n t`
-//! values in all, and only `t` of them are kept. Must every value be computed?
+//! *Question.* A sketch takes the minimum of `n` shingles under each of `t` permutations. That is
+//! `n t` values, of which only `t` are kept. Must every value be computed?
 //!
-//! *Idea.* Let a value be 9 bytes, a lead byte and an 8-byte tail, ordered by the lead byte first.
-//! One mixing of a shingle yields the lead bytes of 8 permutations at once. Only if a lead byte is
-//! at most that of the current minimum can the value be smaller, and only then is its tail
-//! computed. All 8 comparisons take a few operations on one word, and almost always none succeeds.
+//! *Idea.* Let a value have 9 bytes: a lead byte and an 8-byte tail, ordered by the lead byte
+//! first. Mixing a shingle once yields the lead bytes of 8 permutations. A value can be smaller
+//! than the current minimum only if its lead byte is at most that of the minimum, and only then is
+//! its tail computed. All 8 comparisons take a few operations on one word, and almost always none
+//! succeeds.
 //!
 //! *Paper.* Broder, Burrows & Manasse, in Broder's lecture on duplicate documents.
 //!
@@ -14,12 +15,12 @@
 //!
 //! *Cost.* One mixing per 8 permutations and shingle. Tails per permutation ([`expected_tails`]):
 //! 5.4 for 100 shingles, 10 for 1,000, 45 for 10,000. The lecture counts 6.1 (`H_256`, if no lead
-//! byte came twice) or 7.1 (`1 + H_255`, repeats included, up to the first lead byte zero).
+//! byte occurred twice) or 7.1 (`1 + H_255`, with repetitions, up to the first lead byte of zero).
 //!
 //! *Error.* None: the result is the minimum over all 9-byte values ([`LeadByte::sketch_directly`]).
 //!
-//! *Not for* machines with wide vectors, whose plain multiply-and-compare loop does more lanes at
-//! once.
+//! *Not for* machines with wide vectors, where a simple multiply-and-compare loop processes more
+//! lanes at once.
 
 use std::num::NonZeroU16;
 
@@ -41,7 +42,7 @@ pub struct Sample {
     pub tail: u64,
 }
 
-/// A sketch and what it took.
+/// A sketch and its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeadSketch {
     /// The minimum under each permutation.
@@ -292,7 +293,7 @@ mod tests {
         sketch.n_tails as f64 / T as f64
     }
 
-    /// Tails are bijections of the shingle, so the share of equal tails estimates the resemblance:
+    /// Tails are bijections of the shingle, so the share of equal tails estimates the similarity:
     /// here 60 of 100 shingles, within four standard errors for 2,000 permutations.
     #[test]
     fn equal_tails_estimate_the_resemblance() {

@@ -1,9 +1,9 @@
-//! The algorithms of duplicate detection, pure and checked against brute force.
+//! Algorithms of duplicate detection: pure functions, tested against brute force.
 //!
 //! A text becomes [tokens](token), tokens become [shingles](shingle), shingles become a
-//! [sketch] and [features](feature), tokens a [simhash]. Features and pieces of
+//! [sketch] and [super-shingles](feature), tokens a [simhash]. Super-shingles and pieces of
 //! simhashes find [candidates]; [rules](rule) decide which of them are duplicates;
-//! [clusters](cluster) say what to keep. Each step is a module that opens like a chapter: the
+//! [clusters](cluster) determine what to keep. Each step is a module. Its documentation states the
 //! question, the idea, the paper, the parameters, the cost, the error, and when not to use it.
 //!
 //! ```
@@ -25,28 +25,28 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | compare two texts by every measure | [`compare`] |
-//! | cut text into words in any language, name them by 64 bits | [`token`] |
-//! | tell exact duplicates | [`digest`] |
-//! | fingerprint byte strings with a counted chance of collision | [`rabin`] |
-//! | measure resemblance and containment | [`shingle`] |
-//! | measure what two pages have of their own in the same order | [`content`] |
-//! | estimate resemblance from a few hundred bytes | [`sketch`], [`lead_byte`] |
+//! | compare two texts by every score | [`compare`] |
+//! | split text in any language into words with 64-bit fingerprints | [`token`] |
+//! | recognize exact duplicates | [`digest`] |
+//! | fingerprint byte strings with a known probability of collision | [`rabin`] |
+//! | measure Jaccard similarity and containment | [`shingle`] |
+//! | measure the own text that two pages have in the same order | [`content`] |
+//! | estimate similarity from a few hundred bytes | [`sketch`], [`lead_byte`] |
 //! | measure the angle between word counts in 48 bytes | [`simhash`] |
-//! | rule pairs out for certain, without their texts | [`parity`] |
+//! | reject pairs with certainty, without their texts | [`parity`] |
 //! | find candidates without comparing all pairs | [`feature`], [`eight_byte`], [`banding`], [`simhash::pieces`], [`candidates`], [`slot_index`] |
-//! | know what a setting will find and miss | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
-//! | find repeated passages, cut them out | [`winnow`], [`passage`] |
-//! | decide, and say why | [`rule`], [`site`] |
-//! | group and keep | [`cluster`] |
-//! | judge the result | [`judgement`], [`exact`] |
-//! | estimate how large an index is and how much two of them share | [`estimate`] |
+//! | compute what a setting will find and miss | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
+//! | find repeated passages and remove them | [`winnow`], [`passage`] |
+//! | decide, with the reason | [`rule`], [`site`] |
+//! | form clusters and choose what to keep | [`cluster`] |
+//! | measure precision and recall | [`judgement`], [`exact`] |
+//! | estimate the size and overlap of search engines | [`estimate`] |
 //!
-//! What is absent, on purpose: no input or output, no clock, no thread, no randomness without a
-//! seed ([`mix`]). The same input and settings give the same values on every machine; values that
-//! files hold are frozen by tests. `unsafe` code is confined to one private module of kernels, each
-//! with a portable twin that it equals bit for bit; AVX2, AVX-512 and carry-less multiplication are
-//! used where the processor has them, found at run time.
+//! The crate has no input or output, no clock, no threads, and no randomness without a seed
+//! ([`mix`]). The same input and settings give the same values on every machine; tests freeze the
+//! values that are stored in files. `unsafe` code is confined to one private module of kernels.
+//! Each kernel equals its portable version bit for bit; AVX2, AVX-512 and carry-less multiplication
+//! are used if the processor has them, which is detected at run time.
 #![deny(unsafe_code)]
 
 pub mod banding;

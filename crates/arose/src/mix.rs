@@ -1,18 +1,19 @@
-//! Mixing: bijections that make 64-bit values look random, and the seeded generator built on them.
+//! Mixing functions: bijections that make 64-bit values look random, and a seeded generator built
+//! on them.
 //!
-//! *Question.* Minima and projections need values without structure, yet fingerprints have plenty:
-//! a Rabin fingerprint of a short text is the text. How to scatter them without ever making two of
-//! them equal?
+//! *Question.* Minima and projections need values without structure, but fingerprints have plenty:
+//! the Rabin fingerprint of a short text is the text. How can they be scattered without making two
+//! of them equal?
 //!
 //! *Idea.* Multiply by an odd constant and fold the high bits down, twice. Each step can be undone,
-//! so the whole is a permutation of the 64-bit values: distinct in, distinct out. The constants are
-//! those of SplitMix64 (Steele, Lea & Flood 2014; Stafford's variant 13 of the MurmurHash3
-//! finaliser).
+//! so the whole is a permutation of the 64-bit values: distinct inputs give distinct outputs. The
+//! constants are those of SplitMix64 (Steele, Lea & Flood 2014; Stafford's variant 13 of the
+//! MurmurHash3 finalizer).
 //!
-//! *Cost.* Two multiplications, about 2 ns in isolation, under 1 ns in a loop. *Error.* None: it is
-//! a bijection.
+//! *Cost.* Two multiplications: about 2 ns in isolation, less than 1 ns in a loop. *Error.* None:
+//! it is a bijection.
 //!
-//! *Not for* secrets: anyone can run it backwards ([`unmix`]).
+//! *Not for* secrets: anyone can invert it ([`unmix`]).
 
 /// The golden-ratio increment of SplitMix64.
 pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;

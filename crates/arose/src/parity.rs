@@ -1,33 +1,34 @@
-//! Parities: a proof, from 64 bytes a document, that two are not alike.
+//! Parity sketches: an upper bound on the similarity of two documents, from 64 bytes each.
 //!
-//! *Question.* Pages of one template share most of their shingles. Their samples agree about as
-//! often as those of true duplicates, so a sketch lets many of them pass, and each such pair costs
-//! a look at both texts. Can a few more bytes tell them apart, without ever losing a duplicate?
+//! *Question.* Pages of one template share most of their shingles. Their MinHash values match about
+//! as often as those of true duplicates, so a sketch accepts many of them, and verifying each such
+//! pair requires both texts. Can a few more bytes distinguish them without ever losing a duplicate?
 //!
-//! *Idea.* Throw the shingles of a document into 512 bins and keep of each bin only whether it got
-//! an odd number. A shingle that both documents have changes both of their bits; so where bits
-//! differ, there is a shingle that only one of them has, and other bits have other shingles: with
-//! `h` different bits, `|A \ B| + |B \ A| >= h`. With `S = |A| + |B|` follows `r <= (S - h) / (S +
-//! h)`. A shingle that is twice in a document must count once. So shingles go to 16,384 places
-//! first, each taken or not, and parities are those of the places: equal shingles have one place,
-//! and where shingles meet by accident the difference only gets smaller.
+//! *Idea.* Distribute the shingles of a document over 512 bins and store for each bin only whether
+//! it has an odd number of shingles. A shingle in both documents changes both of their bits. So if
+//! a bit differs, some shingle is in only one of the documents, and different bits have different
+//! shingles: with `h` differing bits, `|A \ B| + |B \ A| >= h`. With `S = |A| + |B|` it follows
+//! that `r <= (S - h) / (S + h)`. A repeated shingle must count once. So shingles are first mapped
+//! to 16,384 positions, each occupied or not, and the parities are those of the positions: equal
+//! shingles have the same position, and accidental collisions only reduce the difference.
 //!
-//! *Paper.* Sandes, Teodoro & Melo 2020, there with ordinary bitmaps as well.
+//! *Paper.* Sandes, Teodoro & Melo 2020, who also use ordinary bitmaps.
 //!
-//! *Parameters.* None. Of the `d` differences between two documents `256 (1 - e^(-d/256))` bits are
-//! left on average; pairs of resemblance .69 and 88 shingles each (32 differences, 20 allowed at a
-//! threshold of .8) nearly all fall, those of 400 (147 differences, 89 allowed) too, those of 800
-//! as often as not. Of more than [`MAX_SHINGLES`] no parities are taken.
+//! *Parameters.* None. Of the `d` differences between two documents, `256 (1 - e^(-d/256))` bits
+//! remain on average. Nearly all pairs with similarity 0.69 and 88 shingles each are rejected (32
+//! differences, 20 allowed at a threshold of 0.8), and so are those with 400 shingles (147
+//! differences, 89 allowed); about half of those with 800 are. Documents with more than
+//! [`MAX_SHINGLES`] have no parities.
 //!
-//! *Cost.* About 1.2 ns a shingle and 50 ns a document, 12 ns a pair; 68 bytes with the size.
-//! *Error.* One-sided: the bound is never too low. *Not for* estimates: a sketch is closer on
-//! average.
+//! *Cost.* About 1.2 ns per shingle, 50 ns per document and 12 ns per pair; 68 bytes with the size.
+//! *Error.* One-sided: the bound is never too low. *Not for* estimates: a sketch is more accurate
+//! on average.
 
 use std::array;
 
 use crate::mix::GOLDEN;
 
-/// Shingles of a document of which parities are taken, at most.
+/// Maximum number of shingles of a document with parities.
 pub const MAX_SHINGLES: usize = 2048;
 /// Words of parities.
 pub const N_WORDS: usize = 16;
@@ -77,7 +78,7 @@ impl Parity {
         })
     }
 
-    /// What the resemblance of two documents is at most; that of empty ones is taken for one.
+    /// The upper bound on the similarity of two documents; 1 for empty ones.
     #[must_use]
     pub fn most_resemblance(&self, other: &Self) -> f64 {
         let words = self.bits.iter().zip(&other.bits);
@@ -98,7 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Few values, so that there are repetitions and every resemblance.
+        /// Few values, so that there are repetitions and every similarity.
         #[test]
         fn the_bound_is_never_too_low(
             shared in prop::collection::vec(0_u64..1000, 0..200),
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Pairs of documents with so many shingles, a share of them in both, that a bound of .8 rules
+    /// Pairs of documents with so many shingles, a share of them in both, that a bound of 0.8 rules
     /// out, of 400.
     fn n_ruled_out(n: usize, n_shared: usize) -> usize {
         let mut random = SplitMix::new(n as u64);
@@ -127,17 +128,17 @@ mod tests {
 
     #[test]
     fn pages_of_a_template_are_ruled_out() {
-        // Resemblance .69 and .76.
+        // Similarity 0.69 and 0.76.
         assert!(n_ruled_out(88, 72) >= 398);
         assert!(n_ruled_out(88, 76) >= 350);
         assert!(n_ruled_out(400, 327) >= 380);
         let n = n_ruled_out(800, 653);
         assert!((80..320).contains(&n), "{n}");
-        // .82.
+        // 0.82.
         assert_eq!(n_ruled_out(88, 80), 0);
     }
 
-    /// Files hold these values.
+    /// Files contain these values.
     #[test]
     fn parities_are_frozen() {
         let parity = Parity::of(&[1, 2, 3]).unwrap();

@@ -1,28 +1,27 @@
-//! Rabin fingerprints: short names for long byte strings, whose collisions are counted, not hoped
-//! for.
+//! Rabin fingerprints: short hashes of long byte strings with a proven bound on collisions.
 //!
-//! *Question.* Are these two strings equal, when all that was kept of each is 64 bits?
+//! *Question.* Are two strings equal, if only 64 bits of each were stored?
 //!
 //! *Idea.* Read the string as a polynomial over GF(2), one coefficient per bit, and keep its
-//! remainder modulo an irreducible polynomial `P` of degree 64. Two different strings agree only
-//! when `P` divides their difference, and a polynomial of degree `m` has at most `m / 64` such
-//! factors among the some 2^58 irreducible ones. Since the remainder is linear, a window can slide:
-//! add the new end, take away the old one (see [`crate::shingle`]).
+//! remainder modulo an irreducible polynomial `P` of degree 64. Two different strings have the same
+//! remainder only if `P` divides their difference, and a polynomial of degree `m` has at most `m /
+//! 64` such factors among the about 2^58 irreducible ones. Since the remainder is linear, a window
+//! can slide: add the new end, subtract the old one (see [`crate::shingle`]).
 //!
 //! *Paper.* Rabin 1981; Broder 1993.
 //!
 //! *Parameters.* `P = x^64 + c`. The default `c` is the first one at or above the hexadecimal
-//! digits of pi for which `P` is irreducible; [`Rabin::from_seed`] draws another. A fingerprint of
-//! variable-length input starts from the state 1 (a leading one bit, without which leading zeros
+//! digits of pi for which `P` is irreducible; [`Rabin::from_seed`] chooses another. A fingerprint
+//! of variable-length input starts from the state 1 (a leading one bit, without which leading zeros
 //! would not count); windows of fixed length start from 0.
 //!
-//! *Cost.* One table look-up per byte, 2 KiB of table. *Error.* [`collision_probability`]: among
-//! `n` strings of `m` bits some pair collides with probability about `n^2 m / 2^64`: 1.4e-5 for a
-//! million strings of 256 bits.
+//! *Cost.* One table lookup per byte; the table has 2 KiB. *Error.* [`collision_probability`]:
+//! among `n` strings of `m` bits some pair collides with probability about `n^2 m / 2^64`: 1.4e-5
+//! for a million strings of 256 bits.
 //!
-//! *Not for* anything that needs uniform values: a string below 8 bytes *is* its fingerprint, so
-//! pass fingerprints through [`crate::mix::mix`] before taking minima. Not against adversaries
-//! either: who knows `P` can make collisions.
+//! *Not for* uniform values: a string shorter than 8 bytes *is* its fingerprint, so pass
+//! fingerprints through [`crate::mix::mix`] before taking minima. Not secure against adversaries
+//! either: anyone who knows `P` can construct collisions.
 
 use crate::Error;
 use crate::mix::SplitMix;

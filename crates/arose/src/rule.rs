@@ -1,33 +1,33 @@
-//! Rules: are these two documents duplicates, given how alike they are, and why?
+//! Rules: decide from the scores of two documents whether they are duplicates, and why.
 //!
-//! *Question.* A candidate pair comes with scores: features in common (B), agreeing projection bits
-//! (C), perhaps the Jaccard coefficient of the real shingle sets. Which scores make a duplicate?
+//! *Question.* A candidate pair comes with scores: matching super-shingles (B), matching simhash
+//! bits (C), perhaps the exact Jaccard similarity. Which scores make a duplicate?
 //!
-//! *Idea.* One threshold on one score is the naive rule, and each score has its blind spot
-//! (Henzinger 2006). B errs where a template surrounds a different item, since most of its minima
-//! come from the template: .38 of its pairs are right, .34 on one site. C errs where small
-//! scattered values matter: .50. Asking both, B and then C with a lower bar, is right for .79.
-//! Between sites there is no common template, and C alone is right for .90 and finds far more. So
-//! the site decides which rule applies ([`Criterion::SITE`]), which is Henzinger's outlook:
+//! *Idea.* One threshold on one score is the naive rule, and each score has a weakness (Henzinger
+//! 2006). B fails where a template surrounds different items, since most of its minima come from
+//! the template: 0.38 of its pairs are correct, 0.34 on the same site. C fails where small
+//! scattered values matter: 0.50. Requiring both, B and then C with a lower threshold, is correct
+//! for 0.79. Different sites have no common template; there C alone is correct for 0.90 and finds
+//! far more. So the site decides which rule applies ([`Criterion::SITE`]), as Henzinger suggests:
 //!
 //! | pair | duplicate if |
 //! |---|---|
-//! | equal content digest | always |
-//! | one of the two is short | never else ([`ShortPolicy::ExactOnly`]) |
+//! | same content digest | always |
+//! | one of the two is short | otherwise never ([`ShortPolicy::ExactOnly`]) |
 //! | same site | B-sim >= 2 and C-sim >= 355 |
-//! | different sites | C-sim >= 372; with [`CrossSite::Union`] also the line above |
-//! | sites unknown | both of the last two would say so |
+//! | different sites | C-sim >= 372; with [`CrossSite::Union`] also the rule above |
+//! | site unknown | both of the last two rules match |
 //!
-//! The last line is this project's: without hosts no rule is known to be the right one, so a pair
-//! must pass both.
+//! The last line is specific to this project: without hosts no rule is known to be the right one,
+//! so a pair must pass both.
 //!
-//! *Parameters.* r = 2 of 6 features, 372 of 384 bits alone, 355 as a filter; all are "at least"
-//! (372 means at most 12 differing bits). *Cost.* A few comparisons. *Error.* The decision is
-//! exact; the precision quoted is what human judges found in a crawl of 2004 and holds for
+//! *Parameters.* r = 2 of 6 super-shingles, 372 of 384 bits alone, 355 as a filter; all are "at
+//! least" (372 means at most 12 differing bits). *Cost.* A few comparisons. *Error.* The decision
+//! is exact. The precision quoted is what human raters found in a crawl of 2004, and holds for
 //! [`SiteKind::Henzinger`] sites.
 //!
-//! *Not for* ranking pairs, nor for documents sketched with different settings, whose scores mean
-//! nothing together. Empty documents are nobody's duplicates: their content is never the same
+//! *Not for* ranking pairs, nor for documents sketched with different settings, whose scores cannot
+//! be compared. Empty documents have no duplicates: their content is never the same
 //! ([`Digest::same_content`](crate::digest::Digest::same_content)).
 
 use std::fmt;
@@ -68,15 +68,15 @@ pub struct Policy {
 pub enum Criterion {
     /// None: equal content alone makes duplicates.
     Exact,
-    /// The Jaccard coefficient of the shingle sets.
+    /// The Jaccard similarity of the shingle sets.
     Jaccard(Threshold),
-    /// The share of a document's shingles that the other, which is no shorter, has too.
+    /// The share of a document's shingles that the other, which is not shorter, also has.
     /// [`decide`] never says so, since its evidence is symmetric; see
     /// [`Comparison::rule`](crate::compare::Comparison::rule).
     Contained(Threshold),
     /// The URL, whatever the content.
     Url,
-    /// What two texts have of their own, in the same order ([`content`](crate::content)).
+    /// The own text that two documents share in the same order ([`content`](crate::content)).
     Content(Remove),
     /// Common features.
     B {
@@ -111,7 +111,7 @@ pub enum Remove {
     Content,
 }
 
-/// B-similar, and C-similar at a lower bar.
+/// B-similar, and C-similar at a lower threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Combined {
     /// The least number of common features, r.
@@ -147,7 +147,7 @@ pub struct Evidence {
     pub b_sim: u32,
     /// Projection bits in agreement, `0..=384`.
     pub c_sim: u32,
-    /// The Jaccard coefficient of the shingle sets, where it was computed.
+    /// The Jaccard similarity of the shingle sets, where it was computed.
     pub jaccard: Option<f64>,
     /// The level of [`content`](crate::content), where it was computed.
     pub level: Option<Level>,
@@ -173,7 +173,7 @@ pub enum SiteRelation {
 pub enum Rule {
     /// Equal content digests.
     Exact,
-    /// The Jaccard coefficient.
+    /// The Jaccard similarity.
     Jaccard,
     /// Common features.
     B,
@@ -185,7 +185,7 @@ pub enum Rule {
     SiteSame,
     /// Different sites: agreeing bits.
     SiteCross,
-    /// Different sites, too few agreeing bits, but the rule for one site holds.
+    /// Different sites, too few matching bits, but the rule for the same site matches.
     SiteUnion,
     /// The rule of no pair: an empty document that was dropped because empty ones are not wanted.
     Empty,
@@ -224,7 +224,7 @@ pub fn decide(policy: &Policy, evidence: &Evidence) -> Option<Rule> {
     if evidence.same_content {
         return Some(Rule::Exact);
     }
-    // The levels of content ask for enough text themselves.
+    // The levels of content themselves require enough text.
     let is_any = matches!(policy.criterion, Criterion::Content(_));
     match policy.short {
         ShortPolicy::ExactOnly if evidence.either_short && !is_any => None,
@@ -285,7 +285,7 @@ impl Criterion {
     pub const PUBLISHED_COMBINED: Self = Self::Combined(Combined::PUBLISHED);
     /// The site policy with the published thresholds.
     pub const SITE: Self = Self::site(CrossSite::COnly);
-    /// The site policy that also accepts between sites what it accepts inside one.
+    /// The site policy that also applies the rule for the same site between sites.
     pub const SITE_UNION: Self = Self::site(CrossSite::Union);
 
     /// The name of the policy on command lines and in files.
@@ -319,8 +319,8 @@ impl Criterion {
         }
     }
 
-    /// Whether documents are removed by a rule: by every rule, but for versions of one content that
-    /// are to be kept.
+    /// Whether documents are removed by a rule: by every rule, except for versions of one content
+    /// that are to be kept.
     #[must_use]
     pub fn removes(self, rule: Rule) -> bool {
         rule != Rule::Content || self == Self::Content(Remove::Content)

@@ -1,24 +1,25 @@
-//! Shingles: a text as the set of its short word sequences.
+//! Shingles: a text as the set of its short token sequences.
 //!
-//! *Question.* How much do two texts have in common, word order included?
+//! *Question.* How much do two texts have in common, including word order?
 //!
-//! *Idea.* The naive comparison aligns the texts. Instead cut each into all windows of `w`
-//! consecutive tokens and compare the two *sets* of windows: a changed word touches `w` of them, a
-//! moved paragraph hardly any. Resemblance is what the sets share over what they hold together, `|A
-//! ∩ B| / |A ∪ B|`; containment is what they share over what one holds, `|A ∩ B| / |A|`. One minus
-//! the resemblance is a metric.
+//! *Idea.* The naive comparison aligns the texts. Instead, split each into all sequences of `w`
+//! consecutive tokens and compare the two *sets* of shingles: a changed word affects `w` of them, a
+//! moved paragraph hardly any. The Jaccard similarity is the number of shared shingles divided by
+//! the number of distinct shingles in either text, `|A ∩ B| / |A ∪ B|`. Containment divides by the
+//! number in one text, `|A ∩ B| / |A|`. One minus the Jaccard similarity is a metric.
 //!
 //! *Paper.* Broder 1997; Broder, Glassman, Manasse & Zweig 1997.
 //!
-//! *Parameters.* `w` tokens per shingle, 8 by default; smaller finds looser copies. Counted
-//! shingles label the i-th occurrence, so that frequency counts as well (Henzinger 2006).
+//! *Parameters.* `w` tokens per shingle, 8 by default; smaller values find looser duplicates.
+//! Counted shingles label the i-th occurrence, so that frequency counts as well (Henzinger 2006).
 //!
-//! *Cost.* Linear: a shingle's fingerprint is a Rabin fingerprint ([`crate::rabin`]) that slides by
-//! one token, two carry-less multiplications and a reduction. Memory 8 bytes a shingle. *Error.*
-//! None but the collisions of Rabin fingerprints: about `n^2 w 64 / 2^64` for `n` shingles.
+//! *Cost.* Linear: the fingerprint of a shingle is a Rabin fingerprint ([`crate::rabin`]) that
+//! slides by one token, with two carry-less multiplications and a reduction. Memory is 8 bytes per
+//! shingle. *Error.* None except collisions of Rabin fingerprints: about `n^2 w 64 / 2^64` for `n`
+//! shingles.
 //!
-//! *Not for* texts below `w` tokens, which become one shingle of their own kind and equal only
-//! themselves; nor as hash values: mix shingles before taking minima.
+//! *Not for* texts shorter than `w` tokens, which become one shingle of a separate kind and equal
+//! only themselves; nor as hash values: mix shingles before taking minima.
 
 use std::num::NonZeroUsize;
 
@@ -26,9 +27,9 @@ use crate::rabin::Rabin;
 use crate::simd::shingle::Slide;
 use crate::token::Tokens;
 
-/// Tokens per shingle where the shingle sets themselves are compared, unless told otherwise.
+/// Default number of tokens per shingle if the shingle sets themselves are compared.
 pub const DEFAULT_W: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
-/// Tokens per shingle where features are compared, unless told otherwise (Henzinger 2006, Broder).
+/// Default number of tokens per shingle if super-shingles are compared (Henzinger 2006, Broder).
 pub const FEATURE_W: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not zero");
 
 /// Makes the shingles of token sequences.
@@ -56,7 +57,7 @@ pub struct Shingler {
 /// What becomes of a text with fewer tokens than a shingle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ShortText {
-    /// One shingle that holds all its tokens and their number, so that it resembles only its
+    /// One shingle of all its tokens and their number, so that it equals only its
     /// equals.
     #[default]
     Single,
@@ -148,7 +149,7 @@ impl Shingler {
 /// tokens may use a larger `w`. Two documents can be compared only when they used the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShingleLength {
-    /// For documents in scripts with blanks between words.
+    /// For documents in scripts with spaces between words.
     pub w: NonZeroUsize,
     /// For documents mostly in scripts without.
     pub unspaced_w: NonZeroUsize,
@@ -161,7 +162,7 @@ impl ShingleLength {
         Self { w, unspaced_w: w }
     }
 
-    /// The length that `tokens` ask for.
+    /// The length for `tokens`.
     #[must_use]
     pub fn of(self, tokens: &Tokens) -> NonZeroUsize {
         if tokens.is_mostly_unspaced() {
@@ -213,7 +214,7 @@ impl ShingleSet {
         self.sorted.is_empty()
     }
 
-    /// The number of shingles that both sets hold.
+    /// The number of shingles in both sets.
     #[must_use]
     pub fn n_common(&self, other: &Self) -> usize {
         n_common(&self.sorted, &other.sorted)
@@ -266,25 +267,25 @@ impl CountedShingles {
     }
 }
 
-/// What the sets share over what they hold together; none when both are empty.
+/// The Jaccard similarity of two sets; none if both are empty.
 #[must_use]
 pub fn resemblance(a: &ShingleSet, b: &ShingleSet) -> Option<f64> {
     ratio(a.n_common(b), a.len(), b.len())
 }
 
-/// The share of `a` that `b` holds too; none when `a` is empty.
+/// The containment of `a` in `b`; none if `a` is empty.
 #[must_use]
 pub fn containment(a: &ShingleSet, b: &ShingleSet) -> Option<f64> {
     (!a.is_empty()).then(|| a.n_common(b) as f64 / a.len() as f64)
 }
 
-/// The size of the intersection that a resemblance `r` implies for sets of these sizes: `r / (1 +
+/// The size of the intersection that a similarity `r` implies for sets of these sizes: `r / (1 +
 /// r) * (a + b)`.
 ///
-/// With it an estimate of resemblance becomes one of containment.
+/// With it an estimate of similarity becomes one of containment.
 ///
 /// ```
-/// // 600 and 800 elements at resemblance 0.4 share 400: two thirds of the smaller set.
+/// // 600 and 800 elements at similarity 0.4 share 400: two thirds of the smaller set.
 /// assert_eq!(arose::shingle::implied_common(0.4, 600, 800).round() / 600.0, 2.0 / 3.0);
 /// ```
 #[must_use]

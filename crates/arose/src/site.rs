@@ -1,29 +1,29 @@
-//! The site of a page: whose page is it?
+//! The site of a page, derived from its host.
 //!
-//! *Question.* Pages of one site share a template, so that likeness means less between them than
-//! between strangers. Which hosts belong together?
+//! *Question.* Pages of one site share a template, so similarity means less between them than
+//! between pages of different sites. Which hosts belong together?
 //!
 //! *Idea.* The host itself is too fine (`www.x.org` and `x.org`), the last label too coarse
-//! (`org`). Two cuts between:
+//! (`org`). There are two definitions in between:
 //!
-//! - [`SiteKind::Henzinger`] cuts the first label off any host of three labels or more (Henzinger
-//!   2006). It knows nothing about registries: `example.co.uk` belongs to the site `co.uk`, and
-//!   `a.www.x.org` to `www.x.org` although `www.x.org` belongs to `x.org`. All published precision
-//!   figures were measured with this rule.
-//! - [`SiteKind::Registrable`] takes the longest public suffix and one label more: what one owner
-//!   has registered. A host that is itself a suffix is its own site. The list is the one compiled
-//!   into the crate `psl`.
+//! - [`SiteKind::Henzinger`] removes the first label of any host of three labels or more (Henzinger
+//!   2006). It ignores registries: `example.co.uk` belongs to the site `co.uk`, and `a.www.x.org`
+//!   to `www.x.org` although `www.x.org` belongs to `x.org`. All published precision figures were
+//!   measured with this definition.
+//! - [`SiteKind::Registrable`] takes the longest public suffix and one more label: the domain that
+//!   one owner registered. A host that is itself a suffix is its own site. The list is the one
+//!   compiled into the crate `psl`.
 //!
-//! Before either cut the host loses its port and one trailing dot and is lower-cased. Addresses are
-//! sites whole, IPv6 with or without brackets.
+//! In both cases the port and one trailing dot are removed first, and the host is lower-cased. An
+//! IP address is a site by itself, IPv6 with or without square brackets.
 //!
 //! *Cost.* One pass over the host, and no allocation if it is already lower-case ASCII. *Error.*
-//! None by definition, but a public suffix list ages: keep `psl` up to date and never compare sites
-//! computed by different versions.
+//! None by definition, but a public suffix list becomes outdated: keep `psl` up to date and never
+//! compare sites computed by different versions.
 //!
-//! *Not for* deciding who may set a cookie, nor for names that are not hosts: anything else is cut
-//! as if it were one. Unicode and punycode spellings of a name are different sites; give all hosts
-//! in one spelling.
+//! *Not for* deciding who may set a cookie, nor for strings that are not hosts, which are treated
+//! as if they were. Unicode and punycode spellings of a host are different sites; pass all hosts in
+//! the same spelling.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -82,8 +82,8 @@ fn after_first_of_many_dots(name: &str) -> &str {
     }
 }
 
-/// A name with an empty label is no domain and stays whole, as the list's own test cases demand for
-/// a leading dot.
+/// A name with an empty label is not a domain and stays whole, as the list's own test cases demand
+/// for a leading dot.
 fn registrable(name: &str) -> &str {
     if name.split('.').any(str::is_empty) {
         return name;

@@ -1,37 +1,37 @@
-//! The online sketch index: which documents agree with this one in at least `m` of `t` samples?
+//! The online sketch index: finds documents that match in at least `m` of `t` MinHash values.
 //!
-//! *Question.* A page arrives, and the index holds sketches of all pages so far. Which of them
-//! agree with it in at least `m` samples, and in how many exactly?
+//! *Question.* A page arrives, and the index contains sketches of all earlier pages. Which of them
+//! match it in at least `m` MinHash values, and in how many exactly?
 //!
-//! *Idea.* The naive way compares all sketches. Instead keep the entries `(i, v_i, document)` in
-//! order: the documents whose sample `i` is `v_i` stand together, a list. Equal values under
-//! different permutations are no match, hence the `i`. A document agrees in as many samples as it
-//! has lists of the query, so lists are *counted*, not intersected. Most need not be read at all:
-//! if `m` of `t` samples agree, any `t - m + 1` slots contain an agreement. So the candidates stand
-//! in the `t - m + 1` shortest lists, and their exact counts come from the stored sketches. For
-//! `t = 200` and `m = 160` that is 41 lists, and never the long ones of boilerplate.
+//! *Idea.* The naive method compares all sketches. Instead, keep the entries `(i, v_i, document)`
+//! sorted: the documents whose value `i` is `v_i` form a list. Equal values under different
+//! permutations do not match, hence the `i`. A document matches in as many values as it has lists
+//! of the query, so lists are *counted*, not intersected. Most need not be read at all: if `m` of
+//! `t` values match, any `t - m + 1` slots contain a match. So the candidates are in the `t - m +
+//! 1` shortest lists, and their exact counts come from the stored sketches. For `t = 200` and `m =
+//! 160` that is 41 lists, and never the long ones of boilerplate.
 //!
 //! *Source.* Balke & Pinto 2017; the prefix rule is that of set-similarity joins (Chaudhuri, Ganti
 //! & Kaushik 2006).
 //!
-//! *Parameters.* `t` samples per sketch; `m` per query. The count that goes with a resemblance
-//! follows from [`crate::filter::Filter::full_sketch`]. `m = 1` filters nothing: pairs of
-//! resemblance .05 have a value in common with probability .99996.
+//! *Parameters.* `t` MinHash values per sketch; `m` per query. The count that corresponds to a
+//! similarity follows from [`crate::filter::Filter::full_sketch`]. `m = 1` filters nothing: pairs
+//! with similarity 0.05 share a value with probability 0.99996.
 //!
-//! *Cost.* `t` entries a document, of 24 bytes and the slack of a B-tree, and the sketch itself.
-//! Insertion and removal take `t` searches. A query reads the `t - m + 1` shortest lists, looks as
-//! far into the others as it takes to know that they are longer, and reads a sketch per candidate.
-//! *Error.* None: the answer is that of counting over all sketches ([`SlotIndex::scan`]).
+//! *Cost.* `t` entries per document, of 24 bytes plus the slack of a B-tree, and the sketch itself.
+//! Insertion and removal take `t` searches. A query reads the `t - m + 1` shortest lists, reads
+//! just enough of the others to know that they are longer, and reads one sketch per candidate.
+//! *Error.* None: the result equals that of counting over all sketches ([`SlotIndex::scan`]).
 //!
-//! *Not for* small `m`, which reads nearly all lists: there the scan itself is faster. Nor for
-//! collections larger than memory: there, 15 mega-shingles a document replace 200 samples.
+//! *Not for* small `m`, which reads nearly all lists: the scan itself is faster there. Nor for
+//! corpora larger than memory, where 15 mega-shingles per document replace 200 MinHash values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::feature::agreement;
 use crate::{DocId, Error};
 
-/// An index of sketches of `t` samples, in memory.
+/// An index of sketches of `t` MinHash values, in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotIndex {
     n_slots: usize,
@@ -47,12 +47,12 @@ type Entry = (u32, u64, DocId);
 pub struct Match {
     /// The document.
     pub doc: DocId,
-    /// In how many samples it agrees with the query.
+    /// In how many MinHash values it agrees with the query.
     pub n_agreeing: usize,
 }
 
 impl SlotIndex {
-    /// An empty index of sketches of `t` samples.
+    /// An empty index of sketches of `t` MinHash values.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl SlotIndex {
     /// # Errors
     ///
     /// When the document is there already ([`SlotIndex::replace`] is explicit about it), or the
-    /// sketch does not have `t` samples. The index is then unchanged.
+    /// sketch does not have `t` MinHash values. The index is then unchanged.
     pub fn insert(&mut self, doc: DocId, sketch: &[u64]) -> Result<(), Error> {
         self.check_length(sketch)?;
         if self.sketches.contains_key(&doc) {
@@ -99,11 +99,11 @@ impl SlotIndex {
         Ok(())
     }
 
-    /// Sets the sketch of a document, whether it was there or not, and returns the former one.
+    /// Sets the sketch of a document, new or not, and returns the previous one.
     ///
     /// # Errors
     ///
-    /// When the sketch does not have `t` samples. The index is then unchanged.
+    /// When the sketch does not have `t` MinHash values. The index is then unchanged.
     pub fn replace(&mut self, doc: DocId, sketch: &[u64]) -> Result<Option<Box<[u64]>>, Error> {
         self.check_length(sketch)?;
         let former = self.remove(doc);
@@ -111,7 +111,7 @@ impl SlotIndex {
         Ok(former)
     }
 
-    /// Removes a document and returns its sketch, if it was there.
+    /// Removes a document and returns its sketch, if it was in the index.
     pub fn remove(&mut self, doc: DocId) -> Option<Box<[u64]>> {
         let sketch = self.sketches.remove(&doc)?;
         for (i, value) in slots(&sketch) {
@@ -120,11 +120,11 @@ impl SlotIndex {
         Some(sketch)
     }
 
-    /// All documents that agree with the sketch in at least `m` samples, in order of id.
+    /// All documents that agree with the sketch in at least `m` MinHash values, by ascending ID.
     ///
     /// # Errors
     ///
-    /// When `m` is not in `1..=t`, or the sketch does not have `t` samples.
+    /// When `m` is not in `1..=t`, or the sketch does not have `t` MinHash values.
     pub fn query(&self, sketch: &[u64], m: usize) -> Result<Vec<Match>, Error> {
         self.check_query(sketch, m)?;
         let mut candidates = self.shortest_lists(sketch, n_probes(self.n_slots, m));
@@ -136,7 +136,7 @@ impl SlotIndex {
         Ok(matching(stored, sketch, m))
     }
 
-    /// The answer of [`SlotIndex::query`] by comparing with every sketch: the oracle.
+    /// The result of [`SlotIndex::query`] by comparing with every sketch: the oracle.
     ///
     /// # Errors
     ///
@@ -250,7 +250,8 @@ mod tests {
     use crate::mix::SplitMix;
     use proptest::prelude::*;
 
-    /// A sketch of 200 samples at a random distance from one of the given, or quite unrelated.
+    /// A sketch of 200 MinHash values at a random distance from one of the given, or quite
+    /// unrelated.
     fn relative_of(known: &[Vec<u64>], random: &mut SplitMix) -> Vec<u64> {
         let share = random.next_f64().sqrt();
         let fresh = |random: &mut SplitMix| random.below(1000);
@@ -269,7 +270,8 @@ mod tests {
         }
     }
 
-    /// 2,000 sketches of 200 samples: unrelated ones, relatives at all distances, and exact copies.
+    /// 2,000 sketches of 200 MinHash values: unrelated ones, relatives at all distances, and exact
+    /// copies.
     #[test]
     fn queries_equal_counting_over_all_sketches() {
         let mut random = SplitMix::new(160);

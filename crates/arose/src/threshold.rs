@@ -1,4 +1,4 @@
-//! A similarity that something must reach.
+//! A minimum similarity.
 
 use crate::Error;
 

@@ -1,12 +1,12 @@
-//! Winnowing: fingerprints of the places where two texts overlap.
+//! Winnowing: fingerprints that locate the overlap of two texts.
 //!
-//! *Question.* Two documents share a paragraph and nothing else. Their resemblance is small, so
-//! sketches miss them. Which few hashes must each document keep so that the paragraph shows?
+//! *Question.* Two documents share a paragraph and nothing else. Their similarity is small, so
+//! sketches miss them. Which few hashes must each document store so that the paragraph is found?
 //!
-//! *Idea.* Hash every run of `k` tokens. Keeping all finds everything but costs too much; keeping
-//! every hash divisible by `m` leaves gaps of any length. Instead slide a window over `W`
-//! consecutive hashes and keep the smallest of each window, the rightmost if several are equal. Two
-//! texts that share a window share its minimum, wherever the window stands.
+//! *Idea.* Hash every run of `k` tokens. Keeping all hashes finds everything but costs too much;
+//! keeping every hash divisible by `m` leaves gaps of any length. Instead, slide a window over `W`
+//! consecutive hashes and keep the smallest of each window, the rightmost one if several are equal.
+//! Two texts that share a window share its minimum, wherever the window is.
 //!
 //! *Paper.* Schleimer, Wilkerson & Aiken 2003.
 //!
@@ -14,16 +14,17 @@
 //! `W = T - k + 1`. Any shared run of at least `T` tokens shares a selected hash; runs shorter than
 //! `k` never do. A text with fewer than `W` hashes counts as one window, so it keeps one.
 //!
-//! *Ties.* A text of one repeated word has equal hashes only, and the rightmost rule keeps every
-//! place. Robust winnowing ([`Ties::Robust`]) keeps the place of the window before while that is
-//! still a minimum, so it keeps one place in `W`. [`anchors`] selects by either rule and tells for
-//! each place which windows selected it, and whether one of them holds the hash twice.
+//! *Ties.* In a text of one repeated word all hashes are equal, and the rightmost rule keeps every
+//! position. Robust winnowing ([`Ties::Robust`]) keeps the position of the previous window while
+//! that is still a minimum, so it keeps one position in `W`. [`anchors`] selects by either rule and
+//! reports for each position which windows selected it, and whether one of them contains the hash
+//! twice.
 //!
 //! *Cost.* Time `O(n)` for the selection, whatever the window, and `O(n k)` bytes hashed. A share
-//! of `2 / (W + 1)` of the positions is kept: .039 for `W = 50`.
+//! of `2 / (W + 1)` of the positions is kept: 0.039 for `W = 50`.
 //!
-//! *Error.* None but hash collisions, 2^-64 per pair. *Not for* whole-document similarity: a sketch
-//! of fixed size is smaller.
+//! *Error.* None except hash collisions, 2^-64 per pair. *Not for* whole-document similarity: a
+//! sketch of fixed size is smaller.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! What decides under the policy `content`: counts over the documents at hand, and both texts side
-//! by side.
+//! The evidence under the policy `content`: counts over the given documents, and both texts side by
+//! side.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::output::printable;
 
-/// Characters of a column.
+/// Width of a column in characters.
 const WIDTH: usize = 47;
 
-/// Characters of a word; longer ones are cut.
+/// Maximum characters of a word; longer words are split.
 const MAX_WORD: usize = WIDTH - 10;
 
-/// Counts what sites repeat.
+/// Counts the word pairs that sites repeat.
 pub(super) struct Counter {
     tokenizer: Tokenizer,
     shingler: Shingler,
@@ -50,10 +50,10 @@ impl Counter {
     }
 }
 
-/// Two documents, and how their word pairs are counted.
+/// Two documents with the weights of their word pairs.
 pub(super) struct Explanation<'a> {
     pub(super) explained: Explained<'a>,
-    /// The pages of each document's site.
+    /// Number of pages of each document's site.
     n_pages: [u64; 2],
 }
 
@@ -86,7 +86,7 @@ impl<'a> Explanation<'a> {
         })
     }
 
-    /// The scores in words.
+    /// Writes the scores.
     pub(super) fn write_scores(&self, out: &mut impl Write) -> io::Result<()> {
         let score = &self.explained.score;
         writeln!(
@@ -97,18 +97,18 @@ impl<'a> Explanation<'a> {
             score.level().as_str()
         )?;
         let [a, b] = score.own;
-        writeln!(out, "own      {a:.1} word pairs of a, {b:.1} of b")?;
+        writeln!(out, "own      {a:.1} word pairs in a, {b:.1} in b")?;
         let [a, b] = self.n_pages;
-        writeln!(out, "pages    {a} of the site of a, {b} of the site of b")
+        writeln!(out, "pages    {a} on the site of a, {b} on the site of b")
     }
 
-    /// Both texts side by side.
+    /// Writes both texts side by side.
     pub(super) fn write_rows(&self, out: &mut impl Write) -> io::Result<()> {
         let paint = Paint::of_terminal();
         writeln!(
             out,
-            "\nIn brackets with its weight: frame, which other pages of the site repeat. Marked with \
-             < > |: what\nonly one text has in this order."
+            "\nText in [ ] is frame that other pages of the site repeat, with its weight. < > | mark \
+             text that\nonly one document has in this order."
         )?;
         for row in &self.explained.rows {
             write_row(out, row, paint)?;
@@ -136,7 +136,7 @@ fn row_as_json(row: &Row<'_>) -> Value {
     })
 }
 
-/// Whether there is colour.
+/// Whether to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Paint {
     Plain,
@@ -154,7 +154,7 @@ impl Paint {
     }
 }
 
-/// How a word looks.
+/// Appearance of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Common,
@@ -198,10 +198,10 @@ fn write_row(out: &mut impl Write, row: &Row<'_>, paint: Paint) -> io::Result<()
     Ok(())
 }
 
-/// A word and how it looks.
+/// A word and its appearance.
 type Word = (String, Look);
 
-/// The words of some passages in lines; frames are in brackets, with their weight.
+/// The words of passages in lines; frame is in square brackets, with its weight.
 fn lines(passages: &[Passage<'_>], look: Look) -> Vec<Vec<Word>> {
     let mut words: Vec<Word> = Vec::new();
     for passage in passages {
@@ -220,7 +220,7 @@ fn lines(passages: &[Passage<'_>], look: Look) -> Vec<Vec<Word>> {
         }
     }
     let mut lines: Vec<Vec<Word>> = Vec::new();
-    // After the part of a word that was cut, the line ends.
+    // A line ends after each part of a split word.
     let (mut n_chars, mut is_cut) = (0, false);
     for word in words {
         let n = word.0.chars().count();
@@ -239,7 +239,7 @@ fn lines(passages: &[Passage<'_>], look: Look) -> Vec<Vec<Word>> {
     lines
 }
 
-/// The words of a text, cut where they are longer than a column.
+/// The words of a text; words wider than a column are split.
 fn printable_words(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace().flat_map(|word| {
         let chars: Vec<char> = printable(word).chars().collect();
@@ -250,7 +250,7 @@ fn printable_words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Two digits that count.
+/// A weight with two significant digits.
 fn weight(weight: f64) -> String {
     match weight {
         0.1.. => format!("{weight:.2}"),
@@ -259,7 +259,7 @@ fn weight(weight: f64) -> String {
     }
 }
 
-/// A line of words, filled up to a width.
+/// A line of words, padded to a width.
 fn shown(words: &[Word], width: usize, paint: Paint) -> String {
     let mut text = String::new();
     let mut n_chars = 0;

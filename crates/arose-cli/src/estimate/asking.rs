@@ -1,4 +1,4 @@
-//! Engines, words and logs as the command line names them.
+//! Search engines, words and logs on the command line.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,43 +16,43 @@ use clap::ValueEnum;
 use super::shown::Watch;
 use crate::crawl::read_settings;
 
-/// How engines are asked, the same for every command that asks them.
+/// Options of all commands that query search engines.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Asking")]
+#[command(next_help_heading = "Requests")]
 pub(crate) struct Asking {
-    /// Writes every question and answer to this file; a run with the same file goes on with it.
+    /// Log of queries and responses; an existing log is resumed
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     log: Option<PathBuf>,
-    /// Takes every answer from this log and asks nothing.
+    /// Read all responses from this log; send no requests
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Maximum number of requests, repeated tries included; the estimate uses what they found.
+    /// Maximum number of requests, including retries; the estimate uses the responses received
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     budget: u64,
-    /// Seconds between two requests to one engine, instead of what its description says.
+    /// Seconds between requests to the same search engine; overrides its description
     #[arg(long, value_name = "SECONDS")]
     delay: Option<f64>,
-    /// Results to ask for at most, instead of what its description says.
+    /// Maximum number of results per query; overrides the description of the search engine
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Documents, or `.tsv` lists of words and page counts, that words are taken from; those of the
-    /// first local engine if not given.
+    /// Documents, or `.tsv` lists of words and page counts, to take query words from; repeatable
+    /// [default: the first local search engine]
     #[arg(long, value_name = "PATH")]
     lexicon: Vec<PathBuf>,
-    /// The seed of all choices.
-    #[arg(long, value_name = "K", default_value_t = 1)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// URL or email address where site owners can reach you; required to fetch result pages beyond
-    /// loopback.
+    /// loopback
     #[arg(long, value_name = "CONTACT")]
     contact: Option<String>,
-    /// Allow result pages on private and loopback IP addresses.
+    /// Allow result pages on private and loopback IP addresses
     #[arg(long)]
     allow_private: bool,
-    /// Settings of `arose crawl` for fetching result pages, as a TOML file.
+    /// Settings file of `arose crawl` (TOML) for fetching result pages
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -60,35 +60,35 @@ pub(crate) struct Asking {
 /// How pages are looked up in search engines.
 #[derive(clap::Args)]
 pub(crate) struct Lookup {
-    /// What pages are looked up by.
+    /// How to look up pages
     #[arg(long, value_enum, default_value_t = ByName::Words)]
     check: ByName,
-    /// Which words of a page are queried.
+    /// Which words of a page to query
     #[arg(long, value_enum, default_value_t = ChoiceName::Rarest)]
     choice: ChoiceName,
-    /// Words per query; default: 8, or 5 with --choice robust.
+    /// Words per query [default: 8, or 5 with --choice robust]
     #[arg(long, value_name = "N")]
     terms: Option<usize>,
-    /// Results compared as near duplicates; 0 compares URLs only.
+    /// Number of top results to compare as near duplicates; 0 compares URLs only
     #[arg(long, value_name = "N", default_value_t = 3)]
-    alike: usize,
+    compare: usize,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ByName {
-    /// Queries of its words.
+    /// By queries of their words
     Words,
-    /// Its URL; every search engine must have a lookup by URL.
+    /// By URL; every search engine must support lookup by URL
     Url,
-    /// Either; also reports how many pages held by URL the queries find.
+    /// Both ways; also reports how many of the pages found by URL the queries find
     Both,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ChoiceName {
-    /// The rarest words.
+    /// The rarest words
     Rarest,
-    /// Words with the highest tf-idf, as in robust hyperlinks.
+    /// The words with the highest tf-idf, as in robust hyperlinks
     Robust,
 }
 
@@ -106,26 +106,26 @@ impl Lookup {
             },
             choice,
             n_words: self.terms.unwrap_or(choice.n_words()),
-            n_alike: self.alike,
+            n_alike: self.compare,
         }
     }
 }
 
-/// Whether a method draws words.
+/// Whether a method needs a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Words {
     Needed,
     NotNeeded,
 }
 
-/// Engines that are ready to be asked, and words to ask with.
+/// Opened search engines, and words to query.
 pub(crate) struct Ready {
     pub(crate) panel: Panel,
     pub(crate) words: Vocabulary,
 }
 
 impl Asking {
-    /// Opens engines, words and log.
+    /// Opens search engines, words and log.
     pub(crate) fn open(&self, engines: &[String], need: Words) -> anyhow::Result<Ready> {
         let ready = match &self.replay {
             Some(path) => self.replay(path)?,
@@ -153,7 +153,7 @@ impl Asking {
     fn open_engines(&self, engines: &[String], need: Words) -> anyhow::Result<Ready> {
         ensure!(
             !engines.is_empty(),
-            "name an engine, or a log with --replay"
+            "no search engine; pass one, or a log with --replay"
         );
         let log = match &self.log {
             Some(path) => Log::open(path)?,
@@ -171,8 +171,8 @@ impl Asking {
             description.delay = self.delay.or(description.delay);
             description.limit = self.limit.or(description.limit);
             let name = description.name.clone().unwrap_or_else(|| argument.clone());
-            let (engine, own) =
-                engine::open(&description, &pages).with_context(|| format!("the engine {name}"))?;
+            let (engine, own) = engine::open(&description, &pages)
+                .with_context(|| format!("search engine {name}"))?;
             if words.is_empty() && need == Words::Needed {
                 words = own;
             }
@@ -184,7 +184,7 @@ impl Asking {
 }
 
 impl Asking {
-    /// How result pages are fetched.
+    /// Settings for fetching result pages.
     fn crawling(&self) -> anyhow::Result<Crawling> {
         let mut settings = match &self.settings {
             Some(path) => read_settings(path)?,
@@ -199,7 +199,7 @@ impl Asking {
 }
 
 impl Ready {
-    /// Runs `work` while another thread tells how far it is.
+    /// Runs `work` while another thread shows progress.
     pub(crate) fn watched<T>(
         &mut self,
         work: impl FnOnce(&mut Panel, &Vocabulary) -> Result<T, arose_estimate::Error>,
@@ -212,7 +212,7 @@ impl Ready {
     }
 }
 
-/// The engine that an argument names.
+/// The search engine given by an argument.
 fn describe(argument: &str) -> anyhow::Result<Description> {
     let (name, what) = match argument.split_once('=') {
         Some((name, what)) if is_name(name) => (Some(name.to_owned()), what),
@@ -243,7 +243,7 @@ fn described_by(path: &Path) -> anyhow::Result<Description> {
     }
     ensure!(
         path.is_dir(),
-        "{} is no folder; name a folder, a file that ends in .toml, or {}",
+        "`{}` is not a search engine; pass a directory, a .toml file, or {}",
         crate::input::name(path),
         PRESETS.map(|preset| format!("{preset}:URL")).join(", ")
     );

@@ -1,4 +1,4 @@
-//! `arose estimate capture`: the size of what samples were drawn from.
+//! `arose estimate capture`: the size of a population from the overlap of samples.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,28 +10,29 @@ use arose_estimate::capture;
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Estimates how many pages there are from what two or more samples share.
+/// Estimate a population from the overlap of samples.
 ///
-/// Two samples: Chapman's formula. More: Chao's lower bound, from what is on one list and on two.
+/// Uses Chapman's formula for two samples. For more, uses Chao's lower bound, from the numbers of
+/// pages on exactly one and exactly two lists.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate capture --counts 200,150,30
   arose estimate capture monday.txt tuesday.txt
   arose estimate capture *.txt --json
 
-Exit code 0 means done, 1 that the samples give no figure, 2 an error.")]
+Exit code: 0 if done, 1 if the samples give no estimate, 2 on error.")]
 pub(crate) struct Options {
-    /// Lists of pages, one a line; each counts once per list.
+    /// Lists of pages, one per line; repeated lines count once
     #[arg(
         value_name = "FILE",
         conflicts_with = "counts",
         required_unless_present = "counts"
     )]
     lists: Vec<PathBuf>,
-    /// Pages in the first sample, in the second, and in both.
+    /// Number of pages in the first sample, in the second, and in both
     #[arg(long, value_name = "N1,N2,BOTH", value_delimiter = ',')]
     counts: Vec<u64>,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -45,9 +46,9 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     }
     ensure!(
         options.counts.is_empty(),
-        "--counts takes three numbers, as in 200,150,30"
+        "--counts takes three numbers, e.g. 200,150,30"
     );
-    ensure!(options.lists.len() >= 2, "name two lists at least");
+    ensure!(options.lists.len() >= 2, "pass at least two lists");
     let mut lists = Vec::new();
     for path in &options.lists {
         let text = fs::read_to_string(path)

@@ -1,4 +1,4 @@
-//! `arose estimate corpus-size`: how many pages an engine holds.
+//! `arose estimate corpus-size`: the number of pages of a search engine.
 
 use std::path::PathBuf;
 
@@ -13,24 +13,25 @@ use super::pool::PoolChoice;
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Estimates how many pages one engine holds, by queries alone.
+/// Estimate the number of pages of one engine from queries alone.
 ///
-/// Random words of a pool are asked for, and every result counts one over the number of pool words
-/// that return it. That gives the pages with a word of the pool; a uniform sample of pages, or a
-/// second pool that has nothing to do with the first, gives all of them.
+/// Queries random words of a pool. Each result is weighted by one divided by the number of pool
+/// words that return it, which gives the number of pages with a pool word. A uniform sample of
+/// pages (--uniform), or a second pool that is independent of the first (--second), extends the
+/// estimate to all pages.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {
-    /// The engine.
+    /// Search engine
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
-    /// Queries of each pool.
+    /// Queries per pool
     #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
     queries: usize,
-    /// A `.tsv` list or documents whose words are a second pool.
+    /// `.tsv` list, or documents, with the words of a second pool; repeatable
     #[arg(long, value_name = "PATH")]
     second: Vec<PathBuf>,
-    /// Documents that are a uniform sample of the engine's pages.
+    /// Documents that are a uniform sample of the pages of the search engine; repeatable
     #[arg(long, value_name = "PATH")]
     uniform: Vec<PathBuf>,
     #[command(flatten)]
@@ -49,7 +50,10 @@ fn examples() -> String {
 
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut ready = options.asking.open(&options.engines, Words::Needed)?;
-    ensure!(ready.panel.n_engines() == 1, "name one engine");
+    ensure!(
+        ready.panel.n_engines() == 1,
+        "pass exactly one search engine"
+    );
     let second = vocabulary::open(&options.second, Reading::default())?;
     let mut uniform_texts = Vec::new();
     if !options.uniform.is_empty() {

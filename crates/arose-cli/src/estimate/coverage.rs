@@ -1,4 +1,4 @@
-//! `arose estimate coverage`: the share of drawn pages that search engines hold.
+//! `arose estimate coverage`: the share of sampled pages that search engines have.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use super::asking::{Asking, Lookup, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Look up pages drawn by a walk in search engines and estimate the share that each holds.
+/// Look up sampled pages in search engines and estimate the share that each has.
 ///
-/// The pages are JSON Lines with `url`, `text` and `walk`, as `arose estimate walk --draw` writes
-/// them. Any other uniform sample of pages will do; leave out `walk` if its pages are independent.
-/// Pages drawn through a search engine will not do: they favour long pages.
+/// The pages are JSON Lines with `url`, `text` and `walk`, as written by
+/// `arose estimate walk --draw`. You can use any other uniform sample of pages; omit `walk` if the
+/// pages are independent. Do not use pages sampled through a search engine: they favour long pages.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {
-    /// The search engines.
+    /// Search engines
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
-    /// The drawn pages.
+    /// File of sampled pages
     #[arg(long, value_name = "FILE")]
     pages: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Walks on the web itself: the crawler's fetcher below, the estimate above.
+//! Random walks on the live web, which fetch pages with the crawler.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ use super::walk::write_drawn;
 use crate::crawl::read_settings;
 use crate::output::{printable, say};
 
-/// How the web is asked.
+/// Options of live walks.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Live")]
 pub(crate) struct Live {
-    /// Walks on the web, from URLs.
+    /// Walk on the live web, starting from URLs
     #[arg(long)]
     live: bool,
-    /// Requests at most, robots.txt included; what there is then is estimated from.
+    /// Maximum number of requests, including robots.txt; the estimate uses the responses received
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "live")]
     budget: u64,
-    /// Writes what is met to this file; a walk with the same file goes on with it.
+    /// Log of the pages met; an existing log is resumed
     #[arg(
         long,
         value_name = "FILE",
@@ -38,39 +38,39 @@ pub(crate) struct Live {
         conflicts_with = "replay"
     )]
     log: Option<PathBuf>,
-    /// Takes everything from this log and asks nobody.
+    /// Read all pages from this log; send no requests
     #[arg(long, value_name = "FILE", requires = "live", conflicts_with = "draw")]
     replay: Option<PathBuf>,
-    /// A URL or mail address for the owners of sites; needed to leave loopback.
-    #[arg(long, value_name = "ADDRESS", requires = "live")]
+    /// URL or email address where site owners can reach you; required beyond loopback
+    #[arg(long, value_name = "CONTACT", requires = "live")]
     contact: Option<String>,
-    /// Walks on this host only; may be given several times.
+    /// Walk only on this host; repeatable
     #[arg(long, value_name = "NAME", requires = "live")]
     host: Vec<String>,
-    /// Walks on this domain and all hosts below it only; may be given several times.
+    /// Walk only on this domain and all hosts below it; repeatable
     #[arg(long, value_name = "NAME", requires = "live")]
     domain: Vec<String>,
-    /// Seconds between two requests to a host, and to an address.
+    /// Seconds between requests to the same host or IP address
     #[arg(long, value_name = "SECONDS", requires = "live")]
     delay: Option<f64>,
-    /// Settings of `arose crawl`, as a TOML file: name, scope, limits, delays.
+    /// Settings file of `arose crawl` (TOML): agent, scope, limits, delays
     #[arg(long, value_name = "FILE", requires = "live")]
     settings: Option<PathBuf>,
-    /// Asks private and loopback addresses too.
+    /// Allow private and loopback IP addresses
     #[arg(long, requires = "live")]
     allow_private: bool,
-    /// Asks this name server; may be given several times.
+    /// DNS server to use; repeatable
     #[arg(long, value_name = "ADDRESS:PORT", requires = "live")]
     name_server: Vec<SocketAddr>,
 }
 
-/// What to walk for.
+/// Settings of a walk.
 pub(super) struct Walk<'w> {
     pub(super) seeds: &'w [PathBuf],
     pub(super) n_walks: usize,
     pub(super) n_steps: usize,
     pub(super) measures: Vec<Measure>,
-    /// Where drawn pages go.
+    /// File for sampled pages.
     pub(super) draw: Option<&'w Path>,
     pub(super) n_drawn: usize,
     pub(super) seed: u64,
@@ -81,7 +81,7 @@ impl Live {
         self.live
     }
 
-    /// Those of the file, with what the options say.
+    /// The settings in the file, with the options applied.
     fn crawling(&self) -> anyhow::Result<Crawling> {
         let mut settings = match &self.settings {
             Some(path) => read_settings(path)?,
@@ -108,7 +108,7 @@ impl Live {
     }
 }
 
-/// Walks, and shows how far it is.
+/// Walks, and shows progress.
 pub(super) fn run(live: &Live, walk: Walk<'_>) -> anyhow::Result<Findings> {
     let crawling = live.crawling()?;
     let settings = live::Settings {
@@ -146,7 +146,7 @@ pub(super) fn run(live: &Live, walk: Walk<'_>) -> anyhow::Result<Findings> {
     Ok(walked.findings)
 }
 
-/// Fetches the drawn pages, each once, and writes them.
+/// Fetches each sampled page once and writes it.
 fn fetch_drawn(path: &Path, visits: &Visits, drawn: &[(String, u32)]) -> anyhow::Result<()> {
     let mut texts: BTreeMap<&str, Option<String>> = BTreeMap::new();
     for (url, _) in drawn {
@@ -164,7 +164,7 @@ fn fetch_drawn(path: &Path, visits: &Visits, drawn: &[(String, u32)]) -> anyhow:
     let pages: Vec<(String, String, u32)> = pages.collect();
     if pages.len() < drawn.len() {
         say(format_args!(
-            "arose: {} of {} drawn pages could not be fetched and are left out",
+            "arose: {} of {} sampled pages could not be fetched and are omitted",
             drawn.len() - pages.len(),
             drawn.len()
         ));
@@ -172,7 +172,7 @@ fn fetch_drawn(path: &Path, visits: &Visits, drawn: &[(String, u32)]) -> anyhow:
     write_drawn(path, pages)
 }
 
-/// Seeds as links to them are spelt.
+/// Normalized URLs of the seeds.
 fn seeds(seeds: &[PathBuf], crawling: &Crawling) -> anyhow::Result<Vec<String>> {
     let normalizer = Normalizer {
         crumbs: match crawling.scope.drop_crumbs {
@@ -182,14 +182,14 @@ fn seeds(seeds: &[PathBuf], crawling: &Crawling) -> anyhow::Result<Vec<String>> 
         ..Normalizer::default()
     };
     let normal = seeds.iter().map(|seed| {
-        let text = seed.to_str().ok_or_else(|| anyhow!("it is no text"));
+        let text = seed.to_str().ok_or_else(|| anyhow!("not valid UTF-8"));
         let url = text.and_then(|text| Ok(normalizer.normalize(text, None)?.to_string()));
         url.with_context(|| format!("cannot start from {}", printable(&seed.to_string_lossy())))
     });
     normal.collect()
 }
 
-/// What is walked on: the web, or the part of it that is in scope.
+/// Name of the web, or of the part in scope.
 fn name(crawling: &Crawling) -> String {
     let scope = &crawling.scope;
     let lists = [

@@ -1,4 +1,4 @@
-//! `arose estimate lower-bound`: what engines claim.
+//! `arose estimate lower-bound`: a lower bound on size from claimed result counts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,17 +10,18 @@ use super::asking::{Asking, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Asks engines for pages with any of the most frequent words; the largest count is a bound.
+/// Derive a lower bound on size from claimed result counts.
 ///
-/// Claims that contradict each other tell how far they can be believed. Nothing is sampled, so
-/// there is no interval.
+/// Queries each search engine for pages with any of the most frequent words; the largest count is
+/// the bound. Contradictory counts show how reliable the claims are. Nothing is sampled, so there
+/// is no interval.
 #[derive(clap::Args)]
 #[command(after_help = concat_examples())]
 pub(crate) struct Options {
-    /// The engines.
+    /// Search engines
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
-    /// Word lists, one a line, instead of those of eight languages.
+    /// File of word lists, one list per line [default: lists of eight languages]
     #[arg(long, value_name = "FILE")]
     words: Option<PathBuf>,
     #[command(flatten)]
@@ -51,7 +52,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     };
     ensure!(
         !lists.is_empty(),
-        "the file of words is empty; write one list a line"
+        "the file passed with --words is empty; write one list per line"
     );
     let mut ready = options.asking.open(&options.engines, Words::NotNeeded)?;
     let seed = options.asking.seed;

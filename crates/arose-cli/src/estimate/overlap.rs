@@ -1,4 +1,4 @@
-//! `arose estimate overlap`: relative sizes, union and coverage.
+//! `arose estimate overlap`: relative sizes, union and coverage of search engines.
 
 use anyhow::ensure;
 use arose::estimate::least_squares::Form;
@@ -9,24 +9,25 @@ use super::asking::{Asking, Lookup, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Draws random pages of each engine and looks them up in all others.
+/// Estimate relative sizes by sampling pages and looking them up elsewhere.
 ///
-/// A page is drawn by a query of two random words, and looked up by its rarest words: the same
-/// URL, a page it leads to, or a near duplicate counts as found. `--check both` also looks it up by
-/// its URL. All pairs together give relative sizes, the union, and the share of it that each engine
-/// holds.
+/// A query of two random words samples a page, and a query of its rarest words looks it up in the
+/// other search engines. The page counts as found if the results contain its URL, the URL it
+/// redirects to, or a near duplicate. `--check both` also looks up the URL itself. All pairs of
+/// search engines together give relative sizes, the size of the union, and the share of the union
+/// that each engine has.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {
-    /// The engines, two at least; the first is the unit.
+    /// At least two search engines; sizes are relative to the first
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
-    /// Pages drawn from each engine.
+    /// Pages to sample from each search engine
     #[arg(short = 'n', long, value_name = "N", default_value_t = 400)]
     samples: usize,
     #[command(flatten)]
     lookup: Lookup,
-    /// Which sum of squares is made small.
+    /// Least-squares form
     #[arg(long, value_enum, default_value_t = FormName::Logarithmic)]
     form: FormName,
     #[command(flatten)]
@@ -35,9 +36,9 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FormName {
-    /// Of logarithms, weighted by what each pair knows; no engine is special.
+    /// On logarithms, weighted by the information of each pair; treats all engines equally
     Logarithmic,
-    /// Of overlaps, in units of the first engine, as in the literature.
+    /// On overlaps, in units of the first engine, as in the literature
     Linear,
 }
 
@@ -54,7 +55,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut ready = options.asking.open(&options.engines, Words::Needed)?;
     ensure!(
         ready.panel.n_engines() >= 2,
-        "an overlap needs two engines at least; for one see `arose estimate corpus-size`"
+        "an overlap needs at least two search engines; for one, use `arose estimate corpus-size`"
     );
     let settings = Settings {
         n_samples: options.samples,

@@ -1,4 +1,4 @@
-//! `arose estimate pool`: shares and means over uniformly drawn pages.
+//! `arose estimate pool`: shares and means over uniformly sampled pages.
 
 use anyhow::ensure;
 use arose_estimate::pool::{self, Measure, PoolConfig, Settings, Way, choose};
@@ -8,23 +8,23 @@ use super::asking::{Asking, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Sample pages of one search engine uniformly and measure them.
+/// Sample pages of one engine uniformly and measure them.
 ///
-/// Queries are single words of a pool. Long pages match more of them; each page counts one over the
-/// number of pool words that return it.
+/// Queries are single words of a pool. Long pages match more words, so each page is weighted by one
+/// divided by the number of pool words that return it.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {
-    /// The engine.
+    /// Search engine
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
-    /// Pages drawn, or steps of a walk.
+    /// Pages to sample, or steps of a walk
     #[arg(short = 'n', long, value_name = "N", default_value_t = 400)]
     samples: usize,
-    /// What is measured: `words`, `longer:N`, `contains:WORDS` or `address:PART`.
+    /// What to measure: `words`, `longer:N`, `contains:WORDS` or `url:PART`
     #[arg(long, value_name = "WHAT", default_value = "words", value_parser = measure)]
     measure: Measure,
-    /// How pages are made uniform; may be given several times.
+    /// How to correct for unequal probabilities; repeatable
     #[arg(long, value_enum, default_values_t = [WayName::Importance, WayName::Plain])]
     way: Vec<WayName>,
     #[command(flatten)]
@@ -33,16 +33,16 @@ pub(crate) struct Options {
     asking: Asking,
 }
 
-/// Which words make the pool.
+/// Options that select the words of the pool.
 #[derive(clap::Args)]
 pub(crate) struct PoolChoice {
-    /// Pages of the lexicon that hold a word of the pool at least.
+    /// Minimum lexicon pages per pool word
     #[arg(long, value_name = "N", default_value_t = 2)]
-    least: u64,
-    /// Pages of the lexicon that hold a word of the pool at most.
+    min_pages: u64,
+    /// Maximum lexicon pages per pool word
     #[arg(long, value_name = "N", default_value_t = 50)]
-    most: u64,
-    /// Words in the pool at most.
+    max_pages: u64,
+    /// Maximum number of pool words
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pool_size: usize,
 }
@@ -50,8 +50,8 @@ pub(crate) struct PoolChoice {
 impl PoolChoice {
     pub(crate) fn config(&self) -> PoolConfig {
         PoolConfig {
-            least: self.least,
-            most: self.most,
+            least: self.min_pages,
+            most: self.max_pages,
             size: self.pool_size,
         }
     }
@@ -59,13 +59,13 @@ impl PoolChoice {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum WayName {
-    /// By weights.
+    /// Weight each page
     Importance,
-    /// Not at all, for comparison.
+    /// No correction, for comparison
     Plain,
-    /// By thinning; asks for all pool words of each page.
+    /// Reject pages at random; queries all pool words of each page
     Rejection,
-    /// By a walk; asks for all pool words of each page.
+    /// Metropolis-Hastings walk; queries all pool words of each page
     Metropolis,
 }
 
@@ -84,16 +84,19 @@ fn measure(text: &str) -> Result<Measure, String> {
         Some(("longer", n)) => n
             .parse()
             .map(Measure::LongerThan)
-            .map_err(|_| format!("`{n}` is no number of words")),
+            .map_err(|_| format!("`{n}` is not a number of words")),
         Some(("contains", words)) if !words.is_empty() => Ok(Measure::Contains(words.to_owned())),
-        Some(("address", part)) if !part.is_empty() => Ok(Measure::Address(part.to_owned())),
-        _ => Err("write words, longer:N, contains:WORDS or address:PART".to_owned()),
+        Some(("url", part)) if !part.is_empty() => Ok(Measure::Address(part.to_owned())),
+        _ => Err("expected words, longer:N, contains:WORDS or url:PART".to_owned()),
     }
 }
 
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut ready = options.asking.open(&options.engines, Words::Needed)?;
-    ensure!(ready.panel.n_engines() == 1, "name one engine");
+    ensure!(
+        ready.panel.n_engines() == 1,
+        "pass exactly one search engine"
+    );
     let settings = Settings {
         n_samples: options.samples,
         measure: options.measure.clone(),

@@ -1,4 +1,4 @@
-//! `arose estimate searches`: engines compared by their answers to real queries.
+//! `arose estimate searches`: compares search engines on the results of logged queries.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,24 +11,25 @@ use super::asking::{Asking, Words};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// Sends the queries of a log to every engine and compares their verified results.
+/// Compare engines on the results of logged queries.
 ///
-/// Results are fetched; those without the words are dropped and near duplicates count once. Sums of
-/// results are divided, and queries drawn anew for the interval. Queries with more results than an
-/// engine shows, or 600 in all, are left out.
+/// Fetches the results of every query, discards pages without the query words, and counts near
+/// duplicates once. Relative sizes are ratios of the sums over all queries; resampling the queries
+/// gives the interval. Queries with more results than an engine shows, or more than 600 in total,
+/// are excluded.
 #[derive(clap::Args)]
 #[command(after_help = examples())]
 pub(crate) struct Options {
-    /// The engines, two at least; the first is the unit.
+    /// At least two search engines; sizes are relative to the first
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
-    /// The queries, one a line; phrases in quotation marks.
+    /// File of queries, one per line; phrases in quotation marks
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Trust result lists without fetching pages; compare URLs only.
+    /// Trust result lists without fetching pages; compare URLs only
     #[arg(long)]
-    believe: bool,
-    /// The number of pages of the first engine, for the number of all pages.
+    trust: bool,
+    /// Number of pages of the first search engine, to estimate the total number of pages
     #[arg(long, value_name = "N")]
     size: Option<u64>,
     #[command(flatten)]
@@ -50,16 +51,16 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let queries: Vec<Question> = text.lines().filter_map(Question::typed).collect();
     ensure!(
         !queries.is_empty(),
-        "{} holds no query; write one a line",
+        "`{}` contains no query; write one per line",
         crate::input::name(path)
     );
     let mut ready = options.asking.open(&options.engines, Words::NotNeeded)?;
     ensure!(
         ready.panel.n_engines() >= 2,
-        "a comparison needs two engines at least"
+        "a comparison needs at least two search engines"
     );
     let settings = Settings {
-        checking: match options.believe {
+        checking: match options.trust {
             true => Checking::Believed,
             false => Checking::Verified,
         },

@@ -1,4 +1,4 @@
-//! Findings on a terminal, and progress on the way there.
+//! Output of estimates, and progress.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use arose_estimate::{Figure, Findings};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// Progress being shown: a line that changes on a terminal, one every ten seconds elsewhere.
+/// Progress display: one changing line on a terminal, a new line every ten seconds elsewhere.
 pub(crate) struct Watch {
     end: Sender<()>,
     thread: JoinHandle<()>,
@@ -46,12 +46,12 @@ impl Watch {
 
     pub(crate) fn end(self) {
         drop(self.end);
-        // Whatever became of it, the work is done.
+        // The work is done, whatever happened to the display.
         let _ = self.thread.join();
     }
 }
 
-/// Prints findings; nothing found if no figure has a value.
+/// Prints findings. The outcome is `NothingFound` if no estimate has a value.
 pub(crate) fn show(all: &[Findings], json: bool) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match (json, all) {
@@ -108,13 +108,13 @@ fn write_figures(out: &mut impl Write, figures: &[Figure]) -> io::Result<()> {
         .iter()
         .map(|figure| figure.name.chars().count())
         .max();
-    let width = width.unwrap_or(0).clamp(6, 60);
+    let width = width.unwrap_or(0).clamp(8, 60);
     let has_truth = figures.iter().any(|figure| figure.truth.is_some());
     let truth = if has_truth { "      truth" } else { "" };
     writeln!(
         out,
-        "  {:width$}      value{truth}   95 % interval            samples",
-        "figure"
+        "  {:width$}      value{truth}   95% interval             samples",
+        "estimate"
     )?;
     for figure in figures {
         let value = figure.value.map_or("-".to_owned(), number);
@@ -135,13 +135,13 @@ fn write_figures(out: &mut impl Write, figures: &[Figure]) -> io::Result<()> {
         let mut notes = figure.notes.clone();
         notes.extend(figure.sampling.map(|ends| {
             let [low, high] = ends.map(number);
-            format!("{low} - {high} if missing answers were like the others")
+            format!("{low} - {high} if missing responses were like the others")
         }));
         notes.extend(
             figure
                 .refused
                 .iter()
-                .map(|reason| format!("refused: {reason}")),
+                .map(|reason| format!("not estimated: {reason}")),
         );
         if !notes.is_empty() {
             write_wrapped(out, "      ", &printable(&notes.join("; ")))?;
@@ -150,7 +150,7 @@ fn write_figures(out: &mut impl Write, figures: &[Figure]) -> io::Result<()> {
     Ok(())
 }
 
-/// Breaks a long line between words.
+/// Writes text, wrapped between words.
 fn write_wrapped(out: &mut impl Write, indent: &str, text: &str) -> io::Result<()> {
     let mut line = String::new();
     for word in text.split(' ') {
@@ -166,7 +166,7 @@ fn write_wrapped(out: &mut impl Write, indent: &str, text: &str) -> io::Result<(
     writeln!(out, "{indent}{line}")
 }
 
-/// A figure with the digits that count.
+/// A number with about four significant digits.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! `arose estimate simulate`: methods on synthetic engines whose truth is known.
+//! `arose estimate simulate`: the methods on synthetic search engines of known size and overlap.
 
 use std::io::{self, BufWriter, Write};
 
@@ -12,11 +12,11 @@ use super::shown::show;
 use crate::output::write_json;
 use crate::read::Outcome;
 
-/// Runs the methods on synthetic engines of known size and overlap.
+/// Test the methods on synthetic engines of known size and overlap.
 ///
-/// The truth stands beside every figure. With --studies the same is done many times, each time with
-/// other samples, and told how often the intervals hold the truth. The last engine can be made to
-/// misbehave.
+/// Prints the ground truth next to every estimate. With --studies, repeats the study with other
+/// samples and reports how often the intervals contain the true value. --fault makes the last
+/// search engine misbehave.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate simulate
@@ -24,40 +24,40 @@ use crate::read::Outcome;
   arose estimate simulate --shares 0.5,0.4 --fault times-out
   arose estimate simulate --method corpus-size --studies 300")]
 pub(crate) struct Options {
-    /// Pages of the corpus.
+    /// Number of pages in the corpus
     #[arg(long, value_name = "N", default_value_t = 4000)]
     pages: usize,
-    /// The share of them that each engine holds.
+    /// Share of the pages in each search engine
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_values_t = [0.5, 0.4, 0.16, 0.085])]
     shares: Vec<f64>,
-    /// How far engines hold the same popular pages, 0 to 1.
+    /// Tendency of search engines to have the same popular pages, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     dependence: f64,
-    /// The share of pages that copy another.
+    /// Share of pages that duplicate another
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     copied: f64,
-    /// Results that engines show at most.
+    /// Maximum number of results per query
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// How far claimed counts are off, as a share of them.
+    /// Relative error of claimed result counts
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     count_noise: f64,
-    /// What is wrong with the last engine.
+    /// Misbehaviour of the last search engine
     #[arg(long, value_enum, default_value_t = FaultName::None)]
     fault: FaultName,
-    /// Pages drawn from each engine, or queries.
+    /// Pages to sample from each search engine, or number of queries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 400)]
     samples: usize,
-    /// Which methods; all if not given.
+    /// Method to run; repeatable [default: all]
     #[arg(long, value_enum)]
     method: Vec<PartName>,
-    /// Studies to run instead of one.
+    /// Number of studies to run
     #[arg(long, value_name = "N")]
     studies: Option<u64>,
-    /// The seed of all choices.
-    #[arg(long, value_name = "K", default_value_t = 1)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Prints JSON.
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -65,15 +65,15 @@ pub(crate) struct Options {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FaultName {
     None,
-    /// Claims three times what it holds, or a third.
+    /// Claims three times its size, or a third
     Lies,
-    /// Times out on every tenth question.
+    /// Times out on every tenth query
     TimesOut,
-    /// Shows every other result twice.
+    /// Returns every other result twice
     Repeats,
-    /// Answers every third question with nonsense.
+    /// Returns nonsense for every third query
     Nonsense,
-    /// Forgets half of its pages on the way.
+    /// Loses half of its pages during the study
     Changes,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match options.studies {
         None => show(&simulate::run(&settings)?, options.json),
         Some(n_studies) => {
-            ensure!(n_studies > 0, "--studies must be above zero");
+            ensure!(n_studies > 0, "--studies must be at least 1");
             let fared = simulate::coverage(&settings, n_studies)?;
             let mut out = BufWriter::new(io::stdout().lock());
             let written = match options.json {
@@ -156,11 +156,11 @@ impl PartName {
 
 fn write_fared(out: &mut impl Write, fared: &[Fared]) -> io::Result<()> {
     let width = fared.iter().map(|one| one.name.chars().count()).max();
-    let width = width.unwrap_or(0).max(6);
+    let width = width.unwrap_or(0).max(8);
     writeln!(
         out,
-        "  {:width$}   studies   mean error   deviation   intervals that hold the truth",
-        "figure"
+        "  {:width$}   studies   mean error   deviation   intervals that contain the truth",
+        "estimate"
     )?;
     for one in fared {
         let covering = match one.n_intervals {
@@ -169,7 +169,7 @@ fn write_fared(out: &mut impl Write, fared: &[Fared]) -> io::Result<()> {
         };
         writeln!(
             out,
-            "  {:width$}   {:>7}   {:>8.2} %   {:>7.2} %   {covering}",
+            "  {:width$}   {:>7}   {:>9.2}%   {:>8.2}%   {covering}",
             one.name,
             one.n_given,
             100.0 * one.mean_error,

@@ -1,4 +1,4 @@
-//! `arose estimate study`: a whole comparison with a report.
+//! `arose estimate study`: runs every applicable method and writes a report.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -11,27 +11,27 @@ use super::shown::{Watch, show};
 use crate::output::{printable, say, write_json};
 use crate::read::Outcome;
 
-/// Compares engines by every method that applies and writes a report.
+/// Run every applicable method and write a report.
 ///
-/// The folder gets estimates.json, report.html (offline) and requests.jsonl, the log of every
-/// question and answer. A study that was stopped goes on with the log; --replay makes the same
-/// estimates from it without asking anyone.
+/// Writes estimates.json, report.html (which works offline) and requests.jsonl, the log of all
+/// queries and responses. An interrupted study resumes from the log. --replay recomputes the
+/// estimates from the log without sending requests.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate study study.toml -o results
   arose estimate study study.toml -o results --replay
 
-A study:
-  samples = 1000                 # pages drawn from each engine
-  size_queries = 200             # queries for the size of each; 0 leaves it out
-  pool_samples = 0               # pages for the mean length; 0 leaves it out
-  queries = \"log.txt\"            # compares answers to these, if given
-  pages = \"pages.jsonl\"          # pages drawn by `estimate walk --draw`: the share each holds
-  check = \"words\"                # looks pages up by words, url or both
+Settings of a study:
+  samples = 1000                 # pages to sample from each search engine
+  size_queries = 200             # queries for the size of each; 0 omits it
+  pool_samples = 0               # pages for the mean length; 0 omits it
+  queries = \"log.txt\"            # compare the results of these queries; optional
+  pages = \"pages.jsonl\"          # estimate the share of these pages in each; see walk --draw
+  check = \"words\"                # look up pages by words, url or both
   choice = \"rarest\"              # by the rarest words, or by robust ones
-  lexicon = [\"crawl.warc.gz\"]    # where words come from; the first folder if not given
-  budget = 100000                # requests at most
-  contact = \"https://me.example/bot\"  # to fetch result pages beyond loopback
+  lexicon = [\"crawl.warc.gz\"]    # source of query words; default: the first directory
+  budget = 100000                # maximum number of requests
+  contact = \"https://me.example/bot\"  # required to fetch result pages beyond loopback
   seed = 1
 
   [[engine]]
@@ -44,36 +44,36 @@ A study:
   url = \"http://127.0.0.1:8983/solr/pages\"
   delay = 1")]
 pub(crate) struct Options {
-    /// The settings.
+    /// Settings file (TOML)
     #[arg(value_name = "CONFIG")]
     config: PathBuf,
-    /// The folder to write to.
+    /// Output directory; created if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Takes every answer from the log in the folder and asks nothing.
+    /// Read all responses from the log in DIR; send no requests
     #[arg(long)]
     replay: bool,
-    /// Requests at most, instead of what the settings say.
+    /// Maximum number of requests; overrides the settings
     #[arg(long, value_name = "N")]
     budget: Option<u64>,
-    /// The seed of all choices, instead of what the settings say.
-    #[arg(long, value_name = "K")]
+    /// Random seed; overrides the settings
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// What is printed.
+    /// What to print
     #[arg(long, value_enum, default_value_t = Printed::Text)]
     print: Printed,
-    /// Prints one JSON object: the same as --print json.
+    /// Print one JSON object, like --print json
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Printed {
-    /// All figures.
+    /// All estimates
     Text,
-    /// One JSON object.
+    /// One JSON object
     Json,
-    /// Nothing.
+    /// Nothing
     None,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         ));
     }
     say(format_args!(
-        "arose: the report is {}",
+        "arose: report: {}",
         crate::input::name(&options.output.join("report.html"))
     ));
     Ok(match study.findings.is_empty() {

@@ -1,4 +1,4 @@
-//! `arose estimate walk`: shares of the pages that links reach.
+//! `arose estimate walk`: shares of reachable pages, by random walks along links.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,69 +16,70 @@ use super::live::{self, Live};
 use super::shown::show;
 use crate::read::Outcome;
 
-/// In-degrees at which `--measure in` looks at their distribution, out-degrees likewise.
+/// Degrees at which `--measure in` and `--measure out` sample the distribution.
 const DEGREES: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 
-/// Walks along links, with a jump now and then, and corrects for popular pages.
+/// Estimate shares of reachable pages by random walks along links.
 ///
-/// The links are those of a crawl, of a file, or, with --live, of the web itself. Several walks
-/// begin at seeds; how far they agree is told. Where the whole graph is known, the truth over all
-/// pages that can be reached stands beside each figure.
+/// The walks include occasional random jumps, and the estimates are corrected for popular pages.
+/// The links come from a crawl, from a file or, with --live, from the web itself. Several walks
+/// start from seeds, and their agreement is reported. If the whole graph is known, the true value
+/// over all reachable pages is printed next to each estimate.
 ///
-/// A live walk fetches each page once, as politely as `arose crawl`: robots.txt is obeyed, a host
-/// is asked one thing at a time, with a pause. --log keeps what it met, and the same command goes
-/// on with it. --draw writes a uniform sample of pages, with their texts,
-/// for `arose estimate coverage`. In-links cannot be measured live: those from pages not visited
-/// are unknown.
+/// A live walk fetches each page once, as politely as `arose crawl`: it obeys robots.txt and sends
+/// one request at a time to each host, with a pause. With --log, an interrupted walk resumes when
+/// you run the same command again. --draw writes a uniform sample of pages with their texts for
+/// `arose estimate coverage`. A live walk cannot measure in-links, because links from unvisited
+/// pages are unknown.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate walk crawl --measure in:5
   arose estimate walk links.txt.zst --form gaps --steps 16000000 --measure in
   arose estimate walk edges.tsv --form edges --both-ways
   arose estimate walk https://example.org/ --live --contact https://me.example/bot \\
-    --domain example.org --budget 5000 --log walk.jsonl --measure out:20 --measure name:/blog/
+    --domain example.org --budget 5000 --log walk.jsonl --measure out:20 --measure url:/blog/
 
 Measures:
-  in:N, out:N  the share of pages with N in-links or links at least
-  in, out      the distribution: shares for 1, 2, 5, 10, 20, 50 and 100
-  name:PART    the share of pages with PART in the address
+  in:N, out:N  share of pages with at least N in-links or links
+  in, out      distribution: shares for 1, 2, 5, 10, 20, 50 and 100
+  url:PART     share of pages with PART in the URL
 
-Forms of a file, plain or compressed by zstd or gzip:
-  edges      two names a line, a page and one it links to
-  adjacency  line i holds the numbers of the pages that page i links to
-  gaps       the same, each number but the first as its difference to the last")]
+File formats, uncompressed or compressed with zstd or gzip:
+  edges      two names per line: a page and a page it links to
+  adjacency  line i lists the numbers of the pages that page i links to
+  gaps       the same, with each number except the first as the difference to the previous one")]
 pub(crate) struct Options {
-    /// A crawl or archives; files of links, with --form; or URLs to start from, with --live.
+    /// Crawl or archives; with --form, a file of links; with --live, URLs to start from
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// How a file of links is written.
+    /// Format of the file of links
     #[arg(long, value_enum, conflicts_with = "live")]
     form: Option<FormName>,
-    /// Walks; five at least.
+    /// Number of walks, at least 5
     #[arg(long, value_name = "N", default_value_t = 5)]
     walks: usize,
-    /// Steps of each walk.
+    /// Steps per walk
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     steps: usize,
-    /// Where walks begin: names or numbers of pages; random pages if not given.
+    /// Name or number of a page to start from; repeatable [default: random pages]
     #[arg(long, value_name = "PAGE", conflicts_with = "live")]
     from: Vec<String>,
-    /// What is measured; in:5, or out:20 with --live, if not given.
+    /// What to measure; repeatable [default: in:5, or out:20 with --live]
     #[arg(long, value_name = "WHAT", value_parser = measures)]
     measure: Vec<Measures>,
-    /// Write pages drawn by one over their PageRank to this file, as JSON Lines.
+    /// Write a sample of pages, weighted by one over their PageRank, to this file as JSON Lines
     #[arg(long, value_name = "FILE")]
     draw: Option<PathBuf>,
-    /// Number of pages to draw.
+    /// Number of pages to sample with --draw
     #[arg(long, value_name = "N", default_value_t = 400, requires = "draw")]
     draws: usize,
-    /// Follows links backwards as well, without jumps.
+    /// Also follow links backwards, without jumps
     #[arg(long, conflicts_with = "live")]
     both_ways: bool,
-    /// The seed of all choices.
-    #[arg(long, value_name = "K", default_value_t = 1)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -92,22 +93,22 @@ enum FormName {
     Gaps,
 }
 
-/// One measure, or those of a distribution.
+/// One measure, or the measures of a distribution.
 #[derive(Debug, Clone)]
 struct Measures(Vec<Measure>);
 
 fn measures(text: &str) -> Result<Measures, String> {
     let number = |n: &str| {
         n.parse()
-            .map_err(|_| format!("`{n}` is no number of links"))
+            .map_err(|_| format!("`{n}` is not a number of links"))
     };
     let one = match text.split_once(':') {
         None if text == "in" => return Ok(Measures(DEGREES.map(Measure::InDegree).to_vec())),
         None if text == "out" => return Ok(Measures(DEGREES.map(Measure::OutDegree).to_vec())),
         Some(("in", n)) => number(n).map(Measure::InDegree)?,
         Some(("out", n)) => number(n).map(Measure::OutDegree)?,
-        Some(("name", part)) if !part.is_empty() => Measure::Name(part.to_owned()),
-        _ => return Err("write in, in:N, out, out:N or name:PART".to_owned()),
+        Some(("url", part)) if !part.is_empty() => Measure::Name(part.to_owned()),
+        _ => return Err("expected in, in:N, out, out:N or url:PART".to_owned()),
     };
     Ok(Measures(vec![one]))
 }
@@ -145,14 +146,17 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
             let url = options.paths.iter().find(is_url);
             ensure!(
                 url.is_none(),
-                "{} is a URL; --live walks on the web itself",
+                "`{}` is a URL; pass --live to walk on the web",
                 crate::input::name(&options.paths[0])
             );
             paths = crate::crawl::expand(&paths)?;
             Graph::of_pages(&paths, Reading::default())?
         }
         Some(form) => {
-            ensure!(options.paths.len() == 1, "name one file of links");
+            ensure!(
+                options.paths.len() == 1,
+                "--form takes exactly one file of links"
+            );
             let form = match form {
                 FormName::Edges => Form::Edges,
                 FormName::Adjacency => Form::Adjacency,
@@ -163,7 +167,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     };
     let seeds = options.from.iter().map(|name| {
         let found = graph.find(name);
-        found.with_context(|| format!("there is no page {}", crate::output::printable(name)))
+        found.with_context(|| format!("no page `{}`", crate::output::printable(name)))
     });
     let settings = Settings {
         n_walks: options.walks,
@@ -196,7 +200,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     show(&[walked.findings], options.json)
 }
 
-/// Writes drawn pages: URL, text and the walk that drew each.
+/// Writes sampled pages: URL, text and the walk that sampled each.
 pub(super) fn write_drawn(
     path: &Path,
     pages: impl IntoIterator<Item = (String, String, u32)>,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::share;
 
-/// A table by B-sim, and a sentence about the pairs of each algorithm.
+/// Writes a table by B-sim, and the counts of similar pairs by each score.
 pub(super) fn write(out: &mut impl Write, correlation: &Correlation) -> io::Result<()> {
     writeln!(out, "\n  B-sim      pairs  mean C-sim")?;
     for b_sim in 0..=6 {

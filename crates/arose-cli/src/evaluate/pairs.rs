@@ -1,4 +1,4 @@
-//! `arose evaluate pairs`: every rule beside a gold set.
+//! `arose evaluate pairs`: scores every policy against labelled pairs.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -19,42 +19,50 @@ use crate::corpus::ModeName;
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// Judges every policy by pairs whose truth is known.
+/// Score every policy against labelled pairs.
 ///
-/// Reads JSON lines, plain, gzip or zstd. A line is a pair with both texts and a label; or a pair
-/// of ids with a label or a Jaccard coefficient, and the texts stand in another file; or a
-/// document, and --group names the field that is equal for duplicates.
+/// Reads JSON Lines, uncompressed or compressed with gzip or zstd. Each line is one of: a pair with
+/// both texts and a label; a pair of IDs with a label or a Jaccard similarity, and the texts in the
+/// file passed with --documents; or a document, with --group for the field that duplicates share.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  arose evaluate pairs judged.jsonl.zst
-  arose evaluate pairs exact-pairs.jsonl --documents texts.jsonl --w 5,8
+  arose evaluate pairs labelled.jsonl.zst
+  arose evaluate pairs exact-pairs.jsonl --documents texts.jsonl -w 5,8
   arose evaluate pairs snapshots.jsonl --group page --revision content_version --mode content
   arose evaluate pairs answers.jsonl --group task --source orig --field label=kind --duplicate cut
 
-Fields, with the names they are looked for under, can be told by --field ROLE=NAME:
-  a, b            ids of a pair: a, id_a, doc_a, id1, left
-  text_a, text_b  its texts: text_a, text1; also url_a, url_b
-  label           what judges say: label, judgement, verdict, duplicate
-  jaccard         a coefficient: jaccard, resemblance, similarity
+Roles of fields, with their default names; --field ROLE=NAME sets another name:
+  a, b            IDs of a pair: a, id_a, doc_a, id1, left
+  text_a, text_b  texts of a pair: text_a, text1; also url_a, url_b
+  label           label of a pair: label, judgement, verdict, duplicate
+  jaccard         similarity of a pair: jaccard, resemblance, similarity
   id, text, html, url  of a document; `doc#rev` joins two fields
-Labels from 1 on, true, and words such as `correct` or `same` mean duplicates.
+Numbers of 1 or more, true, and words such as `correct` or `same` are labels of duplicates.
 
-The tables by B-sim and C-sim, the correlation of the two, and the table of what pairs differ in
-that B or C calls similar are those of Henzinger's comparison. The measure `c_shingles` is C-sim
-computed on shingles instead of tokens.
+The tables by B-sim and C-sim, the correlation of the two, and the table of differences between
+pairs that B or C calls similar are those of Henzinger's comparison. The score `c_shingles` is
+C-sim computed on shingles instead of tokens.
 
-Undecided pairs lower the precision and are no part of the recall. Exit code 0 means done, 1 no
-pairs, 2 an error.")]
+Undecided pairs lower the precision and are not counted in the recall.
+
+Exit code: 0 if done, 1 if there are no pairs, 2 on error.")]
 pub(crate) struct Options {
-    /// The pairs, or the documents to be paired; `-` is standard input.
+    /// File of pairs, or of documents to pair; `-` is standard input
+    #[arg(value_name = "PAIRS")]
     gold: PathBuf,
-    /// The documents that the pairs name.
+    /// File with the documents of the pairs
     #[arg(long, value_name = "FILE")]
     documents: Option<PathBuf>,
-    /// Tokens in a shingle; several lengths are tried one after the other.
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "5")]
-    w: Vec<NonZeroUsize>,
-    /// Thresholds for the policy `jaccard`.
+    /// Tokens per shingle; several lengths are evaluated separately
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "5"
+    )]
+    shingle: Vec<NonZeroUsize>,
+    /// Thresholds (policy jaccard)
     #[arg(
         long,
         value_name = "J",
@@ -63,22 +71,22 @@ pub(crate) struct Options {
         default_value = "0.5,0.6,0.7,0.8,0.9,0.95"
     )]
     threshold: Vec<Threshold>,
-    /// The field that holds something, such as `label=judgement`.
+    /// Name of a field, e.g. label=judgement; repeatable
     #[arg(long, value_name = "ROLE=NAME")]
     field: Vec<String>,
-    /// Labels that mean duplicates; all others then mean distinct.
+    /// Labels of duplicates; all other labels then mean distinct
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     duplicate: Vec<String>,
-    /// Labels of pairs that the judges left undecided.
+    /// Labels of undecided pairs
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     undecided: Vec<String>,
-    /// Pairs without a label are duplicates from this listed coefficient on.
+    /// Minimum listed similarity at which a pair without a label is a duplicate
     #[arg(long, value_name = "J", default_value = "0.8", value_parser = crate::policy::threshold)]
     from: Threshold,
-    /// Makes pairs of all documents; those with this field equal are duplicates.
+    /// Pair all documents; those with the same value of this field are duplicates
     #[arg(long, value_name = "FIELD", conflicts_with = "documents")]
     group: Option<String>,
-    /// Duplicates by --group in which this field differs are undecided.
+    /// With --group, duplicates that differ in this field are undecided
     #[arg(
         long,
         value_name = "FIELD",
@@ -86,34 +94,38 @@ pub(crate) struct Options {
         conflicts_with = "source"
     )]
     revision: Option<String>,
-    /// Makes pairs of documents and the one of their group with this label only.
+    /// With --group, pair documents only with the one of their group that has this label
     #[arg(long, value_name = "LABEL", requires = "group")]
     source: Option<String>,
-    /// How the text of a web page is taken.
+    /// How to extract text from web pages
     #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
     mode: ModeName,
-    /// Treats texts below twice the shingle length like any other.
+    /// Match texts shorter than two shingles like all others
     #[arg(long)]
     short_too: bool,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// How rules and listed coefficients do with shingles of one length.
+/// The results for one shingle length.
 struct Evaluation {
     study: Study,
     agreement: Option<Agreement>,
 }
 
-/// Reads the gold set, tries all, prints.
+/// Reads the labelled pairs, scores all policies and prints the tables.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     ensure!(
         options.documents.as_deref() != Some("-".as_ref()) || options.gold.as_os_str() != "-",
         "standard input can be read only once"
     );
     let gold = gold::read(&config(options)?)?;
-    let evaluations: Vec<Evaluation> = options.w.iter().map(|&w| find(options, &gold, w)).collect();
+    let evaluations: Vec<Evaluation> = options
+        .shingle
+        .iter()
+        .map(|&w| find(options, &gold, w))
+        .collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {
         write_json(&mut out, &as_json(options, &gold, &evaluations))
@@ -195,7 +207,7 @@ fn write_text(
         all.undecided
     )?;
     for Evaluation { study, agreement } in evaluations {
-        writeln!(out, "\nshingles of {} tokens", study.w)?;
+        writeln!(out, "\n{} tokens per shingle", study.w)?;
         write_measures(out, study)?;
         write_policies(out, study)?;
         write_b_sim(out, study)?;
@@ -210,7 +222,7 @@ fn write_text(
 }
 
 fn write_measures(out: &mut impl Write, study: &Study) -> io::Result<()> {
-    writeln!(out, "\n  measure               AUC  best F1        at")?;
+    writeln!(out, "\n  score                 AUC  best F1        at")?;
     for row in &study.measures {
         let best = row.best.and_then(|best| best.score.f1());
         let at = row
@@ -222,7 +234,7 @@ fn write_measures(out: &mut impl Write, study: &Study) -> io::Result<()> {
     Ok(())
 }
 
-/// Shares with digits, counts without.
+/// Shares with four decimals, counts without.
 fn at(measure: &str, best: Best) -> String {
     match measure {
         "b_sim" | "c_sim" | "c_shingles" => format!("{}", best.threshold),
@@ -232,8 +244,8 @@ fn at(measure: &str, best: Best) -> String {
 
 fn write_policies(out: &mut impl Write, study: &Study) -> io::Result<()> {
     let title =
-        "policy              at  accepted  precision     95 %      recall     95 %          F1";
-    writeln!(out, "\n  {title}     95 %")?;
+        "policy              at  accepted  precision     95%       recall     95%           F1";
+    writeln!(out, "\n  {title}     95%")?;
     for row in &study.policies {
         let at = row
             .threshold
@@ -285,7 +297,7 @@ fn write_differences(out: &mut impl Write, study: &Study) -> io::Result<()> {
 }
 
 fn write_verdict_head(out: &mut impl Write, name: &str) -> io::Result<()> {
-    let title = "pairs  correct     95 %      incorrect     95 %      undecided     95 %";
+    let title = "pairs  correct     95%       incorrect     95%       undecided     95%";
     writeln!(out, "\n  {name:<9} {title}")
 }
 
@@ -311,7 +323,7 @@ fn write_agreement(out: &mut impl Write, agreement: &Agreement) -> io::Result<()
     } = agreement;
     writeln!(
         out,
-        "\n  {n_listed} listed coefficients differ from ours by at most {max_difference:.6}"
+        "\n  {n_listed} listed similarities differ from the computed ones by at most {max_difference:.6}"
     )?;
     for (by, n) in DIFFERENCES.iter().zip(agreement.n_differ) {
         writeln!(out, "  {n:>8} by more than {by}")?;
@@ -320,13 +332,13 @@ fn write_agreement(out: &mut impl Write, agreement: &Agreement) -> io::Result<()
         let (a, b) = (printable(a), printable(b));
         writeln!(
             out,
-            "  most for {a} and {b}: listed {listed:.6}, ours {ours:.6}"
+            "  largest difference, {a} and {b}: listed {listed:.6}, computed {ours:.6}"
         )?;
     }
     if agreement.at.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n  pairs from   listed      ours      both")?;
+    writeln!(out, "\n  threshold    listed  computed      both")?;
     for row in &agreement.at {
         let (at, listed, ours, both) = (row.threshold.get(), row.n_listed, row.n_ours, row.n_both);
         writeln!(out, "  {at:<10}  {listed:>7}  {ours:>8}  {both:>8}")?;
@@ -360,7 +372,7 @@ fn study_as_json(Evaluation { study, agreement }: &Evaluation) -> Value {
         .iter()
         .map(|row| {
             json!({
-                "measure": row.name,
+                "score": row.name,
                 "auc": row.auc,
                 "best_f1": row.best.and_then(|best| best.score.f1()),
                 "best_at": row.best.map(|best| best.threshold),
@@ -384,7 +396,7 @@ fn study_as_json(Evaluation { study, agreement }: &Evaluation) -> Value {
         .map(|(difference, tally)| by("difference", json!(difference.as_str()), tally));
     json!({
         "w": study.w,
-        "measures": measures,
+        "scores": measures,
         "policies": study.policies.iter().map(policy_as_json).collect::<Vec<_>>(),
         "by_b_sim": by_b_sim.collect::<Vec<_>>(),
         "by_c_sim": by_c_sim.collect::<Vec<_>>(),
@@ -423,7 +435,7 @@ fn agreement_as_json(agreement: &Agreement) -> Value {
         json!({
             "threshold": row.threshold.get(),
             "listed": row.n_listed,
-            "ours": row.n_ours,
+            "computed": row.n_ours,
             "both": row.n_both,
         })
     });

@@ -1,4 +1,4 @@
-//! `arose evaluate plant`: a corpus with exact truth.
+//! `arose evaluate plant`: generates a corpus with known duplicates.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -12,11 +12,11 @@ use serde_json::json;
 use crate::output::write_json;
 use crate::read::Outcome;
 
-/// Makes a corpus whose duplicates are known.
+/// Generate a corpus with known duplicates.
 ///
-/// Writes documents.jsonl (id, url, text), truth.jsonl (a, b, kind, jaccard: every pair of pages
-/// that have to do with each other, with the exact coefficient of their shingles) and plant.json
-/// (settings and counts). The same settings give the same bytes.
+/// Writes documents.jsonl (id, url, text), truth.jsonl (a, b, kind, jaccard: every pair of related
+/// pages, with the exact Jaccard similarity) and plant.json (settings and counts). The same
+/// settings give the same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose evaluate plant -o planted --documents 100000 --sites 500
@@ -24,37 +24,38 @@ use crate::read::Outcome;
   arose evaluate plant -o acceptance --preset acceptance
   arose evaluate score OUT --truth planted/truth.jsonl
 
-Kinds: exact, mirror, crumb, stamp, block, scatter, truncation and extension are copies of a
-page; template and table are pages of one site that look alike and are none.
+Kinds: exact, mirror, crumb, stamp, block, scatter, truncation and extension are duplicates of a
+page; template and table are similar pages of one site that are not duplicates.
 
 Presets:
-  mixed       single pages and families of all kinds, sizes by Pareto's law up to 50, words
-              drawn by Zipf's
-  acceptance  on each of 400 sites 50 pages: 20 of one template, 5 of one table, 5 pages at
-              two times, 5 pages and their mirrors elsewhere, 5 single ones; every word new")]
+  mixed       single pages and families of all kinds; family sizes follow Pareto's law up to 50,
+              words follow Zipf's law
+  acceptance  50 pages on each of 400 sites: 20 of one template, 5 of one table, 5 pages at two
+              times, 5 pages with mirrors on other sites, and 5 single pages; no word repeats")]
 pub(crate) struct Options {
-    /// The folder to write to.
+    /// Output directory; created if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// What kind of corpus.
+    /// Kind of corpus
     #[arg(long, value_enum, default_value_t = Preset::Mixed)]
     preset: Preset,
-    /// Pages; 10,000 if not given, and 50 a site for the preset `acceptance`.
+    /// Number of documents [default: 10000, or 50 per site with --preset acceptance]
     #[arg(long, value_name = "N")]
     documents: Option<u32>,
-    /// Sites; 100 if not given, and 400 for the preset `acceptance`.
-    #[arg(long, value_name = "S")]
+    /// Number of sites [default: 100, or 400 with --preset acceptance]
+    #[arg(long, value_name = "N")]
     sites: Option<u32>,
-    /// Selects the corpus.
-    #[arg(long, value_name = "K", default_value_t = 1)]
+    /// Seed of the corpus
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Words of the median page, for the preset `mixed`; 400 if not given.
-    #[arg(long, value_name = "MEDIAN")]
+    /// Median number of words per page, with --preset mixed [default: 400]
+    #[arg(long, value_name = "N")]
     words: Option<u32>,
-    /// Tokens in the shingles of the truth; 5 if not given, and 8 for the preset `acceptance`.
-    #[arg(long, value_name = "W")]
-    w: Option<NonZeroUsize>,
-    /// Prints one JSON object.
+    /// Tokens per shingle for the similarities in truth.jsonl [default: 5, or 8 with --preset
+    /// acceptance]
+    #[arg(short = 'w', long, value_name = "N")]
+    shingle: Option<NonZeroUsize>,
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -65,7 +66,7 @@ enum Preset {
     Acceptance,
 }
 
-/// Makes the corpus and says what is in it.
+/// Writes the corpus and prints its counts.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let planted = plant::write(&Plan::new(config(options)?)?, &options.output)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -83,7 +84,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
     let is_acceptance = options.preset == Preset::Acceptance;
     anyhow::ensure!(
         !is_acceptance || options.words.is_none(),
-        "--words is for the preset mixed only"
+        "--words requires --preset mixed"
     );
     let n_sites = options
         .sites
@@ -98,7 +99,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         n_sites,
         seed: options.seed,
         median_words: options.words.unwrap_or(400),
-        w: options.w.or(default_w).context("no shingle length")?,
+        w: options.shingle.or(default_w).context("no shingle length")?,
         recipe: match options.preset {
             Preset::Mixed => Recipe::Mixed,
             Preset::Acceptance => Recipe::Acceptance,

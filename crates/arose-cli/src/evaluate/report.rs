@@ -1,4 +1,4 @@
-//! `arose evaluate report`: what people said of the pairs of a run.
+//! `arose evaluate report`: summarizes the ratings of a run.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,30 +13,30 @@ use super::{correlation, share};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// Prints what people said of the pairs of a run, and puts it into report.html.
+/// Summarize the ratings of a run and add them to report.html.
 ///
-/// Ratings are given on the page that `arose serve` shows and are kept in ratings.jsonl in the
-/// output folder. The tables are those of Henzinger's comparison: the shares of correct, incorrect
-/// and undecided pairs by B-sim and C-sim, on one site and between sites, each with its 95 %
-/// interval, the agreement between raters, and how B-sim and C-sim go together over all pairs of
-/// the run.
+/// People rate pairs on the pages of `arose serve`, which stores the ratings in ratings.jsonl in
+/// the output directory. The tables are those of Henzinger's comparison: the shares of correct,
+/// incorrect and undecided pairs by B-sim and C-sim, on the same site and between sites, with 95%
+/// intervals; the agreement between raters; and the correlation of B-sim and C-sim over all pairs
+/// of the run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose serve OUT
   arose evaluate report OUT
   arose evaluate report OUT --json
 
-Exit code 0 means done, 1 nobody has rated yet, 2 an error.")]
+Exit code: 0 if done, 1 if there are no ratings, 2 on error.")]
 pub(crate) struct Options {
-    /// The output folder of `arose dedup`.
+    /// Output directory of `arose dedup`
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Prints the tables and renews the report.
+/// Prints the tables and rewrites the report.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let folder = &options.folder;
     let summary = Summary::open(&folder.join("summary.json"))?;
@@ -56,13 +56,13 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         .context("cannot write the result")?;
     match (tables.all.total(), tables.n_elsewhere) {
         (0, 0) => {
-            eprintln!("arose: nobody has rated yet; `arose serve DIR` shows the pairs");
+            eprintln!("arose: no ratings yet; rate pairs with `arose serve DIR`");
             return Ok(Outcome::NothingFound);
         }
         (_, 0) => {}
         (_, n) => eprintln!(
-            "arose: {} of pairs that this run does not list: kept in ratings.jsonl, not counted",
-            counted(n, "rating is", "ratings are")
+            "arose: {} for pairs that this run does not list: kept in ratings.jsonl, not counted",
+            counted(n, "rating", "ratings")
         ),
     }
     report::write(folder, &summary.reading())?;
@@ -72,7 +72,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     })
 }
 
-/// How B-sim and C-sim go together over all pairs of the run that have both.
+/// The correlation of B-sim and C-sim over all pairs of the run that have both.
 fn correlation_of_run(folder: &Path) -> anyhow::Result<Correlation> {
     let mut correlation = Correlation::default();
     results::pairs::for_each(&folder.join("pairs.parquet"), |pair| {
@@ -85,7 +85,7 @@ fn correlation_of_run(folder: &Path) -> anyhow::Result<Correlation> {
 }
 
 fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {
-    writeln!(out, "{} pairs rated", tables.all.total())?;
+    writeln!(out, "pairs rated: {}", tables.all.total())?;
     match tables.precision() {
         Some(Share { value, interval }) => writeln!(
             out,

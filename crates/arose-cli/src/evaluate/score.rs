@@ -1,4 +1,4 @@
-//! `arose evaluate score`: a run beside the truth.
+//! `arose evaluate score`: scores a run against the ground truth.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,44 +7,48 @@ use anyhow::{Context, ensure};
 use arose::Threshold;
 use arose::judgement::{Z_95, wilson};
 use arose_dedup::evaluate::run::{self, BINS, Config, Removal, RunScore, Share};
+use arose_dedup::report::html;
 use serde_json::{Value, json};
 
 use super::{counted, share};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// Scores the output folder of `arose dedup` by the truth.
+/// Score a run of `arose dedup` against the ground truth.
 ///
-/// Precision and recall of pairs, of documents that have a partner, and of the pairs that clusters
-/// join; recall by similarity and by what was planted; what each rule accepted on one site and
-/// between sites; and a check that nothing was dropped that is not itself similar to the document
-/// it was dropped for.
+/// Prints precision and recall of pairs, of documents that have a duplicate, and of the pairs
+/// inside clusters; recall by similarity range and by kind of planted duplicate; and the pairs that
+/// each rule accepted, on the same site and between sites. Checks that every dropped document is
+/// itself similar to the document kept in its place.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose evaluate plant -o planted --documents 100000
   arose dedup planted/documents.jsonl -o OUT
   arose evaluate score OUT --truth planted/truth.jsonl
 
-The truth is JSON lines with a, b, jaccard and perhaps kind, or lines of a, b and jaccard
-separated by tabs, plain, gzip or zstd. Pairs that it does not list are not similar. Documents of
-equal content count as one: a pair of any of them was found if a pair of others equal to them was.
-Exit code 0 means done, 1 the run found no duplicates, 2 an error, or something was dropped
-without being similar to what was kept.")]
+The ground truth is JSON Lines with a, b, jaccard and optionally kind, or lines of a, b and jaccard
+separated by tabs, uncompressed or compressed with gzip or zstd. Unlisted pairs are not similar.
+Exact duplicates count as one document: a pair counts as found if a pair of exact duplicates of
+both was found.
+
+Exit code: 0 if done, 1 if the run found no duplicates, 2 on error or if a dropped document is not
+similar to the one kept in its place.")]
 pub(crate) struct Options {
-    /// The output folder of a run.
+    /// Output directory of the run
+    #[arg(value_name = "DIR")]
     output: PathBuf,
-    /// The pairs that are there to be found.
+    /// File with the ground truth
     #[arg(long, value_name = "FILE")]
     truth: PathBuf,
-    /// From where on pairs are similar; the run's own threshold if not given, else 0.8.
+    /// Minimum similarity of duplicates [default: threshold of the run, or 0.8 if it has none]
     #[arg(long, value_name = "J", value_parser = crate::policy::threshold)]
     threshold: Option<Threshold>,
-    /// Prints one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Scores and prints.
+/// Scores the run and prints the result.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let score = run::score(&Config {
         folder: options.output.clone(),
@@ -52,12 +56,12 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         threshold: options.threshold,
     })?;
     if let Some([of_run, of_truth]) = score.other_w {
-        eprintln!("arose: the run has shingles of {of_run} tokens and the truth of {of_truth}");
+        eprintln!("arose: the run has {of_run} tokens per shingle, the ground truth {of_truth}");
     }
     if score.n_unread > 0 {
         eprintln!(
-            "arose: {} pairs of the truth name documents that the run did not read",
-            score.n_unread
+            "arose: {} of the ground truth with documents that the run did not read",
+            html::counted(score.n_unread, "pair", "pairs")
         );
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -70,7 +74,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     written.context("cannot write the result")?;
     ensure!(
         score.removal.is_sound(),
-        "documents were dropped that are not similar to a kept one"
+        "some dropped documents are not similar to the one kept in their place"
     );
     Ok(match score.pair_precision.whole + score.removal.n_dropped {
         0 => Outcome::NothingFound,
@@ -83,7 +87,7 @@ fn write_text(out: &mut impl Write, score: &RunScore) -> io::Result<()> {
     let threshold = score.threshold.get();
     writeln!(
         out,
-        "{} documents, policy {policy}, similar from {threshold}\n",
+        "{} documents, policy {policy}, threshold {threshold}\n",
         score.n_documents
     )?;
     writeln!(
@@ -120,7 +124,8 @@ fn write_text(out: &mut impl Write, score: &RunScore) -> io::Result<()> {
     let (n_compared, difference) = score.coefficients;
     writeln!(
         out,
-        "\n  {} found pairs are not in the truth; {n_compared} coefficients differ by at most {difference:.6}",
+        "\n  found pairs not in the ground truth: {}; {n_compared} similarities differ by at most \
+         {difference:.6}",
         score.n_unlisted
     )?;
     write_removal(out, &score.removal)?;
@@ -147,13 +152,13 @@ fn write_removal(out: &mut impl Write, removal: &Removal) -> io::Result<()> {
     if removal.is_sound() {
         return writeln!(
             out,
-            "  {n_dropped} documents dropped, each similar to a kept one"
+            "  dropped documents: {n_dropped}, each similar to the one kept in its place"
         );
     }
     writeln!(
         out,
-        "  {n_dropped} documents dropped: {} for one that is not kept, {} for one without a pair, {} \
-         for one that is not similar",
+        "  dropped documents: {n_dropped}; for one that is not kept: {}, for one without a listed \
+         pair: {}, for one that is not similar: {}",
         removal.n_for_dropped, removal.n_unlisted, removal.n_dissimilar
     )
 }
@@ -180,7 +185,7 @@ fn write_rules(out: &mut impl Write, score: &RunScore) -> io::Result<()> {
     }
     writeln!(
         out,
-        "\n  rule        sites      pairs  similar  copies     95 %"
+        "\n  rule        sites      pairs  similar  copies     95%"
     )?;
     for ((rule, place), row) in &score.rules {
         let Share { part, whole } = row.copies;

@@ -1,4 +1,4 @@
-//! `arose index add`: documents into an index.
+//! `arose index add`: adds documents to an index.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -16,11 +16,11 @@ use crate::losses::{self, Warnings};
 use crate::output::printable;
 use crate::read::Outcome;
 
-/// Add documents of archives, tables and directories
+/// Add documents from archives, tables and directories.
 ///
-/// The name of a document is its URL, or its file and ID, or its file and position. A document
-/// whose name is in the index with the same text is counted and left alone; --on-conflict says what
-/// happens if the text is another one.
+/// The name of a document is its URL, or its file and ID, or its file and position. If the index
+/// contains the name with the same text, the document is only counted. --on-conflict decides what
+/// happens if the text differs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index add seen crawl.warc.gz
@@ -30,27 +30,28 @@ use crate::read::Outcome;
 Exit code: 0 if done, 1 if there were no documents, 2 on error or if documents were refused, 3 if a
 file could not be read completely.")]
 pub(super) struct Options {
-    /// The index.
+    /// Directory of the index
+    #[arg(value_name = "INDEX")]
     folder: PathBuf,
-    /// Files, folders, patterns; `-` is standard input.
+    /// Files, directories, patterns; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Adds only documents that are no duplicates of one that is there, and prints their names.
+    /// Add only documents without a duplicate in the index, and print their names
     #[arg(long)]
     new: bool,
-    /// What to do with a document whose name is in the index with another text
+    /// What to do if the index contains the name with another text
     #[arg(long, value_enum, default_value_t = Conflict::Refuse)]
     on_conflict: Conflict,
     #[command(flatten)]
     reading: Choosing,
-    /// Add nothing if part of the input cannot be read. This reads the input twice.
+    /// Add nothing if part of the input cannot be read; reads the input twice
     #[arg(long)]
     strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Conflict {
-    /// Keep the text in the index, name the document, and exit with code 2
+    /// Keep the text in the index, report the document, and exit with code 2
     Refuse,
     /// Replace the text in the index
     Replace,
@@ -58,10 +59,10 @@ enum Conflict {
     Skip,
 }
 
-/// Refused documents that are named.
+/// Number of refused documents that are reported one by one.
 const MAX_NAMED: u64 = 20;
 
-/// Documents that are inserted at once.
+/// Number of documents inserted at once.
 const GROUP: usize = 1024;
 
 /// Adds documents.
@@ -91,11 +92,11 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         match work {
             Work::Skipped(warning) => warnings.show(&warning),
             Work::Document(name, sketch) if options.new => {
-                let fate = add_new(&index, &name, &sketch, options.on_conflict)?;
-                if fate == Fate::Added {
+                let addition = add_new(&index, &name, &sketch, options.on_conflict)?;
+                if addition == Addition::Added {
                     writeln!(out, "{}", printable(&name)).context("cannot write the result")?;
                 }
-                progress.count(&name, fate);
+                progress.count(&name, addition);
             }
             Work::Document(name, sketch) => {
                 group.push((name, sketch));
@@ -110,7 +111,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     index.commit()?;
     out.flush().context("cannot write the result")?;
     progress.finish();
-    let refused = progress.counts[Fate::Refused as usize];
+    let refused = progress.counts[Addition::Refused as usize];
     ensure!(
         refused == 0,
         "documents refused: {refused}; their names are in the index with another text; pass \
@@ -123,18 +124,18 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(losses::outcome(&works.counts().losses, outcome))
 }
 
-/// What became of a document.
+/// The result of adding a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Addition {
     Added,
     Replaced,
-    /// It is in the index already, name and text.
+    /// The name is already in the index with the same text.
     Present,
-    /// It is a duplicate.
+    /// The document is a duplicate.
     Duplicate,
-    /// Its name is in the index with another text, which is an error.
+    /// The name is in the index with another text, which is an error.
     Refused,
-    /// Its name is in the index with another text, which does not matter.
+    /// The name is in the index with another text, which is ignored.
     Skipped,
 }
 
@@ -143,34 +144,34 @@ fn add_new(
     name: &str,
     sketch: &Sketch,
     on_conflict: Conflict,
-) -> Result<Fate, Error> {
+) -> Result<Addition, Error> {
     match index.query_or_insert(name, sketch) {
-        Ok(Seen::New) => Ok(Fate::Added),
-        Ok(Seen::Known(_)) => Ok(Fate::Duplicate),
+        Ok(Seen::New) => Ok(Addition::Added),
+        Ok(Seen::Known(_)) => Ok(Addition::Duplicate),
         Err(Error::Exists { .. }) => settle(index, name, sketch, on_conflict),
         Err(error) => Err(error),
     }
 }
 
-/// Decides about a document whose name is in the index.
+/// Handles a document whose name is already in the index.
 fn settle(
     index: &Index,
     name: &str,
     sketch: &Sketch,
     on_conflict: Conflict,
-) -> Result<Fate, Error> {
+) -> Result<Addition, Error> {
     let there = index.sketch(name)?;
     if there.is_some_and(|there| there.digest == sketch.digest) {
-        return Ok(Fate::Present);
+        return Ok(Addition::Present);
     }
     match on_conflict {
-        Conflict::Refuse => Ok(Fate::Refused),
-        Conflict::Skip => Ok(Fate::Skipped),
-        Conflict::Replace => index.replace(name, sketch).map(|_| Fate::Replaced),
+        Conflict::Refuse => Ok(Addition::Refused),
+        Conflict::Skip => Ok(Addition::Skipped),
+        Conflict::Replace => index.replace(name, sketch).map(|_| Addition::Replaced),
     }
 }
 
-/// Adds documents together, and one by one if the name of one of them is there.
+/// Adds documents together, or one by one if a name is already in the index.
 fn add_group(
     index: &Index,
     group: &[(String, Sketch)],
@@ -184,17 +185,17 @@ fn add_group(
     match index.insert_all(&borrowed) {
         Ok(()) => {
             for (name, _) in borrowed {
-                progress.count(name, Fate::Added);
+                progress.count(name, Addition::Added);
             }
         }
         Err(Error::Exists { .. }) => {
             for (name, sketch) in borrowed {
-                let fate = match index.insert(name, sketch) {
-                    Ok(()) => Fate::Added,
+                let addition = match index.insert(name, sketch) {
+                    Ok(()) => Addition::Added,
                     Err(Error::Exists { .. }) => settle(index, name, sketch, on_conflict)?,
                     Err(error) => return Err(error),
                 };
-                progress.count(name, fate);
+                progress.count(name, addition);
             }
         }
         Err(error) => return Err(error),
@@ -202,9 +203,9 @@ fn add_group(
     Ok(())
 }
 
-/// Counts what became of documents and says so every few seconds.
+/// Counts the results and prints them every few seconds.
 struct Progress {
-    /// In the order of [`Fate`].
+    /// In the order of [`Addition`].
     counts: [u64; 6],
     next: Instant,
 }
@@ -220,10 +221,10 @@ impl Progress {
         }
     }
 
-    fn count(&mut self, name: &str, fate: Fate) {
-        let count = &mut self.counts[fate as usize];
+    fn count(&mut self, name: &str, addition: Addition) {
+        let count = &mut self.counts[addition as usize];
         *count += 1;
-        if fate == Fate::Refused && *count <= MAX_NAMED {
+        if addition == Addition::Refused && *count <= MAX_NAMED {
             eprintln!(
                 "arose: `{}` is in the index with another text",
                 printable(name)

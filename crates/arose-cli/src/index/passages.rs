@@ -9,6 +9,7 @@ use arose::token::Tokens;
 use arose_corpus::Config;
 use arose_dedup::Progress;
 use arose_dedup::passages::index::{Answer, PassageIndex, PassageReader, is_index};
+use arose_dedup::report::html::counted;
 use serde_json::{Value, json};
 
 use crate::dedup::progress::line_of;
@@ -30,7 +31,7 @@ pub(super) fn add(folder: &Path, inputs: &[PathBuf], config: &Config) -> anyhow:
     for warning in added.warnings() {
         eprintln!("arose: {}", printable(warning));
     }
-    eprintln!("added {} documents", added.n_docs());
+    eprintln!("added {}", counted(added.n_docs(), "document", "documents"));
     if let n_files @ 1.. = added.n_incomplete() {
         losses::say_incomplete(n_files);
         return Ok(Outcome::Incomplete);
@@ -69,26 +70,26 @@ pub(super) fn stats(folder: &Path, is_json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// An error if the index is one of passages, which cannot do this.
+/// Returns an error if the index contains passages, which do not support this command.
 pub(super) fn refuse(folder: &Path, what: &str) -> anyhow::Result<()> {
     if is_index(folder) {
         bail!(
-            "`{}` is an index of passages, which has no `{what}`; create a new one from its documents",
+            "`{}` is an index of passages, which does not support `{what}`; create a new index instead",
             folder.display()
         );
     }
     Ok(())
 }
 
-/// Questions to an index, and their answers.
-pub(super) struct Questions {
+/// Looks up texts in an index of passages and prints the matches.
+pub(super) struct Lookup {
     reader: PassageReader,
     is_json: bool,
     out: BufWriter<StdoutLock<'static>>,
     outcome: Outcome,
 }
 
-impl Questions {
+impl Lookup {
     pub(super) fn open(folder: &Path, is_json: bool) -> anyhow::Result<Self> {
         Ok(Self {
             reader: PassageReader::open(folder)?,
@@ -98,8 +99,8 @@ impl Questions {
         })
     }
 
-    /// Prints which documents have passages of a text.
-    pub(super) fn ask(&mut self, name: &str, tokens: &Tokens) -> anyhow::Result<()> {
+    /// Prints the documents that contain passages of a text.
+    pub(super) fn look_up(&mut self, name: &str, tokens: &Tokens) -> anyhow::Result<()> {
         let answer = self.reader.query(&tokens.fingerprints)?;
         if !answer.runs.is_empty() {
             self.outcome = Outcome::Found;
@@ -123,14 +124,14 @@ impl Questions {
             let name = printable(&run.name);
             writeln!(
                 out,
-                "  {:>6} tokens, {start} to {end}, at token {there} of {name}",
+                "  {:>6} tokens, {start} to {end}, at token {there} in {name}",
                 run.n_tokens
             )?;
         }
         for document in &answer.documents {
             writeln!(
                 out,
-                "  {:.4} of the text in {}, {:.4} of that in the text",
+                "  {:.4} of the text is in {}; {:.4} of that document is in the text",
                 document.containment,
                 printable(&document.name),
                 document.containment_there
@@ -138,12 +139,12 @@ impl Questions {
         }
         if !answer.is_guaranteed {
             let min = self.reader.min();
-            writeln!(out, "  fewer than {min} tokens: matches may be missing")?;
+            writeln!(out, "  fewer than {min} tokens; matches may be missing")?;
         }
         if answer.is_capped {
             writeln!(
                 out,
-                "  some passages stand in too many documents to list all"
+                "  not all documents are listed: some passages occur in too many"
             )?;
         }
         Ok(())

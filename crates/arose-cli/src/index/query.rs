@@ -1,4 +1,4 @@
-//! `arose index query`: which documents of an index are duplicates of these?
+//! `arose index query`: finds duplicates of the given documents in an index.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use arose_dedup::index::{Match, Reader, Sketch, Sketcher};
 use arose_dedup::passages::index::is_index;
 use serde_json::{Value, json};
 
-use super::passages::Questions;
+use super::passages::Lookup;
 use super::{Work, sketches};
 use crate::corpus::Choosing;
 use crate::input::{self, Limit};
@@ -19,11 +19,11 @@ use crate::losses::{self, Warnings};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// Tells which documents of an index are duplicates of these.
+/// Find duplicates of the given documents.
 ///
-/// Without an input, standard input is one plain text. Prints, under the name of each document
-/// that has matches, a line for each: how alike in the score that the rule looks at, the rule, the
-/// name, and the scores.
+/// Without an input, standard input is read as one plain text. For each document with matches,
+/// prints its name and one line per match: the score that the rule uses, the rule, the name of the
+/// match, and further scores.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index query seen page.html
@@ -32,15 +32,16 @@ use crate::read::Outcome;
 
 Exit code: 0 if a match was found, 1 if none, 2 on error, 3 if a file could not be read completely.")]
 pub(super) struct Options {
-    /// The index.
+    /// Directory of the index
+    #[arg(value_name = "INDEX")]
     folder: PathBuf,
-    /// Files, folders, patterns; `-` is standard input.
+    /// Files, directories, patterns; `-` is standard input
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Prints a JSON object for each document asked about.
+    /// Print one JSON object per document
     #[arg(long)]
     json: bool,
-    /// The host that a text from standard input came from.
+    /// Host that the text on standard input came from
     #[arg(long, value_name = "HOST", conflicts_with = "inputs")]
     host: Option<String>,
     #[command(flatten)]
@@ -52,7 +53,7 @@ pub(super) struct Options {
     strict: bool,
 }
 
-/// Answers questions.
+/// Looks up documents in an index.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     input::check_standard_input_once(&options.inputs)?;
     if is_index(&options.folder) {
@@ -96,20 +97,20 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(losses::outcome(&works.counts().losses, outcome))
 }
 
-/// Answers questions by an index of passages.
+/// Looks up documents in an index of passages.
 fn run_passages(options: &Options) -> anyhow::Result<Outcome> {
     ensure!(
         options.host.is_none(),
         "--host has no effect on an index of passages; remove it"
     );
-    let mut questions = Questions::open(&options.folder, options.json)?;
+    let mut lookup = Lookup::open(&options.folder, options.json)?;
     if options.inputs.is_empty() {
         let input::Text { text, warning } = input::read_standard_input(options.limit)?;
         if let Some(warning) = warning {
             eprintln!("arose: {warning}");
         }
-        questions.ask("standard input", &Tokenizer::default().tokens(&text))?;
-        return questions.finish();
+        lookup.look_up("standard input", &Tokenizer::default().tokens(&text))?;
+        return lookup.finish();
     }
     let mut warnings = Warnings::default();
     let config = options.reading.config(vec![options.folder.clone()]);
@@ -118,13 +119,13 @@ fn run_passages(options: &Options) -> anyhow::Result<Outcome> {
         match item {
             Item::Document(document) => {
                 let tokens = arose_dedup::tokens(&Tokenizer::default(), &document);
-                questions.ask(&arose_dedup::index::name(&document), &tokens)?;
+                lookup.look_up(&arose_dedup::index::name(&document), &tokens)?;
             }
             Item::Skipped(warning) if options.strict => losses::refuse(&warning)?,
             Item::Skipped(warning) => warnings.show(&warning),
         }
     }
-    let outcome = questions.finish()?;
+    let outcome = lookup.finish()?;
     Ok(losses::outcome(&items.counts().losses, outcome))
 }
 
@@ -141,12 +142,12 @@ fn write_matches(out: &mut impl Write, name: &str, found: &[Match]) -> io::Resul
     Ok(())
 }
 
-/// The scores behind a match, where they say more than its similarity.
+/// The scores of a match, if they say more than its similarity.
 fn scores(evidence: &Evidence, rule: Rule) -> String {
     match (rule, evidence.jaccard) {
         (Rule::Exact, _) | (_, Some(_)) => String::new(),
         _ => format!(
-            "  ({} of 6 features, {} of 384 bits)",
+            "  ({} of 6 super-shingles, {} of 384 bits)",
             evidence.b_sim, evidence.c_sim
         ),
     }
@@ -159,7 +160,7 @@ fn as_json(name: &str, found: &[Match]) -> Value {
             "name": found.name,
             "rule": found.rule.as_str(),
             "similarity": found.similarity,
-            // Sketches of samples have no features and no simhash.
+            // Sketches of MinHash values have no super-shingles and no simhash.
             "b_sim": evidence.jaccard.is_none().then_some(evidence.b_sim),
             "c_sim": evidence.jaccard.is_none().then_some(evidence.c_sim),
             "jaccard_estimate": evidence.jaccard,

@@ -1,4 +1,4 @@
-//! `arose estimate` as people run it: folders, `arose serve`, logs, replays, studies, budgets.
+//! `arose estimate` as people run it: directories, `arose serve`, logs, replays, studies, budgets.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,7 +42,7 @@ fn page(number: u64) -> Value {
     json!({ "url": url, "text": words.join(" ") })
 }
 
-/// Deduplicates pages into a folder.
+/// Deduplicates pages into a directory.
 fn index(folder: &Path, name: &str, numbers: std::ops::Range<u64>) {
     let lines: String = numbers
         .map(|number| format!("{}\n", page(number)))
@@ -92,7 +92,7 @@ fn figure<'a>(findings: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {name} in {findings}"))
 }
 
-/// A folder and a server of ours, logged, cut short, resumed and replayed.
+/// A directory and a server of ours, logged, truncated, resumed and replayed.
 #[test]
 fn overlap_with_a_served_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn overlap_with_a_served_folder() {
     );
     assert_eq!(other.status.code(), Some(2));
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(said.contains("no answer to"), "{said}");
+    assert!(said.contains("no response to"), "{said}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_study_and_its_replay() {
     let mut all = found["findings"].as_array().unwrap().iter();
     let coverage = all.find(|findings| findings["method"] == "coverage");
     let coverage = coverage.unwrap();
-    for (name, share) in [("held by a", 1.0), ("held by b", 0.5)] {
+    for (name, share) in [("share in a", 1.0), ("share in b", 0.5)] {
         assert_eq!(figure(coverage, name)["value"], share);
     }
     assert!(report.contains("b / a") && !report.contains("src="));
@@ -191,7 +191,7 @@ fn a_study_and_its_replay() {
     assert_eq!(read("estimates.json"), estimates);
     assert_eq!(read("report.html"), report);
     check_page(&Served::start(folder, "b"), &found);
-    // Nobody reads what is said on standard error: that is no panic.
+    // Nobody reads what is said on standard error: that is not a panic.
     let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
         .args([&run[..], &["--replay"]].concat())
         .current_dir(folder)
@@ -252,7 +252,7 @@ fn clear_errors() {
     fs::write(folder.join("broken.jsonl"), "{\"line\":\"search\"\n").unwrap();
     for (arguments, part) in [
         (&["overlap", "a", "b", "-n", "20"][..], "0 is a, 1 is b"),
-        (&["overlap", "a"], "two engines at least"),
+        (&["overlap", "a"], "at least two search engines"),
         (&["overlap", "a", "page.toml"], "name a contact"),
         (
             &[
@@ -263,28 +263,35 @@ fn clear_errors() {
                 "--check",
                 "url",
             ],
-            "page cannot be asked for URLs",
+            "page does not support lookup by URL",
         ),
         (
             &["coverage", "a", "--pages", "foreign.tsv"],
-            "line 1 is not a drawn page",
+            "line 1 is not a sampled page",
         ),
-        (&["overlap", "a", "a"], "two engines are called a"),
+        (&["overlap", "a", "a"], "two search engines are named a"),
         (
             &["overlap", "a", "b", "--lexicon", "foreign.tsv"],
             "another language",
         ),
         (
-            &["corpus-size", "a", "--least", "900", "--most", "901"],
+            &[
+                "corpus-size",
+                "a",
+                "--min-pages",
+                "900",
+                "--max-pages",
+                "901",
+            ],
             "the pool is empty",
         ),
         (
             &["corpus-size", "solr:http://127.0.0.1:1", "--delay", "0"],
-            "too few to ask with",
+            "too few to query",
         ),
         (
             &["lower-bound", "solr:http://127.0.0.1:1", "--delay", "0"],
-            "gave no answer",
+            "did not respond",
         ),
         (&["study", "study.toml", "-o", "out"], "unknown field"),
         (&["overlap", "--replay", "broken.jsonl"], "line 1"),
@@ -301,7 +308,7 @@ fn clear_errors() {
                 "--measure",
                 "in:5",
             ],
-            "in-links cannot be measured",
+            "cannot measure in-links",
         ),
     ] {
         let output = arose(folder, &[&["estimate"][..], arguments].concat());
@@ -324,7 +331,7 @@ fn check_share(findings: &Value, part: &str, server: &Server, seed: &str) {
         .iter()
         .filter(|&&page| server.web.url(page).contains(part));
     let truth = with.count() as f64 / reachable.len() as f64;
-    let name = format!("share of pages with {part} in the name");
+    let name = format!("share of pages with {part} in the URL");
     let figure = figure(findings, &name);
     let value = figure["value"].as_f64().unwrap();
     // Most pages are visited dozens of times, so the share is off by little.
@@ -334,7 +341,7 @@ fn check_share(findings: &Value, part: &str, server: &Server, seed: &str) {
     );
 }
 
-/// Walks on a web of 240 pages: polite by its server's log, right by its truth, cut short, resumed
+/// Walks on a web of 240 pages: polite by its server's log, right by its truth, truncated, resumed
 /// and replayed.
 #[test]
 fn a_live_walk() {
@@ -347,7 +354,7 @@ fn a_live_walk() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let seed = server.web.url(PageId { host: 0, page: 0 });
-    let part = format!("name:{}", server.web.hosts()[1].name);
+    let part = format!("url:{}", server.web.hosts()[1].name);
     let names = server.dns.to_string();
     let asked = [
         "estimate",
@@ -422,7 +429,7 @@ fn check_coverage(folder: &Path) {
     }
     done(arose(
         folder,
-        &["dedup", "drawn.jsonl", "-o", "held", "--w", "3"],
+        &["dedup", "drawn.jsonl", "-o", "held", "-w", "3"],
     ));
     index(folder, "strange", 0..50);
     for (check, share) in [("words", 1.0), ("url", 1.0), ("both", 1.0)] {
@@ -430,7 +437,7 @@ fn check_coverage(folder: &Path) {
         let asked = [&["estimate", "coverage", "held", "strange"][..], &options].concat();
         let found: Value = serde_json::from_slice(&done(arose(folder, &asked))).unwrap();
         let value = |name: &str| figure(&found, name)["value"].as_f64().unwrap();
-        assert!(value("held by held") >= share - 0.01, "{found}");
-        assert_eq!(value("held by strange"), 0.0, "{found}");
+        assert!(value("share in held") >= share - 0.01, "{found}");
+        assert_eq!(value("share in strange"), 0.0, "{found}");
     }
 }

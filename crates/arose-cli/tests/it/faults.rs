@@ -34,7 +34,7 @@ fn sketch(bytes: &[u8]) -> (u64, String) {
 
 #[test]
 fn empty_file() {
-    let message = "arose: input:0: empty input: a file of 0 bytes\n";
+    let message = "arose: input:0: empty input: 0 bytes\n";
     assert_eq!(sketch(b""), (0, message.to_owned()));
 }
 
@@ -74,7 +74,7 @@ fn larger_than_the_limit() {
     file.write_all("a rose is a rose ".repeat(9000).as_bytes())
         .unwrap();
     file.set_len(2 << 30).unwrap();
-    let output = arose(&["sketch", "--max-size", "1", "large"], folder.path());
+    let output = arose(&["sketch", "--max-size", "1MiB", "large"], folder.path());
     assert_eq!(output.status.code(), Some(3));
     let message = "arose: the limit is 1 MiB; raise it with --max-size\n\
                    arose: large:0: too large: a file of more than 1048576 bytes\n";
@@ -89,7 +89,10 @@ fn missing_files_stop_before_anything_is_done() {
     let output = arose(&["sketch", "--json", "there", "gone"], folder.path());
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stdout), "");
-    assert_eq!(text(&output.stderr), "arose: no file or folder `gone`\n");
+    assert_eq!(
+        text(&output.stderr),
+        "arose: no such file or directory: `gone`\n"
+    );
 }
 
 /// Control characters of a text cannot reach the terminal, not even inside a token.

@@ -35,7 +35,7 @@ fn check(folder: &Path, arguments: &[&str], input: &str, expected: (i32, &str, &
     assert_eq!((code, &*out, &*err), expected, "{arguments:?}");
 }
 
-/// Two texts and a copy of the first with other whitespace, as JSON lines.
+/// Two texts and a copy of the first with other whitespace, as JSON Lines.
 fn corpus(folder: &Path) {
     let other = RAVEN.replace("tapping", "knocking at the garden gate");
     let mut lines = String::new();
@@ -115,7 +115,7 @@ fn nothing_to_add() {
     let folder = filled();
     fs::write(folder.path().join("empty.jsonl"), "").unwrap();
     let add = ["index", "add", "seen", "empty.jsonl"];
-    let said = "arose: empty.jsonl:0: empty input: a file of 0 bytes\n0 added\n";
+    let said = "arose: empty.jsonl:0: empty input: 0 bytes\n0 added\n";
     check(folder.path(), &add, "", (1, "", said));
     let twice = ["index", "add", "seen", "-", "-"];
     let refused = "arose: standard input can be read only once\n";
@@ -148,7 +148,7 @@ fn a_flipped_bit_is_named() {
         fs::write(&path, &bytes).unwrap();
     }
     assert_eq!(n_files, 5, "manifest, log, records, run, committed");
-    let sound = (0, "", "4 files, 2 records and 40 entries are sound\n");
+    let sound = (0, "", "no damage in 4 files, 2 records and 40 entries\n");
     check(folder.path(), &["index", "verify", "seen"], "", sound);
 }
 

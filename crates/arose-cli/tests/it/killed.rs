@@ -39,7 +39,7 @@ fn write_input(path: &Path) {
 }
 
 /// A full disk, played by a limit on the size of files: the error names the file, and with room
-/// again the run goes on to the same bytes.
+/// again the run continues to the same bytes.
 #[test]
 fn a_full_disk_is_an_error_and_no_wrong_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn an_output_that_cannot_be_made_is_named() {
 }
 
 /// A run killed at any moment and started again, once or many times, gives the bytes of an
-/// undisturbed one; what is in the folder before that is whole or not there.
+/// undisturbed one; what is in the directory before that is whole or not there.
 #[test]
 fn a_killed_run_resumes_to_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn write_mixed_inputs(folder: &Path) {
     }
 }
 
-/// All files of a result by name, but for times.
+/// All files of a result by name, except for times.
 fn all_results(out: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![out.to_owned()];
@@ -210,7 +210,7 @@ fn n_checkpointed(out: &Path) -> u64 {
     value["n_rows"].as_u64().unwrap_or(0)
 }
 
-/// Killed again and again while it reads, a run goes on from its last checkpoint each time and
+/// Killed again and again while it reads, a run continues from its last checkpoint each time and
 /// gives the bytes of an undisturbed one, whatever the number of threads.
 #[test]
 fn issue_20_reading_goes_on_after_kills() {

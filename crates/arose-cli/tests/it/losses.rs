@@ -300,8 +300,8 @@ fn issue_19_empty_inputs_are_said() {
     bench.file("a.jsonl", "");
     let ran = bench.run(&["read", "empty", "a.jsonl"]);
     ran.code(1)
-        .says("arose: empty:0: empty input: a directory without files to read\n");
-    ran.says("arose: a.jsonl:0: empty input: a file of 0 bytes\n");
+        .says("arose: empty:0: empty input: directory without readable files\n");
+    ran.says("arose: a.jsonl:0: empty input: 0 bytes\n");
     bench
         .run(&["read", "*.nothing"])
         .code(2)
@@ -337,7 +337,7 @@ fn issue_19_files_are_chosen() {
     bench
         .run(&["read", ".", "--include", "[a"])
         .code(2)
-        .says("bad pattern `[a`");
+        .says("malformed pattern `[a`");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! JSON lines on standard input: `arose url` and `arose robots` for scripts.
+//! JSON Lines on standard input: `arose url` and `arose robots` for scripts.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -85,7 +85,7 @@ fn robots() {
 }
 
 /// A bad line is reported with its number and what to do, and answered in its place; the others are
-/// answered all the same.
+/// answered anyway.
 #[test]
 fn bad_lines() {
     let input = "http://h/\n[1]\n{\"url\": 5}\n{}\n{\"url\": \"http://h/\"}\n";
@@ -102,10 +102,10 @@ fn bad_lines() {
             error.starts_with(&format!("arose: line {}: ", number + 1)),
             "{error}"
         );
-        assert!(error.contains("write "), "{error}");
+        assert!(error.contains("expected "), "{error}");
         assert_eq!(rows[number]["error"], error["arose: ".len()..]);
     }
-    assert_eq!(errors[4], "arose: 4 of 5 lines could not be answered");
+    assert_eq!(errors[4], "arose: 4 of 5 lines are invalid");
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn many_bad_lines_are_counted() {
     assert_eq!(
         last,
         [
-            "arose: more such lines follow and are only counted",
-            "arose: 1000 of 1000 lines could not be answered"
+            "arose: further invalid lines are only counted",
+            "arose: 1000 of 1000 lines are invalid"
         ]
     );
 }
@@ -128,27 +128,27 @@ fn bad_questions_about_robots() {
     for (line, message) in [
         (
             r#"{"agent": "a", "url": "/"}"#,
-            "it needs one field \"robots_txt\" or",
+            "expected exactly one of the fields \"robots_txt\" and",
         ),
         (
             r#"{"robots_txt": "", "robots_base64": "", "agent": "a", "url": "/"}"#,
-            "it needs one field",
+            "expected exactly one of the fields",
         ),
         (
             r#"{"robots_base64": "?", "agent": "a", "url": "/"}"#,
-            "the field \"robots_base64\" is no base64",
+            "the field \"robots_base64\" is not valid base64",
         ),
         (
             r#"{"robots_txt": "", "url": "/"}"#,
-            "it has no field \"agent\"; add it",
+            "no field \"agent\"; add it",
         ),
         (
             r#"{"robots_txt": "", "agent": "a"}"#,
-            "it has no field \"url\"; add",
+            "no field \"url\"; add",
         ),
         (
             r#"{"robots_txt": "", "agent": "a", "url": "ftp://h/"}"#,
-            "\"ftp://h/\" is no URL to fetch",
+            "\"ftp://h/\" is not a URL that can be fetched",
         ),
     ] {
         let output = ask(&["robots", "--json"], line);

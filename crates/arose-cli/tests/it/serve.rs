@@ -94,11 +94,11 @@ fn queries_of_any_kind() {
     run(folder);
     let long = "roses ".repeat(17_000);
     for (query, code, expected) in [
-        (&*long, 2, "a query may have 4096 bytes"),
-        ("\"roses", 2, "a quote is opened and not closed"),
+        (&*long, 2, "the maximum is 4096"),
+        ("\"roses", 2, "unclosed quote"),
         ("\u{1b}[31m\u{7}", 1, ""),
         ("about\u{1}\u{1b}roses", 0, ""),
-        ("\u{1}", 2, "a word is missing"),
+        ("\u{1}", 2, "missing word"),
     ] {
         let (seen, message) = arose(folder, &["search", "out", query]);
         assert_eq!(seen, code, "{message}");

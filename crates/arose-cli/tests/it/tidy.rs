@@ -74,7 +74,7 @@ fn level(name: &str) -> Option<usize> {
     ORDER.iter().position(|names| names.contains(&name))
 }
 
-/// Whether an expression of SPDX holds under the accepted licences, brackets left out, which never
+/// Whether an expression of SPDX holds under the accepted licences, brackets omitted, which never
 /// accepts too much.
 fn is_accepted(licence: &str) -> bool {
     let licence = licence.replace(['(', ')'], "").replace('/', " OR ");
@@ -146,7 +146,7 @@ fn algorithms_have_few_dependencies() {
     assert!(dependencies.len() < 8, "{dependencies:?}");
 }
 
-/// Versions are written once, in the workspace, and folders are named after their crate.
+/// Versions are written once, in the workspace, and directories are named after their crate.
 #[test]
 fn manifests() {
     for package in packages() {
@@ -254,7 +254,7 @@ fn nothing_is_left_lying_about() {
                 !line.contains('\t') && line.trim_end() == line,
                 "white space at {place}"
             );
-            // Code is rustfmt's; comments, but for tables and links, are ours.
+            // Code is rustfmt's; comments, except for tables and links, are ours.
             let is_prose = line.trim_start().starts_with("//");
             let is_long =
                 line.chars().count() > 100 && !line.contains("](") && !line.contains(" | ");

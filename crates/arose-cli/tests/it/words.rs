@@ -1,10 +1,10 @@
-//! What people read: no phrase that must not be used, and no link that leads nowhere.
+//! Text for people: no forbidden phrases, and no broken links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Phrases that were found hard to understand, with what to write instead.
-const PHRASES: [(&str, &str); 20] = [
+/// Phrases that are hard to understand, with replacements.
+const PHRASES: [(&str, &str); 46] = [
     ("what they hold is no document", "they contain no document"),
     ("numbers that are none", "NaN"),
     ("a run with another inputs", "a run with other inputs"),
@@ -25,6 +25,35 @@ const PHRASES: [(&str, &str); 20] = [
     ("address of mail", "email address"),
     ("cannot be had", "is not available"),
     ("makes it anew", "rebuild"),
+    ("is no folder", "is not a directory"),
+    ("nobody has rated", "no ratings"),
+    ("removed ones", "removed documents"),
+    ("held by exactly", "in exactly"),
+    ("cannot be trusted", "not reliable"),
+    ("gave no answer", "did not respond"),
+    ("is no kind", "is not a kind"),
+    ("is no similarity", "is not a similarity"),
+    ("name two lists", "pass at least two lists"),
+    ("one a line", "one per line"),
+    ("is at work in", "is using"),
+    ("start anew", "start over"),
+    ("drawn anew", "resampled"),
+    ("what judges say", "labels"),
+    ("judged pairs", "labelled or rated pairs"),
+    ("gold set", "labelled pairs"),
+    ("knocks at", "probes"),
+    ("not for you", "access denied"),
+    ("that went wrong", "internal error"),
+    (
+        "what no interval shows",
+        "biases not covered by the intervals",
+    ),
+    ("too few to ask", "too few to query"),
+    ("cannot be asked", "does not support"),
+    ("more such lines follow", "further lines are only counted"),
+    ("could not be answered", "are invalid"),
+    ("two engines at least", "at least two search engines"),
+    ("claims to hold", "claimed number"),
 ];
 
 fn root() -> PathBuf {

@@ -1,4 +1,4 @@
-//! From bytes to text, as browsers do it.
+//! Decodes bytes to text, as browsers do.
 //!
 //! In this order: a byte-order mark; the charset of the HTTP header; for HTML a `<meta>` among the
 //! first 1,024 bytes (the *prescan* of the HTML standard), for XML the declaration; UTF-8 if all
@@ -176,7 +176,7 @@ fn attributes(bytes: &[u8]) -> (Vec<Attribute>, usize) {
     (list, (at + used + usize::from(closes)).min(bytes.len()))
 }
 
-/// One attribute from `at` on: name, value, and where it ends. None at `>` or when it is cut off.
+/// One attribute from `at` on: name, value, and where it ends. None at `>` or when it is truncated.
 fn attribute(bytes: &[u8], mut at: usize) -> Option<(Vec<u8>, Vec<u8>, usize)> {
     while is_space(*bytes.get(at)?) || bytes[at] == b'/' {
         at += 1;

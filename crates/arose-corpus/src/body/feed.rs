@@ -2,10 +2,10 @@
 //!
 //! A feed becomes one document: the title of the feed, then of each entry its title and its
 //! contents. Contents are HTML, escaped or as elements of the XML itself; either is extracted like
-//! any page, so that block elements separate words and inline elements do not. XML that is no feed
-//! gives its character data, elements apart by a line. End tags without a start and bare `&` are
-//! passed over; where markup never ends, the text before it is what there is. XML whose last end
-//! tag is not that of the whole was cut.
+//! any page, so that block elements separate words and inline elements do not. XML that is not a
+//! feed gives its character data, elements apart by a line. End tags without a start and bare `&`
+//! are skipped; where markup never ends, the text before it is what there is. XML whose last end
+//! tag is not that of the whole was truncated.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -161,7 +161,7 @@ impl State {
         Page {
             title: self.title,
             text: self.text,
-            details: Vec::from_iter(is_cut.then(|| "its XML ends too early".to_owned())),
+            details: Vec::from_iter(is_cut.then(|| "the XML is truncated".to_owned())),
             is_cut,
             ..Page::default()
         }
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Elements deeper than the reader remembers are read all the same.
+    /// Elements deeper than the reader remembers are read anyway.
     #[test]
     fn issue_19_deep_elements() {
         let n = 3 * MAX_OPEN + 7;

@@ -1,4 +1,4 @@
-//! `Name: value` lines, as WARC and HTTP have them, read with patience.
+//! Tolerant parsing of `Name: value` lines in WARC and HTTP headers.
 //!
 //! Lines end with CRLF or LF, folded lines are joined, lines without a colon are dropped, and names
 //! compare without case. Values are Latin-1 if they are not UTF-8, so that nothing is lost.

@@ -1,9 +1,9 @@
-//! HTTP messages as archives hold them: head, transfer and content codings.
+//! HTTP messages in archives: head, transfer and content codings.
 //!
-//! Archives lie in small ways: a body is stored unpacked while its header still says `chunked` or
-//! `gzip`. So each coding is undone only where the bytes look like it, and a coding that fails in
-//! the middle leaves what it gave so far, with a note, as a browser would. Two things are refused:
-//! bodies larger than the limit and bodies that expand like a bomb, both found out without
+//! Archives are often inconsistent: a body is stored decoded while its header still says `chunked`
+//! or `gzip`. So each coding is undone only where the bytes look like it, and a coding that fails
+//! in the middle leaves what it gave so far, with a note, as a browser would. Two things are
+//! refused: bodies larger than the limit and bodies that expand like a bomb, both found out without
 //! unpacking further.
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ impl<'a> Response<'a> {
         let end = match end_of_header(head) {
             Some(end) => end,
             None if block.len() <= limits.header_bytes => block.len(),
-            None => return Err(bad("the header does not end")),
+            None => return Err(bad("unterminated header")),
         };
         let first_line = memchr::memchr(b'\n', head).map_or(end, |i| i + 1);
         let status = String::from_utf8_lossy(&head[..first_line]);
@@ -122,7 +122,7 @@ pub fn decode_content<'a>(
 }
 
 /// Undoes content codings as [`decode_content`] does, but returns nothing where the result is not
-/// certain: if a coding is unknown, does not match the body, is cut off, or exceeds the limits.
+/// certain: if a coding is unknown, does not match the body, is truncated, or exceeds the limits.
 #[must_use]
 pub fn decode_content_strictly<'a>(
     codings: &str,
@@ -196,8 +196,10 @@ fn unpack(mut decoder: impl Read, body: &[u8], limits: &Limits) -> Result<Undone
         match result {
             Ok(_) if out.len() == before => return Ok((Some(out), None)),
             Ok(_) => {}
-            // Nothing came out: the body was most likely stored unpacked.
-            Err(_) if out.is_empty() => return Ok((None, Some("not coded as it says".to_owned()))),
+            // Nothing came out: the body was most likely stored decoded.
+            Err(_) if out.is_empty() => {
+                return Ok((None, Some("not encoded as declared".to_owned())));
+            }
             Err(error) => return Ok((Some(out), Some(error.to_string()))),
         }
     }
@@ -211,7 +213,7 @@ fn dechunk(body: &[u8]) -> Undone {
         let Some((size, after)) = chunk_size(rest) else {
             return match out.is_empty() {
                 true => (None, None),
-                false => (Some(out), Some("a chunk has no size".to_owned())),
+                false => (Some(out), Some("chunk without a size".to_owned())),
             };
         };
         if size == 0 {
@@ -219,7 +221,7 @@ fn dechunk(body: &[u8]) -> Undone {
         }
         let Some(chunk) = after.get(..size) else {
             out.extend_from_slice(after);
-            return (Some(out), Some("the last chunk is cut off".to_owned()));
+            return (Some(out), Some("the last chunk is truncated".to_owned()));
         };
         out.extend_from_slice(chunk);
         rest = &after[size..];

@@ -1,4 +1,4 @@
-//! From the body of a record to its text: HTTP framing and codings, character sets, media types.
+//! The text of a record body: HTTP framing and codings, character sets, media types.
 
 pub mod charset;
 mod feed;

@@ -1,4 +1,4 @@
-//! From a body and its media type to a document's text.
+//! The text of a document, from a body and its media type.
 //!
 //! The one place that knows which media types hold text and what is done with each:
 //!
@@ -21,7 +21,7 @@ use crate::body::http::Note;
 use crate::document::{Reason, content_digest};
 use crate::html::{self, ImageTerm, Metadata};
 
-/// What a document shows of itself.
+/// The text and metadata of a document.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Page {
     /// Its title.
@@ -32,13 +32,13 @@ pub struct Page {
     pub text: String,
     /// Its images, as terms between the words.
     pub images: Vec<ImageTerm>,
-    /// What a web page says of itself; none for what is no web page.
+    /// Metadata of a web page; none if it is not a web page.
     pub metadata: Option<Box<Metadata>>,
     /// What was odd about a web page.
     pub details: Vec<String>,
     /// Whether bytes had to be replaced while decoding.
     pub is_malformed: bool,
-    /// Whether it ends too early, as XML tells: before the end tag of the whole.
+    /// Whether it is truncated XML: the end tag of the root is missing.
     pub is_cut: bool,
 }
 

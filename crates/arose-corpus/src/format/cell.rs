@@ -1,4 +1,4 @@
-//! Cells of a column of any type, as text.
+//! Cells of columns of any type, as text.
 
 use std::borrow::Cow;
 

@@ -2,13 +2,13 @@
 //!
 //! A line end inside quotes is not the end of a row, so rows are split in order, by the state
 //! machine of `csv-core`, while blocks are cut; the documents are made by workers. A quote that
-//! never closes would swallow the file: a row beyond the limit is given up, and reading goes on
+//! never closes would swallow the file: a row beyond the limit is given up, and reading continues
 //! after the first line of it. A file in which many quotes never close would be passed again for
 //! each of them: where more has been passed in vain than [`in_vain`] allows, a row ends with its
 //! line, as far as the rows that were given up had reached. So the work is linear in the file.
 //!
-//! A file that ends inside a quoted cell was cut, or lacks a quote. Nothing tells which, so the
-//! file counts as truncated, and the lines after that quote are read as rows.
+//! A file that ends inside a quoted cell was truncated, or lacks a quote. Nothing tells which, so
+//! the file counts as truncated, and the lines after that quote are read as rows.
 //!
 //! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file
 //! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is
@@ -43,7 +43,7 @@ pub(crate) struct RowBlock {
     rows: Vec<Cells>,
 }
 
-/// Cells of a row that are told apart; a row of more is bad.
+/// Cells of a row that are distinguished; a row of more is bad.
 const MAX_CELLS: usize = 1 << 16;
 
 /// What a row takes beside its bytes, about.
@@ -78,7 +78,7 @@ pub(crate) struct RowCutter {
 }
 
 impl RowCutter {
-    /// Reads the header row; if no column holds text, the only thing that comes out is a notice
+    /// Reads the header row; if no column contains text, the only thing that comes out is a notice
     /// with the columns.
     pub(crate) fn new(source: &Arc<Path>, stream: Stream, delimiter: u8, config: &Config) -> Self {
         let quotes = match delimiter {
@@ -232,7 +232,7 @@ impl RowCutter {
         }
     }
 
-    /// The next row, or the notice of a bad one; blank lines are passed over.
+    /// The next row, or the notice of a bad one; blank lines are skipped.
     pub(crate) fn row(&mut self) -> Option<Result<Cells, Item>> {
         self.skip_blank_lines();
         self.reader.reset();
@@ -244,7 +244,7 @@ impl RowCutter {
             return Some(match self.split.feed(&mut self.reader, line, false) {
                 true => Ok(self.take()),
                 false => {
-                    let detail = "a quoted cell does not end in its line, as many before it";
+                    let detail = "unclosed quote in this line, as in many before it";
                     Err(self.drop_line(Reason::BadRow, detail.to_owned()))
                 }
             });
@@ -271,7 +271,7 @@ impl RowCutter {
         here < self.given_up_to && self.given_up > in_vain(here)
     }
 
-    /// The length of the line at hand with its end; none if it has none within the size limit.
+    /// The length of the current line with its end; none if it has none within the size limit.
     fn line_end(&mut self) -> Option<usize> {
         let mut from = 0;
         loop {
@@ -292,7 +292,7 @@ impl RowCutter {
         }
         if self.has_odd_quotes() {
             self.note_in_vain();
-            let detail = "a quoted cell does not end".to_owned();
+            let detail = "unclosed quote".to_owned();
             return Err(self.drop_line(Reason::BadRow, detail));
         }
         Ok(self.take())

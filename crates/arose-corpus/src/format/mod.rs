@@ -1,4 +1,4 @@
-//! The formats of a corpus: telling them apart, cutting them into records, reading the records.
+//! The formats of a corpus: detecting them, splitting them into records, reading the records.
 //!
 //! A cutter goes through a stream in order, under the lock of the pipeline, and gives blocks of
 //! whole records; any thread makes documents of a block.

@@ -1,4 +1,4 @@
-//! From the fields of a record (a JSON object, a CSV row, a Parquet row) to a document.
+//! Makes a document from the fields of a record (a JSON object, a CSV row, a Parquet row).
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// The notice that no column holds text.
+/// The notice that no column contains text.
 pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Item {
     let (names, columns) = (fields.text_names(), columns.join(", "));
     place.lost_file(

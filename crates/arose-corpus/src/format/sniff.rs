@@ -1,8 +1,8 @@
-//! Tells the format of an input.
+//! Detects the format of an input.
 //!
 //! Content decides before names: a WARC is a WARC whatever it is called, packed or not. Names
-//! decide only between formats that content cannot tell apart (a Markdown file may start with `{`),
-//! and which files of a folder count.
+//! decide only between formats that content cannot distinguish (a Markdown file may start with
+//! `{`), and which files of a directory count.
 
 use std::path::Path;
 
@@ -127,7 +127,7 @@ fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> 
         "arc" => Some(Format::Arc),
         _ => match json(unmarked) {
             Some(Format::JsonLines) => Some(Format::JsonLines),
-            // Folders hold much JSON that is no corpus: settings, source maps, notebooks.
+            // Directories hold much JSON that is not a corpus: settings, source maps, notebooks.
             Some(json) if origin == Origin::Named || has_text_field(unmarked, config) => Some(json),
             _ if origin == Origin::Folder && !config.files.has_any_kind() => None,
             _ => anonymous(head, line, config),

@@ -16,7 +16,7 @@ use crate::source::member::Packing;
 pub(super) struct Archive<P: Parts> {
     /// The file, to copy packed bytes from.
     original: File,
-    /// How each record is packed.
+    /// How each record is compressed.
     packing: Packing,
     copies: Copies<P>,
     /// Bytes at the start of the file that every part needs: the dictionary of zstd.

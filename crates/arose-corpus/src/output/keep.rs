@@ -1,22 +1,21 @@
-//! Copies chosen records of a file, bytes untouched, into a file of the same format.
+//! Copies selected records of a file, byte for byte, into a file of the same format.
 //!
-//! Deduplication decides which documents stay; here they leave in the format they came in, with
-//! every field that we do not even know. The file is read a second time, in order, and compared
-//! with the ascending list of positions:
+//! Kept documents are written in their input format, with every field, even unknown ones. The file
+//! is read a second time, in order, and compared with the ascending list of positions:
 //!
-//! | format | what is copied |
+//! | format | part that is copied |
 //! |---|---|
 //! | JSON Lines | the line |
-//! | other JSON | the object: in an array if it was in one, else ended by a line end |
+//! | other JSON | the object: in an array if it was in one, otherwise followed by a line end |
 //! | CSV | the header row and the row |
-//! | Parquet | the row with all its columns, and the file's own metadata |
-//! | WARC, ARC | the record, and every record that is no dropped document: requests, images, revisits |
+//! | Parquet | the row with all its columns, and the metadata of the file |
+//! | WARC, ARC | the record, and every record that is not a dropped document: requests, images, revisits |
 //! | a file that is one document | the file |
 //!
 //! The copy is compressed like the original. A record of an archive that is alone in its gzip
-//! member or zstd frame is copied as it is, so the cost is that of reading; others are compressed
+//! member or zstd frame is copied unchanged, so the cost is that of reading; others are compressed
 //! again, one member each. A copy in xz or bzip2 is one stream. A record with a wrong length is
-//! copied with the block that was found, and its header, wrong length included, stays as it was.
+//! copied with the block that was found, and its header, including the wrong length, is unchanged.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -223,7 +222,7 @@ fn copy_ranges(file: &File, ranges: &[Range<u64>], out: &mut impl Write) -> io::
     out.write_all(&buffer[..n])
 }
 
-/// Whether a file holds plain JSON lines, whose records are ranges of bytes.
+/// Whether a file contains plain JSON Lines, whose records are ranges of bytes.
 #[must_use]
 pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -249,7 +248,7 @@ pub fn is_archive(source: &Path, config: &Config) -> bool {
     matches!(format, Some(Format::Warc | Format::Arc))
 }
 
-/// Whether a file holds one JSON array, so that nothing may follow the copy of its records.
+/// Whether a file contains one JSON array, so that nothing may follow the copy of its records.
 #[must_use]
 pub fn is_json_array(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -274,7 +273,7 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Whether the record at `position` stays; records must be asked for in order.
+    /// Whether the record at `position` stays; records must be requested in order.
     pub(super) fn has(&mut self, position: Position) -> bool {
         while let [first, rest @ ..] = self.positions
             && *first <= position

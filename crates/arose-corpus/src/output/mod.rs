@@ -1,5 +1,5 @@
-//! What is written: records as they came (`keep`) or as revisit records (`revisit`), and documents
-//! as JSON Lines and Parquet (`write`); `rewrite` copies records with other texts in some of them.
+//! Output: unchanged records (`keep`), revisit records (`revisit`), documents as JSON Lines and
+//! Parquet (`write`), and records with changed texts (`rewrite`).
 
 mod archive;
 pub(crate) mod keep;

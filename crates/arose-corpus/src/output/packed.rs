@@ -1,4 +1,4 @@
-//! Output that is compressed as its input was.
+//! Output with the compression of its input.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use liblzma::write::XzEncoder;
 
 use crate::source::member::Packing;
 
-/// An output that is packed as a whole.
+/// An output that is compressed as a whole.
 pub(super) enum Packed<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),

@@ -1,4 +1,4 @@
-//! Output in parts of a limited size, each a whole file of its format.
+//! Output in parts of limited size, each a complete file of its format.
 
 use std::io::{self, Write};
 
@@ -76,7 +76,7 @@ impl Frame {
     }
 }
 
-/// Records on their way into parts, each packed as a whole.
+/// Records on their way into parts, each compressed as a whole.
 pub(super) struct Copies<P: Parts> {
     /// None only while a part is changed.
     packed: Option<Packed<P>>,

@@ -1,4 +1,4 @@
-//! Documents that are dropped from a web archive, and the revisit records in their place.
+//! Documents dropped from a web archive, and the revisit records in their place.
 //!
 //! A revisit record says that a page was there, without its body: it keeps the header of the record
 //! that it replaces and the HTTP header, and refers to the record that was kept. Where both are
@@ -82,7 +82,7 @@ impl<'a> Dropped<'a> {
         }
     }
 
-    /// Decides about the next record in order, and remembers its payload if it is asked for.
+    /// Decides about the next record in order, and remembers its payload if it is requested.
     pub(crate) fn next(&mut self, record: &Record) -> Fate<'a> {
         let position = record.place.position;
         while let [(at, number), rest @ ..] = self.originals

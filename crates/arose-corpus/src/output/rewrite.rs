@@ -1,4 +1,4 @@
-//! Copies the records of a file with other texts in some of them, into a file of the same format.
+//! Copies the records of a file, with other texts in some of them, into a file of the same format.
 //!
 //! | format | a changed record |
 //! |---|---|
@@ -46,7 +46,7 @@ use crate::source::stream::Stream;
 pub enum Change {
     /// It is copied.
     Keep,
-    /// It is left out.
+    /// It is omitted.
     Drop,
     /// It is copied with this text.
     Text(String),

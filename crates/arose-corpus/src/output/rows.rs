@@ -4,7 +4,7 @@
 //! with the text may be, and are decoded within the same bounds: see [`crate::format::parquet`]. A
 //! batch has as many rows as fit into [`BATCH_BLOCKS`] by the densest page of each column. What is
 //! written goes to the output as soon as [`GROUP_BLOCKS`] wait. Rows that cannot be decoded are
-//! left out, and the file is named as incomplete.
+//! omitted, and the file is named as incomplete.
 
 use std::fs::File;
 use std::path::Path;
@@ -200,7 +200,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Pages that are held side by side, one of each column, per byte of the file.
+/// Pages that are kept side by side, one of each column, per byte of the file.
 const HELD_PER_BYTE: u64 = 4;
 
 /// Copies chosen rows. Only row groups with such rows are looked at: others may be damaged.

@@ -1,4 +1,4 @@
-//! Writes documents: JSON lines and Parquet.
+//! Writes documents as JSON Lines and Parquet.
 //!
 //! Both have the same fields under the names that the readers look for, so what is written can be
 //! read back. Web archives are written by [`crate::format::warc::write`], and records that should

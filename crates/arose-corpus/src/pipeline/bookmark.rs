@@ -1,9 +1,9 @@
-//! Bookmarks: places in a corpus from which reading can go on in another process.
+//! Bookmarks: positions in a corpus from which another process can resume reading.
 //!
 //! A bookmark says how many inputs come before it and where in the next one it is. Files are
 //! entered at the position itself where they can be: plain ones by a seek, compressed ones at the
 //! member that holds it, of which the bytes before it are decoded again. What was read before is
-//! neither parsed nor delivered once more.
+//! neither parsed nor delivered again.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,25 +1,25 @@
 //! Reads single documents again, by their positions.
 //!
-//! *Question.* A report shows a few dozen of a corpus's documents. How to have their texts without
-//! reading the corpus a second time?
+//! *Question.* A report shows a few dozen documents of a corpus. How can their texts be read
+//! without reading the corpus again?
 //!
 //! *Idea.* A [`Position`] says where a record is, so go there:
 //!
-//! | input | the way to a record |
+//! | input | access to a record |
 //! |---|---|
-//! | plain file | one seek |
-//! | a compressed member per record | one seek |
-//! | records inside a large member | a seek to the member, then unpacking up to the record |
-//! | Parquet | the row groups that hold the rows, decoding only those rows |
+//! | uncompressed file | one seek |
+//! | one compressed member per record | one seek |
+//! | records inside a large member | a seek to the member, then decompression up to the record |
+//! | Parquet | the row groups that contain the rows, decoding only those rows |
 //! | a file that is one document | the file |
 //!
 //! *Cost.* 64 KiB of reading and the record itself per position. Positions inside one large member
 //! are served in one pass over it.
 //!
-//! *Error.* A file may have changed since. Where no record starts at a position, or it holds no
-//! document, there is none in the answer. In JSON that does not keep to lines, any object that
-//! starts at a position counts as the record. A record that was replaced by another of the same
-//! length is not noticed: compare [`Document::digest`] where that matters.
+//! *Error.* A file may have changed. If no record starts at a position, or the record contains no
+//! document, the result has none. In JSON that is not JSON Lines, any object that starts at a
+//! position counts as the record. A record that was replaced by another of the same length is not
+//! noticed: compare [`Document::digest`] if that matters.
 //!
 //! *Not for* reading much of a file: [`read`](crate::read()) uses all cores and reads forward.
 
@@ -70,8 +70,8 @@ pub struct Stored {
     pub content_type: Option<String>,
 }
 
-/// The body of the record at `position` of the archive `source`; none if the file is no archive, no
-/// record starts there, or it holds no body.
+/// The body of the record at `position` of the archive `source`; none if the file is not an
+/// archive, no record starts there, or it holds no body.
 ///
 /// # Errors
 ///
@@ -93,7 +93,7 @@ pub fn fetch_stored(
 }
 
 impl Open {
-    /// What is at a position of an input that is no table; none if no record starts there.
+    /// What is at a position of an input that is not a table; none if no record starts there.
     fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         let item = match self {
             Open::Lines(cutter) => cutter.item_at(position, config)?,

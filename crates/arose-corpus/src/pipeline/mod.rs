@@ -1,4 +1,4 @@
-//! The pipeline that cuts inputs into tasks, runs them on many threads and keeps their order.
+//! The pipeline that splits inputs into tasks, runs them in many threads and keeps their order.
 //!
 //! `open` makes an input a sequence of tasks, `read` runs them; `part` cuts a corpus into parts for
 //! many machines, `fetch` reads single records again, and `bookmark` lets another process go on.

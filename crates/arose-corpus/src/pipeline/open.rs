@@ -1,4 +1,4 @@
-//! Opens an input and hands out its records in portions.
+//! Opens an input and returns its records in portions.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -221,7 +221,7 @@ fn read_records(records: &[Result<Record, Item>], config: &Config, sink: &mut dy
 }
 
 impl Whole {
-    /// Makes a document of the file. One that was cut is named besides.
+    /// Makes a document of the file. A truncated one is also reported.
     pub(crate) fn read(mut self, config: &Config, sink: &mut dyn FnMut(Item)) {
         match self.body(config) {
             Ok(body) => self.document(&body, config, sink),
@@ -254,7 +254,7 @@ impl Whole {
         let place = Place::new(&self.source, Position::default());
         let mut page = payload::read_as(body, self.kind, None, None, &config.html);
         let cut = page.is_cut.then(|| {
-            let detail = "its XML ends too early; the text up to there is a document";
+            let detail = "the XML is truncated; the text before that is a document";
             place.skipped(Reason::Truncated, detail)
         });
         let mut notes = page.notes();
@@ -279,7 +279,7 @@ impl Whole {
 }
 
 /// What is said of a file without content.
-const EMPTY_FILE: &str = "a file of 0 bytes";
+const EMPTY_FILE: &str = "0 bytes";
 
 /// A file whose format is not known. In a directory it is one of a kind; where the user names it,
 /// it is missing.

@@ -1,7 +1,7 @@
-//! A corpus in parts, for readers on many machines.
+//! Parts of a corpus, for readers on many machines.
 //!
 //! [`parts`] cuts what the user names into parts in input order: a range of lines of a large plain
-//! file of JSON lines, one other large file, or a number of small files. [`read_part`] reads one of
+//! file of JSON Lines, one other large file, or a number of small files. [`read_part`] reads one of
 //! them. The items of all parts, one after the other, are those of [`read`](crate::read).
 
 use std::fs::File;
@@ -33,11 +33,12 @@ pub struct Part {
 pub struct PartFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether a folder held it: then it is passed by if neither name nor content tell its format.
+    /// Whether a directory held it: then it is skipped if neither name nor content tell its
+    /// format.
     pub is_found: bool,
 }
 
-/// Cuts everything `inputs` stand for into parts of about `n_bytes`, and tells what was passed by.
+/// Cuts everything `inputs` stand for into parts of about `n_bytes`, and tells what was skipped.
 ///
 /// # Errors
 ///
@@ -117,7 +118,7 @@ impl Cutter {
     }
 }
 
-/// Whether any part of the file is known by its name to hold JSON lines.
+/// Whether any part of the file is known by its name to hold JSON Lines.
 fn is_named_json_lines(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     extension == "jsonl" || extension == "ndjson"

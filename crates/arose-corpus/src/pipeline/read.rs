@@ -1,21 +1,22 @@
-//! Reads a corpus with many threads and hands it out in input order.
+//! Reads a corpus with many threads and returns it in input order.
 //!
-//! The question: how to keep all cores busy, hold little in memory, and still deliver the documents
-//! in the order of the input, whatever the number of threads?
+//! *Question.* How can all cores be kept busy with little memory, and the documents still be
+//! delivered in input order, whatever the number of threads?
 //!
-//! Work is cut into *tasks* in input order: a block of lines or records, a row group, a few small
-//! files. Cutting is cheap next to the work inside a task, so it needs no thread of its own: each
-//! worker takes the lock of the [`Plan`], cuts the next task, queues the receiving end of a fresh
-//! channel for its results, lets go and works. The consumer takes the receiving ends in the order
-//! in which they were queued and empties one after the other. A worker that finds the lock taken
-//! decodes ahead of the one that has it (see [`ahead`](crate::source::ahead)) and tries again.
+//! *Idea.* Work is divided into *tasks* in input order: a block of lines or records, a row group, a
+//! few small files. Dividing is cheap compared with the work inside a task, so it needs no separate
+//! thread. Each worker takes the lock of the [`Plan`], cuts the next task, queues the receiving end
+//! of a new channel for its results, releases the lock and works. The consumer takes the receiving
+//! ends in the order in which they were queued and empties one after the other. A worker that finds
+//! the lock taken decodes ahead of the one that has it (see [`ahead`](crate::source::ahead)) and
+//! tries again.
 //!
-//! Bounds: the queue holds at most two tasks per thread and each channel one batch, so a worker
-//! that is ahead waits. It cannot wait for ever: the oldest task always has a worker that needs no
+//! *Bounds.* The queue has at most two tasks per thread and each channel one batch, so a worker
+//! that is ahead waits. It cannot wait forever: the oldest task always has a worker that needs no
 //! lock and a consumer that listens.
 //!
-//! Order: tasks are numbered by the lock, results inside a task by the task. Neither depends on
-//! which thread does the work, so any number of threads gives the same output.
+//! *Order.* The lock numbers the tasks, and a task numbers its results. Neither depends on which
+//! thread does the work, so any number of threads gives the same output.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ use crate::source::input::{Input, Inputs};
 /// Small files per task.
 const FILES_PER_TASK: usize = 16;
 
-/// Reads everything `inputs` stand for: files, folders, patterns, `-` for standard input.
+/// Reads all `inputs`: files, directories, patterns, `-` for standard input.
 ///
 /// # Errors
 ///
@@ -85,7 +86,7 @@ pub fn read_from_bookmark<T: Send + 'static>(
     Ok(documents)
 }
 
-/// Reads bytes from anywhere; `name` stands for the file in positions and may tell the format.
+/// Reads bytes from any source; `name` is the file name in positions and may determine the format.
 pub fn read_from(
     name: &Path,
     reader: impl Read + Send + 'static,

@@ -1,25 +1,25 @@
-//! Decodes compressed members before the reader comes to them.
+//! Decompresses members before the reader reaches them.
 //!
-//! The question: a web archive is one long file of small members, and inflating takes most of the
-//! time; how can many threads inflate it, if nothing says where members start?
+//! *Question.* A web archive is one long file of small members, and decompression takes most of the
+//! time. How can many threads decompress it, if nothing says where members start?
 //!
-//! By guessing. The file is cut into *ranges* of equal size. A thread with nothing better to do
-//! takes the next range, looks for the bytes that members start with, and decodes from there: what
-//! decodes to its end, checksum and all, is stored under its start; the next member
-//! is looked for where it ends. The reader goes through the file from the front as ever. Whenever
-//! it is about to open a member, it first asks whether one that starts at exactly this byte has
-//! been put by. What a member decodes to depends on nothing but the bytes of the file from there
-//! on, so the answer is right however it was found: a wrong guess is never asked for, and what is
-//! damaged or too large is decoded by the reader itself, with all its care.
+//! *Idea.* By guessing. The file is divided into *ranges* of equal size. An idle thread takes the
+//! next range, searches for the bytes that members start with, and decodes from there. A member
+//! that decodes to its end with a correct checksum is stored under its start; the next member is
+//! searched for where it ends. The reader reads the file from the front. Before it opens a member,
+//! it checks whether one that starts at exactly this byte is stored. The content of a member
+//! depends only on the bytes of the file from there on, so the result is correct however it was
+//! found: a wrong guess is never used, and members that are damaged or too large are decoded by the
+//! reader itself.
 //!
-//! A range that nobody has begun when the reader arrives, it takes for itself. If one is being
-//! worked on, it does another meanwhile, and waits only if there is none. So a single thread
-//! decodes every byte once, and a file that is one member costs the others a search through a few
-//! ranges.
+//! If no thread has started a range when the reader arrives, the reader decodes it. If a thread is
+//! working on it, the reader decodes another range meanwhile, and waits only if there is none. So a
+//! single thread decodes every byte once, and a file that is one member costs the others a search
+//! through a few ranges.
 //!
-//! Cost: the packed bytes are copied out of the file three times instead of once. Memory: at most
-//! two ranges per thread, each decoded to at most four blocks. Not for pipes, which cannot be read
-//! at two places.
+//! *Cost.* The compressed bytes are read from the file three times instead of once. Memory is at
+//! most two ranges per thread, each decoded to at most four blocks. *Not for* pipes, which cannot
+//! be read at two places.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,8 +31,8 @@ use memchr::memmem;
 use crate::config::{Config, Limits};
 use crate::source::member::{Member, Packing};
 
-/// The ranges of one file. Filled by whoever calls [`help`](Self::help), emptied by the reader of
-/// the file through [`take`](Self::take).
+/// The ranges of one file. Filled by the thread that calls [`help`](Self::help), emptied by the
+/// reader of the file through [`take`](Self::take).
 pub(crate) struct Ahead {
     packing: Packing,
     dictionary: Option<Arc<[u8]>>,
@@ -53,7 +53,7 @@ struct Ranges {
     next: u64,
     /// One beyond the last range of the file.
     end: u64,
-    /// Ranges begun and not yet asked for: being worked on, or done.
+    /// Ranges begun and not yet requested: being worked on, or done.
     begun: BTreeMap<u64, Option<Decoded>>,
     /// How many of those there may be.
     most: usize,
@@ -184,7 +184,7 @@ impl Ranges {
         })
     }
 
-    /// Drops what is done and was passed by.
+    /// Drops what is done and was skipped.
     fn forget_before(&mut self, wanted: u64) {
         self.begun
             .retain(|&index, decoded| index >= wanted || decoded.is_none());

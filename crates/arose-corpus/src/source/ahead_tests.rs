@@ -160,7 +160,7 @@ fn most_members_are_decoded_ahead() {
         }
         offset = end;
     }
-    // What the stream had read when it was asked for its packing counts as begun.
+    // What the stream had read when its compression was queried counts as begun.
     let n_skipped = members.len() - n_found;
     assert!(
         n_skipped * members[0].len() <= 2 * crate::source::raw::CHUNK,

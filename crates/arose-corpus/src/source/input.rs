@@ -1,4 +1,4 @@
-//! From what the user names (files, directories, patterns, `-`) to files, one after another.
+//! Expands inputs (files, directories, patterns, `-`) to files, one after another.
 //!
 //! Directories are walked in the order of their names (see [`walk`](crate::source::walk)), so the
 //! order of documents is that of the names on any machine.
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::row::Place;
 use crate::source::walk::{Rules, Walk};
 
-/// All files that `inputs` stand for, in order, whether they will turn out to be readable or not;
+/// All files that `inputs` expand to, in order, readable or not;
 /// standard input is none.
 ///
 /// # Errors
@@ -30,11 +30,11 @@ pub fn files(inputs: &[PathBuf], chosen: &Files) -> Result<Vec<PathBuf>, Error> 
 
 /// Something to read, or why something is not.
 pub(crate) enum Input {
-    /// A file, and whether the user named it or a folder held it.
+    /// A file, and whether it was passed by the user or found in a directory.
     File(Arc<Path>, Origin),
     /// Bytes that come by themselves.
     Pipe(Arc<Path>, Box<dyn Read + Send>),
-    /// What was passed by.
+    /// What was skipped.
     Skipped(Item),
 }
 
@@ -62,7 +62,7 @@ enum Pending {
 }
 
 impl Inputs {
-    /// Checks that what was named exists.
+    /// Checks that the inputs exist.
     pub(crate) fn new(names: &[PathBuf], files: &Files) -> Result<Self, Error> {
         let rules = Rules::new(files)?;
         let mut pending = VecDeque::new();
@@ -104,7 +104,7 @@ impl Inputs {
     }
 }
 
-/// The files that a pattern stands for, in order. As in a shell, `*` does not match hidden ones.
+/// The files that match a pattern, in order. As in a shell, `*` does not match hidden files.
 fn matches(name: &Path, rules: &Rules) -> Result<Vec<Pending>, Error> {
     let pattern = name.to_str().filter(|name| name.contains(['*', '?', '[']));
     let Some(pattern) = pattern else {

@@ -1,4 +1,4 @@
-//! One gzip member, zstd frame, xz stream or bzip2 stream, decoded step by step.
+//! Incremental decompression of one gzip member, zstd frame, xz stream or bzip2 stream.
 
 use bzip2::Decompress as Bunzip2;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -97,7 +97,8 @@ enum Unpacker {
 }
 
 /// bzip2 checks a block after it has given all of it, and a damaged one is wrong from start to end.
-/// So what a block holds is held back until its check has passed: 900 kB, or up to 46 MB of runs.
+/// So the content of a block is held back until its check has passed: 900 kB, or up to 46 MB of
+/// runs.
 struct Blocks {
     decoder: Bunzip2,
     held: Vec<u8>,

@@ -1,6 +1,5 @@
-//! Where bytes come from: files, directories and pipes (`input`, `walk`, `raw`), decompressed as
-//! one stream that survives damage (`member`, `stream`), by several threads where that helps
-//! (`ahead`).
+//! Sources of bytes: files, directories and pipes (`input`, `walk`, `raw`), decompressed into one
+//! stream that survives damage (`member`, `stream`), in several threads where that helps (`ahead`).
 
 pub(crate) mod ahead;
 pub(crate) mod input;

@@ -1,4 +1,4 @@
-//! Bytes as they lie in a file or come out of a pipe, with a short memory.
+//! Bytes of a file or pipe as stored, with a short history.
 //!
 //! Everything is read in pieces of one constant size, and a pipe's short reads are topped up. That
 //! is what makes the place where a decoder notices damage, and hence the output, independent of how
@@ -67,7 +67,7 @@ impl Raw {
         self.ahead()
     }
 
-    /// Reads on to a place without anyone looking at what lies before it. Nothing is left out: the
+    /// Reads on to a place without anyone looking at what lies before it. Nothing is omitted: the
     /// buffer is the same as if it had been consumed piece by piece.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         while self.offset() < offset {
@@ -106,7 +106,7 @@ impl Raw {
         true
     }
 
-    /// Up to `n` bytes at any place of a file; reading goes on where it was.
+    /// Up to `n` bytes at any place of a file; reading continues where it was.
     pub(crate) fn peek(&mut self, offset: u64, n: usize) -> Option<Vec<u8>> {
         let next = self.origin + self.buffer.len() as u64;
         let Handle::File(file) = &mut self.handle else {

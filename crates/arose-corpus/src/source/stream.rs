@@ -1,23 +1,23 @@
-//! A decompressed byte stream that survives damage and knows where it is.
+//! A decompressed byte stream that survives damage and knows its position.
 //!
-//! The question: how to read on after a broken gzip member, and name the place of every byte so
-//! that the same record has the same position however the file is read? A stream is a sequence of
-//! *members* (gzip members, zstd frames, xz and bzip2 streams; a plain file is one endless member).
-//! Each output byte belongs to the member that made it, and its [`Position`] is the member's place
-//! in the file plus the byte's index in the member's content.
+//! *Question.* How can reading continue after a damaged gzip member, and how can every byte have a
+//! position that does not depend on how the file is read? A stream is a sequence of *members* (gzip
+//! members, zstd frames, xz and bzip2 streams; an uncompressed file is one endless member). Each
+//! output byte belongs to the member that made it, and its [`Position`] is the position of the
+//! member in the file plus the index of the byte in the content of the member.
 //!
-//! Damage does not end the stream, it *breaks* it: the reader sees the bytes before the break,
-//! drops the record it was in, and [resumes](Stream::resume) at the next place where a member
+//! *Idea.* Damage does not end the stream, it *breaks* it: the reader sees the bytes before the
+//! break, drops the current record, and [resumes](Stream::resume) at the next place where a member
 //! starts and its first bytes decode. The search starts up to 64 KiB before the place where the
-//! decoder noticed, since inflate notices late. So one bad member costs one record and one warning,
-//! the work stays linear, and no seeking is needed: pipes are read as well as files.
+//! decoder noticed the damage, since inflate notices late. So one bad member costs one record and
+//! one warning, the work stays linear, and no seeking is needed: pipes are read as well as files.
 //!
-//! Members are decoded one after another as they are needed, or taken from what other threads have
-//! decoded [ahead](Stream::read_ahead). Only members that are whole and sound come from there, and
-//! only if one starts exactly where the last one ended, so the output is the same either way.
+//! Members are decoded one after another as needed, or taken from those that other threads have
+//! decoded [ahead](Stream::read_ahead). Only complete, undamaged members come from there, and only
+//! if one starts exactly where the last one ended, so the output is the same either way.
 //!
-//! A member that grows beyond the allowed expansion is treated as damaged. A member cut off by the
-//! end of the file ends the stream.
+//! A member that grows beyond the allowed expansion is treated as damaged. A member truncated by
+//! the end of the file ends the stream.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -32,7 +32,7 @@ use crate::source::raw::{CHUNK, Handle, MEMORY, Raw};
 /// More consumed bytes are given back as soon as little is left after them.
 const LARGE: usize = 256 << 10;
 
-/// Bytes of a plain file that are read at once, if so many are asked for: a window that grows in
+/// Bytes of a plain file that are read at once, if so many are requested: a window that grows in
 /// smaller steps is copied from step to step.
 const AT_ONCE: usize = 1 << 20;
 
@@ -113,7 +113,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Starts to read, told from the first bytes how the input is packed.
+    /// Starts to read, and detects the compression from the first bytes.
     pub(crate) fn new(handle: Handle, limits: &Limits) -> Self {
         let mut raw = Raw::new(handle);
         let packing = Packing::sniff(raw.fill(CHUNK));
@@ -146,26 +146,26 @@ impl Stream {
         stream
     }
 
-    /// How the input is packed.
+    /// The compression of the input.
     pub(crate) fn packing(&self) -> Packing {
         self.places.packing
     }
 
     /// Lets other threads decode members before this one comes to them, out of the same `file`,
-    /// opened anew.
+    /// opened again.
     pub(crate) fn read_ahead(&mut self, file: File, config: &Config) -> Arc<Ahead> {
         let (packing, dictionary) = (self.places.packing, self.dictionary.clone());
         let ahead = Ahead::new(file, packing, dictionary, self.raw.offset(), config);
         Arc::clone(self.ahead.insert(Arc::new(ahead)))
     }
 
-    /// The bytes at hand.
+    /// The available bytes.
     pub(crate) fn window(&self) -> &[u8] {
         &self.window[self.used..]
     }
 
-    /// Tries to have at least `want` bytes at hand: fewer mean that the stream breaks or ends after
-    /// them.
+    /// Tries to have at least `want` bytes available: fewer mean that the stream breaks or ends
+    /// after them.
     pub(crate) fn fill(&mut self, want: usize) -> &[u8] {
         // Moving the rest costs as much as was consumed at most: a window that stays large while
         // little of it is consumed at a time is not moved again and again.
@@ -338,7 +338,7 @@ impl Stream {
 
     /// The position of the next byte; none if there is none.
     pub(crate) fn place(&mut self) -> Option<Position> {
-        // A member is noted when its first byte is unpacked.
+        // A member is noted when its first byte is decompressed.
         let is_byte = !self.fill(1).is_empty();
         is_byte.then(|| self.position(0))
     }

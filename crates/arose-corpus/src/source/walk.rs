@@ -1,7 +1,7 @@
-//! Walks a directory: which of its files are read, each of them once.
+//! Walks a directory and selects the files to read, each once.
 //!
 //! Entries come in the order of their names. Hidden ones, excluded ones and the directories of
-//! [`Files::skip`] are left out without a word: the user asked for that. Symbolic links are
+//! [`Files::skip`] are omitted without a word: the user requested that. Symbolic links are
 //! followed. A file or directory that several links lead to is read where it is met first and
 //! counted after that; a link that leads back to a directory it lies in is reported.
 //!
@@ -145,11 +145,11 @@ impl Walk {
         // Said once.
         std::mem::take(&mut self.is_empty).then(|| {
             let place = Place::new(&self.root.as_path().into(), Position::default());
-            Input::Skipped(place.skipped(Reason::Empty, "a directory without files to read"))
+            Input::Skipped(place.skipped(Reason::Empty, "directory without readable files"))
         })
     }
 
-    /// Whether an entry, or everything in it, is not asked for.
+    /// Whether an entry, or everything in it, is not requested.
     fn is_left_out(&mut self, entry: &DirEntry, rules: &Rules) -> bool {
         let (depth, is_dir) = (entry.depth(), entry.file_type().is_dir());
         if self.link_depth.is_some_and(|link| depth <= link) {
@@ -187,7 +187,7 @@ impl Walk {
             .unwrap_or(entry.path())
     }
 
-    /// The path without symbolic links, which only an entry behind one has to be asked for.
+    /// The path without symbolic links, which is computed only for an entry behind one.
     fn real_path(&self, entry: &DirEntry) -> Option<PathBuf> {
         match self.link_depth.is_some() || entry.path_is_symlink() {
             true => std::fs::canonicalize(entry.path()).ok(),
@@ -215,7 +215,7 @@ fn failure(error: &walkdir::Error) -> Item {
     let place = Place::new(&path, Position::default());
     match error.loop_ancestor() {
         Some(ancestor) => {
-            let detail = format!("it leads back to {}", ancestor.display());
+            let detail = format!("leads back to {}", ancestor.display());
             place.skipped(Reason::SymlinkLoop, detail)
         }
         // The place is told already; only the cause is missing.

@@ -1,4 +1,4 @@
-//! Crumbs: what a server writes into links to recognise a visitor.
+//! Session IDs and tracking parameters: parts of URLs that identify a visitor.
 //!
 //! The names are of the kind that frameworks choose, not authors of pages: a parameter called
 //! `PHPSESSID` never selects a page. Names that sometimes do, such as `sid`, `ref` or `session`,
@@ -35,7 +35,7 @@ const NAMES: [&str; 24] = [
 /// Beginnings of such names.
 const PREFIXES: [&str; 3] = ["aspsessionid", "pk_campaign", "utm_"];
 
-/// Takes crumbs out of the path that `out` holds from `start` on: parameters behind a semicolon,
+/// Removes session IDs from the path in `out` after `start`: parameters behind a semicolon,
 /// and segments that are nothing but a session, `/(S(…))`.
 pub(super) fn drop_from_path(out: &mut Vec<u8>, start: usize) {
     let path = out.split_off(start);
@@ -50,7 +50,7 @@ pub(super) fn drop_from_path(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Takes crumbs out of the query that `out` holds from `start` on.
+/// Removes session IDs and tracking parameters from the query in `out` after `start`.
 pub(super) fn drop_from_query(out: &mut Vec<u8>, start: usize) {
     let query = out.split_off(start);
     let kept = query
@@ -64,7 +64,7 @@ pub(super) fn drop_from_query(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Appends a segment without its crumbs, unless a dot segment would be left of it.
+/// Appends a segment without session IDs, unless a dot segment would remain.
 fn push_segment(segment: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     for (index, part) in segment.split(|&byte| byte == b';').enumerate() {
@@ -81,12 +81,12 @@ fn push_segment(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The session of a server that is told to do without cookies: `(S(…))`.
+/// The session ID of a server that works without cookies: `(S(…))`.
 fn is_session(segment: &[u8]) -> bool {
     segment.starts_with(b"(S(") && segment.ends_with(b"))")
 }
 
-/// Whether `name=value` is a crumb. Without a value it may be anything.
+/// Whether `name=value` is a session ID or tracking parameter. Without a value it may be anything.
 fn is_crumb(parameter: &[u8]) -> bool {
     let Some(equals) = memchr::memchr(b'=', parameter) else {
         return false;

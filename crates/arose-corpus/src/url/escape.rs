@@ -1,4 +1,4 @@
-//! Percent escapes in one spelling.
+//! Normalization of percent escapes.
 //!
 //! RFC 3986 (section 2.3) says which escapes mean the same as the character itself: those of the
 //! *unreserved* characters, letters, digits and `-._~`. They are decoded. All other escapes change

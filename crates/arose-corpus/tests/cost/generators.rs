@@ -259,7 +259,7 @@ fn script(n: usize, piece: &str) -> Vec<u8> {
     )
 }
 
-/// Text that the structured data of the page holds as well.
+/// Text that the structured data of the page contains as well.
 fn article(n: usize) -> Vec<u8> {
     let start = "<script type=application/ld+json>{\"articleBody\":\"";
     let data = wrapped(start, "a b c d ", "\"}</script>", n / 2);
@@ -345,7 +345,7 @@ fn cells(n: usize) -> Vec<(String, ArrayRef)> {
     )]
 }
 
-/// A column of lists of numbers, all in the first row but for one.
+/// A column of lists of numbers, all in the first row except for one.
 fn lists(n: usize) -> Vec<(String, ArrayRef)> {
     let mut lists = ListBuilder::new(Int64Builder::new());
     (0..n as i64 / 8).for_each(|i| lists.values().append_value(i));

@@ -200,10 +200,10 @@ fn page(mode: Mode) -> html::Config {
 /// What a worker hands out at once.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What may be unpacked at once of a table, so that it counts as a constant.
+/// What may be decompressed at once of a table, so that it counts as a constant.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// One thread and small blocks, so that what is held for each of them is small beside the input.
+/// One thread and small blocks, so that what is kept for each of them is small beside the input.
 fn config(mode: Mode) -> Config {
     Config {
         html: page(mode),

@@ -317,7 +317,7 @@ fn an_unreadable_file() {
     check_damage(&found, Reason::Unreadable, 0);
     assert!(damage(&found)[0].source.ends_with("2.txt"));
     assert_eq!(texts(&found), ["one", "three"]);
-    // Named files and what is no file.
+    // Named files and what is not a file.
     let found = items(&[
         &folder.path().join("2.txt"),
         std::path::Path::new("/dev/null"),
@@ -392,7 +392,7 @@ fn a_link_to_nowhere() {
     }
 }
 
-/// A record as an archive holds it, with any block.
+/// A record as an archive contains it, with any block.
 fn record(url: &str, block: &[u8]) -> Vec<u8> {
     let head = format!(
         "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: {url}\r\nContent-Type: text/plain\r\n\
@@ -489,7 +489,7 @@ fn issue_19_tsv_has_no_quotes() {
     }
 }
 
-/// Files that hold quotes all the same are read as they stand, and that is said.
+/// Files that hold quotes anyway are read as they stand, and that is said.
 #[test]
 fn issue_19_tsv_that_contradicts_itself() {
     let rows = "id\ttext\n1\t\"a \"\"rose\"\"\"\n2\t\"yes\" or \"no\"\n\"3\n\tx\"\ttulip\n";

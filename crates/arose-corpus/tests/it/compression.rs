@@ -31,7 +31,7 @@ fn issue_19_files_and_pipes() {
         let path = folder.file(&format!("a.warc.{ending}"), &pack(&archive));
         assert_eq!(documents(&items(&[&path])).len(), 2, "{ending}");
     }
-    // In a folder, names are enough.
+    // In a directory, names are enough.
     assert_eq!(documents(&items(&[folder.path()])).len(), 2 * (50 + 1 + 2));
 }
 

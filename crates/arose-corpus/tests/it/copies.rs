@@ -78,8 +78,8 @@ fn check_lost(kept: &Kept, reason: Reason, row: u64) {
     assert_eq!((lost.reason, lost.position.offset), (reason, row), "{lost}");
 }
 
-/// A page of another column that unpacks to far more than its size: the text is read, and the rows
-/// are not copied.
+/// A page of another column that decompresses to far more than its size: the text is read, and the
+/// rows are not copied.
 #[test]
 fn issue_19_other_columns_that_expand_too_far() {
     for codec in [
@@ -144,7 +144,7 @@ fn issue_19_other_columns_of_one_long_text() {
     assert!(reader.metadata().num_row_groups() >= 10);
 }
 
-/// Pages of many columns are held side by side.
+/// Pages of many columns are kept side by side.
 #[test]
 fn issue_19_many_other_columns_that_expand() {
     let text = "c".repeat(12 << 20);

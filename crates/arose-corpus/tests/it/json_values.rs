@@ -385,7 +385,7 @@ fn texts_that_start_with_brackets() {
     assert_eq!(damage(&found).len(), 0);
 }
 
-/// JSON lines of which the first is damaged are still lines.
+/// JSON Lines of which the first is damaged are still lines.
 #[test]
 fn a_flawed_first_line() {
     for first in ["{\"text\": \"a", "{\"text\": NaN}", "{\"text\": \"a\"} x"] {

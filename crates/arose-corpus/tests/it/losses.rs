@@ -270,7 +270,7 @@ fn issue_19_truncated_files_are_incomplete() {
     assert_eq!(found.losses.n_files, 1);
 }
 
-/// Every format that can tell that it was cut does.
+/// Every format that can tell that it was truncated does.
 #[test]
 fn issue_19_cut_files_of_every_format() {
     let folder = Folder::new();

@@ -64,8 +64,8 @@ fn put_varint(value: i64, n: usize) -> Vec<u8> {
     (0..n).map(byte).collect()
 }
 
-/// The same file with a first page that says it has `claimed` bytes unpacked. What is longer in its
-/// header is taken from the page.
+/// The same file with a first page that says it has `claimed` bytes decompressed. What is longer in
+/// its header is taken from the page.
 fn claiming(mut file: Vec<u8>, claimed: i64) -> Vec<u8> {
     // "PAR1", the type of the page, then both sizes, each after a byte for its field.
     assert_eq!((file[4], file[6]), (0x15, 0x15));
@@ -123,7 +123,7 @@ fn issue_19_pages_that_claim_gigabytes() {
     }
 }
 
-/// Deflate and Brotli unpack what there is, whatever the header says.
+/// Deflate and Brotli decompress what there is, whatever the header says.
 #[test]
 fn issue_19_pages_larger_than_they_say() {
     let folder = Folder::new();

@@ -245,7 +245,7 @@ fn tree_text(tree: &str) -> String {
     let mut in_text = false;
     for line in tree.lines() {
         let Some(node) = line.strip_prefix("| ") else {
-            // A text node that holds line ends goes on.
+            // A text node that holds line ends continues.
             if in_text && hidden_below.is_none() {
                 text.push_str(line.trim_end_matches('"'));
             }
@@ -280,7 +280,7 @@ fn tree_text(tree: &str) -> String {
     text
 }
 
-/// A character that occurs more often in `expected` than in `found`, white space and quotes aside:
+/// A character that occurs more often in `expected` than in `found`, whitespace and quotes aside:
 /// quotes delimit text nodes in the dump.
 fn first_missing(expected: &str, found: &str) -> Option<char> {
     let mut counts = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Files that other tools wrote hold what other tools read from them.
 //!
 //! `peers.py` writes the files and says what is in them. Small ones are in `tests/fixtures`; larger
-//! ones are written anew where `AROSE_PEERS_PYTHON` names an interpreter with the packages.
+//! ones are written again where `AROSE_PEERS_PYTHON` names an interpreter with the packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,7 +55,7 @@ fn check_document(found: &Document, expected: &Value, what: &str) {
     }
 }
 
-/// Compares everything that `truth.jsonl` in a folder tells of.
+/// Compares everything that `truth.jsonl` in a directory tells of.
 fn check(folder: &Path) -> usize {
     let truth = std::fs::read_to_string(folder.join("truth.jsonl")).unwrap();
     for line in truth.lines() {

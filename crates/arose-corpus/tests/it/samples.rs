@@ -130,7 +130,7 @@ fn good_archives_have_the_records_that_warcio_counts() {
     check("warcio/example-wget-bad-target-uri.warc.gz", &wget, &[]);
 }
 
-/// Where `warcio` stops, this goes on.
+/// Where `warcio` stops, this continues.
 #[test]
 fn broken_archives_are_read_to_the_end() {
     // Several records in one member, or one record in several.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A folder of data sets, or nothing with a word about the test that is skipped.
+/// A directory of data sets, or nothing with a word about the test that is skipped.
 pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data")
@@ -24,7 +24,7 @@ pub(crate) fn suites(name: &str) -> Vec<PathBuf> {
     [own.join(name)].into_iter().chain(all).collect()
 }
 
-/// The files of a folder that end in `extension`, sorted by name, with their text.
+/// The files of a directory that end in `extension`, sorted by name, with their text.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<(String, String)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()

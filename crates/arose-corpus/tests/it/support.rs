@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
-/// A folder that goes away with the test.
+/// A directory that goes away with the test.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {

@@ -3,14 +3,14 @@
 //! *Question.* An algorithm calls two pages duplicates. Do they differ in their URL, in a footer,
 //! in data such as scores or exchange rates, or in something that matters?
 //!
-//! *Idea.* Find the tokens that differ (the differences of [`report::diff`](crate::report)) and ask
-//! what all of them have in common: they are parts of URLs, or they stand at the end of both texts,
-//! or they are numbers. The first that holds is the category.
+//! *Idea.* Find the tokens that differ (the differences of [`report::diff`](crate::report)) and
+//! determine what they have in common: they are parts of URLs, or they are at the end of both
+//! texts, or they are numbers. The first condition that holds is the category.
 //!
-//! *Paper.* Henzinger 2006 sorts the differences of her samples by hand; these rules do it without
-//! a reader. *Parameters.* A footer is the last tenth of a text and at most [`MAX_FOOTER`] tokens.
-//! *Cost.* One comparison of the two token sequences. *Error.* What is called a footer is only
-//! last; a reader may see another reason. Pairs that differ in more than is compared are `other`.
+//! *Paper.* Henzinger 2006 classifies the differences of her samples by hand; these rules do it
+//! automatically. *Parameters.* A footer is the last tenth of a text and at most [`MAX_FOOTER`]
+//! tokens. *Cost.* One comparison of the two token sequences. *Error.* A footer is only the end of
+//! a text; a reader may see another reason. Pairs that differ in more than is compared are `other`.
 //! *Not for* deciding whether two documents are duplicates.
 
 use arose::token::{Tokenizer, Tokens};

@@ -1,10 +1,10 @@
-//! What stops an evaluation.
+//! Errors of an evaluation.
 
 use std::path::{Path, PathBuf};
 
-/// A file that cannot be read or written, or that does not hold what it should.
+/// A file that cannot be read or written, or that has the wrong content.
 ///
-/// Unlike a corpus, a gold set or a truth is not read around its damage: a figure computed from
+/// Unlike a corpus, labelled pairs or a ground truth must not be damaged: a score computed from
 /// half of it would be wrong without saying so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,10 +16,10 @@ pub enum Error {
         what: &'static str,
         /// To which file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A line of a file is not what it should be.
+    /// A malformed line of a file.
     #[error("{}:{line}: {flaw}", path.display())]
     Line {
         /// The file.
@@ -29,7 +29,7 @@ pub enum Error {
         /// What is wrong with it.
         flaw: String,
     },
-    /// A file is not what it should be.
+    /// A malformed file.
     #[error("{}: {flaw}", path.display())]
     File {
         /// The file.

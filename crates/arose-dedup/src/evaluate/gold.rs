@@ -1,15 +1,15 @@
-//! Gold sets: pairs of documents with a judgement, or with a similarity counted by someone else.
+//! Labelled pairs: pairs of documents with a label, or with a similarity computed elsewhere.
 //!
-//! Three shapes are read, all of them JSON lines, plain, gzip or zstd:
+//! Three kinds of JSON Lines files are read, uncompressed or compressed with gzip or zstd:
 //!
-//! - a pair a line, with both texts in it or with the ids of documents in a second file, and a
-//!   label, a Jaccard coefficient, or both;
-//! - a document a line, with a field that is equal for versions of one document
+//! - one pair per line, with both texts or with the IDs of documents in a second file, and a label,
+//!   a Jaccard similarity, or both;
+//! - one document per line, with a field that is equal for versions of one document
 //!   ([`Pairing::Groups`]): every two documents make a pair;
-//! - a document a line, some of them sources that others were made from ([`Pairing::Sources`]).
+//! - one document per line, some of which are sources of others ([`Pairing::Sources`]).
 //!
-//! Field names are guessed ([`Fields`]) and can be told. A name such as `doc#rev` stands for two
-//! fields, joined by the sign.
+//! Field names have defaults ([`Fields`]) and can be set. A name such as `doc#rev` joins two fields
+//! with `#`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -29,7 +29,7 @@ use super::lines::{Record, for_each_record};
 /// Documents whose pairs are all made, at most: 3,000 make 4.5 million.
 pub const MAX_GROUPED: usize = 3000;
 
-/// Judged pairs and their documents.
+/// Labelled pairs and their documents.
 #[derive(Debug, Clone, Default)]
 pub struct Gold {
     /// The documents, in the order of the files.
@@ -38,7 +38,7 @@ pub struct Gold {
     pub pairs: Vec<GoldPair>,
 }
 
-/// A document of a gold set.
+/// A document of labelled pairs.
 #[derive(Debug, Clone)]
 pub struct GoldDocument {
     /// Its name in the files.
@@ -60,7 +60,7 @@ pub struct GoldPair {
     pub b: usize,
     /// What the judges say, or what follows from the listed coefficient.
     pub verdict: Verdict,
-    /// The Jaccard coefficient that the file lists.
+    /// The Jaccard similarity that the file lists.
     pub jaccard: Option<f64>,
 }
 
@@ -156,7 +156,7 @@ impl Fields {
     pub fn prefer(&mut self, role: &str, name: &str) -> Result<(), Error> {
         let Some(names) = self.names.get_mut(role) else {
             let roles: Vec<&str> = Self::roles().collect();
-            let message = format!("a field is one of {}, not `{role}`", roles.join(", "));
+            let message = format!("no role `{role}`; expected one of {}", roles.join(", "));
             return Err(Error::Setting(message));
         };
         names.insert(0, name.to_owned());
@@ -176,7 +176,7 @@ impl Fields {
                 .names
                 .get(role)
                 .map_or(String::new(), |names| names.join(", "));
-            format!("no field for `{role}`, looked for {names}")
+            format!("no field for `{role}`; expected one of {names}")
         })
     }
 }
@@ -228,7 +228,7 @@ impl Labels {
             Ok(decided(Self::DUPLICATE.contains(&label)))
         } else {
             Err(format!(
-                "does the label `{label}` mean a duplicate? Say which labels do"
+                "unknown label `{label}`; set the labels of duplicates with --duplicate"
             ))
         }
     }
@@ -241,7 +241,7 @@ fn decided(is_duplicate: bool) -> Verdict {
     }
 }
 
-/// Reads a gold set.
+/// Reads labelled pairs.
 ///
 /// # Errors
 ///
@@ -264,7 +264,7 @@ pub fn read(config: &Config) -> Result<Gold, Error> {
 }
 
 fn check_number(config: &Config, n_documents: usize) -> Result<(), Error> {
-    let flaw = format!("{n_documents} documents; all pairs are made of at most {MAX_GROUPED}");
+    let flaw = format!("{n_documents} documents; --group pairs at most {MAX_GROUPED}");
     match n_documents <= MAX_GROUPED {
         true => Ok(()),
         false => Err(Error::file(&config.gold, flaw)),
@@ -284,7 +284,7 @@ impl Library {
         match self.places.get(&document.id) {
             Some(&place) if self.documents[place].digest == document.digest => Ok(place),
             Some(_) => Err(format!(
-                "`{}` is the id of two texts",
+                "`{}` is the ID of two texts",
                 Printed(&document.id)
             )),
             None => {
@@ -298,7 +298,7 @@ impl Library {
 
     fn place(&self, id: &str) -> Result<usize, String> {
         let place = self.places.get(id).copied();
-        place.ok_or_else(|| format!("no document has the id `{}`", Printed(id)))
+        place.ok_or_else(|| format!("no document has the ID `{}`", Printed(id)))
     }
 }
 
@@ -345,7 +345,7 @@ fn number(value: &str) -> Result<f64, String> {
         .parse::<f64>()
         .ok()
         .filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| format!("`{}` is no similarity", Printed(value)))
+    number.ok_or_else(|| format!("`{}` is not a similarity", Printed(value)))
 }
 
 /// The places of two documents of the second file.
@@ -357,11 +357,13 @@ fn named(fields: &Fields, record: &Record, library: &Library) -> Result<[usize; 
 /// The places of two documents whose texts stand beside the pair.
 fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[usize; 2], String> {
     if fields.find(record, "a").is_none() && fields.find(record, "text").is_some() {
-        return Err("a document, no pair: name the field that groups documents".to_owned());
+        return Err(
+            "a document, not a pair; set the field that duplicates share with --group".to_owned(),
+        );
     }
     let mut add = |id: &str, text: &str, url: &str| {
         let text = fields.expect(record, text);
-        let text = text.map_err(|flaw| format!("{flaw}, and no file with documents is given"))?;
+        let text = text.map_err(|flaw| format!("{flaw}; pass the documents with --documents"))?;
         library.add(GoldDocument {
             id: fields.expect(record, id)?,
             url: fields.find(record, url),

@@ -1,4 +1,4 @@
-//! The lines of a file of records, plain, gzip or zstd.
+//! The lines of a file of records, uncompressed or compressed with gzip or zstd.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use super::Error;
 /// The fields of one record.
 pub(crate) type Record = Map<String, Value>;
 
-/// The longest line that is read, in bytes: gold sets hold whole texts.
+/// Maximum length of a line in bytes: labelled pairs may contain whole texts.
 const MAX_LINE: u64 = 64 << 20;
 
 /// Calls `each` with every line that is not blank; what it finds wrong is reported with the line.
@@ -31,7 +31,7 @@ pub(crate) fn for_each_line(
             break;
         }
         let result = match bytes.len() as u64 > MAX_LINE {
-            true => Err(format!("it is longer than {MAX_LINE} bytes")),
+            true => Err(format!("longer than {MAX_LINE} bytes")),
             false if bytes.trim_ascii().is_empty() => Ok(()),
             false => each(bytes.trim_ascii_end()),
         };
@@ -49,7 +49,7 @@ pub(crate) fn for_each_record(
     for_each_line(path, |line| each(&record(line)?))
 }
 
-/// The object that a line holds.
+/// The object that a line contains.
 pub(crate) fn record(line: &[u8]) -> Result<Record, String> {
     serde_json::from_slice(line).map_err(|error| format!("not a JSON object: {error}"))
 }

@@ -1,26 +1,26 @@
-//! Metrics: right and wrong, counted.
+//! Metrics: counts of correct and incorrect pairs, precision, recall, F1 and AUC.
 //!
-//! *Question.* A rule accepted some of the judged pairs. How good is that, in one figure each?
+//! *Question.* A rule accepted some of the labelled pairs. How good is it, in single numbers?
 //!
 //! *Idea.* *Precision* is the share of the accepted pairs that are duplicates, *recall* the share
 //! of the duplicates that were accepted, *F1* their harmonic mean. They belong to a threshold. The
-//! *AUC* does not: it is the chance that a random duplicate scores above a random stranger, ties
-//! counting half (Mann & Whitney 1947), and asks whether a score orders pairs as judges would.
+//! *AUC* does not: it is the probability that a random duplicate scores above a random distinct
+//! pair, with ties counting half (Mann & Whitney 1947). It shows whether a score orders pairs as
+//! the labels do.
 //!
-//! Pairs that judges left undecided stay in the denominator of the precision (Henzinger 2006) and
-//! are no part of recall and AUC.
+//! Undecided pairs stay in the denominator of the precision (Henzinger 2006) and are excluded from
+//! recall and AUC.
 //!
-//! *Cost.* A sort of the scores. *Error.* That of the sample: [`bootstrap`] draws the pairs again,
-//! with repetition, and tells between which values the F1 of 95 % of such samples lies (Efron
-//! 1979).
+//! *Cost.* One sort of the scores. *Error.* That of the sample: [`bootstrap`] resamples the pairs
+//! with replacement and returns the interval of the F1 of 95% of such samples (Efron 1979).
 //!
-//! *Not for* comparing rules on different sets of pairs: all three depend on how many strangers are
-//! in the set.
+//! *Not for* comparing rules on different sets of pairs: all three depend on the number of distinct
+//! pairs in the set.
 
 use arose::judgement::{Interval, Tally, Verdict, Z_95, wilson};
 use arose::mix::SplitMix;
 
-/// What a rule did with judged pairs.
+/// The decisions of a rule on labelled pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Score {
     /// The pairs it accepted.
@@ -46,7 +46,7 @@ impl Score {
         self.accepted.precision()
     }
 
-    /// Wilson's 95 % interval of the precision.
+    /// Wilson's 95% interval of the precision.
     #[must_use]
     pub fn precision_interval(&self) -> Interval {
         self.accepted.interval(Verdict::Correct)
@@ -58,7 +58,7 @@ impl Score {
         ratio(self.accepted.correct, self.all.correct)
     }
 
-    /// Wilson's 95 % interval of the recall.
+    /// Wilson's 95% interval of the recall.
     #[must_use]
     pub fn recall_interval(&self) -> Interval {
         wilson(self.accepted.correct, self.all.correct, Z_95)
@@ -102,7 +102,7 @@ pub fn auc(scored: &[(f64, Verdict)]) -> Option<f64> {
     (n_both > 0.0).then(|| wins / n_both)
 }
 
-/// A threshold and what it does.
+/// A threshold and its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Best {
     /// Pairs that score this much or more are accepted.
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(auc(&[(f64::NAN, Correct), (0.0, Incorrect)]), Some(0.0));
     }
 
-    /// Half of 400 pairs right: the deviation of the recall over samples is sqrt(1/4 / 400) = .025,
-    /// so the interval is about +- .049, here of an F1 with the same value.
+    /// Half of 400 pairs right: the deviation of the recall over samples is sqrt(1/4 / 400) =
+    /// 0.025, so the interval is about +- 0.049, here of an F1 with the same value.
     #[test]
     fn bootstrap_of_a_coin() {
         let pairs = |i: usize| {

@@ -1,18 +1,18 @@
-//! Pairs: every rule beside what judges said.
+//! Scores every policy against labelled pairs.
 //!
-//! *Question.* Of the pairs in a gold set, which would each policy call duplicates at each
-//! threshold, and with what precision and recall?
+//! *Question.* Which of the labelled pairs does each policy call duplicates at each threshold, and
+//! with what precision and recall?
 //!
-//! *Idea.* Profile the documents once for a shingle length, compare the two of each pair by every
-//! measure, and let each policy decide. No candidates are searched for: this judges rules, not the
-//! search, so that the only errors are the rules' own.
+//! *Idea.* Profile the documents once for a shingle length, compare the two documents of each pair
+//! by every score, and let each policy decide. There is no search for candidates: this scores
+//! rules, not the search, so that the only errors are those of the rules.
 //!
-//! The tables by B-sim and by C-sim are those of Henzinger 2006: how precise would B or C be on
-//! the pairs of just this score? So are the correlation of the two scores, the categories of
+//! The tables by B-sim and by C-sim are those of Henzinger 2006: what is the precision of B or C on
+//! the pairs with just this score? So are the correlation of the two scores, the categories of
 //! difference of the pairs that B or C calls similar, and her suggestion to compute C on shingles
-//! (the measure `c_shingles`).
+//! (the score `c_shingles`).
 //!
-//! *Cost.* A pair costs a merge of two shingle sets, some 5 microseconds for a thousand words each.
+//! *Cost.* Comparing a pair merges two shingle sets, about 5 µs for 1,000 words each.
 //!
 //! *Not for* the recall of a search: score a run for that ([`super::run`]).
 
@@ -35,10 +35,10 @@ use super::metric::{Best, Score, auc, best_f1, bootstrap};
 use super::run::host;
 use crate::RepeatCounter;
 
-/// Samples drawn for the interval of an F1.
+/// Resamples for the interval of an F1.
 const N_BOOTSTRAP: usize = 1000;
 
-/// Pairs beyond which that interval is left out: it would be narrow, and long in coming.
+/// Pairs beyond which that interval is omitted: it would be narrow, and long in coming.
 const MAX_BOOTSTRAP: usize = 10_000;
 
 /// What to try.
@@ -46,7 +46,7 @@ const MAX_BOOTSTRAP: usize = 10_000;
 pub struct Config {
     /// Tokens in a shingle.
     pub w: NonZeroUsize,
-    /// The thresholds for the Jaccard coefficient.
+    /// The thresholds for the Jaccard similarity.
     pub thresholds: Vec<Threshold>,
     /// What may make short documents duplicates.
     pub short: ShortPolicy,
@@ -95,7 +95,7 @@ pub struct PolicyRow {
     pub threshold: Option<Threshold>,
     /// What became of the pairs.
     pub score: Score,
-    /// Where the F1 of 95 % of samples like this one lies; none for sets too large to try.
+    /// The interval of the F1 of 95% of samples like this one; none for sets that are too large.
     pub f1_interval: Option<Interval>,
 }
 
@@ -105,7 +105,7 @@ struct Compared {
     counted: Option<f64>,
     /// Simhash bits of the shingles that agree.
     c_shingles: Option<u32>,
-    /// By what the sites of the set repeat.
+    /// Weighted by what the sites of the set repeat.
     by_site: content::Score,
     site: SiteRelation,
     verdict: Verdict,
@@ -229,9 +229,7 @@ impl Compared {
 fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
     type Measure = fn(&Compared) -> f64;
     let measures: [(&str, Measure); 8] = [
-        ("resemblance", |pair| {
-            pair.comparison.resemblance.unwrap_or(0.0)
-        }),
+        ("jaccard", |pair| pair.comparison.resemblance.unwrap_or(0.0)),
         ("counted", |pair| pair.counted.unwrap_or(0.0)),
         ("containment", Compared::containment),
         ("b_sim", |pair| f64::from(pair.comparison.b_sim)),
@@ -311,24 +309,24 @@ fn row(
     }
 }
 
-/// How far listed Jaccard coefficients and ours agree.
+/// The agreement of listed and computed Jaccard similarities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agreement {
     /// Tokens in a shingle.
     pub w: NonZeroUsize,
-    /// Pairs that the file lists a coefficient for.
+    /// Pairs with a listed similarity.
     pub n_listed: u64,
     /// The largest difference.
     pub max_difference: f64,
     /// Pairs that differ by more than each of [`DIFFERENCES`].
     pub n_differ: [u64; DIFFERENCES.len()],
-    /// The pair that differs most: ids, listed, ours.
+    /// The pair with the largest difference: IDs, listed, computed.
     pub worst: Option<(String, String, f64, f64)>,
     /// The pairs at or above thresholds; empty if there are too many documents to compare all.
     pub at: Vec<AgreementAt>,
 }
 
-/// Differences of coefficients that are told apart: rounding, noticeable, large.
+/// Differences of coefficients that are distinguished: rounding, noticeable, large.
 pub const DIFFERENCES: [f64; 3] = [1e-5, 1e-3, 1e-2];
 
 /// The pairs that reach a threshold by the list, and by comparing all documents.
@@ -344,7 +342,7 @@ pub struct AgreementAt {
     pub n_both: u64,
 }
 
-/// Compares listed coefficients with ours; none if nothing is listed.
+/// Compares listed similarities with computed ones; none if nothing is listed.
 #[must_use]
 pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
     let shingler = Shingler::new(config.w);

@@ -1,28 +1,28 @@
-//! Plant: a corpus whose duplicates are known because they were made.
+//! Generates a corpus with known duplicates.
 //!
-//! *Question.* Recall needs all true pairs, and in a real corpus nobody knows them. Which corpus of
-//! any size comes with its truth?
+//! *Question.* Recall needs all true pairs, which are unknown in a real corpus. Which corpus of any
+//! size comes with its ground truth?
 //!
-//! *Idea.* Make *families*: a page and what became of it ([`Kind`]). Pages of one family are
-//! compared with each other and the exact Jaccard coefficient of each pair is written down; pages
-//! of two families are made of words drawn apart and share next to nothing. Most families have one
-//! page; the sizes of the others follow Pareto's law, `P(size > n) = n^(-4/3)` up to 50, as
-//! clusters of the web do.
+//! *Idea.* Generate *families*: a page and the pages derived from it ([`Kind`]). Pages of one
+//! family are compared with each other, and the exact Jaccard similarity of each pair is written
+//! down. Pages of different families consist of independently sampled words and share next to
+//! nothing. Most families have one page; the sizes of the others follow Pareto's law, `P(size > n)
+//! = n^(-4/3)` up to 50, as clusters of the web do.
 //!
-//! A page is a pure function of the [`Config`] and its position: nothing is stored but where
-//! families begin, so that any number of pages can be made in any order. Positions are scattered
-//! over the families by a permutation that can be turned round (a Feistel network), so that the
-//! copies of a page lie anywhere in the file.
+//! A page is a pure function of the [`Config`] and its position: only the starts of families are
+//! stored, so that any number of pages can be generated in any order. An invertible permutation (a
+//! Feistel network) scatters positions over the families, so that the duplicates of a page can be
+//! anywhere in the file.
 //!
-//! *Parameters.* [`Recipe::Mixed`] for the speed and recall of a search, with words drawn like
-//! those of a language; [`Recipe::Acceptance`] for rules, after the evaluation protocol of
-//! Henzinger's comparison: 50 pages a site, every word new.
+//! *Parameters.* [`Recipe::Mixed`] for the speed and recall of a search, with words distributed as
+//! in a language; [`Recipe::Acceptance`] for rules, after the evaluation protocol of Henzinger's
+//! comparison: 50 pages per site, every word new.
 //!
-//! *Cost.* 4 bytes a family; a page costs its words, about 15 ns each. *Error.* The truth is exact
-//! up to collisions of 64-bit shingles. Two words are equal with chance .0078 in a mixed corpus, so
-//! two families share a given run of five with chance 3e-11.
+//! *Cost.* 4 bytes per family; about 15 ns per word of a page. *Error.* The ground truth is exact
+//! except for collisions of 64-bit shingles. Two words are equal with probability 0.0078 in a mixed
+//! corpus, so two families share a given run of five words with probability 3e-11.
 //!
-//! *Not for* judging what people take for duplicates: ask people ([`super::gold`]).
+//! *Not for* deciding what people consider duplicates: ask people ([`super::gold`]).
 
 mod family;
 mod shuffle;
@@ -52,7 +52,7 @@ pub struct Config {
     pub seed: u64,
     /// Words of the median page of a mixed corpus.
     pub median_words: u32,
-    /// Tokens in the shingles that the truth is counted by.
+    /// Tokens per shingle for the ground truth.
     pub w: NonZeroUsize,
     /// What kind of corpus.
     pub recipe: Recipe,
@@ -78,11 +78,11 @@ impl Recipe {
 pub enum Kind {
     /// Nothing: the family is one page.
     Unique,
-    /// Copies on other sites, equal but for case, punctuation and white space.
+    /// Copies on other sites, equal except for case, punctuation and whitespace.
     Exact,
-    /// Copies on other sites that differ in the words of their own address.
+    /// Duplicates on other sites that differ in the words of their own URL.
     Mirror,
-    /// Copies on one site with another session id in some places and in the address.
+    /// Duplicates on one site with another session ID in some places and in the URL.
     Crumb,
     /// Copies on one site at different times: a date differs.
     Stamp,
@@ -152,7 +152,7 @@ impl FromStr for Kind {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
-        kind.ok_or_else(|| Error::Setting(format!("`{}` is no kind", name.escape_debug())))
+        kind.ok_or_else(|| Error::Setting(format!("`{}` is not a kind", name.escape_debug())))
     }
 }
 
@@ -161,7 +161,7 @@ impl FromStr for Kind {
 pub struct Page {
     /// `p` and its position.
     pub id: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
     /// Its text.
     pub text: String,
@@ -176,7 +176,7 @@ pub struct TruePair {
     pub b: u32,
     /// What they have to do with each other.
     pub kind: Kind,
-    /// The Jaccard coefficient of their shingle sets.
+    /// The Jaccard similarity of their shingle sets.
     pub jaccard: f64,
 }
 
@@ -213,7 +213,7 @@ impl Plan {
         })
     }
 
-    /// What was asked for.
+    /// What was requested.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -294,7 +294,7 @@ fn check(config: &Config) -> Result<(), Error> {
         Config {
             median_words: 0, ..
         } => "a page needs at least one word",
-        _ if config.w.get() > 100 => "shingles are of at most 100 words here",
+        _ if config.w.get() > 100 => "--shingle is at most 100 here",
         _ if is_uneven => "an acceptance corpus has 50 pages on each site",
         _ => return Ok(()),
     };

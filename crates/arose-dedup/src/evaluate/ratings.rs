@@ -1,27 +1,27 @@
-//! Ratings: what people say of sampled pairs of a run, kept for good, and in tables.
+//! Ratings of sampled pairs of a run: storage and tables.
 //!
-//! *Question.* How precise is a run on this very corpus, by level of similarity, on one site and
-//! between sites, and do the raters agree?
+//! *Question.* What is the precision of a run on this very corpus, by similarity range, on the same
+//! site and between sites, and do the raters agree?
 //!
-//! *Idea.* Raters sort sampled pairs into [`Verdict`]s. Every verdict is a line of `ratings.jsonl`
-//! in the run's folder, with the scores of the pair at that time; a line is appended and written
-//! through to the disk before the rater sees the next pair, and none is ever changed. What was said
-//! last of a pair by a rater counts, and a rater can take it back with another line. A pair that
-//! several people have rated counts once, with the verdict of most of them; a tie is undecided.
-//! [`Tables`] are those of Henzinger 2006: shares of the verdicts by B-sim and C-sim, on one site
-//! and between sites, with Wilson's intervals, and Cohen's kappa between raters.
+//! *Idea.* Raters sort sampled pairs into [`Verdict`]s. Every rating is a line of `ratings.jsonl`
+//! in the directory of the run, with the scores of the pair at that time. A line is appended and
+//! synced to disk before the rater sees the next pair, and no line is ever changed. The last rating
+//! of a pair by a rater counts, and a rater can withdraw it with another line. A pair rated by
+//! several people counts once, with the rating of the majority; a tie is undecided. [`Tables`] are
+//! those of Henzinger 2006: shares of the ratings by B-sim and C-sim, on the same site and between
+//! sites, with Wilson's intervals, and Cohen's kappa between raters.
 //!
-//! *Runs come and go.* A line notes what identifies the two documents, so that it finds its pair
-//! again when the folder was made anew; see [`Ratings::of_run`].
+//! *Repeated runs.* A line notes what identifies the two documents, so that it finds its pair again
+//! when the run is repeated in the directory; see [`Ratings::of_run`].
 //!
-//! *Error.* Samples are drawn range by range, once by B-sim and once by C-sim, so a rated pair
-//! stands only for the range it was drawn from, which its line notes. Shares of all pairs, and of
-//! those on one site or between sites, are weighted by how many pairs the run has found in each
-//! range ([`weighted()`]); they come from the sample with more ratings, and the samples are never
-//! mixed. Lines that do not say from which sample they are count as ratings and estimate nothing.
+//! *Error.* Pairs are sampled range by range, once by B-sim and once by C-sim, so a rated pair
+//! represents only the range it was sampled from, which its line notes. Shares of all pairs, and of
+//! those on the same site or between sites, are weighted by the number of pairs that the run has
+//! found in each range ([`weighted()`]). They come from the sample with more ratings, and the
+//! samples are never mixed. Lines without a sample count as ratings but estimate nothing.
 //!
-//! *Damage.* A last line that was torn by a crash is passed over, and the next one starts a line of
-//! its own. Any other line that makes no sense is an error that names it.
+//! *Damage.* A last line truncated by a crash is skipped, and the next rating starts a new line.
+//! Any other malformed line is an error that names it.
 
 mod agreement;
 mod matching;
@@ -48,7 +48,7 @@ pub use weighted::{Share, weighted};
 /// The longest name of a rater, in characters.
 pub const MAX_RATER: usize = 40;
 
-/// How the sites of two documents relate, as far as their addresses tell.
+/// How the sites of two documents relate, according to their URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sites {
@@ -56,7 +56,7 @@ pub enum Sites {
     Same,
     /// Two sites.
     Different,
-    /// A document has no address.
+    /// A document has no URL.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ impl Sites {
     }
 }
 
-/// The score by whose ranges a sample of pairs was drawn.
+/// The score whose ranges a sample of pairs was drawn by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -103,7 +103,7 @@ impl By {
     }
 }
 
-/// One line: what a rater said of a pair.
+/// One line: the rating of a pair by a rater.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rating {
     /// Seconds since 1970.
@@ -124,7 +124,7 @@ pub struct Rating {
     /// The digest of the second's.
     #[serde(default)]
     pub digest_b: String,
-    /// The pair's Jaccard coefficient.
+    /// The pair's Jaccard similarity.
     pub jaccard: Option<f64>,
     /// Features in common.
     pub b_sim: Option<u32>,
@@ -132,13 +132,13 @@ pub struct Rating {
     pub c_sim: Option<u32>,
     /// Whether the documents are of one site.
     pub sites: Sites,
-    /// The sample it was drawn in; none in old files.
+    /// The sample it belongs to; none in old files.
     #[serde(default)]
     pub drawn_by: Option<By>,
-    /// The similarity range it was drawn from; none in old files.
+    /// The similarity range it was sampled from; none in old files.
     #[serde(default)]
     pub range: Option<String>,
-    /// What was said; none takes back what was said before.
+    /// The rating; none withdraws the previous one.
     #[serde(with = "verdict_name")]
     pub verdict: Option<Verdict>,
 }
@@ -165,7 +165,7 @@ mod verdict_name {
     }
 }
 
-/// The ratings of a run: all that were given, and a file that holds them.
+/// The ratings of a run, and the file that contains them.
 #[derive(Debug)]
 pub struct Ratings {
     path: PathBuf,
@@ -176,14 +176,14 @@ pub struct Ratings {
 }
 
 impl Ratings {
-    /// Reads `ratings.jsonl` in the folder of a run, if it is there, and finds the pairs of the run
-    /// that its lines are about. Lines from before the run was made anew may be about pairs with
-    /// other ordinals, or about pairs that it does not list; those stay in the file and are
+    /// Reads `ratings.jsonl` in the directory of a run, if it is there, and finds the pairs of the
+    /// run that its lines are about. Lines from before the run was made again may be about pairs
+    /// with other ordinals, or about pairs that it does not list; those stay in the file and are
     /// counted.
     ///
     /// # Errors
     ///
-    /// If a file of the folder cannot be read, or a line that was written whole makes no sense.
+    /// If a file of the directory cannot be read, or a line that was written whole makes no sense.
     pub fn of_run(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("ratings.jsonl");
         let matched = matching::match_run(read(&path)?, folder)?;
@@ -194,7 +194,7 @@ impl Ratings {
         })
     }
 
-    /// The tables of what was said.
+    /// The tables of the ratings.
     #[must_use]
     pub fn tables(&self, population: &Population) -> Tables {
         Tables {
@@ -308,7 +308,7 @@ pub fn current<'a>(
     pairs
 }
 
-/// The verdict of most; undecided if there is no most.
+/// The rating of the majority; undecided if there is none.
 fn verdict_of_most(ratings: &BTreeMap<&str, &Rating>) -> Option<Verdict> {
     let tally: Tally = ratings
         .values()

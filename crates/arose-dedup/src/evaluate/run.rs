@@ -1,28 +1,31 @@
-//! Run: what a run found, beside what was there.
+//! Scores a run against the ground truth.
 //!
-//! *Question.* A run has written its pairs, its clusters and what it dropped. How much of the truth
-//! did it find, how much of what it found is true, and was anything dropped that should not be?
+//! *Question.* A run has written its pairs, its clusters and the dropped documents. How much of the
+//! ground truth did it find, how much of what it found is correct, and was a document dropped that
+//! should not be?
 //!
-//! *Idea.* The truth lists the pairs that resemble each other with their exact Jaccard
-//! coefficients; all other pairs do not. Then everything is counting:
+//! *Idea.* The ground truth lists all similar pairs with their exact Jaccard similarities. The rest
+//! is counting:
 //!
-//! - *pairs*: listed pairs that reach the threshold, over all listed (precision) and over all true
-//!   ones that do (recall), the recall by similarity as well. Documents of equal content are one:
-//!   a run that collapses them first lists one pair for all of theirs;
-//!   A run that lists only the pairs of dropped documents has no recall of pairs;
-//! - *documents*: those with some partner, said to have one and truly having one;
-//! - *kept*: similar pairs of which both documents are kept, which is what a run has missed;
-//! - *closure*: pairs of one cluster, of which two dropped documents need not be similar;
-//! - *removal*: each document dropped must be similar to the one it was dropped for, which must
+//! - *pairs*: listed pairs that reach the threshold, divided by all listed pairs (precision) and by
+//!   all true pairs that do (recall), with the recall by similarity as well. Exact duplicates are
+//!   one document: a run that collapses them first lists one pair for all of theirs. A run that
+//!   lists only the pairs of dropped documents has no recall of pairs;
+//! - *documents*: documents that have a duplicate according to the run, and according to the ground
+//!   truth;
+//! - *kept*: similar pairs of which both documents are kept, which a run has missed;
+//! - *closure*: pairs inside clusters, of which two dropped documents need not be similar;
+//! - *removal*: each dropped document must be similar to the one kept in its place, which must
 //!   itself be kept;
-//! - *rules*: pairs by the rule that accepted them and by whether they are of one site. A rule of
-//!   sketches is not meant to follow the coefficient, so they are also counted by whether the pair
-//!   was planted as a copy or as a template that only looks like one.
+//! - *rules*: pairs by the rule that accepted them and by whether they are on the same site. A rule
+//!   on sketches does not follow the Jaccard similarity, so pairs are also counted by whether they
+//!   were planted as a duplicate or as a template that only looks like one.
 //!
-//! *Cost.* Memory about 40 bytes a document, 24 a pair of the truth and 8 a pair found; time that
-//! of reading the files and sorting. *Error.* None, if the truth is complete down to the threshold.
+//! *Cost.* Memory of about 40 bytes per document, 24 per pair of the ground truth and 8 per pair
+//! found; time for reading the files and sorting. *Error.* None, if the ground truth is complete
+//! down to the threshold.
 //!
-//! *Not for* truths by another measure: lists counted with other shingles disagree.
+//! *Not for* a ground truth by another score: lists counted with other shingles disagree.
 
 mod output;
 mod truth;
@@ -42,12 +45,12 @@ use truth::{True, Truth};
 /// What to score by what.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The output folder of a run.
+    /// The output directory of a run.
     pub folder: PathBuf,
-    /// The pairs that resemble each other: JSON lines with `a`, `b`, `jaccard` and perhaps `kind`,
+    /// The pairs that resemble each other: JSON Lines with `a`, `b`, `jaccard` and perhaps `kind`,
     /// or the first three separated by tabs.
     pub truth: PathBuf,
-    /// From where on pairs are similar; if none is given, the run's own threshold, else .8.
+    /// From where on pairs are similar; if none is given, the run's own threshold, else 0.8.
     pub threshold: Option<Threshold>,
 }
 
@@ -80,17 +83,17 @@ pub struct RunScore {
     pub policy: Option<String>,
     /// From where on pairs count as similar here.
     pub threshold: Threshold,
-    /// Shingle lengths of the run and of the truth, if both are known and differ.
+    /// Tokens per shingle of the run and of the ground truth, if both are known and differ.
     pub other_w: Option<[u64; 2]>,
     /// Documents that the run read.
     pub n_documents: u64,
-    /// Pairs of the truth that name a document which the run did not read.
+    /// Pairs of the ground truth with a document that the run did not read.
     pub n_unread: u64,
     /// Similar pairs that were found.
     pub pair_recall: Share,
     /// Found pairs that are similar.
     pub pair_precision: Share,
-    /// Found pairs that the truth does not list at all.
+    /// Found pairs that are not in the ground truth.
     pub n_unlisted: u64,
     /// Documents with a similar one that were said to have one.
     pub document_recall: Share,
@@ -102,24 +105,24 @@ pub struct RunScore {
     pub closure_precision: Share,
     /// Similar pairs of which both documents are kept.
     pub both_kept: Share,
-    /// Pairs found, by the similarity of the truth; from [`BINS`].
+    /// Pairs found, by similarity in the ground truth; from [`BINS`].
     pub bins: Vec<Share>,
-    /// Pairs found, by what was planted.
+    /// Pairs found, by kind of planted duplicate.
     pub kinds: BTreeMap<Kind, Share>,
     /// What each rule accepted.
     pub rules: BTreeMap<(String, Place), RuleRow>,
     /// What was dropped.
     pub removal: Removal,
-    /// Found pairs with a coefficient that the truth lists too, and how far they are apart at most.
+    /// Found pairs with a similarity in the ground truth, and their maximum difference.
     pub coefficients: (u64, f64),
 }
 
-/// Where the bins of similarity begin; the last holds equal sets alone.
+/// Starts of the similarity ranges; the last has only equal sets.
 pub const BINS: [f64; 12] = [
     0.0, 0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0,
 ];
 
-/// Where the two pages of a pair stand.
+/// How the sites of the two pages of a pair relate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// On one site.
@@ -155,18 +158,18 @@ impl From<SiteRelation> for Place {
 /// The pairs that one rule accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuleRow {
-    /// Those that are similar by the truth.
+    /// Those that are similar in the ground truth.
     pub similar: Share,
     /// Those planted as copies, of those whose kind is known.
     pub copies: Share,
 }
 
-/// What was dropped, and what is wrong with it.
+/// Dropped documents, and errors among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Removal {
     /// Documents dropped.
     pub n_dropped: u64,
-    /// Of these, dropped for a document that is itself dropped, or is not there.
+    /// Of these, dropped for a document that is itself dropped or does not exist.
     pub n_for_dropped: u64,
     /// Of these, dropped for a document that the run lists no pair with.
     pub n_unlisted: u64,
@@ -187,7 +190,7 @@ impl Removal {
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or if truth and run are of different corpora.
+/// If a file cannot be read, or if ground truth and run are about different corpora.
 pub fn score(config: &Config) -> Result<RunScore, Error> {
     let settings = Settings::read(&config.folder)?;
     let fallback = || Threshold::new(0.8).expect("it lies in 0..=1");
@@ -215,7 +218,7 @@ struct Tallies {
     threshold: Threshold,
     /// From where on the run itself calls pairs similar.
     promised: Threshold,
-    /// Whether the run dropped what an index holds, of which the truth knows nothing.
+    /// Whether the run dropped documents already in an index, which the ground truth does not know.
     is_against_index: bool,
     /// Whether pairs that were found are not listed.
     lists_dropped: bool,
@@ -253,7 +256,7 @@ impl Tallies {
             (true, true, false) => (pair.a as u32, pair.b as u32),
             _ => {
                 return Err(format!(
-                    "{} and {} are no pair of documents",
+                    "{} and {} are not a pair of documents",
                     pair.a, pair.b
                 ));
             }
@@ -280,7 +283,7 @@ impl Tallies {
         row.similar.count(is_similar);
         match listed.map(|truth| truth.kind) {
             Some(Some(kind)) => row.copies.count(kind.is_copy()),
-            // Pages of two families are no copies, unless the truth tells no kinds at all.
+            // Pages of two families are not copies, unless the truth tells no kinds at all.
             None if self.truth.has_kinds => row.copies.count(is_equal),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The stages between reading and writing, and what they found.
+//! The stages between reading and writing, and their results.
 
 use super::*;
 use crate::stage::verify::TextsIn;

@@ -1,4 +1,4 @@
-//! Second stage: anchors, and which of them share their hash with another.
+//! Second stage: anchors, and those that share their hash with another anchor.
 //!
 //! Equal windows have anchors of equal hashes, so an anchor that is alone with its hash and not
 //! tied has no repeated window, and goes. In unrelated text that is nearly all.

@@ -1,5 +1,5 @@
-//! Settings as people choose them: what is left out has a default that depends on the rest, and a
-//! choice without effect is an error.
+//! Settings as chosen by users. Omitted settings have defaults that depend on the others, and a
+//! setting without effect is an error.
 
 use std::num::NonZeroU64;
 
@@ -37,7 +37,7 @@ pub struct Choices {
     pub whole_first: bool,
     /// Cut only whole units.
     pub cut: Option<Unit>,
-    /// What is put where something was cut.
+    /// Text to insert at each cut.
     pub seam: Option<String>,
     /// Documents with fewer tokens left are dropped.
     pub min_left: Option<u32>,

@@ -1,4 +1,4 @@
-//! Third stage: classes of anchors whose windows are equal throughout.
+//! Third stage: classes of anchors whose windows are identical.
 //!
 //! All members of a class have the same tokens from their first window to the end of their last, so
 //! one of them stands for all. A group of anchors of one hash that is one class without ties is

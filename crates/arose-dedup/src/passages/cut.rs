@@ -1,4 +1,4 @@
-//! What is cut from documents, and the decisions that the last stage carries out.
+//! The spans cut from documents, and the decisions that the last stage carries out.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Eighth stage: `documents.parquet` and `removed.parquet`, and what is cut from each document.
+//! Eighth stage: `documents.parquet` and `removed.parquet`, and the spans cut from each document.
 
 use std::cmp::Reverse;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What every job on passages does around its stages.
+//! The steps common to all jobs on passages.
 
 use std::fs;
 use std::io;

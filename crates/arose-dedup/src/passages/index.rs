@@ -1,15 +1,15 @@
-//! An index of passages: which stored documents have passages of a text?
+//! An index of passages: finds the stored documents that contain passages of a text.
 //!
-//! The naive way scans all documents for each question. Instead the index keeps the anchors of each
-//! document (robust winnowing, see [`arose::passage`]) sorted by hash, and its tokens. A question
+//! The naive method scans all documents for each query. Instead, the index keeps the anchors of
+//! each document (robust winnowing, see [`arose::passage`]) sorted by hash, and its tokens. A query
 //! selects the anchors of its own text, looks them up, and compares tokens from there in both
 //! directions: every shared run of at least the length of a window is found. A text shorter than a
-//! window is looked up by all its grams, which finds what it can and guarantees nothing.
+//! window is looked up by all its grams, which finds matches without a guarantee.
 //!
-//! The index is a directory of immutable segments and a list of those that count, which is replaced
-//! at once. Adding writes a segment; segments of similar size are merged, so there are few. One
-//! process writes while others read. Disk: 8 bytes per token, and 16 per anchor, of which there are
-//! 0.07 per token for windows of 50 tokens and 0.25 for 13.
+//! The index is a directory of immutable segments and a list of the valid ones, which is replaced
+//! atomically. Adding documents writes a segment; segments of similar size are merged, so there are
+//! few. One process writes while others read. Disk use is 8 bytes per token and 16 per anchor, of
+//! which there are 0.07 per token for windows of 50 tokens and 0.25 for 13.
 
 mod query;
 #[cfg(test)]
@@ -64,7 +64,7 @@ struct Segment {
     n_tokens: u64,
 }
 
-/// What an index holds.
+/// What an index contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     /// Documents.
@@ -199,7 +199,7 @@ impl PassageIndex {
         Ok(Added { read })
     }
 
-    /// What the index holds.
+    /// What the index contains.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Last stage: the documents without what was removed, in the format they came in.
+//! Last stage: the documents without the removed passages, in their input format.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -168,7 +168,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// The decision on the record at a position; records that were skipped are left out.
+    /// The decision on the record at a position; records that were skipped are omitted.
     fn at(&mut self, position: Position) -> io::Result<Change> {
         self.find(position).map_err(io::Error::other)
     }

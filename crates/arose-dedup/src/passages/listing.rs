@@ -1,4 +1,4 @@
-//! Seventh stage: `passages.parquet` and `places.parquet`, and what documents need to know.
+//! Seventh stage: `passages.parquet` and `places.parquet`, and the marks for the documents.
 //!
 //! Every occurrence is compared token by token with the first before it is written anywhere.
 

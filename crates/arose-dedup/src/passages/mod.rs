@@ -1,16 +1,16 @@
-//! Repeated passages in files, from the input to the documents without them.
+//! Finds repeated passages in files and writes the documents without them.
 //!
 //! [`run`] finds every string of at least [`Config::min`] tokens that occurs more than once, lists
-//! all its places, and removes what it is told to. The definitions are in [`arose::passage`]. The
-//! job is a row of stages over immutable files, as that of [`crate::run`], and each stage is a scan
-//! or a sort of at most one record for each window:
+//! all its places, and removes the selected occurrences. The definitions are in [`arose::passage`].
+//! The job is a sequence of stages over immutable files, like [`crate::run`], and each stage is a
+//! scan or a sort of at most one record per window:
 //!
 //! ```text
 //! read ─► anchors ─► classes ─► windows ─► runs ─► occurrences ─► passages ─► documents ─► kept
 //! ```
 //!
 //! Windows are grouped by their content and never paired, so a line that occurs a million times
-//! costs a million records and no more.
+//! needs only a million records.
 
 pub mod against;
 mod anchors;

@@ -1,4 +1,4 @@
-//! What a document shares with which other.
+//! The passages that a document shares with other documents.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ pub(crate) struct Partners {
     pub(crate) best: Option<Best>,
 }
 
-/// The longest run of tokens that stands somewhere else too.
+/// The longest run of tokens that also occurs elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Longest {
     pub(crate) n_tokens: u32,
     /// Where it starts here.
     pub(crate) start: u32,
-    /// Where it stands too.
+    /// Where else it occurs.
     pub(crate) doc: u32,
     pub(crate) start_there: u32,
 }

@@ -1,4 +1,4 @@
-//! First stage: the input, once, into columns of tokens, cells, texts and names.
+//! First stage: reads the input once into columns of tokens, cells, texts and names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

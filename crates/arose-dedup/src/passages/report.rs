@@ -1,4 +1,5 @@
-//! `report.html` of a search for passages: what repeats, where, and what removal takes.
+//! `report.html` of a search for passages: the repeated passages, their places, and the effect of
+//! removal.
 //!
 //! The page is made from `summary.json` alone. It needs nothing else and runs no scripts, and all
 //! foreign text is escaped.
@@ -14,7 +15,7 @@ use crate::report::page::STYLE;
 use crate::report::put;
 use crate::work::read_json;
 
-/// Characters shown of an id.
+/// Characters shown of an ID.
 pub(super) const MAX_ID: usize = 100;
 
 /// Writes the report into the directory `out` of a run that is complete.
@@ -98,14 +99,14 @@ impl Page<'_> {
         let is_written = self.0["removal"]["written"].as_bool() == Some(true);
         let mode = self.0["removal"]["mode"].as_str().unwrap_or_default();
         let verb = if is_written {
-            "Removal took"
+            "Removed"
         } else {
-            "Removal would take"
+            "--remove would remove"
         };
         writeln!(
             f,
             "<section id=\"removal\">\n<h2>Removal</h2>\n<p class=\"lead\">{verb} {} {} ({}) from {}, by \
-             the rule <code>{}</code>. Nothing is left of {}.</p>",
+             the rule <code>{}</code>. Emptied: {}.</p>",
             Count(removed),
             self.tokens(),
             percent(removed, all),
@@ -116,9 +117,9 @@ impl Page<'_> {
         let bytes = (removal("removed_bytes"), self.count("counts", "text_bytes"));
         if 2 * removed > all || 2 * bytes.0 > bytes.1 {
             f.write_str(
-                "<p class=\"note\"><strong>Warning:</strong> more than half of the text would go. In \
+                "<p class=\"note\"><strong>Warning:</strong> more than half of the text would be removed. In \
                  the FineWeb study, removing repeated lines or three-line spans over a whole web corpus \
-                 took 78% to 85% of its tokens and made models worse than no removal.</p>\n",
+                 removed 78% to 85% of its tokens and made models worse than no removal.</p>\n",
             )?;
         }
         f.write_str("</section>\n")

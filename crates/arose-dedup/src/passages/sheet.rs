@@ -32,7 +32,7 @@ enum Builder {
     Text(StringBuilder),
 }
 
-/// What a column holds.
+/// What a column contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Number,

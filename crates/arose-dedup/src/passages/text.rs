@@ -1,4 +1,4 @@
-//! The columns that reading leaves: tokens, where their cells begin, and the texts.
+//! The columns written by the first stage: tokens, the starts of their cells, and the texts.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ impl TextReader {
         Ok(start(tokens.start)?..start(tokens.end)?)
     }
 
-    /// The first characters of some bytes of a text, without white space around them.
+    /// The first characters of some bytes of a text, without whitespace around them.
     pub(crate) fn shown(
         &self,
         doc: u32,

@@ -1,4 +1,4 @@
-//! Fourth stage: the windows of classes that are not settled, one record for each.
+//! Fourth stage: the windows of unsettled classes, one record each.
 //!
 //! The first member of a class hands in its windows with the weight of the class. Sorted by their
 //! hash, equal windows of all classes meet, and each gets its number of places, the first of them,

@@ -32,7 +32,7 @@ const COLUMNS: [&str; 11] = [
 pub struct Detail {
     /// The input's own name for it, else its file and position.
     pub id: String,
-    /// Its address.
+    /// Its URL.
     pub url: Option<String>,
     /// The file it was read from.
     pub source: String,
@@ -162,7 +162,7 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
     })
 }
 
-/// The site of an address; none if it names no host.
+/// The site of a URL; none if it has no host.
 pub fn site_of(url: &str) -> Option<String> {
     let host = host_of(url)?;
     let mut site = site(host, SiteKind::Registrable).into_owned();

@@ -20,14 +20,14 @@ const COLUMNS: [&str; 9] = [
     "verified",
 ];
 
-/// Two documents that the run found to be alike.
+/// Two documents that the run found to be duplicates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
     /// The document that comes first in the input.
     pub a: u64,
     /// The other one.
     pub b: u64,
-    /// The Jaccard coefficient of their shingles.
+    /// The Jaccard similarity of their shingles.
     pub jaccard: Option<f64>,
     /// Features in common, `0..=6`.
     pub b_sim: Option<u32>,

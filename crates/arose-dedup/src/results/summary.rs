@@ -1,6 +1,6 @@
-//! What a run says about itself: `summary.json`.
+//! The summary of a run: `summary.json`.
 //!
-//! Only what is shown to people is read; fields that later versions add are passed over.
+//! Only what is shown to people is read; fields that later versions add are skipped.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use super::Error;
 use crate::IncompleteFile;
 use crate::source::path_in;
 
-/// A run in figures.
+/// The numbers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Summary {
     /// Of the program that made it.
@@ -30,10 +30,10 @@ pub struct Summary {
     pub settings: Map<String, Value>,
     /// How many of what.
     pub counts: Counts,
-    /// How much of what there is was found.
+    /// Estimated recall.
     #[serde(default)]
     pub recall: Recall,
-    /// What was left out because a key was too common.
+    /// What was omitted because a key was too common.
     #[serde(default)]
     pub cap: Cap,
     /// Input files that could not be read completely; the first of them.
@@ -45,7 +45,7 @@ pub struct Summary {
     /// What was done, in order.
     #[serde(default)]
     pub stages: Vec<Stage>,
-    /// The most memory held at any time.
+    /// Peak memory.
     pub peak_memory_bytes: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ pub struct Counts {
     pub dropped_exact: u64,
     /// Documents similar to one that stays.
     pub dropped_near: u64,
-    /// Dropped for what an index held already.
+    /// Dropped because they were already in an index.
     #[serde(default)]
     pub dropped_known: u64,
     /// Empty documents, dropped on request.
@@ -124,7 +124,7 @@ pub struct Skipped {
     pub by_reason: BTreeMap<String, u64>,
 }
 
-/// How much of what there is was found.
+/// Estimated recall.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Recall {
     /// By the mathematics of the settings.
@@ -143,7 +143,7 @@ pub struct Promise {
     pub probability: f64,
 }
 
-/// What was left out because a key was too common.
+/// What was omitted because a key was too common.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Cap {
     /// Keys that too many documents share.
@@ -171,7 +171,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// If it is not there, or is not what a run writes.
+    /// If it does not exist, or is not the summary of a run.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let bytes = std::fs::read(path).map_err(|source| Error::Io {
             what: "cannot read",
@@ -184,7 +184,7 @@ impl Summary {
         })?;
         match summary.counts.add_up() {
             true => Ok(summary),
-            false => Err(Error::damaged(path, "its counts do not add up")),
+            false => Err(Error::damaged(path, "inconsistent counts")),
         }
     }
 
@@ -207,7 +207,7 @@ impl Summary {
         path_in(&self.directory(out), source)
     }
 
-    /// What choices are drawn with.
+    /// The seed of random choices.
     #[must_use]
     pub fn seed(&self) -> u64 {
         let seed = self.settings.get("seed").and_then(Value::as_u64);

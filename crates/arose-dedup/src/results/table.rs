@@ -1,4 +1,4 @@
-//! Columns of the run's own Parquet files, a batch at a time.
+//! Columns of the Parquet files of a run, read in batches.
 //!
 //! A table is a file, or a directory of files if a cluster has written it.
 
@@ -74,7 +74,7 @@ impl Batch<'_> {
         let array = self.batch.column_by_name(name);
         let array = array.and_then(|array| cast(array.as_ref()));
         array.ok_or_else(|| {
-            let what = format!("column `{name}` is missing or of another type");
+            let what = format!("column `{name}` is missing or has another type");
             Error::damaged(self.path, what)
         })
     }
@@ -93,7 +93,7 @@ pub(crate) fn scan<E: From<Error>>(
 }
 
 /// Calls `each` with these rows, which must ascend, of these columns; rows beyond the end are
-/// passed over.
+/// skipped.
 pub(crate) fn select(
     path: &Path,
     columns: &[&str],

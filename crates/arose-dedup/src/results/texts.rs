@@ -1,4 +1,4 @@
-//! The texts of the documents to be shown, read from where they came from.
+//! The texts of documents to show, read from their sources.
 //!
 //! The run's own files hold no texts. The sources may have changed or gone since; that is a note in
 //! what is shown, not an error.
@@ -57,7 +57,7 @@ pub fn texts(
 /// The documents at each position of a file: more than one if the file was an input more than once.
 type Places = BTreeMap<Position, Vec<u64>>;
 
-/// Documents by file and position; those without a position are left out.
+/// Documents by file and position; those without a position are omitted.
 fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
     let mut sources: BTreeMap<&str, Places> = BTreeMap::new();
     for (&doc, detail) in documents {

@@ -74,7 +74,7 @@ fn issue_24_planted_acceptance() {
     assert!(precision < 0.1 && recall == 1.0, "{precision} {recall}");
 }
 
-/// Precision and F1 of what a rule accepts among judged pairs.
+/// Precision and F1 of what a rule accepts among labelled pairs.
 fn quality(judged: &[(bool, bool)]) -> (f64, f64) {
     let count = |accepted, is_pair| judged.iter().filter(|j| **j == (accepted, is_pair)).count();
     let (right, wrong, missed) = (count(true, true), count(true, false), count(false, true));

@@ -1,11 +1,11 @@
-//! When two addresses are one: engines spell the same page in different ways.
+//! Equality of URLs: search engines spell the same page in different ways.
 
 use url::Url;
 
-/// One spelling for an address: host in lower case, no default port, no fragment, no slash at the
-/// end, `https` as `http`. What is no URL stays as it is.
+/// A normalized URL: host in lower case, no default port, no fragment, no slash at the
+/// end, `https` as `http`. Other strings are unchanged.
 ///
-/// Whatever else a site treats alike is found by near-duplicate matching.
+/// Other equivalent URLs are found by near-duplicate matching.
 pub(super) fn normal(address: &str) -> String {
     let address = address.trim();
     let Ok(mut url) = Url::parse(address) else {

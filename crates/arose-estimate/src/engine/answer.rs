@@ -1,4 +1,4 @@
-//! From the bytes of an answer to results, counts and texts.
+//! Parses responses into results, counts and texts.
 
 use arose_corpus::charset::{Markup, content_type_charset, decode};
 use arose_corpus::html::token::{TextKind, Token, Tokenizer};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::select::{Path, Scraped, scrape};
 
-/// Where results stand in an answer.
+/// Paths of the results in a response.
 #[derive(Debug, Clone)]
 pub(super) enum Places {
     /// In JSON, by pointers; several are tried one after the other.
@@ -22,7 +22,7 @@ pub(super) enum Places {
         results: Path,
         address: Path,
         count: Option<Path>,
-        /// What stands on a page without results.
+        /// Text on a page without results.
         none: Option<String>,
     },
 }
@@ -39,7 +39,7 @@ impl Pointers {
             .iter()
             .find(|part| !part.is_empty() && !part.starts_with('/'))
         {
-            Some(part) => Err(format!("`{part}` is no JSON pointer; it begins with `/`")),
+            Some(part) => Err(format!("`{part}` is not a JSON pointer; start it with `/`")),
             None => Ok(Self(pointers)),
         }
     }
@@ -67,7 +67,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// One result of an answer.
+/// One result of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Item {
     pub(super) address: String,
@@ -75,7 +75,7 @@ pub(super) struct Item {
     pub(super) text: Option<String>,
 }
 
-/// What an answer holds.
+/// The content of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Parsed {
     pub(super) claimed: Option<u64>,
@@ -83,8 +83,8 @@ pub(super) struct Parsed {
 }
 
 impl Places {
-    /// Reads an answer, or says why it is none. An error page served as a success has neither
-    /// results nor a count, which no answer lacks.
+    /// Parses a response, or returns why it is not one. An error page served as a success has
+    /// neither results nor a count, which no response lacks.
     pub(super) fn read(&self, body: &str) -> Result<Parsed, String> {
         match self {
             Self::Json {
@@ -94,12 +94,12 @@ impl Places {
                 text,
                 id,
             } => {
-                let value: Value =
-                    serde_json::from_str(body).map_err(|_| "the answer is no JSON".to_owned())?;
+                let value: Value = serde_json::from_str(body)
+                    .map_err(|_| "the response is not JSON".to_owned())?;
                 let claimed = count.as_ref().and_then(|count| count.text(&value));
                 let claimed = claimed.as_deref().and_then(number_in);
                 let Some(Value::Array(list)) = results.find(&value) else {
-                    return Err("the answer holds no list of results".to_owned());
+                    return Err("the response contains no list of results".to_owned());
                 };
                 let read = |pointers: &Option<Pointers>, item: &Value| {
                     pointers.as_ref().and_then(|pointers| pointers.text(item))
@@ -130,7 +130,7 @@ impl Places {
                 let claimed = count.as_deref().and_then(number_in);
                 let says_none = none.as_ref().is_some_and(|none| body.contains(none));
                 if addresses.is_empty() && claimed.is_none() && !says_none {
-                    return Err("the answer holds neither results nor a count".to_owned());
+                    return Err("the response contains neither results nor a count".to_owned());
                 }
                 let items = addresses.into_iter().map(|address| Item {
                     address,
@@ -189,7 +189,7 @@ pub fn page_text(body: &[u8], content_type: Option<&str>) -> String {
     text
 }
 
-/// The text of an answer.
+/// The text of a response.
 pub(super) fn body_text(body: &[u8], content_type: Option<&str>) -> String {
     let charset = content_type
         .and_then(content_type_charset)

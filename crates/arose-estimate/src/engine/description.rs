@@ -1,4 +1,4 @@
-//! Describes an engine behind HTTP in a few lines of TOML.
+//! Description of an HTTP search engine in a few lines of TOML.
 //!
 //! ```toml
 //! name = "example"
@@ -11,7 +11,7 @@
 //! delay = 2
 //! ```
 //!
-//! A preset fills in what engines of one kind share; what is written beside it counts more.
+//! A preset provides the settings of a known kind; other settings override it.
 //! `docs/estimation.md` lists all settings.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::Error;
 /// The kinds of engines that are known.
 pub const PRESETS: [&str; 4] = ["arose", "elasticsearch", "solr", "omega"];
 
-/// How to ask an engine and where its answers stand.
+/// How to query a search engine and where to find results in its responses.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Description {
@@ -33,20 +33,20 @@ pub struct Description {
     pub name: Option<String>,
     /// One of [`PRESETS`].
     pub preset: Option<String>,
-    /// A folder instead of a server: the output of `arose dedup`, or a crawl.
+    /// A directory instead of a server: the output of `arose dedup`, or a crawl.
     pub folder: Option<PathBuf>,
-    /// The address to ask, with `{query}`, `{limit}`, `{offset}`, `{page}`; for a preset, where the
+    /// The URL to query, with `{query}`, `{limit}`, `{offset}`, `{page}`; for a preset, where the
     /// server is.
     pub url: Option<String>,
-    /// What answers are.
+    /// Format of responses.
     pub format: Option<Format>,
     /// Where the list of results is: a JSON pointer, or a path of elements.
     pub results: Option<String>,
-    /// Where in a result its address is.
+    /// Path of the URL in a result.
     pub address: Option<String>,
     /// Where the number of results is.
     pub count: Option<String>,
-    /// Where in a result its whole text is.
+    /// Path of the full text in a result.
     pub text: Option<String>,
     /// Where in a result its id is.
     pub id: Option<String>,
@@ -55,13 +55,13 @@ pub struct Description {
     /// The URL that looks a page up by its own URL, with `{address}`, or `{bare}` for the URL
     /// without its scheme. The response has the form of a search.
     pub lookup: Option<String>,
-    /// Where the text is in that answer, if that is JSON.
+    /// Path of the text in that response, if it is JSON.
     pub document_text: Option<String>,
     /// Words on a page without results.
     pub none: Option<String>,
-    /// Results to ask for at most.
+    /// Maximum number of results to request.
     pub limit: Option<usize>,
-    /// Results on one page, if more than one page must be asked for.
+    /// Results on one page, if more than one page must be requested.
     pub per_page: Option<usize>,
     /// Seconds between two requests.
     pub delay: Option<f64>,
@@ -73,15 +73,15 @@ pub struct Description {
     pub word: Option<String>,
     /// How a phrase is written, with `{phrase}`.
     pub phrase: Option<String>,
-    /// What stands between words that are all wanted.
+    /// Separator of words that must all match.
     pub and: Option<String>,
-    /// What stands between words any of which is wanted.
+    /// Separator of words of which any may match.
     pub or: Option<String>,
     /// Header fields sent with every request to the origin of `url`.
     pub headers: BTreeMap<String, String>,
 }
 
-/// What answers are.
+/// Format of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -96,7 +96,7 @@ impl Description {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or holds something else.
+    /// When the file cannot be read or is not a description.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let mut description: Self = toml::from_str(&text).map_err(|error| Error::Settings {
@@ -110,7 +110,7 @@ impl Description {
         Ok(description)
     }
 
-    /// The server of a known kind at an address.
+    /// The server of a known kind at a URL.
     #[must_use]
     pub fn preset(preset: &str, url: &str) -> Self {
         Self {
@@ -124,18 +124,18 @@ impl Description {
     ///
     /// # Errors
     ///
-    /// When there is no such preset, or no address.
+    /// When there is no such preset, or no URL.
     pub(super) fn filled(&self) -> Result<Self, Error> {
         let Some(preset) = &self.preset else {
             return Ok(self.clone());
         };
         let Some(url) = &self.url else {
-            return Err(self.bad("`url` is missing: say where the server is"));
+            return Err(self.bad("`url` is missing; set it to the URL of the server"));
         };
         let base = url.trim_end_matches('/');
         let Some(known) = known(preset, base) else {
             let all = PRESETS.join(", ");
-            return Err(self.bad(&format!("there is no preset `{preset}`; there are {all}")));
+            return Err(self.bad(&format!("no preset `{preset}`; choose one of {all}")));
         };
         let own = self.clone();
         Ok(Self {

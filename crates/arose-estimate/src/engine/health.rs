@@ -1,4 +1,4 @@
-//! How an engine behaves while it is asked: what any estimate over it must be read with.
+//! Behaviour of a search engine during a study, which every estimate reports.
 
 use std::collections::BTreeMap;
 
@@ -7,67 +7,67 @@ use serde::Serialize;
 use super::Reply;
 use super::panel::Hits;
 
-/// The reasons for missing answers that are told apart.
+/// Maximum number of distinct reasons for missing responses.
 const MAX_REASONS: usize = 20;
 
-/// What became of the questions to one engine.
+/// Counts of the requests to one search engine and their outcomes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Health {
     /// Searches.
     pub n_searches: u64,
-    /// Those without an answer.
+    /// Those without a response.
     pub n_missing: u64,
     /// Those without a result.
     pub n_empty: u64,
     /// Those that showed fewer results than match, by the engine's own count or its limit.
     pub n_cut: u64,
-    /// Those that showed a page more than once.
+    /// Those that returned a page more than once.
     pub n_repeating: u64,
     /// Those that claim fewer results than they show.
     pub n_contradicting: u64,
     /// The most results seen at once.
     pub most_shown: usize,
-    /// Pages asked for.
+    /// Pages requested.
     pub n_fetches: u64,
-    /// Those without an answer.
+    /// Those without a response.
     pub n_fetches_missing: u64,
     /// Lookups of URLs.
     pub n_lookups: u64,
-    /// Those without an answer.
+    /// Those without a response.
     pub n_lookups_missing: u64,
-    /// Why answers were missing, and how often.
+    /// Reasons for missing responses, with their counts.
     pub reasons: BTreeMap<String, u64>,
-    /// What control questions showed.
+    /// Results of control queries.
     pub controls: Controls,
 }
 
-/// Questions asked to learn about the engine and not about its pages.
+/// Queries sent to check the search engine rather than its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Controls {
-    /// Questions asked again at the end.
+    /// Queries repeated at the end.
     pub n_repeated: u64,
-    /// Those with another answer than before.
+    /// Those with different results.
     pub n_changed: u64,
-    /// Pairs of questions of which one must find more.
+    /// Pairs of queries of which one must find more.
     pub n_comparable: u64,
     /// Those where it claims less.
     pub n_violations: u64,
 }
 
 impl Health {
-    /// The share of searches without an answer.
+    /// The share of searches without a response.
     #[must_use]
     pub fn missing_rate(&self) -> f64 {
         share(self.n_missing, self.n_searches)
     }
 
-    /// The share of repeated questions with another answer.
+    /// The share of repeated queries with different results.
     #[must_use]
     pub fn changed_rate(&self) -> f64 {
         share(self.controls.n_changed, self.controls.n_repeated)
     }
 
-    /// Whether its counts contradict each other or what it shows.
+    /// Whether its counts contradict each other or its results.
     #[must_use]
     pub fn has_wrong_counts(&self) -> bool {
         self.n_contradicting > 0 || self.controls.n_violations > 0
@@ -116,7 +116,7 @@ impl Health {
         *self.reasons.entry(reason.to_owned()).or_default() += 1;
     }
 
-    /// What to know about this engine, in sentences that follow its name.
+    /// Remarks about this search engine, as predicates that follow its name.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -131,29 +131,29 @@ impl Health {
         say(
             self.n_missing + self.n_fetches_missing > 0,
             format!(
-                "gave no answer to {} of {} searches and {} of {} fetches{reason}",
+                "did not respond to {} of {} searches and {} of {} fetches{reason}",
                 self.n_missing, self.n_searches, self.n_fetches_missing, self.n_fetches
             ),
         );
         say(
             self.n_lookups_missing > 0,
             format!(
-                "gave no answer to {} of {} lookups by URL",
+                "did not respond to {} of {} lookups by URL",
                 self.n_lookups_missing, self.n_lookups
             ),
         );
         say(
             self.n_repeating > 0,
             format!(
-                "showed a page more than once in {} of {answered} answers; repeats were dropped",
+                "repeated a page in {} of {answered} responses; repetitions were ignored",
                 self.n_repeating
             ),
         );
         say(
             self.n_contradicting > 0,
             format!(
-                "claimed fewer results than it showed in {} of {answered} answers: its counts \
-                 cannot be trusted",
+                "claimed fewer results than it showed in {} of {answered} responses: its counts \
+                 are not reliable",
                 self.n_contradicting
             ),
         );
@@ -166,15 +166,15 @@ impl Health {
         say(
             n_violations > 0,
             format!(
-                "claimed less where more must match in {n_violations} of {n_comparable} \
-                 comparisons: its counts cannot be trusted"
+                "claimed fewer results for a broader query in {n_violations} of {n_comparable} \
+                 comparisons: its counts are not reliable"
             ),
         );
         say(
             n_changed > 0,
             format!(
-                "answered {n_changed} of {n_repeated} questions otherwise when asked again: it \
-                 changed during the study"
+                "changed during the study: {n_changed} of {n_repeated} repeated queries returned \
+                 different results"
             ),
         );
         remarks

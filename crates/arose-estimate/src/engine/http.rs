@@ -1,12 +1,13 @@
-//! An engine behind HTTP, as a [`Description`] has it.
+//! An HTTP search engine, as described by a [`Description`].
 //!
-//! Polite: one request at a time, a pause between two, a name in every request. What may pass (a
-//! time-out, a status of 429 or 5xx) is tried again after a longer pause, and then counts as
-//! missing. An answer that holds neither results nor a count is missing too, whatever its status.
+//! Requests are polite: one at a time, with a pause in between, and a user agent in every request.
+//! Temporary failures (a timeout, a status of 429 or 5xx) are retried after a longer pause, and
+//! then count as missing. A response that contains neither results nor a count is also missing,
+//! whatever its status.
 //!
-//! The header fields of a description often hold credentials. They go with searches, lookups and
-//! documents to the origin of the engine's own URL and nowhere else: not where a redirect leads,
-//! and not to result pages, which are fetched as the crawler fetches pages ([`Pages`]).
+//! The header fields of a description often contain credentials. They are sent with searches,
+//! lookups and documents only to the origin of the engine's own URL: not to redirect targets, and
+//! not to result pages, which are fetched as by the crawler ([`Pages`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::Error;
 
-/// Bytes read of one answer.
+/// Maximum number of bytes read of one response.
 const MAX_BODY: u64 = 16 << 20;
 
 /// Texts of results that are remembered.
@@ -38,7 +39,7 @@ const MAX_REDIRECTS: usize = 5;
 /// Ids of results that are remembered.
 const MAX_IDS: usize = 500_000;
 
-/// Who asks.
+/// The user agent.
 const USER_AGENT: &str = concat!(
     "arose-estimate/",
     env!("CARGO_PKG_VERSION"),
@@ -73,12 +74,12 @@ struct Settings {
     or: String,
 }
 
-/// What results said of themselves beside their address: all ids, the last texts.
+/// Properties of results besides their URL: all IDs, the last texts.
 #[derive(Default)]
 struct Remembered {
     ids: HashMap<String, String>,
     texts: HashMap<String, String>,
-    /// The addresses of the texts, the oldest first.
+    /// The URLs of the texts, the oldest first.
     order: VecDeque<String>,
 }
 
@@ -118,7 +119,7 @@ impl Failure {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 enum Trouble {
     /// It is missing, for this reason.
     Missing(String),
@@ -132,7 +133,7 @@ impl From<String> for Trouble {
     }
 }
 
-/// Missing answers as replies, the rest as errors.
+/// Missing responses as replies, the rest as errors.
 fn reply<T>(outcome: Result<T, Trouble>) -> Result<Reply<T>, Error> {
     match outcome {
         Ok(answer) => Ok(Reply::Answer(answer)),
@@ -190,7 +191,7 @@ impl Http {
         })
     }
 
-    /// A question as this engine wants it written.
+    /// A query in the syntax of this engine.
     fn written(&self, question: &Question) -> String {
         let settings = &self.settings;
         let parts = question.parts.iter().map(|part| match part.contains(' ') {
@@ -224,7 +225,7 @@ impl Http {
         for item in &mut parsed.items {
             let is_relative =
                 Url::parse(&item.address) == Err(url::ParseError::RelativeUrlWithoutBase);
-            // Ids that are no addresses stay as they are.
+            // IDs that are not URLs are unchanged.
             let is_path = item.address.starts_with(['/', '.', '?']);
             if let (true, true, Some(base)) = (is_relative, is_path, &base)
                 && let Ok(whole) = base.join(&item.address)
@@ -277,7 +278,7 @@ impl Http {
         let template = match self.remembered.ids.get(address) {
             Some(id) => template.replace("{id}", &encoded(id)),
             None if template.contains("{id}") => {
-                return Err(Trouble::Missing("the result has no id".to_owned()));
+                return Err(Trouble::Missing("the result has no ID".to_owned()));
             }
             None => template,
         };
@@ -318,7 +319,7 @@ impl Http {
     /// Whether a lookup of a URL returns that URL.
     fn look_up(&mut self, wanted: &str, requests: &Requests) -> Result<bool, Trouble> {
         let Some(template) = &self.settings.lookup else {
-            return Err(Trouble::Missing("it has no lookup by URL".to_owned()));
+            return Err(Trouble::Missing("no lookup by URL".to_owned()));
         };
         let bare = wanted.split_once("://").map_or(wanted, |(_, rest)| rest);
         let url = template
@@ -337,7 +338,7 @@ impl Http {
         }
     }
 
-    /// Asks, waits, asks again.
+    /// Sends a request, and retries it after a pause.
     fn get(&mut self, url: &str, requests: &Requests) -> Result<Response, Trouble> {
         let mut pause = self.settings.delay;
         for attempt in 0.. {
@@ -398,7 +399,8 @@ impl Http {
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             let to = field("location").unwrap_or_default();
             let to = Url::parse(url).and_then(|url| url.join(&to));
-            let to = to.map_err(|_| Failure::lasting(format!("status {status} to nowhere")))?;
+            let to =
+                to.map_err(|_| Failure::lasting(format!("status {status} without a target")))?;
             return match to.scheme() {
                 "http" | "https" => Ok(Step::Redirect(to.into())),
                 scheme => Err(Failure::lasting(format!("redirected to {scheme}"))),
@@ -449,17 +451,17 @@ impl Engine for Http {
 
 fn settings(filled: &Description) -> Result<Settings, Error> {
     let url = filled.url.clone();
-    let url = url.ok_or_else(|| filled.bad("`url` is missing: say where the server is"))?;
+    let url = url.ok_or_else(|| filled.bad("`url` is missing; set it to the URL of the server"))?;
     if !url.contains("{query}") {
-        return Err(filled.bad("`url` has no place for the words; write {query} there"));
+        return Err(filled.bad("`url` has no place for the query; write {query} there"));
     }
     let limit = filled.limit.unwrap_or(100);
     let per_page = filled.per_page.unwrap_or(limit);
     if limit == 0 || per_page == 0 {
-        return Err(filled.bad("`limit` and `per_page` must be above zero"));
+        return Err(filled.bad("`limit` and `per_page` must be at least 1"));
     }
     if per_page < limit && !url.contains("{offset}") && !url.contains("{page}") {
-        return Err(filled.bad("`url` needs {offset} or {page} where `per_page` is below `limit`"));
+        return Err(filled.bad("`url` needs {offset} or {page} if `per_page` is below `limit`"));
     }
     let or = |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
     let headers = filled.headers.iter();
@@ -516,7 +518,7 @@ fn places(filled: &Description) -> Result<Places, Error> {
     let needed = |name: &str, value: &Option<String>| {
         let missing = || {
             filled.bad(&format!(
-                "`{name}` is missing: say where it stands in answers"
+                "`{name}` is missing; set it to its path in responses"
             ))
         };
         value.clone().ok_or_else(missing)

@@ -1,4 +1,4 @@
-//! An index of this crate as an engine: the output of `arose dedup`, or a crawl.
+//! A local search index as a search engine: the output of `arose dedup`, or a crawl.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use crate::Error;
 /// it ranks first.
 const N_LOOKED_UP: usize = 100;
 
-/// An index asked like any engine.
+/// An index queried like any search engine.
 pub struct Local {
     index: Index,
     collapse: Collapse,
     limit: usize,
-    /// The documents behind the addresses it has given.
+    /// The documents of the URLs it has returned.
     documents: HashMap<String, u64>,
 }
 
@@ -32,7 +32,7 @@ impl Local {
         }
     }
 
-    /// The index that is asked.
+    /// The index that is queried.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
@@ -82,7 +82,7 @@ impl Engine for Local {
                 address: address.to_owned(),
                 text,
             }),
-            None => Reply::Missing("the index holds no text of this page".to_owned()),
+            None => Reply::Missing("the index has no text of this page".to_owned()),
         })
     }
 
@@ -94,7 +94,7 @@ impl Engine for Local {
         requests.take()?;
         let wanted = address::normal(address);
         let Some((_, bare)) = wanted.split_once("://") else {
-            return Ok(Reply::Missing("it is not a URL".to_owned()));
+            return Ok(Reply::Missing("not a URL".to_owned()));
         };
         let query = Query::Words(Part::Url, words::words(bare));
         let (_, located) = self

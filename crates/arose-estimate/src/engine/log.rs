@@ -1,8 +1,9 @@
-//! Every question and answer in a file, so that an estimate can be made again without the engines.
+//! The log of all queries and responses, from which estimates can be recomputed.
 //!
-//! One JSON object a line: first the engines, then the words drawn from, then what was asked in
-//! order. A line cut off by a crash is dropped, and a run with the same log goes on where the last
-//! one stopped. What had no answer is asked again then, but not when the log is replayed.
+//! The log has one JSON object per line: first the search engines, then the vocabulary, then all
+//! requests in order. A line truncated by a crash is dropped, and a run with the same log resumes
+//! where the last one stopped. Requests without a response are then sent again, but not when the
+//! log is replayed.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -25,7 +26,7 @@ pub struct Seat {
     pub name: String,
     /// Results that it shows at most.
     pub limit: usize,
-    /// Whether it can be asked for a page by its URL.
+    /// Whether it supports lookup by URL.
     #[serde(default)]
     pub has_lookup: bool,
 }
@@ -35,11 +36,11 @@ pub struct Seat {
 pub struct Header {
     /// The engines in their order.
     pub seats: Vec<Seat>,
-    /// The words that questions are made of, with the pages that hold each; may be empty.
+    /// The words that queries are made of, with the pages that contain each; may be empty.
     pub words: Vec<(String, u64)>,
 }
 
-/// What can be asked of an engine.
+/// A request to a search engine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Asked {
     /// A search, the first time or again.
@@ -48,11 +49,11 @@ pub(crate) enum Asked {
     Fetch(String),
     /// Whether there is a page at a URL.
     Lookup(String),
-    /// What is at an address, for a walk.
+    /// What is at a URL, for a walk.
     Visit(String),
 }
 
-/// An answer to either.
+/// A response to either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
     Search(Reply<ResultList>),
@@ -127,7 +128,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// Questions and answers, kept or not.
+/// Queries and responses, stored or not.
 #[derive(Debug, Default)]
 pub struct Log {
     path: PathBuf,
@@ -141,9 +142,9 @@ enum Mode {
     /// Nothing is kept.
     #[default]
     Off,
-    /// New answers are added.
+    /// New responses are added.
     Adding(BufWriter<File>),
-    /// Nothing is asked.
+    /// No requests are sent.
     Replaying,
 }
 
@@ -158,7 +159,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or written, or holds something else.
+    /// When the file cannot be read or written, or is not a log.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut log = Self {
             path: path.to_owned(),
@@ -178,11 +179,11 @@ impl Log {
         Ok(log)
     }
 
-    /// Takes every answer from a log and asks nothing.
+    /// Reads every response from a log and sends no requests.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is no log.
+    /// When the file cannot be read, or is not a log.
     pub fn replay(path: &Path) -> Result<Self, Error> {
         let mut log = Self {
             path: path.to_owned(),
@@ -192,7 +193,10 @@ impl Log {
         log.read()?;
         match log.header {
             Some(_) => Ok(log),
-            None => Err(log.bad(1, "it names no engines; is it a log of `arose estimate`?")),
+            None => Err(log.bad(
+                1,
+                "it lists no search engines; is it a log of `arose estimate`?",
+            )),
         }
     }
 
@@ -202,13 +206,13 @@ impl Log {
         self.header.as_ref()
     }
 
-    /// Whether nothing is asked.
+    /// Whether no requests are sent.
     #[must_use]
     pub fn is_replay(&self) -> bool {
         matches!(self.mode, Mode::Replaying)
     }
 
-    /// Writes what a new log begins with; an old one must have begun with the same engines.
+    /// Writes the header of a new log; an existing one must have the same engines.
     pub(crate) fn begin(&mut self, header: &Header) -> Result<(), Error> {
         if let Some(old) = &self.header {
             let names = |header: &Header| -> Vec<String> {
@@ -219,7 +223,7 @@ impl Log {
             };
             let (old, new) = (names(old).join(", "), names(header).join(", "));
             if old != new {
-                let what = format!("it is of other engines, {old}, and not of {new}");
+                let what = format!("it is about other search engines: {old}, not {new}");
                 return Err(self.bad(1, &what));
             }
             return Ok(());
@@ -235,13 +239,13 @@ impl Log {
         Ok(())
     }
 
-    /// The answer that an engine gave before, if it counts.
+    /// The earlier response of an engine, if it counts.
     pub(crate) fn known(&self, engine: &str, asked: &Asked) -> Option<&Answered> {
         let found = self.known.get(&(engine.to_owned(), asked.clone()))?;
         (self.is_replay() || !found.is_missing()).then_some(found)
     }
 
-    /// Adds an answer.
+    /// Adds a response.
     pub(crate) fn add(
         &mut self,
         engine: &str,
@@ -258,7 +262,7 @@ impl Log {
         let Mode::Adding(file) = &mut self.mode else {
             return Ok(());
         };
-        // A line at a time: whoever is stopped loses the question under way and nothing else.
+        // One line at a time: an interruption loses only the current query.
         serde_json::to_writer(&mut *file, line)
             .map_err(std::io::Error::from)
             .and_then(|()| file.write_all(b"\n"))
@@ -266,7 +270,7 @@ impl Log {
             .map_err(Error::io("write the log", &self.path))
     }
 
-    /// Reads all whole lines; returns how many bytes they are.
+    /// Reads all complete lines; returns their length in bytes.
     fn read(&mut self) -> Result<u64, Error> {
         let path = self.path.clone();
         let file = File::open(&path).map_err(Error::io("open the log", &path))?;
@@ -291,7 +295,7 @@ impl Log {
     fn take(&mut self, line: Line, number: u64) -> Result<(), Error> {
         match line {
             Line::Engines { version, .. } if version != VERSION => {
-                let what = format!("it has version {version}; this program reads {VERSION}");
+                let what = format!("it has version {version}; expected {VERSION}");
                 return Err(self.bad(number, &what));
             }
             Line::Engines { engines, .. } => {
@@ -352,7 +356,7 @@ impl Log {
                 let reply = match (missing, place) {
                     (None, Some(place)) => Reply::Answer(place),
                     (Some(reason), None) => Reply::Missing(reason),
-                    _ => return Err(self.bad(number, "it needs one of `missing` and `place`")),
+                    _ => return Err(self.bad(number, "expected one of `missing` and `place`")),
                 };
                 let asked = Asked::Visit(address);
                 self.known.insert((engine, asked), Answered::Visit(reply));
@@ -369,7 +373,7 @@ impl Log {
         }
     }
 
-    /// The error of a question that a replayed log does not hold.
+    /// The error for a query that is not in a replayed log.
     pub(super) fn unknown(&self, engine: &str, asked: &Asked) -> Error {
         let asked = match asked {
             Asked::Search(question, _) => format!("a search for {}", question.parts.join(" ")),
@@ -430,7 +434,7 @@ fn line(engine: &str, asked: &Asked, answered: &Answered) -> Line {
             }
         }
         (Asked::Search(..) | Asked::Fetch(_) | Asked::Lookup(_) | Asked::Visit(_), _) => {
-            unreachable!("an answer is of the kind that was asked for")
+            unreachable!("a response has the kind of its request")
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Engines: whatever answers words with addresses.
+//! Search engines: systems that return URLs for queries.
 //!
-//! *Question.* An estimate needs three things of an engine: the addresses of pages with some words,
-//! how many there are of them, and the text of a page. Engines differ in how they are asked and in
-//! how they fail. How can one method run on all of them?
+//! *Question.* An estimate needs three things from a search engine: the URLs of pages with some
+//! words, their number, and the text of a page. Search engines differ in how they are queried and
+//! in how they fail. How can one method run on all of them?
 //!
-//! *Idea.* One small trait, [`Engine`]. A [`Question`] says which words are to be on the page, all
-//! or any of them; how that is written is the engine's own affair. The answer is a [`ResultList`],
-//! or the reason why there is none ([`Reply::Missing`]): a time-out is not "no results". There are
-//! three engines: [`Local`] asks an index of this crate, [`Http`] any server that a few lines of
-//! TOML describe ([`Description`]), [`Simulated`] a synthetic one whose truth is known.
+//! *Idea.* One small trait, [`Engine`]. A [`Question`] states which words must be on the page, all
+//! or any of them; each engine writes it in its own syntax. The response is a [`ResultList`], or
+//! the reason why there is none ([`Reply::Missing`]): a timeout is not "no results". There are
+//! three kinds: [`Local`] queries a local search index, [`Http`] any server described by a few
+//! lines of TOML ([`Description`]), [`Simulated`] a synthetic engine whose content is known.
 //!
-//! Methods do not ask engines themselves, but through a [`Panel`], which asks nothing twice, keeps
-//! to a budget, writes every question and answer into a [`Log`], takes them from it when a study is
-//! repeated or replayed, and watches how each engine behaves ([`Health`]).
+//! Methods do not query engines directly, but through a [`Panel`]. It sends no query twice, keeps
+//! within a budget, writes every query and response to a [`Log`], reads them from the log when a
+//! study is repeated or replayed, and records the behaviour of each engine ([`Health`]).
 
 mod address;
 mod answer;
@@ -54,7 +54,7 @@ use crate::Error;
 ///
 /// # Errors
 ///
-/// When the description lacks something, or the folder cannot be searched.
+/// When the description lacks something, or the directory cannot be searched.
 pub fn open(
     description: &Description,
     pages: &Rc<Pages>,
@@ -70,17 +70,17 @@ pub fn open(
     Ok((Box::new(local), words))
 }
 
-/// Something that answers questions with addresses.
+/// A system that returns URLs for queries.
 pub trait Engine {
     /// Results that it shows at most.
     fn limit(&self) -> usize;
 
-    /// The first results of a question, at most `limit`. Each request is taken from `requests`.
+    /// The first results of a query, at most `limit`. Each request is taken from `requests`.
     ///
     /// # Errors
     ///
-    /// When no request is left, or it can never answer again, as when its files are damaged. What
-    /// may pass, such as a time-out, is [`Reply::Missing`].
+    /// When no request is left, or it can never respond again, e.g. because its files are damaged.
+    /// What may pass, such as a time-out, is [`Reply::Missing`].
     fn search(
         &mut self,
         question: &Question,
@@ -95,10 +95,10 @@ pub trait Engine {
     /// As [`Self::search`].
     fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error>;
 
-    /// Whether it can be asked for a page by its URL.
+    /// Whether it supports lookup by URL.
     fn has_lookup(&self) -> bool;
 
-    /// Whether it holds the page at a URL; only asked if it [has a lookup](Self::has_lookup).
+    /// Whether it has the page at a URL; called only if it [has a lookup](Self::has_lookup).
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ pub trait Engine {
     fn contains(&mut self, address: &str, requests: &Requests) -> Result<Reply<bool>, Error>;
 }
 
-/// Which words a page is to hold. A part of several words is a phrase.
+/// The words that a page must contain. A part of several words is a phrase.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Question {
     /// Whether all parts are wanted, or any.
@@ -115,7 +115,7 @@ pub struct Question {
     pub parts: Vec<String>,
 }
 
-/// How the parts of a question go together.
+/// How the parts of a query are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Joining {
@@ -172,12 +172,12 @@ impl Question {
     }
 }
 
-/// An answer, or none.
+/// A response, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply<T> {
     /// It came.
     Answer(T),
-    /// It did not, for this reason; that says nothing of what the engine holds.
+    /// It did not, for this reason; that says nothing of what the engine has.
     Missing(String),
 }
 
@@ -186,7 +186,7 @@ pub enum Reply<T> {
 pub struct ResultList {
     /// How many pages match, as the engine claims; none if it does not say.
     pub claimed: Option<u64>,
-    /// The addresses shown, best first, as the engine gives them.
+    /// The URLs shown, best first, as returned by the engine.
     pub addresses: Vec<String>,
 }
 

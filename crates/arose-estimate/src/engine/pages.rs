@@ -1,5 +1,5 @@
-//! Result pages, fetched as the crawler fetches: robots.txt obeyed, one request at a time to a host
-//! with a pause, private IP addresses refused unless they are allowed.
+//! Fetches result pages like the crawler: obeys robots.txt, sends one request at a time to each
+//! host with a pause, and refuses private IP addresses unless they are allowed.
 
 use std::cell::OnceCell;
 
@@ -57,7 +57,7 @@ impl Pages {
                 text: page_text(&body.bytes, body.content_type.as_deref()),
             }),
             Download::Nothing(reason) | Download::Missing(reason) => Reply::Missing(reason),
-            Download::Disallowed => Reply::Missing("robots.txt disallows it".to_owned()),
+            Download::Disallowed => Reply::Missing("disallowed by robots.txt".to_owned()),
             Download::Unasked => return Err(requests.spent()),
         })
     }

@@ -1,8 +1,9 @@
-//! The engines of a study, asked in one way: nothing twice, within a budget, all of it logged.
+//! The search engines of a study, queried in the same way: no request is repeated, all are logged,
+//! and the number is limited.
 //!
-//! Pages are numbered over all engines, so that one page has one number whoever returns it and
-//! however it spells the address. A question that was answered is not asked again in the same run:
-//! what is returned is the same, and engines are left in peace.
+//! Pages are numbered over all search engines, so that a page has one number whichever engine
+//! returns it and however the engine spells its URL. An answered query is not sent again in the
+//! same run: the results are the same, and the load on search engines stays low.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::Error;
 
-/// An engine that has not answered one of its first questions is given up.
+/// An engine that responds to none of its first queries is given up.
 const MAX_SILENT: u64 = 5;
 
 /// How far a study is, for another thread to show.
@@ -26,7 +27,7 @@ const MAX_SILENT: u64 = 5;
 pub struct Progress {
     /// Requests made.
     pub n_requests: AtomicU64,
-    /// Units of work done: pages drawn, queries asked.
+    /// Units of work done: pages sampled, queries sent.
     pub n_done: AtomicU64,
     /// Units wanted.
     pub n_wanted: AtomicU64,
@@ -37,7 +38,7 @@ pub struct Progress {
 pub(crate) struct Hits {
     pub(crate) claimed: Option<u64>,
     pub(crate) pages: Vec<usize>,
-    /// Results as returned: one page may come under several addresses.
+    /// Results as returned: one page may come under several URLs.
     pub(crate) n_results: usize,
 }
 
@@ -58,7 +59,7 @@ pub struct Panel {
     log: Log,
     requests: Requests,
     n_answers: u64,
-    /// The number of each address in its normal spelling.
+    /// The number of each URL in its normal spelling.
     numbers: HashMap<String, usize>,
     addresses: Vec<String>,
     /// Pages that led to others.
@@ -67,23 +68,23 @@ pub struct Panel {
 
 struct Member {
     seat: Seat,
-    /// None when answers come from a log.
+    /// None when responses come from a log.
     engine: Option<Box<dyn Engine>>,
     health: Health,
     answers: HashMap<Question, Rc<Reply<Hits>>>,
     pages: HashMap<usize, Rc<Reply<Page>>>,
-    /// Whether it holds pages, as its lookup says.
+    /// Whether it has pages, as its lookup says.
     lookups: HashMap<usize, Reply<bool>>,
-    /// How this engine spells the addresses of pages.
+    /// How this engine spells the URLs of pages.
     spellings: HashMap<usize, String>,
-    /// The questions in the order they were asked.
+    /// The queries in the order they were sent.
     asked: Vec<Question>,
-    /// How often questions were asked again.
+    /// How often queries were sent again.
     repeats: HashMap<Question, u32>,
 }
 
 impl Member {
-    /// The questions with results, in the order they were asked.
+    /// The queries with results, in the order they were sent.
     fn answered(&self) -> Vec<Question> {
         let has_results =
             |question: &&Question| match self.answers.get(*question).map(|reply| &**reply) {
@@ -193,7 +194,7 @@ impl Panel {
         &self.members[engine].health
     }
 
-    /// Answers used so far, missing ones as well, whether from the engines or from the log.
+    /// Responses used so far, missing ones as well, whether from the engines or from the log.
     #[must_use]
     pub fn n_answers(&self) -> u64 {
         self.n_answers
@@ -212,7 +213,7 @@ impl Panel {
         progress.n_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Asks an engine, unless it was asked before.
+    /// Sends a query to an engine, unless it was sent before.
     pub(crate) fn search(
         &mut self,
         engine: usize,
@@ -269,8 +270,8 @@ impl Panel {
         Ok(reply)
     }
 
-    /// Whether an engine holds a page, as its lookup by URL says; none if it has no such lookup.
-    /// `address` is the URL as whoever returned the page spells it.
+    /// Whether an engine has a page, as its lookup by URL says; none if it has no such lookup.
+    /// `address` is the URL as spelled by the engine that returned the page.
     pub(crate) fn contains(
         &mut self,
         engine: usize,
@@ -297,23 +298,23 @@ impl Panel {
         Ok(Some(reply))
     }
 
-    /// Whether an engine can be asked for a page by its URL.
+    /// Whether an engine supports lookup by URL.
     pub(crate) fn has_lookup(&self, engine: usize) -> bool {
         self.members[engine].seat.has_lookup
     }
 
-    /// The number of the page at an address, a new one if need be.
+    /// The number of the page at a URL, a new one if necessary.
     pub(crate) fn page_at(&mut self, address: &str) -> usize {
         self.number_of(address)
     }
 
-    /// Whether two pages are one, by address or by where they led to.
+    /// Whether two pages are the same, by URL or by redirect target.
     pub(crate) fn are_one(&self, a: usize, b: usize) -> bool {
         let end = |page: usize| self.aliases.get(&page).copied().unwrap_or(page);
         a == b || end(a) == end(b)
     }
 
-    /// Asks questions whose answers must agree with each other, to see whether counts can be
+    /// Sends queries whose responses must agree with each other, to see whether counts can be
     /// trusted: pages with two words are no more than pages with one of them. Once per engine.
     pub(crate) fn compare_counts(
         &mut self,
@@ -348,7 +349,7 @@ impl Panel {
         })
     }
 
-    /// Asks an engine some questions again, to see whether it has changed since.
+    /// Repeats some queries to an engine, to see whether it has changed.
     pub(crate) fn ask_again(
         &mut self,
         engine: usize,
@@ -394,7 +395,7 @@ impl Panel {
         }
     }
 
-    /// An answer from the log, else from the engine, if the budget allows.
+    /// A response from the log, else from the engine, if the budget allows.
     fn ask(
         &mut self,
         engine: usize,
@@ -415,7 +416,7 @@ impl Panel {
         Ok(answered)
     }
 
-    /// Numbers the pages of an answer, each once.
+    /// Numbers the pages of a response, each once.
     fn number(&mut self, engine: usize, reply: &Reply<ResultList>) -> Reply<Hits> {
         let found = match reply {
             Reply::Missing(reason) => return Reply::Missing(reason.clone()),
@@ -451,7 +452,7 @@ impl Panel {
     }
 }
 
-/// Whether an answer has changed: other pages, where the order does not count.
+/// Whether a response has changed: other pages, where the order does not count.
 fn differ(then: &Hits, now: &Hits) -> bool {
     let sorted = |hits: &Hits| {
         let mut pages = hits.pages.clone();

@@ -1,4 +1,4 @@
-//! The budget of requests that a study may send.
+//! The request budget of a study.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,8 +8,8 @@ use crate::Error;
 
 /// Requests sent so far, and how many are allowed.
 ///
-/// Whoever sends a request takes it from here first, so a budget bounds requests and not questions:
-/// one question may need several pages of results, and each of these several tries.
+/// Every request is taken from here before it is sent, so a budget limits requests and not queries:
+/// one query may need several pages of results, and each of these several tries.
 #[derive(Debug)]
 pub struct Requests {
     budget: u64,

@@ -1,4 +1,4 @@
-//! Picks values out of HTML or XML by short paths.
+//! Selects values from HTML or XML by short paths.
 //!
 //! A [`Path`] is a few elements, each inside the last, and what to take of the innermost:
 //! `ol.results li`, `a.title@href`, `#count`. Elements are named by tag, `.class` and `#id`. That
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use arose_corpus::html::token::{Name, Token, Tokenizer};
 
-/// Elements nested deeper than this are not told apart.
+/// Elements nested deeper than this are not distinguished.
 const MAX_DEPTH: usize = 512;
 
 /// Characters taken of an element's text.
@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 4096;
 /// Which elements, and what of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Path {
-    /// From the outside in; empty for the element at hand.
+    /// From the outside in; empty for the current element.
     steps: Vec<Step>,
     /// The attribute taken; the text if none.
     attribute: Option<String>,
@@ -47,7 +47,7 @@ impl FromStr for Path {
             None => (text, None),
         };
         if attribute.as_deref() == Some("") {
-            return Err(format!("`{text}` names no attribute after `@`"));
+            return Err(format!("`{text}` has no attribute after `@`"));
         }
         let steps = elements.split_whitespace().map(str::parse);
         let steps: Vec<Step> = steps.collect::<Result<_, String>>()?;
@@ -74,7 +74,7 @@ impl FromStr for Step {
             let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':');
             if name.is_empty() || !name.chars().all(is_name) {
                 return Err(format!(
-                    "`{text}` is no element; write a tag, `.class` or `#id`, one inside the other"
+                    "`{text}` is not an element; write nested tags, `.class` or `#id`"
                 ));
             }
             match kind {
@@ -124,16 +124,16 @@ impl Path {
     }
 }
 
-/// What a page of results holds.
+/// The content of a page of results.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Scraped {
-    /// What stands where the count should be.
+    /// The text at the place of the count.
     pub(super) count: Option<String>,
     /// One value for each result that has one.
     pub(super) results: Vec<String>,
 }
 
-/// Takes the results and the count out of a page.
+/// Extracts the results and the count from a page.
 pub(super) fn scrape(page: &str, results: &Path, value: &Path, count: Option<&Path>) -> Scraped {
     let mut scraper = Scraper {
         paths: Paths {
@@ -169,7 +169,7 @@ struct Scraper<'a> {
     paths: Paths<'a>,
     open: Vec<Open>,
     found: Scraped,
-    /// The result at hand: how many elements are around it, and its value.
+    /// The current result: how many elements are around it, and its value.
     result: Option<(usize, Option<String>)>,
     /// Texts being collected: how many elements are around each.
     texts: Vec<(usize, Purpose, String)>,

@@ -1,7 +1,7 @@
-//! Synthetic engines of known truth, well-behaved or not.
+//! Synthetic search engines with known content, well-behaved or not.
 //!
 //! A [`World`] is a corpus with a share of it for each engine. Words are written `w0`, `w1` and so
-//! on, addresses `sim://page/0`. A [`Fault`] is a way in which real engines go wrong.
+//! on, URLs `sim://page/0`. A [`Fault`] is a way in which real search engines misbehave.
 
 use std::rc::Rc;
 
@@ -11,12 +11,12 @@ use arose::mix::mix;
 use super::{Engine, Joining, Page, Question, Reply, Requests, ResultList};
 use crate::Error;
 
-/// A corpus, and what each engine holds of it.
+/// A corpus, and the part of it in each engine.
 #[derive(Debug, Clone)]
 pub struct World {
     /// The pages.
     pub corpus: Rc<Corpus>,
-    /// For each engine and page whether it is held.
+    /// For each engine and page, whether the engine has the page.
     pub holds: Vec<Vec<bool>>,
 }
 
@@ -57,21 +57,21 @@ impl World {
         })
     }
 
-    /// How many pages an engine holds: the truth.
+    /// How many pages an engine has: the truth.
     #[must_use]
     pub fn n_held(&self, place: usize) -> usize {
         let holds = self.holds.get(place).map_or(&[][..], Vec::as_slice);
         holds.iter().filter(|&&held| held).count()
     }
 
-    /// How many pages some engine holds: the truth.
+    /// How many pages some engine has: the truth.
     #[must_use]
     pub fn n_union(&self) -> usize {
         let is_held = |&page: &usize| self.holds.iter().any(|holds| holds[page]);
         (0..self.corpus.pages.len()).filter(is_held).count()
     }
 
-    /// The words of all pages with the number of pages that hold each.
+    /// The words of all pages with the number of pages that contain each.
     #[must_use]
     pub fn vocabulary(&self) -> Vec<(String, u64)> {
         let frequencies = self.corpus.frequencies().into_iter().enumerate();
@@ -88,15 +88,15 @@ pub enum Fault {
     /// None.
     #[default]
     None,
-    /// Claims three times what it holds for some questions, and a third for others.
+    /// Claims three times its size for some queries, and a third for others.
     Lies,
-    /// Every tenth question times out.
+    /// Every tenth query times out.
     TimesOut,
     /// Shows every other result twice.
     Repeats,
-    /// Answers every third question, always the same, with a page that says nothing.
+    /// Responds to every third query, always the same ones, with a page that says nothing.
     Nonsense,
-    /// Forgets half of its pages after this many questions.
+    /// Forgets half of its pages after this many queries.
     Changes(u64),
 }
 
@@ -123,12 +123,12 @@ impl Simulated {
         pages
     }
 
-    /// What goes wrong with a question, if the answer does not come at all.
+    /// The failure of a query, if there is no response at all.
     fn failure(&self, question: &Question) -> Option<&'static str> {
         match self.fault {
             Fault::TimesOut if self.n_asked.is_multiple_of(10) => Some("timed out"),
             Fault::Nonsense if self.chance(question).is_multiple_of(3) => {
-                Some("the answer holds neither results nor a count")
+                Some("the response contains neither results nor a count")
             }
             _ => None,
         }
@@ -163,7 +163,7 @@ impl Simulated {
         pages
     }
 
-    /// A number that belongs to a question.
+    /// A number that belongs to a query.
     fn chance(&self, question: &Question) -> u64 {
         let terms = question.parts.iter().filter_map(|part| term(part));
         let fold = |hash: u64, term: u32| mix(hash ^ mix(u64::from(term) + 1));
@@ -224,7 +224,7 @@ impl Engine for Simulated {
         requests.take()?;
         let page = place(address).and_then(|place| self.corpus.pages.get(place));
         Ok(match page {
-            None => Reply::Missing("there is no such page".to_owned()),
+            None => Reply::Missing("no such page".to_owned()),
             Some(page) => {
                 let words: Vec<String> = page.tokens.iter().map(|&term| word(term)).collect();
                 Reply::Answer(Page {

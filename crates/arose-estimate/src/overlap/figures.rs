@@ -1,4 +1,4 @@
-//! From pages drawn and looked up to figures, warnings and refusals.
+//! Estimates, warnings and refusals from sampled pages that were looked up.
 
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::{self, EngineSet, Joint, Sampled, Samples};
@@ -11,8 +11,8 @@ use crate::Error;
 use crate::engine::Panel;
 use crate::{Figure, Findings, MAX_DOUBTFUL, ends};
 
-/// With fewer pages left of an engine, nothing is said of evened ones.
-const MIN_EVENED: usize = 20;
+/// With fewer pages left of an engine, there are no length-corrected estimates.
+const MIN_LENGTH_CORRECTED: usize = 20;
 
 impl Sampling {
     pub(super) fn findings(mut self, panel: &Panel) -> Result<Findings, Error> {
@@ -21,8 +21,8 @@ impl Sampling {
             pages.truncate(n);
         }
         let counted = match self.settings.checking.n_alike {
-            0 => "pages, copies at other addresses counted one by one",
-            _ => "pages, those with a near duplicate in an engine counted as held by it",
+            0 => "pages, each URL counted separately",
+            _ => "pages; a near duplicate in a search engine counts as the page",
         };
         let mut findings = Findings::new("overlap", counted, self.settings.seed);
         findings.figures = match self.refusal(panel) {
@@ -37,7 +37,7 @@ impl Sampling {
         Ok(findings.finished(panel))
     }
 
-    /// Why nothing can be said at all.
+    /// The reason why no estimate is possible, if any.
     fn refusal(&self, panel: &Panel) -> Option<String> {
         let n_engines = panel.n_engines();
         for engine in 0..n_engines {
@@ -45,21 +45,22 @@ impl Sampling {
             let name = panel.name(engine);
             if health.missing_rate() > MAX_DOUBTFUL {
                 return Some(format!(
-                    "{name} gave no answer to {:.0} % of the searches",
+                    "{name} did not respond to {:.0}% of the searches",
                     100.0 * health.missing_rate()
                 ));
             }
             if health.changed_rate() > MAX_DOUBTFUL {
                 return Some(format!(
-                    "{name} changed during the study: {} of {} questions had another answer when \
-                     asked again",
+                    "{name} changed during the study: {} of {} repeated queries returned different \
+                     results",
                     health.controls.n_changed, health.controls.n_repeated
                 ));
             }
             let (n, n_found) = self.own[engine];
             if n > 0 && (n_found as f64) < MAX_DOUBTFUL * n as f64 {
                 return Some(format!(
-                    "{name} found only {n_found} of {n} of its own pages again: it does not search whole texts, or its words are cut otherwise"
+                    "{name} found only {n_found} of {n} of its own pages again: it does not search \
+                     whole texts, or splits words differently"
                 ));
             }
         }
@@ -71,8 +72,8 @@ impl Sampling {
         for (engine, &(n, n_found)) in self.own.iter().enumerate() {
             if (n_found as f64) < 0.97 * n as f64 {
                 warnings.push(format!(
-                    "{} found {n_found} of {n} of its own pages again: of pages of others it holds \
-                     more than was found, by about that factor",
+                    "{} found {n_found} of {n} of its own pages again: it has more pages of other \
+                     engines than were found, by about that factor",
                     panel.name(engine)
                 ));
             }
@@ -80,8 +81,8 @@ impl Sampling {
         for (engine, (&n, &n_cut)) in self.n_drawn.iter().zip(&self.n_cut).enumerate() {
             if n_cut as f64 > MAX_CUT * n as f64 {
                 warnings.push(format!(
-                    "{n_cut} of {n} pages of {} come from answers cut to at most {} results: what \
-                     ranks first is drawn too often",
+                    "{n_cut} of {n} pages of {} come from responses cut to at most {} results: pages \
+                     that rank first are sampled too often",
                     panel.name(engine),
                     panel.health(engine).most_shown
                 ));
@@ -96,7 +97,7 @@ impl Sampling {
         }
         if self.n_unusable > 0 {
             warnings.push(format!(
-                "{} further pages were drawn without a text or a word of the lexicon, and dropped",
+                "{} further sampled pages have no text or no word of the lexicon, and were dropped",
                 self.n_unusable
             ));
         }
@@ -132,40 +133,43 @@ impl Sampling {
                 if let (Some(value), Some(other)) = (figure.value, other.value)
                     && (value - other).abs() > 5e-4 * value.abs()
                 {
-                    figure.notes.push(format!("{other:.3} by address only"));
+                    figure.notes.push(format!("{other:.3} by URL only"));
                 }
             }
         }
         figures.extend(self.pairs(panel)?);
-        figures.extend(self.evened_figures(panel, &variants, estimate));
+        figures.extend(self.length_corrected_figures(panel, &variants, estimate));
         figures.extend(self.checker.figures(panel));
         Ok(figures)
     }
 
-    /// Sizes and shares once more, from pages that come about equally often.
-    fn evened_figures(
+    /// Sizes and shares again, from pages that come about equally often.
+    fn length_corrected_figures(
         &self,
         panel: &Panel,
         variants: &[Vec<Vec<Sampled>>],
         estimate: impl Fn(Vec<Vec<Sampled>>) -> Result<Joint, arose::Error>,
     ) -> Vec<Figure> {
-        let evened = self.evened(&self.accepted);
-        if evened.iter().any(|pages| pages.len() < MIN_EVENED) {
+        let length_corrected = self.length_corrected(&self.accepted);
+        if length_corrected
+            .iter()
+            .any(|pages| pages.len() < MIN_LENGTH_CORRECTED)
+        {
             return Vec::new();
         }
-        let Ok(joint) = estimate(evened) else {
+        let Ok(joint) = estimate(length_corrected) else {
             return Vec::new();
         };
         let mut figures = self.named(panel, &joint);
         for pages in variants {
-            if let Ok(extreme) = estimate(self.evened(pages)) {
+            if let Ok(extreme) = estimate(self.length_corrected(pages)) {
                 let others = self.named(panel, &extreme);
                 figures = widened(figures, &others);
             }
         }
         let sizes_and_shares = figures.into_iter().take(2 * panel.n_engines());
         let rename = |figure: Figure| Figure {
-            name: format!("{}, evened", figure.name),
+            name: format!("{}, length-corrected", figure.name),
             ..figure
         };
         sizes_and_shares.map(rename).collect()
@@ -173,7 +177,7 @@ impl Sampling {
 
     /// The pages of each engine, long ones thinned so that all come about equally often: each stays
     /// with the probability of its weight over one that a fifth of the pages exceed.
-    fn evened(&self, pages: &[Vec<Sampled>]) -> Vec<Vec<Sampled>> {
+    fn length_corrected(&self, pages: &[Vec<Sampled>]) -> Vec<Vec<Sampled>> {
         let mut random = SplitMix::new(mix(self.settings.seed ^ 0xE7E4));
         let mut thin = |(pages, weights): (&Vec<Sampled>, &Vec<f64>)| -> Vec<Sampled> {
             let mut sorted = weights.clone();
@@ -186,7 +190,7 @@ impl Sampling {
         pages.iter().zip(&self.weights).map(&mut thin).collect()
     }
 
-    /// All figures of an estimate, by name.
+    /// All values of an estimate, by name.
     fn named(&self, panel: &Panel, joint: &Joint) -> Vec<Figure> {
         let reference = self.settings.reference;
         let name = |engine: usize| panel.name(engine);
@@ -210,13 +214,13 @@ impl Sampling {
             figures.push(Figure::new(format!("{} / union", name(engine)), coverage));
         }
         for (fewer, share) in joint.held_by_exactly.iter().enumerate() {
-            let name = format!("held by exactly {}", fewer + 1);
+            let name = format!("in exactly {} of them", fewer + 1);
             figures.push(Figure::new(name, share));
         }
         figures
     }
 
-    /// What is held of each engine's pages by each other.
+    /// The share of each search engine's pages that each other engine has.
     fn pairs(&self, panel: &Panel) -> Result<Vec<Figure>, Error> {
         let overlaps = Samples::new(self.accepted.clone())?.overlaps();
         let n = panel.n_engines();
@@ -232,10 +236,10 @@ impl Sampling {
             if there.n_missing > 0 {
                 figure
                     .notes
-                    .push(format!("{} without an answer", there.n_missing));
+                    .push(format!("{} without a response", there.n_missing));
             }
             if from < to && relative_size(&there, &overlaps.of(to, from)).is_err() {
-                figure.notes.push("no common page was seen".to_owned());
+                figure.notes.push("no common page was found".to_owned());
             }
             figures.push(figure);
         }
@@ -291,7 +295,7 @@ impl Sampling {
     }
 }
 
-/// The page with as many of its checks taken for missing as the engines have changed answers.
+/// The page, with the share of its lookups counted as missing that the engines changed.
 fn with_doubts(mut page: Sampled, own: usize, place: usize, changed: &[f64]) -> Sampled {
     for (engine, &share) in changed.iter().enumerate() {
         let chance = mix(mix(place as u64) ^ mix((own * 64 + engine) as u64 + 1)) >> 11;

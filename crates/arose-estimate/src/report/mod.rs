@@ -20,10 +20,10 @@ pub(super) fn page(study: &Study) -> String {
          style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>How large, and how much in common: {}</title>\n<style>\n{STYLE}</style>\n</head>\n\
-         <body>\n<header>\n<p class=\"brand\">arose {}</p>\n<h1>How large are <bdi>{}</bdi>?</h1>\n\
-         <p>Seed {}. Bars are intervals at 95 %: where the truth lies if the method has no bias. The \
-         biases are listed below each table, and no interval shows them.</p>\n</header>\n<main>\n",
+         <title>Size and overlap: {}</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<header>\n<p class=\"brand\">arose {}</p>\n<h1>Size and overlap of <bdi>{}</bdi></h1>\n\
+         <p>Seed {}. Bars are 95% intervals, which contain the true value if the method has no bias. \
+         Biases not covered by the intervals are listed below each table.</p>\n</header>\n<main>\n",
         Text(&names),
         env!("CARGO_PKG_VERSION"),
         Text(&names),
@@ -34,8 +34,8 @@ pub(super) fn page(study: &Study) -> String {
     }
     refused(&mut out, study);
     out.push_str(
-        "</main>\n<footer><p>The same figures are in <code>estimates.json</code>, every question and \
-         answer in <code>requests.jsonl</code>. This page loads nothing and runs no scripts.</p>\
+        "</main>\n<footer><p>The same estimates are in <code>estimates.json</code>; all queries and \
+         responses are in <code>requests.jsonl</code>. This page loads nothing and runs no scripts.</p>\
          </footer>\n</body>\n</html>\n",
     );
     out
@@ -44,7 +44,7 @@ pub(super) fn page(study: &Study) -> String {
 fn section(out: &mut String, study: &Study, findings: &Findings) {
     let _ = write!(
         out,
-        "<section>\n<h2>{}</h2>\n<p>Counted are {}. {} answers were used.</p>\n",
+        "<section>\n<h2>{}</h2>\n<p>Unit: {}. Responses used: {}.</p>\n",
         title(findings),
         Text(&findings.counted),
         Count(findings.n_answers)
@@ -74,17 +74,17 @@ fn section(out: &mut String, study: &Study, findings: &Findings) {
 
 fn title(findings: &Findings) -> &'static str {
     match findings.method {
-        "lower-bound" => "What engines claim",
-        "overlap" => "Relative sizes, by pages drawn and looked up",
-        "coverage" => "Shares of drawn pages that engines hold",
-        "searches" => "Answers to queries of a log",
-        "corpus-size" => "Number of pages, by queries alone",
-        "pool" => "Means over uniform pages",
+        "lower-bound" => "Claimed result counts",
+        "overlap" => "Relative sizes, by sampled pages",
+        "coverage" => "Shares of sampled pages in each search engine",
+        "searches" => "Results of logged queries",
+        "corpus-size" => "Number of pages, from queries alone",
+        "pool" => "Means over uniformly sampled pages",
         _ => "Estimates",
     }
 }
 
-/// The share of the union that each engine holds.
+/// The share of the union in each search engine.
 fn coverage<'a>(study: &'a Study, findings: &'a Findings) -> Option<Vec<(&'a str, &'a Figure)>> {
     let shares = study.engines.iter().map(|engine| {
         let figure = findings.figure(&format!("{engine} / union"))?;
@@ -93,17 +93,17 @@ fn coverage<'a>(study: &'a Study, findings: &'a Findings) -> Option<Vec<(&'a str
     shares.collect()
 }
 
-/// The shares of the union that exactly one, two and so on hold.
+/// The shares of the union in exactly one search engine, exactly two, and so on.
 fn exactly(findings: &Findings) -> Vec<f64> {
     let figures = findings.figures.iter();
-    let shares = figures.filter(|figure| figure.name.starts_with("held by exactly "));
+    let shares = figures.filter(|figure| figure.name.starts_with("in exactly "));
     shares.filter_map(|figure| figure.value).collect()
 }
 
 fn figures(out: &mut String, findings: &Findings) {
     out.push_str(
-        "<table>\n<thead><tr><th>figure<th class=\"n\">value<th>95 %<th class=\"n\">samples\
-         <th>to know</tr></thead>\n<tbody>\n",
+        "<table>\n<thead><tr><th>estimate<th class=\"n\">value<th>95% interval<th class=\"n\">samples\
+         <th>notes</tr></thead>\n<tbody>\n",
     );
     for figure in &findings.figures {
         let value = figure.value.map_or("–".to_owned(), number);
@@ -116,13 +116,17 @@ fn figures(out: &mut String, findings: &Findings) {
             figure
                 .refused
                 .iter()
-                .map(|reason| format!("refused: {reason}")),
+                .map(|reason| format!("not estimated: {reason}")),
         );
         notes.extend(figure.sampling.map(|ends| {
             let [low, high] = ends.map(number);
-            format!("{low} – {high} if missing answers were like the others")
+            format!("{low} – {high} if missing responses were like the others")
         }));
-        notes.extend(figure.truth.map(|truth| format!("truth {}", number(truth))));
+        notes.extend(
+            figure
+                .truth
+                .map(|truth| format!("ground truth {}", number(truth))),
+        );
         let _ = writeln!(
             out,
             "<tr><td><bdi>{}</bdi><td class=\"n\">{value}<td>{interval}<td class=\"n\">{}<td>{}</tr>",
@@ -139,7 +143,7 @@ fn engines(out: &mut String, engines: &[Behaviour]) {
         return;
     }
     out.push_str(
-        "<details>\n<summary>How the engines behaved</summary>\n<table>\n<thead><tr><th>engine\
+        "<details>\n<summary>Behaviour of the search engines</summary>\n<table>\n<thead><tr><th>engine\
          <th class=\"n\">searches<th class=\"n\">missing<th class=\"n\">empty<th class=\"n\">cut\
          <th class=\"n\">repeating<th class=\"n\">fetches<th class=\"n\">missing\
          <th class=\"n\">changed<th class=\"n\">counts wrong</tr></thead>\n<tbody>\n",
@@ -192,7 +196,7 @@ fn refused(out: &mut String, study: &Study) {
     out.push_str("</dl>\n</section>\n");
 }
 
-/// A figure as people read it: four digits that count.
+/// A number with four significant digits.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 10_000.0 => Count(value.abs().round() as u64).to_string(),

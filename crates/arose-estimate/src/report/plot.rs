@@ -1,4 +1,4 @@
-//! The drawings of a report, as SVG without scripts.
+//! The plots of a report, as SVG without scripts.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ const WIDTH: f64 = 480.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 468.0;
 
-/// How much of the union each engine holds, and how much of it several hold.
+/// How much of the union each engine has, and how much of it several hold.
 pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
     let row = 26.0;
     let height = row * (engines.len() as f64 + 1.0) + 30.0;
     let mut svg = format!(
-        "<figure><figcaption>Share of the union that each engine holds</figcaption>\
+        "<figure><figcaption>Share of the union in each search engine</figcaption>\
          <svg class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\">\
-         <title>Share of the union that each engine holds</title>"
+         <title>Share of the union in each search engine</title>"
     );
     let x = |share: f64| LEFT + share.clamp(0.0, 1.0) * (RIGHT - LEFT);
     for (place, (name, figure)) in engines.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
         let _ = write!(
             svg,
             "<rect class=\"held held{}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"16\">\
-             <title>held by exactly {}: {}</title></rect>",
+             <title>in exactly {}: {}</title></rect>",
             fewer.min(4),
             x(at),
             x(at + share) - x(at),
@@ -63,8 +63,8 @@ pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
     }
     let _ = writeln!(
         svg,
-        "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">held by</text>\
-         <text x=\"{LEFT}\" y=\"{:.1}\">one engine, then two, and so on</text></svg></figure>",
+        "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">in exactly</text>\
+         <text x=\"{LEFT}\" y=\"{:.1}\">one search engine, then two, and so on</text></svg></figure>",
         LEFT - 6.0,
         y + 12.0,
         y + 32.0
@@ -79,7 +79,7 @@ fn clipped(name: &str) -> String {
     }
 }
 
-/// A figure as the sample grew, with the interval it ended in.
+/// An estimate as the sample grew, with the interval it ended in.
 pub(super) fn course(series: &Series, interval: Option<[f64; 2]>) -> String {
     let (top, bottom, height) = (14.0, 180.0, 220.0);
     let values = series.points.iter().map(|point| point.1);

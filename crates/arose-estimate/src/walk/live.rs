@@ -1,18 +1,18 @@
-//! Walks on the web as it is.
+//! Walks on the live web.
 //!
-//! *Question.* The same as on a graph ([`super::run`]), where nobody has the graph: a page's links
-//! are known when it has been fetched.
+//! *Question.* The same as on a graph ([`super::run`]), but without the graph: the links of a page
+//! are known only after it has been fetched.
 //!
-//! *Idea.* The walks go in rounds. In each, every walk says on which page it stands; those that no
-//! walk has met before are fetched, all of a round together, so that different hosts can be asked
-//! at once. A page is fetched once, whoever comes by again. A redirect is a place with one link;
-//! an error, or an address that robots.txt closes, is one with none, where walks jump. Walks pass
-//! such places and their ranks count, but no figure does.
+//! *Idea.* The walks proceed in rounds. In each round, the current pages of all walks that no walk
+//! has met before are fetched together, so that requests to different hosts can run at the same
+//! time. Each page is fetched once. A redirect is a place with one link. An error, or a URL that
+//! robots.txt disallows, is a place without links, where walks jump. Walks pass such places and
+//! their ranks count, but estimates do not include them.
 //!
-//! *Cost.* A request for each new address, and robots.txt for each host. *Error.* As on a graph;
-//! the web is never seen to its end, and the findings say how far off that is. *Not for* in-links:
-//! those from pages that no walk has visited are unknown, so shares by them would be wrong in a way
-//! that nothing shows. There is no truth to compare with.
+//! *Cost.* One request for each new URL, and robots.txt for each host. *Error.* As on a graph; the
+//! web is never seen completely, and the findings say how much was unseen. *Not for* in-links:
+//! links from unvisited pages are unknown, so such shares would be wrong without any indication.
+//! There are no true values to compare with.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -30,21 +30,21 @@ use crate::engine::log::{Answered, Asked};
 use crate::engine::{Header, Log, Progress, Reply, Seat};
 use crate::{Figure, Findings, MAX_DOUBTFUL};
 
-/// What is at an address.
+/// What is at a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// A page, and the addresses that it links to, each once.
+    /// A page, and the URLs that it links to, each once.
     Page(Vec<String>),
-    /// Another address.
+    /// Another URL.
     Redirect(String),
     /// No page, for this reason: an error, a picture.
     Nothing(String),
-    /// Something that robots.txt asks not to fetch.
+    /// A URL that robots.txt disallows.
     Disallowed,
 }
 
-/// Fetches addresses; none where no more requests are allowed.
+/// Fetches URLs; none where no more requests are allowed.
 pub type Source<'s> = dyn FnMut(&[String]) -> Vec<Option<Reply<Place>>> + 's;
 
 /// How to walk.
@@ -60,7 +60,7 @@ pub struct Settings {
     pub measures: Vec<Measure>,
     /// Pages to draw, from all walks together.
     pub n_drawn: usize,
-    /// What is walked on, for the log: it must be the same when a walk goes on.
+    /// What is walked on, for the log: it must be the same when a walk continues.
     pub web: String,
     /// The seed of all choices.
     pub seed: u64,
@@ -80,8 +80,8 @@ pub fn run(
 ) -> Result<Walked, Error> {
     let by_in_links = |measure: &&Measure| matches!(measure, Measure::InDegree(_));
     if settings.measures.iter().any(|one| by_in_links(&one)) {
-        let what = "in-links cannot be measured on the web: those from pages that no walk visits \
-            are unknown; measure out:N or name:PART";
+        let what = "a live walk cannot measure in-links, because links from unvisited pages are \
+            unknown; measure out:N or url:PART";
         return Err(Error::Words { what: what.into() });
     }
     let mut known = Known::new(log, settings)?;
@@ -125,15 +125,15 @@ struct Known {
     numbers: HashMap<String, u32>,
     hosts: Vec<u32>,
     host_numbers: HashMap<String, u32>,
-    /// What is there; none if it was not asked for.
+    /// Its content; none if it was not requested.
     places: Vec<Option<Met>>,
 }
 
-/// A place that was asked for.
+/// A place that was requested.
 struct Met {
     kind: Kind,
     links: Vec<u32>,
-    /// Why it is no page.
+    /// The reason why it is not a page.
     reason: String,
 }
 
@@ -165,7 +165,7 @@ impl Known {
         })
     }
 
-    /// The number of an address, a new one if need be.
+    /// The number of a URL, a new one if necessary.
     fn number(&mut self, address: &str) -> u32 {
         if let Some(&number) = self.numbers.get(address) {
             return number;
@@ -192,7 +192,7 @@ impl Known {
             .map_or(&[], |met| &met.links)
     }
 
-    /// Asks for what is not known yet, the log first; whether all of it is known now.
+    /// Requests the unknown URLs, from the log first; whether all are known now.
     fn learn(
         &mut self,
         source: &mut Source<'_>,
@@ -223,7 +223,7 @@ impl Known {
             }
         }
         let is_all = replies.iter().all(Option::is_some);
-        // In this order whoever answered, so that new addresses always get the same numbers.
+        // In this order whatever the source, so that new URLs always get the same numbers.
         for (page, reply) in wanted.into_iter().zip(replies) {
             if let Some(reply) = reply {
                 self.meet(page, reply);
@@ -246,7 +246,7 @@ impl Known {
             Reply::Answer(Place::Redirect(to)) => (Kind::Redirect, vec![to], "a redirect".into()),
             Reply::Answer(Place::Nothing(reason)) => (Kind::Nothing, Vec::new(), reason),
             Reply::Answer(Place::Disallowed) => {
-                let reason = "robots.txt disallows it".to_owned();
+                let reason = "disallowed by robots.txt".to_owned();
                 (Kind::Disallowed, Vec::new(), reason)
             }
         };
@@ -273,7 +273,7 @@ impl Known {
             .is_some_and(|met| met.kind == Kind::Page)
     }
 
-    /// Whether each address has the property.
+    /// Whether each URL has the property.
     fn values(&self, measure: &Measure) -> Vec<bool> {
         let all = 0..self.addresses.len();
         all.map(|page| match measure {
@@ -310,14 +310,14 @@ impl Known {
             drawing.draw(&weighed)?;
             tallies.push(weighed.tally(&values, keep(settings.n_walks)));
         }
-        let counted = format!("pages that links lead to from the seeds, on {}", self.web);
+        let counted = format!("pages reachable by links from the seeds, on {}", self.web);
         let mut findings = Findings::new("walk", &counted, settings.seed);
         findings.n_answers = self.places.iter().flatten().count() as u64;
         self.add_shares(&mut findings, settings, &tallies)?;
         if n_steps < settings.n_steps {
             findings.warnings.push(format!(
-                "the walks ended after {n_steps} of {} steps: the budget of requests was spent, or \
-                 the log goes no further",
+                "the walks ended after {n_steps} of {} steps: the budget of requests is spent, or \
+                 the log ends here",
                 settings.n_steps
             ));
         }
@@ -341,9 +341,9 @@ impl Known {
             measured.any(|one| one.sums().weight == 0.0)
         };
         let reason = if n_missing as f64 > MAX_DOUBTFUL * n as f64 {
-            format!("{n_missing} of {n} addresses gave no answer")
+            format!("{n_missing} of {n} URLs gave no response")
         } else if tallies.iter().any(is_empty) {
-            "a walk met no page in its second half: give more steps or a larger budget".to_owned()
+            "a walk met no page in its second half; raise --steps or --budget".to_owned()
         } else {
             return add_figures(findings, Method::RandomWalk, &settings.measures, tallies);
         };
@@ -354,19 +354,19 @@ impl Known {
         Ok(())
     }
 
-    /// What became of the addresses that are no pages.
+    /// Counts of the URLs that are not pages.
     fn sentences(&self) -> Vec<String> {
         let n = self.places.iter().flatten().count();
         let each = [
-            (Kind::Missing, "gave no answer; nothing is said about them"),
+            (Kind::Missing, "gave no response; they are not covered"),
             (
                 Kind::Disallowed,
-                "are closed by robots.txt; nothing is said about them",
+                "are disallowed by robots.txt; they are not covered",
             ),
         ];
         let counted = each.map(|(kind, what)| (self.count(kind), what));
         let met = counted.into_iter().filter(|(count, _)| *count > 0);
-        met.map(|(count, what)| format!("{count} of {n} addresses {what}"))
+        met.map(|(count, what)| format!("{count} of {n} URLs {what}"))
             .collect()
     }
 
@@ -385,8 +385,8 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// Twelve pages in a ring with chords, a redirect, an error, a closed address, one that never
-    /// answers.
+    /// Twelve pages in a ring with chords, a redirect, an error, a disallowed URL, and one that
+    /// never responds.
     fn place(address: &str) -> Option<Reply<Place>> {
         let name = address.strip_prefix("http://h.test/")?;
         let at = |n: u32| format!("http://h.test/p{}", n % 12);
@@ -444,8 +444,8 @@ mod tests {
         (walked, asked)
     }
 
-    /// Four of twelve pages have a third link, and three are called p1, p10 or p11; what is no page
-    /// does not count, and nothing is asked for twice.
+    /// Four of twelve pages have a third link, and three are called p1, p10 or p11; the rest
+    /// does not count, and nothing is requested twice.
     #[test]
     fn shares_of_a_small_web() {
         let (findings, mut asked) = walk(&settings(), Log::off(), 100);
@@ -457,16 +457,16 @@ mod tests {
         }
         assert_eq!(findings.n_answers, 16);
         let said = findings.warnings.join("\n");
-        assert!(said.contains("1 of 16 addresses gave no answer"), "{said}");
-        assert!(said.contains("1 of 16 addresses are closed"), "{said}");
+        assert!(said.contains("1 of 16 URLs gave no response"), "{said}");
+        assert!(said.contains("1 of 16 URLs are disallowed"), "{said}");
         assert!(!said.contains("ended"), "{said}");
         asked.sort();
         asked.dedup();
         assert_eq!(asked.len(), 16);
     }
 
-    /// Every page is drawn about as often as another, and nothing else is drawn: each of twelve
-    /// pages in a twelfth of 12,000 draws. Draws follow visits, whose own spread is some 4 % (see
+    /// Every page is sampled about as often as another, and nothing else is sampled: each of twelve
+    /// pages in a twelfth of 12,000 draws. Draws follow visits, whose own spread is about 4% (see
     /// above), so a fourth is four standard errors.
     #[test]
     fn drawn_pages_are_uniform() {
@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(again.unwrap().warnings.join("\n"), said);
         let (whole, asked) = walk(&settings(), Log::open(&path).unwrap(), 100);
         let whole = whole.unwrap();
-        // The rest, and the one that gave no answer if it was among the first nine.
+        // The rest, and the one that did not respond if it was among the first nine.
         assert!((7..=8).contains(&asked.len()), "{asked:?}");
         assert_eq!(whole, walk(&settings(), Log::off(), 100).0.unwrap());
         let (replayed, asked) = walk(&settings(), Log::replay(&path).unwrap(), 100);
@@ -532,7 +532,7 @@ mod tests {
         };
         let (error, _) = walk(&by_in_links, Log::off(), 100);
         assert!(error.unwrap_err().to_string().contains("in-links"));
-        // Two silent seeds and a page: most addresses gave no answer.
+        // Two silent seeds and a page: most URLs did not respond.
         let mut mostly_silent = of_seed("p3");
         mostly_silent.n_steps = 1;
         let silent = ["silent", "silent"].map(|name| format!("http://h.test/{name}"));

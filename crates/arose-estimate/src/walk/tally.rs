@@ -1,4 +1,4 @@
-//! What is kept of a walk: a few sums for each measure, and not its steps.
+//! Summary of a walk: a few sums for each measure instead of its steps.
 
 use arose::estimate::chain::{Part, Sums, Weighted};
 use arose::estimate::walk::{Walk, draw_visits};
@@ -13,7 +13,7 @@ pub(super) struct Weighed<'w> {
     pub(super) n_early: usize,
     pub(super) unseen_share: f64,
     pub(super) n_seen: usize,
-    /// The weight of each page; zero if it is no page.
+    /// The weight of each page; zero if it is not a page.
     pub(super) weights: &'w [f64],
 }
 

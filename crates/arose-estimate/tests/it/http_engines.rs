@@ -338,7 +338,7 @@ fn fields_stay_with_the_origin() {
     assert_eq!(*own.lock().unwrap(), [Some("Bearer secret".to_owned())]);
 }
 
-/// An engine whose result pages are on a server with a robots.txt, and the paths asked for there.
+/// An engine whose result pages are on a server with a robots.txt, and the paths requested there.
 fn engine_with_robots(pages: &Rc<Pages>) -> (Http, String, std::sync::Arc<Mutex<Vec<String>>>) {
     let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
     let log = std::sync::Arc::clone(&seen);
@@ -369,7 +369,7 @@ fn result_pages_obey_robots() {
     let (mut engine, base, seen) = engine_with_robots(&pages());
     for path in ["closed/1", "moved"] {
         let said = missing(fetch(&mut engine, &format!("{base}/{path}")));
-        assert_eq!(said, "robots.txt disallows it");
+        assert_eq!(said, "disallowed by robots.txt");
     }
     assert_eq!(text(&mut engine, &format!("{base}/open")).trim(), "a page");
     let expected = ["/robots.txt", "/moved", "/open"];
@@ -472,11 +472,11 @@ fn descriptions_that_lack_something() {
         ),
         (
             "results = '/r'\naddress = 'u'\nurl = 'http://h/{query}'",
-            "no JSON pointer",
+            "not a JSON pointer",
         ),
         (
             "results = 'li >'\naddress = '/u'\nurl = 'http://h/{query}'",
-            "no element",
+            "not an element",
         ),
         (
             "preset = 'altavista'\nurl = 'http://h'",
@@ -489,7 +489,7 @@ fn descriptions_that_lack_something() {
         ),
         (
             "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\nlimit = 0",
-            "above zero",
+            "at least 1",
         ),
         (
             "results = '/r'\naddress = '/u'\nurl = 'http://h/{query}'\nword = 'x'",

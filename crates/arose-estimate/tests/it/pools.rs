@@ -88,7 +88,7 @@ fn issue_23_few_valid_queries_are_all_asked() {
     let findings = corpus_size::run(&mut panel, 0, &words, &pools, &own).unwrap();
     let said = findings.warnings.join("\n");
     assert!(
-        said.contains("200 words in a row returned too much or another page; all their words"),
+        said.contains("200 consecutive words returned too much or another page; all their words"),
         "{said}"
     );
     let figure = &findings.figures[0];

@@ -11,7 +11,7 @@ use arose_estimate::pool::{PoolConfig, choose};
 use arose_estimate::simulate::{Part, Settings, coverage as covering, panel, run};
 use arose_estimate::{Findings, corpus_size, overlap, searches};
 
-/// Two engines that hold 50 and 40 % of 1,500 pages of about the same length.
+/// Two engines that hold 50 and 40% of 1,500 pages of about the same length.
 fn small(part: Part) -> Settings {
     Settings {
         corpus: CorpusConfig {
@@ -31,7 +31,7 @@ fn one(settings: &Settings) -> Findings {
     run(settings).unwrap().remove(0)
 }
 
-/// Nominal 95 % intervals hold the truth in 90 to 99 % of 300 studies.
+/// Nominal 95% intervals hold the truth in 90 to 99% of 300 studies.
 #[track_caller]
 fn check_coverage(settings: &Settings, figures: &[&str]) {
     let fared = covering(settings, 300).unwrap();
@@ -130,7 +130,7 @@ fn weights_undo_the_bias_to_long_pages() {
 
 /// In a world where a few long pages are drawn most of the time, thinned samples come closer.
 #[test]
-fn evened_pages_undo_the_bias_to_long_pages() {
+fn length_correction_undoes_the_bias_to_long_pages() {
     let findings = one(&Settings {
         shares: vec![0.5, 0.4],
         n_samples: 1000,
@@ -139,7 +139,7 @@ fn evened_pages_undo_the_bias_to_long_pages() {
     });
     let covers = |name: &str| findings.figure(name).unwrap().covers().unwrap();
     assert!(
-        covers("b / a, evened") && covers("a / union, evened"),
+        covers("b / a, length-corrected") && covers("a / union, length-corrected"),
         "{findings:#?}"
     );
     assert!(!covers("b / a"), "the world is no longer one that misleads");
@@ -149,9 +149,9 @@ fn evened_pages_undo_the_bias_to_long_pages() {
 #[test]
 fn engines_that_misbehave() {
     for (fault, part) in [
-        (Fault::Lies, "its counts cannot be trusted"),
+        (Fault::Lies, "its counts are not reliable"),
         (Fault::TimesOut, "timed out"),
-        (Fault::Repeats, "more than once"),
+        (Fault::Repeats, "repeated a page"),
         (Fault::Nonsense, "neither results nor a count"),
         (Fault::Changes(100), "changed during the study"),
     ] {
@@ -183,9 +183,9 @@ fn engines_that_misbehave() {
 #[test]
 fn sizes_of_engines_that_misbehave() {
     for (fault, limit, part, is_given) in [
-        (Fault::Lies, 100, "its counts cannot be trusted", true),
+        (Fault::Lies, 100, "its counts are not reliable", true),
         (Fault::TimesOut, 100, "timed out", true),
-        (Fault::Repeats, 100, "more than once", true),
+        (Fault::Repeats, 100, "repeated a page", true),
         (Fault::Nonsense, 100, "neither results nor a count", true),
         (Fault::Changes(600), 100, "changed during the study", false),
         (Fault::None, 10, "more results than are shown", true),
@@ -200,7 +200,7 @@ fn sizes_of_engines_that_misbehave() {
         let findings = one(&settings);
         let said = findings.warnings.join("\n");
         assert!(said.contains(part), "{fault:?}: {said}");
-        // Counts that cannot be trusted do not tell that results are cut off.
+        // Unreliable counts do not show that results are cut off.
         let is_cut = said.contains("more results than are shown");
         assert_eq!(is_cut, limit == 10, "{fault:?}: {said}");
         let figure = &findings.figures[0];
@@ -212,7 +212,7 @@ fn sizes_of_engines_that_misbehave() {
             "{fault:?}: {figure:?}"
         );
         if let Some(value) = figure.value {
-            // Twice the truth is no estimate, however wide its interval.
+            // Twice the truth is not an estimate, however wide its interval.
             let ratio = value / figure.truth.unwrap();
             assert!((0.7..1.3).contains(&ratio), "{fault:?}: {figure:?}");
         }
@@ -232,7 +232,7 @@ fn checked(checking: Checking) -> Findings {
     overlap::run(&mut panel, &world.vocabulary(), &own).unwrap()
 }
 
-/// A page is found by its words in at least 99 % of the cases in which it is there by its URL,
+/// A page is found by its words in at least 99% of the cases in which it is there by its URL,
 /// whether the words are the rarest or robust.
 #[test]
 fn words_find_what_urls_find() {
@@ -244,7 +244,7 @@ fn words_find_what_urls_find() {
             ..Checking::default()
         });
         for engine in ["a", "b"] {
-            let name = format!("held by URL and found by words, {engine}");
+            let name = format!("found by words of those found by URL, {engine}");
             let figure = findings.figure(&name).unwrap();
             assert!(figure.value.unwrap() >= 0.99, "{figure:?}");
             // Its own 300 pages, and what it holds of the other's.
@@ -307,7 +307,7 @@ fn coverage_of_drawn_pages() {
         let words = world.vocabulary();
         let findings = coverage::run(&mut panel, &words, pages, Checking::default(), 1).unwrap();
         for (engine, place) in [("a", 0), ("b", 1)] {
-            let figure = findings.figure(&format!("held by {engine}")).unwrap();
+            let figure = findings.figure(&format!("share in {engine}")).unwrap();
             let truth = world.n_held(place) as f64 / 1500.0;
             let [low, high] = figure.interval.unwrap();
             assert!(low < truth && truth < high, "{truth}: {figure:?}");
@@ -343,9 +343,9 @@ fn coverage_with_missing_answers() {
     let mut panel = panel(&world, &settings).unwrap();
     let words = world.vocabulary();
     let findings = coverage::run(&mut panel, &words, &pages, checking, 1).unwrap();
-    let figure = findings.figure("held by b").unwrap();
+    let figure = findings.figure("share in b").unwrap();
     // One lookup in ten times out.
-    assert_eq!(figure.notes, ["20 without an answer"]);
+    assert_eq!(figure.notes, ["20 without a response"]);
     assert_eq!(figure.n_samples, 180);
     let held = (0..200).filter(|&page| world.holds[1][page] && (page + 1) % 10 != 0);
     let n_held = held.count() as f64;
@@ -522,7 +522,7 @@ fn pages_under_two_addresses() {
     let findings = searches::run(&mut both, &queries, &own).unwrap();
     let said = findings.warnings.join("\n");
     assert!(
-        !said.contains("more results than some engine shows"),
+        !said.contains("more results than some search engine shows"),
         "{said}"
     );
 }
@@ -562,7 +562,7 @@ impl Engine for SixOfSeven {
 }
 
 /// A page that one query did not find while the other had no answer is not known to be absent: it
-/// is left out, whether it is there or not.
+/// is omitted, whether it is there or not.
 #[test]
 fn one_answer_of_two_is_no_absence() {
     let settings = small(Part::Overlap);
@@ -600,7 +600,7 @@ fn duplicates_bracket_the_overlap() {
     let note = figure
         .notes
         .iter()
-        .find(|note| note.contains("by address only"));
+        .find(|note| note.contains("by URL only"));
     let strict: f64 = note.unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(strict > figure.value.unwrap() + 0.003, "{figure:?}");
 }
@@ -616,7 +616,7 @@ fn nothing_in_common_nothing_at_all() {
         ..small(Part::Overlap)
     };
     assert!(
-        error_of(&empty).contains("no page of b could be drawn"),
+        error_of(&empty).contains("no page of b could be sampled"),
         "{}",
         error_of(&empty)
     );
@@ -652,7 +652,7 @@ fn nothing_in_common_nothing_at_all() {
     assert!(error.contains("another language"), "{error}");
 }
 
-/// A study cut short by its budget says so and estimates from what it has.
+/// A study stopped by its budget says so and estimates from what it has.
 #[test]
 fn budgets() {
     let settings = small(Part::Overlap);

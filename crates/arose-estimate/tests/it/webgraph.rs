@@ -53,7 +53,7 @@ fn error(figure: &Figure) -> f64 {
 }
 
 /// Sixteen million steps each, fifty for every page: the whole distribution of in-degrees is within
-/// .01 of that of the pages that can be reached, as the walks agree and know nearly all pages.
+/// 0.01 of that of the pages that can be reached, as the walks agree and know nearly all pages.
 #[test]
 fn the_distribution_of_in_degrees() {
     let Some(graph) = graph() else {

@@ -101,7 +101,7 @@ fn check_near(findings: &Findings, name: &str, truth: f64, tolerance: f64) {
     );
 }
 
-/// Our index and Xapian's, 60 and 45 % of the articles each, 200 pages drawn from both; then the
+/// Our index and Xapian's, 60 and 45% of the articles each, 200 pages drawn from both; then the
 /// same again from the log alone. `bench/estimate` does it with 1,000, which takes a minute.
 #[test]
 fn two_kinds_of_engines() {

@@ -180,7 +180,7 @@ fn check_scores(index: &Index, oracle: &Oracle, query: &Query, collapse: Collaps
         .iter()
         .map(|hit| (hit.doc, hit.n_exact, hit.n_near))
         .collect();
-    // Scores that are equal but for rounding may change places.
+    // Scores that are equal except for rounding may change places.
     let scored = |doc: usize| (oracle.score(doc, query) * 1e4).round();
     let expected = oracle.results(query, collapse, scored);
     let mut expected: Vec<(u64, u64, u64)> = expected
@@ -198,7 +198,7 @@ fn check_scores(index: &Index, oracle: &Oracle, query: &Query, collapse: Collaps
 }
 
 /// A few results are the first of all results, whichever way they are found: there are enough
-/// documents that blocks of them are passed over.
+/// documents that blocks of them are skipped.
 #[test]
 fn the_best_are_the_first_of_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ fn issue_23_a_chain_is_not_one_result() {
     );
 }
 
-/// At most two results of a site are returned together; the others are left out and told.
+/// At most two results of a site are returned together; the others are omitted and told.
 #[test]
 fn issue_23_a_site_does_not_fill_a_page() {
     let folder = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ fn issue_23_a_site_does_not_fill_a_page() {
     let second = ask("rose", first.next.unwrap(), 4, 2);
     assert_eq!(shown(&second), [(14, false), (15, false), (16, false)]);
     assert_eq!(second.next, None);
-    // Those left out are reached by naming the site, and by asking for all.
+    // Those omitted are reached by naming the site, and by asking for all.
     let site = ask("rose site:big.org", 0, 20, 2);
     assert_eq!((site.hits.len(), site.next), (12, None));
     let all = ask("rose", 0, 10, 0);

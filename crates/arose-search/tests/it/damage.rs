@@ -1,4 +1,4 @@
-//! Folders that are not what they should be.
+//! Directories that are not what they should be.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn a_source_that_has_gone_is_read_when_it_is_back() {
     assert_eq!(n_matching(&index, &"url:7".parse().unwrap()), 1);
 }
 
-/// A source that was cut short and is restored: what is missing is counted, then found.
+/// A source that was truncated and is restored: what is missing is counted, then found.
 #[test]
 fn a_source_that_has_changed_gives_what_is_left() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Whole folders: indexed, asked, changed, damaged.
+//! Whole directories: indexed, asked, changed, damaged.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -117,7 +117,7 @@ impl Oracle {
         docs.filter(|&doc| self.matches(doc, query)).collect()
     }
 
-    /// BM25 with k1 = 1.2 and b = 0.75 over title and text, and over the title once more.
+    /// BM25 with k1 = 1.2 and b = 0.75 over title and text, and over the title again.
     pub(crate) fn score(&self, doc: usize, query: &Query) -> f64 {
         match query {
             Query::Words(Part::Text, phrase) => {

@@ -17,7 +17,7 @@ pub(crate) struct Page {
     pub(crate) time: Option<i64>,
 }
 
-/// Writes pages as JSON lines.
+/// Writes pages as JSON Lines.
 pub(crate) fn write_pages(path: &Path, pages: &[Page]) {
     let lines: String = pages
         .iter()
@@ -46,13 +46,13 @@ pub(crate) fn dedup(input: &Path, out: &Path) {
     .unwrap();
 }
 
-/// Brings the index of a folder up to date.
+/// Brings the index of a directory up to date.
 pub(crate) fn updated(out: &Path) -> Result<Updated, Error> {
     let folder = Folder::open(out)?;
     update(&folder, &Config::default(), &Progress::default())
 }
 
-/// The index of a folder, up to date.
+/// The index of a directory, up to date.
 pub(crate) fn indexed(out: &Path) -> Index {
     updated(out).unwrap();
     Index::open(&Folder::open(out).unwrap()).unwrap()

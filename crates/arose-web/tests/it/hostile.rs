@@ -134,7 +134,7 @@ fn issue_23_slow_heads_are_closed() {
     };
     eprintln!("99th percentile beside 2,000 slow heads: {:?}", times[198]);
     assert!(times[198] < bound(), "{:?}", times[198]);
-    // They go on a byte at a time, and the server hangs up on every one of them all the same.
+    // They go on a byte at a time, and the server hangs up on every one of them anyway.
     for stream in &slow {
         let moment = Some(Duration::from_millis(2));
         stream.set_read_timeout(moment).unwrap();

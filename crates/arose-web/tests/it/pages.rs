@@ -57,13 +57,10 @@ fn search_collapses_expands_and_turns_pages() {
 fn queries_that_make_no_sense_are_explained() {
     let server = start(&pages(), None);
     for (query, text) in [
-        (
-            "%22rose",
-            "a quote is opened and not closed, at character 1",
-        ),
-        ("(rose", "a parenthesis is opened and not closed"),
-        ("author:x", "there is no field `author`"),
-        ("%00%01", "a word is missing"),
+        ("%22rose", "unclosed quote, at character 1"),
+        ("(rose", "unclosed parenthesis"),
+        ("author:x", "no field `author`"),
+        ("%00%01", "missing word"),
     ] {
         let answer = server.get(&format!("/?q={query}"));
         assert_eq!(answer.status, 400);
@@ -71,11 +68,7 @@ fn queries_that_make_no_sense_are_explained() {
     }
     let long = server.get(&format!("/?q={}", "rose+".repeat(1000)));
     assert_eq!(long.status, 400);
-    assert!(
-        long.body.contains("a query may have 4096 bytes"),
-        "{}",
-        long.body
-    );
+    assert!(long.body.contains("the maximum is 4096"), "{}", long.body);
     let longer = server.get(&format!("/?q={}", "a".repeat(60_000)));
     assert_eq!(longer.status, 414);
     assert!(longer.body.contains("The URL is too long"));

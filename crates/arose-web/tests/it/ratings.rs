@@ -68,7 +68,7 @@ fn ratings_are_kept_and_counted() {
     let next = server.get("/rate?rater=anna").body;
     assert!(next.contains("4 of "), "{next}");
     assert!(!next.contains("B-sim") && !next.contains("Jaccard similarity"));
-    // Another server over the same folder finds them again.
+    // Another server over the same directory finds them again.
     let again = Server {
         address: serve_folder(&server.out, None),
         out: server.out.clone(),
@@ -77,7 +77,7 @@ fn ratings_are_kept_and_counted() {
     assert_eq!(again.json("/api/ratings"), tables);
 }
 
-/// The run is made anew in the same folder, in another order and without one of the pages.
+/// The run is made again in the same directory, in another order and without one of the pages.
 #[test]
 fn ratings_find_their_pairs_in_a_run_made_anew() {
     let server = start(&pages(), None);

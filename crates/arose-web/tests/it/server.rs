@@ -1,4 +1,4 @@
-//! A folder, a server on a free port, and a client of a few lines.
+//! A directory, a server on a free port, and a client of a few lines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
 use arose_web::{Config, serve};
 use serde_json::{Value, json};
 
-/// A served folder; it goes with the test, the server with the process.
+/// A served directory; it goes with the test, the server with the process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) out: PathBuf,
@@ -78,7 +78,7 @@ pub(crate) fn start(lines: &[Value], token: Option<&str>) -> Server {
     }
 }
 
-/// Serves a folder on a thread of its own.
+/// Serves a directory on a thread of its own.
 pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
     let opened = Folder::open(out).unwrap();
     // Another server over the same directory may be at it.
@@ -90,7 +90,7 @@ pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
     serve_opened(opened, index, token)
 }
 
-/// Serves a folder with an index that is there.
+/// Serves a directory with an index that is there.
 pub(crate) fn serve_opened(opened: Folder, index: Index, token: Option<&str>) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     let config = Config {

@@ -1,4 +1,4 @@
-//! Complete-link clusters: every two members are alike.
+//! Complete-link clusters: all members are similar to each other.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -7,11 +7,11 @@ use super::graph::Graph;
 use super::{Cluster, Pair, Priority, Scored};
 use crate::{DocId, Threshold};
 
-/// Divides the documents of `pairs` into groups in which every pair reaches `tau`, by ascending id
+/// Divides the documents of `pairs` into groups in which every pair reaches `tau`, by ascending ID
 /// of the representative.
 ///
 /// Agglomerative: every document starts alone; the two groups whose least similar pair is most
-/// similar merge (ties: the smaller ids), as long as that pair reaches `tau`. A pair that is not
+/// similar merge (ties: the smaller IDs), as long as that pair reaches `tau`. A pair that is not
 /// given does not reach it. The document of greatest priority represents its group.
 ///
 /// Each merge walks over the links of both groups: up to `O(n m log m)` time for `n` documents and

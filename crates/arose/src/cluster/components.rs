@@ -1,20 +1,21 @@
-//! Connected components: a union-find that any number of threads may share.
+//! Connected components, by a union-find that any number of threads can share.
 //!
-//! Every document points to a parent, at first to itself; a document that does is a root, and two
-//! documents belong together if they lead to the same root. To unite two sets, point the larger
-//! root to the smaller. Parents are therefore never larger than their children, the root is the
-//! smallest member, and the outcome depends on the pairs alone, not on their order or on the
-//! threads that bring them.
+//! Every document points to a parent, initially to itself. A document that points to itself is a
+//! root, and two documents belong together if they lead to the same root. To unite two sets, the
+//! larger root is pointed to the smaller. So a parent is never larger than its children, the root
+//! is the smallest member, and the result depends only on the pairs, not on their order or on the
+//! threads that process them.
 //!
 //! No lock is needed (Anderson & Woll 1991). A compare-and-exchange changes the parent only if it
-//! still is a root, and parents only ever become smaller, so stale reads can cost a step but never
-//! lead astray; relaxed ordering is enough, since a parent is all the data there is.
+//! is still a root, and parents only ever become smaller, so stale reads can cost a step but never
+//! give a wrong result. Relaxed ordering suffices, since the parent is the only data.
 //!
-//! Paths are halved on the way up. Together with linking by index, which ids in random order turn
-//! into linking by random rank (Jayanti & Tarjan 2016), this is O(log n) a step at worst and nearly
-//! constant in practice. No rank is stored: four bytes a document, 6.4 GB for the 1.6 billion pages
-//! of Henzinger 2006. Parents are `u32`, since twice the memory would buy ids beyond four billion,
-//! more than one machine holds; more documents are refused when the structure is made.
+//! Paths are halved on the way up. Together with linking by index, which IDs in random order turn
+//! into linking by random rank (Jayanti & Tarjan 2016), a step takes O(log n) at worst and is
+//! nearly constant in practice. No rank is stored: four bytes per document, 6.4 GB for the 1.6
+//! billion pages of Henzinger 2006. Parents are `u32`, since twice the memory would only buy more
+//! than four billion IDs, more than one machine can handle; more documents are refused when the
+//! structure is created.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -41,7 +42,7 @@ impl Components {
     ///
     /// # Errors
     ///
-    /// When `n_docs` exceeds the four billion that four-byte parents can tell apart.
+    /// When `n_docs` exceeds the four billion that four-byte parents can distinguish.
     pub fn new(n_docs: usize) -> Result<Self, Error> {
         let Ok(end) = u32::try_from(n_docs) else {
             let expected = "at most 4294967295 documents";

@@ -22,7 +22,7 @@ pub(super) struct Graph {
 pub(super) struct Link {
     /// The neighbour's number.
     pub(super) to: usize,
-    /// How alike the two are.
+    /// The similarity of the two.
     pub(super) similarity: f64,
 }
 

@@ -1,15 +1,15 @@
-//! Star clusters of a stream: documents come and go, one at a time.
+//! Star clusters of a stream: documents are added and removed one at a time.
 //!
-//! A new document joins the representative it is most like, or founds a cluster. When a
-//! representative goes, the member of greatest priority takes its place; the others are compared
-//! with it, and those no longer alike enough are placed as if they were new. At all times every
+//! A new document joins the most similar representative, or starts a cluster. When a representative
+//! is removed, the member with the highest priority takes its place. The other members are compared
+//! with it, and those no longer similar enough are placed as if they were new. At all times every
 //! document is in exactly one cluster and reaches the threshold with its representative.
 //!
-//! Unlike [`stars`](super::stars()) the outcome depends on the order of arrival: a better document
-//! that comes late does not unseat a representative. The same stream gives the same clusters.
+//! Unlike [`stars`](super::stars()), the result depends on the order of arrival: a better document
+//! that arrives later does not replace a representative. The same stream gives the same clusters.
 //!
-//! This is the bookkeeping only. Finding and scoring similar documents is the caller's, who holds
-//! the sketches; the search need not know who represents whom.
+//! This module only does the bookkeeping. The caller stores the sketches, and finds and scores
+//! similar documents; the search need not know the representatives.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -38,21 +38,21 @@ pub struct OnlineClusters {
     stars: BTreeMap<DocId, BTreeMap<DocId, f64>>,
 }
 
-/// Where a document went.
+/// The cluster that a document was added to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Placement {
     /// To this representative, at this similarity.
     Joined(Scored),
-    /// To a new cluster of its own.
+    /// A new cluster.
     Founded,
 }
 
-/// What the removal of a document caused.
+/// The effect of removing a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removal {
     /// The member that took over, if a representative with members was removed.
     pub promoted: Option<DocId>,
-    /// The members not alike enough to it, in the order in which they were placed anew.
+    /// The members no longer similar enough to it, in the order in which they were placed again.
     pub replaced: Vec<(DocId, Placement)>,
 }
 
@@ -70,7 +70,7 @@ impl OnlineClusters {
     /// Places a new document, given the documents found similar to it.
     ///
     /// Of these, the representative of the greatest similarity counts (ties: the smaller id);
-    /// members, unknown documents and similarities below the threshold are passed over.
+    /// members, unknown documents and similarities below the threshold are skipped.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl OnlineClusters {
     /// Removes a document and repairs its cluster.
     ///
     /// `similarity` compares a member with the document that took over. `search` gives the
-    /// documents similar to one that must be placed anew, as for [`insert`](Self::insert); it is
+    /// documents similar to one that must be placed again, as for [`insert`](Self::insert); it is
     /// asked in order of descending priority.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl OnlineClusters {
             .map(|&(_, representative)| representative)
     }
 
-    /// All clusters, by ascending id of the representative.
+    /// All clusters, by ascending ID of the representative.
     pub fn clusters(&self) -> impl Iterator<Item = Cluster> {
         self.stars.iter().map(|(&representative, members)| Cluster {
             representative,

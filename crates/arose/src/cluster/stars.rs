@@ -4,18 +4,18 @@ use super::graph::Graph;
 use super::{Cluster, Pair, Priority, Scored};
 use crate::{DocId, Threshold};
 
-/// Divides the documents of `pairs` into stars, by ascending id of the representative.
+/// Divides the documents of `pairs` into stars, by ascending ID of the representative.
 ///
 /// Greedy: the document of greatest priority becomes a representative and takes all its neighbours
 /// at `tau` or above; then the greatest that is left, until none is. A document near several
 /// representatives hence belongs to the first of them, and two representatives are never
-/// neighbours. Any two members of a star have a Jaccard coefficient of at least `2 tau - 1`.
+/// neighbours. Any two members of a star have a Jaccard similarity of at least `2 tau - 1`.
 ///
 /// Documents without a pair at `tau` or above are not listed; they are alone. Documents left alone
 /// because representatives took all their neighbours are listed, with no members. The order of the
 /// pairs does not matter, and neither does working component by component.
 ///
-/// Time `O(m log m)` for `m` pairs, memory some 80 bytes per pair.
+/// Time `O(m log m)` for `m` pairs, memory about 80 bytes per pair.
 ///
 /// ```
 /// use arose::cluster::{Pair, Priority, stars};

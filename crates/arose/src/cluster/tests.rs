@@ -1,4 +1,4 @@
-//! All clusterings, on real sets whose Jaccard coefficients are computed by brute force.
+//! All clusterings, on real sets whose Jaccard similarities are computed by brute force.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -63,7 +63,7 @@ fn near_sets(n_docs: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Set>> 
     proptest::collection::vec(set, n_docs)
 }
 
-/// Priorities with ties in every field but the id.
+/// Priorities with ties in every field but the ID.
 fn priority(seed: u64) -> impl Fn(DocId) -> Priority + Copy {
     move |id| {
         let mut random = SplitMix::new(seed ^ crate::mix::mix(id.0));
@@ -146,7 +146,7 @@ mod drift {
     }
 
     /// Around the middle of the chain a star takes both neighbours, whose own similarity of 8/12
-    /// lies above the bound of 2 x .8 - 1 but below the threshold; complete link takes one.
+    /// lies above the bound of 2 x 0.8 - 1 but below the threshold; complete link takes one.
     #[test]
     fn a_star_is_wider_than_a_clique() {
         let middle_first = |id: DocId| Priority {
@@ -459,7 +459,7 @@ mod stars_of_real_sets {
             1.0 - a.0.abs_diff(b.0) as f64 / 1000.0
         });
         assert_eq!(n_calls, 500);
-        // The widest of 500 pairs spans at least 170 of 199 but for a chance of (1 - .023)^500.
+        // The widest of 500 pairs spans at least 170 of 199 except for a chance of (1 - 0.023)^500.
         assert!((0.8..0.83).contains(&least), "{least}");
         assert_eq!(cluster.size(), 200);
     }

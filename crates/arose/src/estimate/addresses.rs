@@ -1,22 +1,22 @@
-//! Random addresses: counting servers by knocking at doors.
+//! Random addresses: estimates the number of servers by probing addresses.
 //!
-//! *Question.* How many web servers are there, whether or not any engine knows them, and how many
-//! pages do they hold?
+//! *Question.* How many web servers are there, whether or not any search engine knows them, and how
+//! many pages do they have?
 //!
-//! *Idea.* Addresses of 32 bits are few enough to draw from. Of `n` drawn uniformly from a pool of
-//! `M`, `h` answer, so there are about `M h / n` live addresses ([`live_addresses`]). A host on K
-//! addresses is hit K times as often, so its hits count 1/K each ([`servers`]). Pages are servers
-//! times the public share times the pages per server, from servers chosen at random and crawled in
-//! full ([`pages`]); a few servers hold most pages, so the share of the largest is reported as
-//! well.
+//! *Idea.* There are few enough 32-bit addresses to sample. Of `n` sampled uniformly from a pool of
+//! `M`, `h` respond, so there are about `M h / n` live addresses ([`live_addresses`]). A host with
+//! K addresses is hit K times as often, so its hits count 1/K each ([`servers`]). The number of
+//! pages is the number of servers times the public share times the pages per server, from servers
+//! chosen at random and crawled in full ([`pages`]). A few servers have most pages, so the share of
+//! the largest is also reported.
 //!
-//! *Papers.* O'Neill et al. 1997; Lawrence & Giles 1999: 3.6 million tests, 1 in 269 answered, so
+//! *Papers.* O'Neill et al. 1997; Lawrence & Giles 1999: 3.6 million tests, 1 in 269 responded, so
 //! 16.0 million servers; 2.8 million public ones at 289 pages made 800 million pages.
 //!
-//! *Parameters.* The size of the pool: for the web 2^32 minus the blocks that no public server can
-//! have. *Cost.* None. *Error.* `sqrt((1-p)/(p n))` of the count. *Not for* addresses of 128 bits,
-//! among which no draw ever hits. Nothing here draws real addresses or opens a connection: the
-//! space is a simulated one ([`crate::estimate::simulate`]).
+//! *Parameters.* The size of the pool: for the web, 2^32 minus the blocks that no public server can
+//! have. *Cost.* None. *Error.* `sqrt((1-p)/(p n))` of the count. *Not for* 128-bit addresses,
+//! among which no sample ever hits. Nothing here samples real addresses or opens a connection: the
+//! address space is simulated ([`crate::estimate::simulate`]).
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
@@ -139,11 +139,11 @@ pub fn pages(
     let counts: Vec<f64> = pages_per_server.iter().map(|&n| n as f64).collect();
     let total: f64 = counts.iter().sum();
     if total <= 0.0 {
-        return Err(no("the crawled servers hold no page"));
+        return Err(no("the crawled servers have no page"));
     }
     if public.n_public == 0 || public.n_public > public.n_examined {
         return Err(no(
-            "the number of public servers is not among those looked at",
+            "the number of public servers is not from 1 to the number examined",
         ));
     }
     let interval = servers
@@ -181,7 +181,7 @@ pub fn pages(
 fn live(probes: Probes, n_hits: u64) -> Result<Factor, Error> {
     let Probes { n_pool, n_drawn } = probes;
     if n_pool == 0 || n_drawn == 0 || n_hits > n_drawn {
-        let reason = format!("{n_hits} of {n_drawn} addresses out of {n_pool} answered");
+        let reason = format!("{n_hits} of {n_drawn} addresses out of {n_pool} responded");
         return Err(Error::no_estimate(Method::Addresses.quantity(), reason));
     }
     let share = wilson(n_hits, n_drawn, Z_95);
@@ -273,7 +273,7 @@ mod tests {
             )
             .is_err()
         );
-        // No hit: none, up to some 4 in a thousand.
+        // No hit: none, up to about 4 in a thousand.
         let nothing = servers(probes, &[]).unwrap();
         assert_eq!(nothing.value, 0.0);
         assert!(nothing.interval.unwrap().high > 30.0);

@@ -1,29 +1,28 @@
-//! The bootstrap: how far would the estimate move if the sample were drawn again?
+//! The bootstrap: intervals from resampling.
 //!
-//! *Question.* A size comes from a formula of several samples. No textbook has its standard error.
-//! Where does the truth lie?
+//! *Question.* A size is computed by a formula from several samples, and no textbook has its
+//! standard error. Within which interval does the true value lie?
 //!
-//! *Idea.* The sample is the best picture of the population at hand, so draw from it as it was
-//! drawn from the population: as many units, with replacement, many times over, and compute the
-//! formula anew each time. The middle 95 % of the values are the percentile interval. If the
-//! formula is biased or its spread grows with its value, those percentiles are off; BCa shifts them
-//! by the bias (how many resamples fall below the value itself) and by the acceleration (how skewed
-//! the influence of single units is, by leaving each out once).
+//! *Idea.* The sample is the best available picture of the population, so sample from it as it was
+//! sampled from the population: as many units, with replacement, many times, and compute the
+//! formula each time. The middle 95% of the values are the percentile interval. If the formula is
+//! biased or its spread grows with its value, those percentiles are off. BCa shifts them by the
+//! bias (how many resamples fall below the value itself) and by the acceleration (how skewed the
+//! influence of single units is, from leaving out each unit once).
 //!
-//! Where the formula has a standard error of its own, however rough, a third way needs no
-//! correction: look not at how far resamples fall from the value but at how many of *their own*
-//! standard errors ([`Bootstrap::studentised`]). A few units that carry most of the value make the
-//! other two too short, for resamples without them look sure of themselves; here those count as
-//! far off.
+//! If the formula has a standard error, however rough, a third method needs no correction: it
+//! measures the distance of resamples from the value in *their own* standard errors
+//! ([`Bootstrap::studentised`]). If a few units carry most of the value, the other two intervals
+//! are too short, because resamples without these units look precise; here they count as far away.
 //!
-//! What is drawn must be the *independent unit*: the query and not its results, the server and not
-//! its pages, the walk and not its steps. Several samples are drawn anew each for itself.
+//! Resample the *independent unit*: the query and not its results, the server and not its pages,
+//! the walk and not its steps. Several samples are resampled separately.
 //!
 //! *Papers.* Efron 1979, 1987; Hall 1988 (studentised). *Parameters.* 2,000 resamples; a seed,
-//! recorded with the result. *Cost.* As many evaluations as resamples, and for BCa as many again as
-//! units, up to 1,000 for each sample. *Error.* Covers 90 to 97 % instead of 95 % from some 50
-//! units on; less where few units carry most of the value, unless studentised. *Not for* maxima,
-//! whose resamples never exceed the sample, nor for a single walk ([`crate::estimate::chain`]).
+//! recorded with the result. *Cost.* One evaluation per resample, and for BCa one more per unit, up
+//! to 1,000 for each sample. *Error.* Covers 90% to 97% instead of 95% from about 50 units; less if
+//! few units carry most of the value, unless studentised. *Not for* maxima, whose resamples never
+//! exceed the sample, nor for a single walk ([`crate::estimate::chain`]).
 
 use crate::Error;
 use crate::estimate::normal;
@@ -33,13 +32,13 @@ use crate::mix::SplitMix;
 /// The share of resamples without a value beyond which there is no interval.
 const MAX_UNDEFINED: f64 = 0.01;
 
-/// Units, or blocks of them, that are left out of each sample in turn.
+/// Units, or blocks of them, that are omitted of each sample in turn.
 const MAX_LEFT_OUT: usize = 1000;
 
 /// How intervals are read off the resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// The middle 95 % of the resampled values.
+    /// The middle 95% of the resampled values.
     Percentile,
     /// Percentiles corrected for bias and acceleration.
     Bca,
@@ -91,7 +90,7 @@ impl Bootstrap {
         }
     }
 
-    /// The 95 % interval of a statistic of one sample of `n_units`.
+    /// The 95% interval of a statistic of one sample of `n_units`.
     ///
     /// The statistic is given how often each unit was drawn. `None` when no resample differs from
     /// the sample, so that nothing can be said.
@@ -99,7 +98,7 @@ impl Bootstrap {
     /// # Errors
     ///
     /// When there is no unit or resample, or when the statistic is not a number on the sample
-    /// itself or on more than 1 % of the resamples.
+    /// itself or on more than 1% of the resamples.
     ///
     /// ```
     /// use arose::estimate::bootstrap::Bootstrap;
@@ -120,7 +119,7 @@ impl Bootstrap {
         Ok(intervals.first().copied().flatten())
     }
 
-    /// The 95 % intervals of several statistics of several samples.
+    /// The 95% intervals of several statistics of several samples.
     ///
     /// `n_units` holds the size of each sample; the statistics are given how often each unit was
     /// drawn, all samples one after the other, and must always be as many.
@@ -158,7 +157,7 @@ impl Bootstrap {
         .collect()
     }
 
-    /// The 95 % interval of a statistic of one sample that comes with its standard error.
+    /// The 95% interval of a statistic of one sample that comes with its standard error.
     ///
     /// Both are given how often each unit was drawn. Best on a scale where errors do not grow with
     /// the value: a ratio by its logarithm. `None` when the sample does not vary. Ends are infinite
@@ -237,7 +236,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws every sample anew, as often as it has units.
+/// Draws every sample again, as often as it has units.
 fn redraw(counts: &mut [u32], n_units: &[usize], random: &mut SplitMix) {
     counts.fill(0);
     let mut rest = counts;
@@ -275,7 +274,7 @@ fn corrected_level(z: f64, shift: f64, acceleration: f64) -> f64 {
     normal::cdf(shift + shifted / stretch)
 }
 
-/// The value below which the share `level` of the sorted values lies, between two if need be.
+/// The value below which the share `level` of the sorted values lies, between two if necessary.
 fn order_statistic(sorted: &[f64], level: f64) -> f64 {
     let last = sorted.len() - 1;
     let place = (level * (sorted.len() + 1) as f64 - 1.0).clamp(0.0, last as f64);
@@ -289,7 +288,7 @@ fn order_statistic(sorted: &[f64], level: f64) -> f64 {
 
 /// How skewed the influence of single units on each statistic is, from leaving each out once.
 ///
-/// Large samples are left out in blocks: squares and cubes of their influences add up to the same.
+/// Large samples are omitted in blocks: squares and cubes of their influences add up to the same.
 /// Zero where a statistic has no value without some unit.
 fn accelerations(
     n_units: &[usize],
@@ -356,7 +355,7 @@ mod tests {
     }
 
     /// For the mean of n values the resamples are normal with the standard error, so both kinds
-    /// must give mean +- 1.96 SE. With 20,000 resamples the 2.5 % point has an error of .02 SE.
+    /// must give mean +- 1.96 SE. With 20,000 resamples the 2.5% point has an error of 0.02 SE.
     #[test]
     fn mean_of_symmetric_values() {
         let values: Vec<f64> = (0..101).map(f64::from).collect();
@@ -394,8 +393,8 @@ mod tests {
         assert!((acceleration - skewness / (6.0 * 20_f64.sqrt())).abs() < 1e-12);
     }
 
-    /// 5,000 exponential values of skewness 2, left out in blocks of five. The skewness of 1,000
-    /// sums of five is known to some 15 %; four of those.
+    /// 5,000 exponential values of skewness 2, omitted in blocks of five. The skewness of 1,000
+    /// sums of five is known to about 15%; four of those.
     #[test]
     fn acceleration_of_a_large_sample() {
         let mut random = SplitMix::new(3);
@@ -430,7 +429,7 @@ mod tests {
     }
 
     /// The studentised interval of the mean of a normal sample is Student's: 20 values at normal
-    /// quantiles. The 2.5 % point of 20,000 resamples has an error of some .03 SE; four of those,
+    /// quantiles. The 2.5% point of 20,000 resamples has an error of some 0.03 SE; four of those,
     /// and the resamples of so few values are no normal sample themselves.
     #[test]
     fn studentised_mean() {
@@ -455,7 +454,7 @@ mod tests {
         );
     }
 
-    /// Skewed values, 25 of them, log-normal: the studentised interval holds the mean in 90 to 99 %
+    /// Skewed values, 25 of them, log-normal: the studentised interval holds the mean in 90 to 99%
     /// of 300 samples where the percentile interval does not.
     #[test]
     fn studentised_intervals_of_skewed_values() {

@@ -1,21 +1,21 @@
-//! Capture and recapture: how many are there, if so many came twice?
+//! Capture-recapture: estimates a population size from the overlap of samples.
 //!
-//! *Question.* Two samples of pages share some. How large is the set both were drawn from?
+//! *Question.* Two samples of pages overlap. How large is the set from which both were drawn?
 //!
-//! *Idea.* If the second sample is independent of the first, the share of it that was seen before
-//! is the share of everything that the first sample holds: `m / n2 = n1 / N`, so `N = n1 n2 / m`
-//! ([`lincoln_petersen`]). That is infinite when nothing came twice and too large on average;
-//! Chapman's `(n1+1)(n2+1)/(m+1) - 1` is nearly unbiased ([`chapman`]). With many samples, the
-//! pages seen once and twice tell how many were seen never: at least `f1^2 / (2 f2)` ([`chao1`]),
-//! by the Cauchy-Schwarz inequality, whatever the chances of single pages.
+//! *Idea.* If the second sample is independent of the first, the share of it that is also in the
+//! first equals the share of the population in the first: `m / n2 = n1 / N`, so `N = n1 n2 / m`
+//! ([`lincoln_petersen`]). This is infinite without overlap and too large on average; Chapman's
+//! `(n1+1)(n2+1)/(m+1) - 1` is nearly unbiased ([`chapman`]). With many samples, the numbers of
+//! pages seen once and twice give a bound on the number never seen: at least `f1^2 / (2 f2)`
+//! ([`chao1`]), by the Cauchy-Schwarz inequality, whatever the probabilities of single pages.
 //!
-//! Both intervals are those of the unseen part, taken as log-normal: they begin at what was seen
-//! and reach further up than down.
+//! Both intervals are those of the unseen part, taken as log-normal: they start at the number seen
+//! and extend further up than down.
 //!
 //! *Papers.* Petersen 1896, Lincoln 1930; Chapman 1951; Chao 1984, 1987. *Parameters.* None.
-//! *Cost.* None. *Error.* 200 and 150 of 1,000 give a standard deviation of 142. Covers 92 to 97 %.
-//! *Not for* samples of different engines taken at face value: popular pages are in both, so the
-//! answer is too small.
+//! *Cost.* None. *Error.* 200 and 150 of 1,000 give a standard deviation of 142. Covers 92% to 97%.
+//! *Not for* samples of different search engines taken at face value: popular pages are in both, so
+//! the estimate is too low.
 
 use crate::Error;
 use crate::estimate::{Estimate, Method, Note};

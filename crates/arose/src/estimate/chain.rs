@@ -1,21 +1,20 @@
-//! Chains: the error of a mean whose values depend on each other.
+//! Chains: the error of a mean of dependent values.
 //!
-//! *Question.* A walk visits 50,000 pages, each found from the last. Its mean is as good as that of
-//! how many independent pages? And has the walk forgotten where it began?
+//! *Question.* A walk visits 50,000 pages, each reached from the last. How many independent pages
+//! would give an equally good mean? And does the walk still depend on where it started?
 //!
-//! *Idea.* Cut the chain into batches so long that one hardly knows of the next: their means are
-//! nearly independent, and their spread gives the error of the whole. Long enough is ten times the
-//! autocorrelation time `tau = 1 + 2 (rho_1 + rho_2 + ..)`, the steps it takes to be worth one
-//! independent draw; the sum is cut where pairs of neighbours turn negative, since for a reversible
-//! chain they cannot be. For the beginning, run several chains from different places and compare
-//! how far they lie apart with how much each moves, halves of one chain counted as two
-//! ([`split_r_hat`]), or with their standard errors ([`disagreement`]).
+//! *Idea.* Divide the chain into batches so long that consecutive ones are hardly correlated: their
+//! means are nearly independent, and their spread gives the error of the whole. A sufficient length
+//! is ten times the autocorrelation time `tau = 1 + 2 (rho_1 + rho_2 + ..)`, the number of steps
+//! equivalent to one independent sample. The sum ends where pairs of neighbours become negative,
+//! since for a reversible chain they cannot be. To check the start, run several chains from
+//! different places and compare the distance between them with the movement of each, counting the
+//! halves of one chain as two ([`split_r_hat`]), or with their standard errors ([`disagreement`]).
 //!
 //! *Papers.* Geyer 1992 (the cut); Gelman & Rubin 1992 (R-hat). *Parameters.* At least 10 batches;
-//! Student's quantile for their number; R-hat below 1.05 is taken for converged. *Cost.* One pass
-//! per lag up to a few tau. *Error.* Covers 90 to 97 %. *Not for* chains shorter than 100 tau,
-//! which are refused, nor for a chain stuck where it has seen little, which looks converged from
-//! inside.
+//! Student's quantile for their number; R-hat below 1.05 counts as converged. *Cost.* One pass per
+//! lag up to a few tau. *Error.* Covers 90% to 97%. *Not for* chains shorter than 100 tau, which
+//! are refused, nor for a chain confined to a small region, which looks converged from inside.
 
 use crate::Error;
 use crate::estimate::{Estimate, Method, Note, mean, normal};
@@ -90,7 +89,7 @@ pub struct BatchMeans {
 }
 
 impl BatchMeans {
-    /// The 95 % interval.
+    /// The 95% interval.
     #[must_use]
     pub fn interval(&self) -> Interval {
         let t = normal::student_quantile(0.975, self.n_batches as u64 - 1);
@@ -245,7 +244,7 @@ pub fn r_hat(parts: &[Part]) -> Result<f64, Error> {
 /// How many standard errors the means of two chains lie apart; above four they are of two minds.
 ///
 /// Sharper than R-hat, which compares their distance with how much single values vary: indicators
-/// whose shares are .4 and .6 still pass for converged there, however long the chains.
+/// whose shares are 0.4 and 0.6 still pass for converged there, however long the chains.
 #[must_use]
 pub fn disagreement(first: &BatchMeans, second: &BatchMeans) -> f64 {
     let error = first.standard_error.hypot(second.standard_error);
@@ -323,7 +322,7 @@ mod tests {
     use super::*;
     use crate::mix::SplitMix;
 
-    /// A chain that keeps its value with probability `stay`, else draws 0 or 1 anew.
+    /// A chain that keeps its value with probability `stay`, else draws 0 or 1 again.
     fn sticky(n: usize, stay: f64, seed: u64) -> Vec<f64> {
         let mut random = SplitMix::new(seed);
         let mut value = 0.0;
@@ -338,7 +337,7 @@ mod tests {
     }
 
     /// Its autocorrelations are `stay^lag`, so tau = (1 + stay) / (1 - stay). The estimate of tau
-    /// from n steps has a relative error near sqrt(10 tau / n) = .044 and .097; four of those.
+    /// from n steps has a relative error near sqrt(10 tau / n) = 0.044 and 0.097; four of those.
     #[test]
     fn autocorrelation_of_a_sticky_chain() {
         for (stay, tolerance) in [(0.0, 0.05), (0.6, 0.18), (0.9, 0.39)] {
@@ -351,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Nominal 95 % intervals of the mean hold 1/2 in 90 to 99 % of 300 chains.
+    /// Nominal 95% intervals of the mean hold 1/2 in 90 to 99% of 300 chains.
     #[test]
     fn batch_means_cover() {
         for stay in [0.0, 0.8] {
@@ -379,7 +378,7 @@ mod tests {
         assert!((part.variance - values.variance).abs() < 1e-12);
     }
 
-    /// Shares of .4 and .6: R-hat sees nothing, the standard errors do.
+    /// Shares of 0.4 and 0.6: R-hat sees nothing, the standard errors do.
     #[test]
     fn shares_that_differ() {
         let shifted = |offset: f64, seed: u64| -> Vec<f64> {
@@ -391,7 +390,7 @@ mod tests {
         assert!(split_r_hat(&[&few, &many]).unwrap() < MAX_R_HAT);
         let apart =
             |a: &[f64], b: &[f64]| disagreement(&batch_means(a).unwrap(), &batch_means(b).unwrap());
-        // 0.2 / sqrt(2 * .24 / 5000) = 20.4 standard errors.
+        // 0.2 / sqrt(2 * 0.24 / 5000) = 20.4 standard errors.
         assert!(
             (15.0..27.0).contains(&apart(&few, &many)),
             "{}",
@@ -414,7 +413,7 @@ mod tests {
             })
             .collect();
         let estimate = weighted_mean(Method::RandomWalk, &steps).unwrap();
-        // The standard error of the share is sqrt(.75 * .25 / n) * (1/3) / (1/2)^2 = .0041.
+        // The standard error of the share is sqrt(0.75 * 0.25 / n) * (1/3) / (1/2)^2 = 0.0041.
         assert!((estimate.value - 0.5).abs() < 4.0 * 0.0041);
         assert!(estimate.interval.unwrap().contains(0.5));
     }

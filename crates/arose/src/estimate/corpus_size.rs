@@ -1,26 +1,24 @@
-//! Corpus size: how many pages does an engine hold, by queries alone?
+//! Corpus size: estimates the number of pages of a search engine from queries alone.
 //!
-//! *Question.* No page can be drawn uniformly and nothing is known of other engines. How many pages
-//! are there?
+//! *Question.* Pages cannot be sampled uniformly and nothing is known about other search engines.
+//! How many pages are there?
 //!
-//! *Idea.* Let every page that a pool of queries matches hand out one unit, in equal parts to all
-//! the queries that return it: 1/degree to each ([`crate::estimate::pool`]). Then the queries hold
+//! *Idea.* Let every page that a pool of queries matches distribute one unit in equal parts to all
+//! the queries that return it: 1/degree to each ([`crate::estimate::pool`]). Then the queries have
 //! as many units as there are pages, and the mean over random queries times their number is the
-//! number of matched pages, without bias ([`matched_pages`]). To get from there to all pages,
-//! either know the matched share of a uniform page sample ([`from_matched_share`]), or take a
-//! second pool of queries that has nothing to do with the first: `|D| = |D_A| |D_B| / |D_AB|`
-//! ([`two_pools`]).
+//! number of matched pages, without bias ([`matched_pages`]). To extend this to all pages, use the
+//! matched share of a uniform page sample ([`from_matched_share`]), or a second pool of queries
+//! that is independent of the first: `|D| = |D_A| |D_B| / |D_AB|` ([`two_pools`]).
 //!
-//! Using all results of a query, and never just one, costs nothing and keeps the variance down; so
-//! do rare terms, whose results are few, and drawing a query in proportion to the results expected
-//! of it ([`QueryOdds`]).
+//! Using all results of a query instead of one costs nothing and reduces the variance. So do rare
+//! terms, which have few results, and sampling a query in proportion to its expected results
+//! ([`QueryOdds`]).
 //!
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools, such as terms of middle frequency and
-//! numbers of five digits. *Cost.* A query and the degrees of its results per draw. *Error.*
-//! Queries differ widely in their weight: 200 drawn uniformly give some 10 %, drawn by their
-//! expected results half of that. Bootstrap over queries. *Not for* pools that go together, as
-//! words of one language do: pages that match one then match the other and the size comes out too
-//! low.
+//! five-digit numbers. *Cost.* One query and the degrees of its results per sample. *Error.*
+//! Queries differ widely in their weight: 200 sampled uniformly give about 10%, sampled by their
+//! expected results half of that. Bootstrap over queries. *Not for* correlated pools, such as words
+//! of one language: pages that match one then match the other, and the size is underestimated.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
@@ -31,7 +29,7 @@ use crate::mix::SplitMix;
 /// The weight of a query: the sum of 1 / degree over the pages it returns.
 ///
 /// A query that is empty or overflows weighs nothing, as no page counts it among its own. One
-/// without an answer has no weight and is to be left out.
+/// without an answer has no weight and is to be omitted.
 ///
 /// # Errors
 ///

@@ -1,21 +1,23 @@
-//! Joint coverage: how much do several engines hold together, and what share each?
+//! Joint coverage: the size of the union of several search engines, and the share of each.
 //!
 //! *Question.* Sizes are known up to a unit ([`crate::estimate::least_squares`]). Which share of
-//! all that any engine holds does each of them hold?
+//! the union does each search engine have?
 //!
-//! *Idea.* Summing the sizes counts a page once per engine that holds it. So let every sampled page
-//! count for one over that number m: `|union| = sum over x of s_x mean(1/m over the sample of x)`.
-//! That needs each sampled page to be looked up in all engines, not only in pairs. The same sums
-//! tell how many pages exactly two, three or all engines hold. Coverage is size over union.
+//! *Idea.* The sum of the sizes counts a page once per search engine that has it. So let every
+//! sampled page count one over that number m: `|union| = sum over x of s_x mean(1/m over the sample
+//! of x)`. This requires looking up each sampled page in all search engines, not only in pairs. The
+//! same sums give the number of pages in exactly two, three or all of them. Coverage is size
+//! divided by union.
 //!
-//! The interval comes from drawing each engine's pages anew ([`crate::estimate::bootstrap`]) and
-//! solving everything again: the pairs are not independent, for they share their samples.
+//! The interval comes from resampling the pages of each search engine
+//! ([`crate::estimate::bootstrap`]) and solving everything again: the pairs are not independent,
+//! because they share their samples.
 //!
 //! *Paper.* Bharat & Broder 1998, who found 100, 77, 32 and 17 of 160 million joint pages in
-//! November 1997, and 1.4 % in all four. *Parameters.* Pages per engine; 400 give relative errors
-//! of 9 to 14 % for sizes and 4 % for the union. *Cost.* One addition per page and resample.
-//! *Error.* Covers 92 to 97 %. *Not for* pages outside all engines, which only
-//! [`crate::estimate::capture`] guesses at.
+//! November 1997, and 1.4% in all four. *Parameters.* Pages per search engine; 400 give relative
+//! errors of 9% to 14% for sizes and 4% for the union. *Cost.* One addition per page and resample.
+//! *Error.* Covers 92% to 97%. *Not for* pages outside all search engines, which only
+//! [`crate::estimate::capture`] estimates.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
@@ -35,7 +37,7 @@ impl EngineSet {
         engine < MAX_ENGINES && self.0 >> engine & 1 == 1
     }
 
-    /// The set with one engine more; at most 64 are told apart.
+    /// The set with one engine more; at most 64 are distinguished.
     #[must_use]
     pub const fn with(self, engine: usize) -> Self {
         if engine < MAX_ENGINES {
@@ -69,7 +71,7 @@ impl FromIterator<usize> for EngineSet {
 pub struct Sampled {
     /// The engines that hold it; its own is always among them.
     pub held_by: EngineSet,
-    /// The engines that gave no answer.
+    /// The engines that did not respond.
     pub missing: EngineSet,
 }
 
@@ -140,7 +142,7 @@ pub struct Joint {
     pub sizes: Vec<Estimate>,
     /// The size of the union, in the same unit.
     pub union: Estimate,
-    /// The share of the union that each engine holds.
+    /// The share of the union that each engine has.
     pub coverage: Vec<Estimate>,
     /// The share of the union that exactly 1, 2, .. engines hold.
     pub held_by_exactly: Vec<Estimate>,
@@ -231,7 +233,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Sizes, union, coverage, shares held by exactly 1, 2, .. engines: `3 k + 1` numbers.
+    /// Sizes, union, coverage, shares in exactly 1, 2, .. engines: `3 k + 1` numbers.
     fn into_row(self) -> Vec<f64> {
         let shares = self.sizes.iter().chain(&self.held_by_exactly);
         // Noisy sizes can add up to a union smaller than one of them.
@@ -399,7 +401,7 @@ fn differ(estimate: &Estimate, other: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// The lecture's engines: a page is held by those whose list has it.
+    /// The lecture's engines: a page is in those whose list has it.
     const ENGINES: [&[u32]; 4] = [
         &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
         &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
@@ -444,8 +446,8 @@ mod tests {
         }
     }
 
-    /// Of 160 million pages, 100, 77, 32 and 17 million are 62.5, 48.1, 20 and 10.6 %, and the 2.2
-    /// million in all four are 1.4 %.
+    /// Of 160 million pages, 100, 77, 32 and 17 million are 62.5, 48.1, 20 and 10.6%, and the 2.2
+    /// million in all four are 1.4%.
     #[test]
     fn published_coverage() {
         let figures = Figures {

@@ -1,22 +1,23 @@
-//! Least squares: one size per engine from all pairs of them.
+//! Least squares: one size per search engine from all pairs.
 //!
-//! *Question.* Four engines make six pairs, and each pair has an opinion on two sizes
-//! ([`crate::estimate::overlap`]). With samples they contradict each other. Which four sizes fit
-//! them best?
+//! *Question.* Four search engines make six pairs, and each pair gives a ratio of two sizes
+//! ([`crate::estimate::overlap`]). With samples, the ratios contradict each other. Which four sizes
+//! fit them best?
 //!
-//! *Idea.* Each pair says `f_xy s_x = f_yx s_y`, both being the size of the overlap. The lecture's
-//! way makes one size the unit and minimises the squares of the differences ([`linear`]): it gives
-//! large engines more say, and another unit gives another answer once data are noisy. The default
-//! here ([`logarithmic`]) minimises `w (ln s_x - ln s_y - ln(f_yx / f_xy))^2` with `w` one over the
-//! variance of that logarithm: no size is special, and pairs that know little say little.
+//! *Idea.* Each pair states `f_xy s_x = f_yx s_y`, both being the size of the overlap. The method
+//! of the lecture makes one size the unit and minimizes the squares of the differences
+//! ([`linear`]): it gives large engines more weight, and with noisy data another unit gives another
+//! result. The default here ([`logarithmic`]) minimizes `w (ln s_x - ln s_y - ln(f_yx / f_xy))^2`
+//! where `w` is one over the variance of that logarithm: no size is special, and pairs with little
+//! information have little weight.
 //!
 //! Both are a system of as many linear equations as unknown sizes. Its matrix has no positive entry
-//! off the diagonal, so its inverse has no negative one: no size can come out negative.
+//! off the diagonal, so its inverse has no negative one: no size can be negative.
 //!
 //! *Paper.* Bharat & Broder 1998 (linear form). *Parameters.* The reference, whose size is 1.
-//! *Cost.* `k^3` for `k` engines. *Error.* The intervals of [`crate::estimate::joint`]: pairs share
-//! their samples, so the residual alone would claim too much. *Not for* engines that fall into
-//! groups without overlap, whose sizes no data compare: they are refused.
+//! *Cost.* `k^3` for `k` search engines. *Error.* The intervals of [`crate::estimate::joint`]:
+//! pairs share their samples, so the residual alone would be too optimistic. *Not for* groups of
+//! search engines without overlap, whose sizes cannot be compared: they are refused.
 
 use crate::Error;
 use crate::estimate::Method;
@@ -46,7 +47,7 @@ impl Form {
     }
 }
 
-/// What every engine holds of every other engine's sample.
+/// What every engine has of every other engine's sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlaps {
     n_engines: usize,
@@ -161,7 +162,7 @@ pub struct Fit {
     pub n_zero_counts: usize,
 }
 
-/// Minimises the sum of `(f_xy s_x - f_yx s_y)^2`.
+/// Minimizes the sum of `(f_xy s_x - f_yx s_y)^2`.
 ///
 /// # Errors
 ///
@@ -189,7 +190,7 @@ pub fn linear(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> {
     fit(overlaps, sizes, residual)
 }
 
-/// Minimises the weighted sum of `(ln s_x - ln s_y - ln(f_yx / f_xy))^2`.
+/// Minimizes the weighted sum of `(ln s_x - ln s_y - ln(f_yx / f_xy))^2`.
 ///
 /// The sizes do not depend on the reference, up to the unit.
 ///
@@ -483,7 +484,7 @@ mod tests {
         }
     }
 
-    /// Engines of very different size share little of the larger one, and are told apart all the
+    /// Engines of very different size share little of the larger one, and are distinguished all the
     /// same.
     #[test]
     fn tiny_overlaps() {

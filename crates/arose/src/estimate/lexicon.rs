@@ -1,20 +1,22 @@
-//! The lexicon: which queries draw a random page, and which find a given one again.
+//! The lexicon: chooses queries that sample a random page, and queries that find a given page
+//! again.
 //!
-//! *Question.* An engine answers words only. How to draw a page from it, and how to ask it for one
-//! page without knowing how it names it?
+//! *Question.* A search engine only accepts words. How can a page be sampled from it, and how can a
+//! given page be looked up without knowing its ID there?
 //!
-//! *Idea.* To draw: ask for two words at once, taken at random from the vocabulary of a crawl, and
-//! choose one of the results. Words are first sorted into strata, each twice as frequent as the
-//! last, and each stratum is as likely as another; else nearly every word would be one of the many
-//! that occur once ([`Lexicon::draw_pair`]). To find again: ask for its eight rarest words all at
-//! once, a query so strong that hardly another page fits; if the page is not among the results, ask
-//! once more with the next eight ([`Lexicon::strong_query`]). Five words of high tf-idf do the same
+//! *Idea.* To sample a page, query two words at once, taken at random from the vocabulary of a
+//! crawl, and choose one of the results. Words are first sorted into strata, each twice as frequent
+//! as the last, and each stratum is equally likely; otherwise nearly every word would be one of the
+//! many that occur once ([`Lexicon::draw_pair`]). To find a page again, query its eight rarest
+//! words at once, which hardly any other page matches. If the page is not among the results, query
+//! the next eight ([`Lexicon::strong_query`]). Five words of high tf-idf do the same
 //! ([`Lexicon::robust_query`]).
 //!
 //! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Parameters.* 8 words, or 5. *Cost.*
-//! Drawing takes constant time; a strong query sorts the page's words. *Error.* A strong query
-//! finds its page in at least 99 % of the cases if the engine indexes the full text. *Not for*
-//! pages with few words, which are flagged, nor for languages the lexicon does not hold.
+//! Sampling takes constant time; a strong query sorts the words of the page. *Error.* A strong
+//! query finds its page in at least 99% of the cases if the search engine indexes the full text.
+//! *Not for* pages with few words, which are flagged, nor for languages that are not in the
+//! lexicon.
 
 use crate::Error;
 use crate::estimate::pool::Drawn;
@@ -38,7 +40,7 @@ pub struct Lexicon<W> {
 /// Two queries that should find a page again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrongQuery<W> {
-    /// The rarest words, to be asked for all at once.
+    /// The rarest words, to be requested all at once.
     pub first: Vec<W>,
     /// The next rarest, to be tried if the first do not find the page; may be empty.
     pub second: Vec<W>,
@@ -61,7 +63,7 @@ impl<W> StrongQuery<W> {
 
 impl<W: Ord + Clone> Lexicon<W> {
     /// Words with the number of pages that hold each. Of equal words the first counts; words on no
-    /// page are left out.
+    /// page are omitted.
     ///
     /// # Errors
     ///

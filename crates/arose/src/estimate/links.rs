@@ -1,9 +1,9 @@
-//! Links between pages, in two pieces of memory.
+//! Links between pages, stored in two arrays.
 //!
-//! *Question.* A web of millions of links must be walked and ranked on a small machine. How is it
-//! kept? *Idea.* All targets one after the other, and for each page where its own end: four bytes a
-//! link and eight a page, where a vector for each page would cost three times that and a jump in
-//! memory more at each step. *Not for* graphs that change: pages are added in order, once.
+//! *Question.* How can a web of millions of links be stored for walks and ranks on a small machine?
+//! *Idea.* Store all targets one after another, and for each page where its targets end: four bytes
+//! per link and eight per page. A vector per page would need three times that, and one more memory
+//! access per step. *Not for* graphs that change: pages are added in order, once.
 
 /// The pages that each page links to. Pages are numbered from zero.
 ///

@@ -1,17 +1,17 @@
-//! The lower bound: what an engine claims to hold, and how far its claims can be believed.
+//! The lower bound: the claimed size of a search engine, and the reliability of its claims.
 //!
-//! *Question.* Engines print "about 9,870,000 results". What does that say about their size?
+//! *Question.* Search engines print "about 9,870,000 results". What does that say about their size?
 //!
-//! *Idea.* Ask for pages with any of the most frequent words of several languages. Whatever the
-//! engine holds, it is at least that, if the count is true. It seldom is: counts are extrapolated
-//! from a few shards, rounded, and differ between two moments. So check them against each other. An
-//! OR of more words can only match more pages: of two claims `c > d` where `d` has all the words of
-//! `c`, one is wrong by a factor of `1 + e` with `e` at least `(c - d) / (c + d)`. The largest such
-//! `e` is the error that the claims admit to ([`Noise`]).
+//! *Idea.* Query pages with any of the most frequent words of several languages. The search engine
+//! has at least that many pages, if the count is true. It seldom is: counts are extrapolated from a
+//! few shards, rounded, and change over time. So check them against each other. An OR of more words
+//! can only match more pages: of two claims `c > d` where `d` has all the words of `c`, one is
+//! wrong by a factor of `1 + e` with `e` at least `(c - d) / (c + d)`. The largest such `e` is the
+//! proven error of the claims ([`Noise`]).
 //!
 //! *Source.* Schütze's lecture. *Parameters.* Disjoint word lists, alone and joined. *Cost.* The
 //! square of the number of claims. *Error.* A bound never has an interval: nothing was sampled.
-//! *Not for* comparing engines, whose counts mean different things.
+//! *Not for* comparing search engines, whose counts mean different things.
 
 use crate::Error;
 use crate::estimate::Method;
@@ -21,7 +21,7 @@ use crate::estimate::Method;
 pub struct Claim<W> {
     /// The words.
     pub words: Vec<W>,
-    /// How many pages the engine claims to hold.
+    /// The claimed number of pages.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The methods by name, and what each of them gets wrong however large its sample.
+//! The methods by name, and the biases of each.
 
 use std::fmt;
 
@@ -180,61 +180,70 @@ const LANGUAGES: Bias = bias(
 );
 const QUERY: Bias = bias(
     "query",
-    "long, content-rich pages in the lexicon's language are drawn more often",
+    "long, content-rich pages in the language of the lexicon are sampled more often",
 );
-const RANKING: Bias = bias("ranking", "only the first results of a query can be drawn");
+const RANKING: Bias = bias(
+    "ranking",
+    "only the first results of a query can be sampled",
+);
 const CHECKING: Bias = bias(
     "checking",
-    "duplicates count as found, pages with few words are dropped",
+    "duplicates count as found, and pages with few words are dropped",
 );
-const RESTRICTION: Bias = bias("restriction", "engines mishandle queries of many words");
-const MALICE: Bias = bias("malice", "engines may answer probes in their own interest");
+const RESTRICTION: Bias = bias(
+    "restriction",
+    "search engines mishandle queries of many words",
+);
+const MALICE: Bias = bias(
+    "malice",
+    "search engines may respond to probes in their own interest",
+);
 const OPERATION: Bias = bias("operation", "time-outs and changes during the study");
-const LOG: Bias = bias("log", "the source of the queries favours its own engine");
-const TOPICS: Bias = bias("topics", "pages on what people ask are counted more often");
-const DUPLICATES: Bias = bias("duplicates", "copies that are not recognised count twice");
+const LOG: Bias = bias(
+    "log",
+    "the source of the queries favours its own search engine",
+);
+const TOPICS: Bias = bias("topics", "pages on popular topics are counted more often");
+const DUPLICATES: Bias = bias("duplicates", "unrecognized duplicates count twice");
 const DEPENDENCE: Bias = bias(
     "dependence",
-    "popular pages are in both samples more often than chance, so the size comes out too low",
+    "popular pages are in both samples more often than by chance, so the size is underestimated",
 );
 const SEVERAL_ADDRESSES: Bias = bias(
     "several addresses",
-    "a host on several addresses is hit as many times as often, so the number comes out too high",
+    "a host with several addresses is hit several times as often, so the number is overestimated",
 );
 const SHARED_ADDRESS: Bias = bias(
     "shared address",
-    "of many hosts on one address only the known ones count, so the number comes out too low",
+    "of many hosts on one address only the known ones count, so the number is underestimated",
 );
-const SIX: Bias = bias(
-    "IPv6",
-    "hosts with an address of 128 bits only are not seen",
-);
+const SIX: Bias = bias("IPv6", "hosts with only an IPv6 address are not counted");
 const HEAVY_TAIL: Bias = bias(
     "heavy tail",
-    "a sample of servers rarely holds the few that hold most pages",
+    "a sample of servers rarely contains the few that have most pages",
 );
 const INVISIBLE: Bias = bias(
     "invisible",
-    "pages that no valid query of the pool returns are left out",
+    "pages that no valid query of the pool returns are not counted",
 );
 const DEGREES: Bias = bias(
     "degrees",
-    "pages are indexed by words that are not in their text, or not by all that are",
+    "pages are indexed by words that are not in their text, or not by all words in it",
 );
 const UNIFORMITY: Bias = bias("uniformity", "the page sample is not quite uniform");
 const CORRELATION: Bias = bias(
     "correlation",
-    "pages that match one pool match the other more often, so the size comes out too low",
+    "pages that match one pool match the other more often, so the size is underestimated",
 );
-const BURN_IN: Bias = bias("burn-in", "the walk remembers where it began");
+const BURN_IN: Bias = bias("burn-in", "the walk depends on where it started");
 const REACHABILITY: Bias = bias("reachability", "only pages reachable from the seeds count");
 const EARLY: Bias = bias("early pages", "pages near the seeds are over-represented");
-const LINK_SPAM: Bias = bias("link spam", "pages that link to each other hold the walk");
-const MOVING: Bias = bias("change", "the graph changes while the walk goes on");
+const LINK_SPAM: Bias = bias("link spam", "pages that link to each other trap the walk");
+const MOVING: Bias = bias("change", "the graph changes during the walk");
 const IN_LINKS: Bias = bias("in-links", "unknown in-links make degrees too low");
 const HETEROGENEITY: Bias = bias(
     "heterogeneity",
-    "pages that are hard to capture stay uncounted, so this is a lower bound",
+    "pages that are hard to capture are not counted, so this is a lower bound",
 );
 
 #[cfg(test)]

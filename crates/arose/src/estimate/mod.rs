@@ -1,38 +1,37 @@
-//! Size estimation: how large is an index, and how much do two of them share?
+//! Size estimation: the size of a search engine, and the overlap of several.
 //!
-//! *Question.* A search engine, an archive or a web is open to queries but not to counting. What it
-//! claims about itself is not to be trusted. How many pages does it hold, alone and compared with
-//! others?
+//! *Question.* A search engine, an archive or a web accepts queries but cannot be counted, and its
+//! own claims are not reliable. How many pages does it have, alone and compared with others?
 //!
-//! *Idea.* Every method here draws pages or queries at random and reads a size off how often they
-//! meet. They differ in what can be drawn, and so in what they get wrong:
+//! *Idea.* Every method here samples pages or queries at random and derives a size from how often
+//! they meet. They differ in what can be sampled, and so in their biases:
 //!
-//! | to draw | and look at | see |
+//! | to sample | and observe | see |
 //! |---|---|---|
-//! | nothing | the largest count an engine claims | [`lower_bound`] |
-//! | pages of each engine, by random queries from a [`lexicon`] | whether the others hold them | [`overlap`], [`least_squares`], [`joint`] |
-//! | queries of a log | all their results, over all engines | [`searches`] |
-//! | addresses | whether a server answers | [`addresses`] |
+//! | nothing | the largest count a search engine claims | [`lower_bound`] |
+//! | pages of each search engine, by random queries from a [`lexicon`] | whether the others have them | [`overlap`], [`least_squares`], [`joint`] |
+//! | queries of a log | all their results, over all search engines | [`searches`] |
+//! | addresses | whether a server responds | [`addresses`] |
 //! | queries of a pool | in how many ways each result could have been found | [`pool`], [`corpus_size`] |
-//! | [`links`], with jumps | how often the walk comes by | [`walk`], [`pagerank`] |
-//! | the same pages twice | how many come again | [`capture`] |
+//! | [`links`], with jumps | how often the walk visits a page | [`walk`], [`pagerank`] |
+//! | the same pages twice | how many occur again | [`capture`] |
 //!
-//! Each gives an [`Estimate`]: a value, an interval for its sampling error, and in words the biases
-//! that no interval shows. Intervals are 95 %: [Wilson's](crate::judgement::wilson) for a share,
-//! the [`bootstrap`] for what is computed from several, batch means of a [`chain`] for a walk,
-//! whose steps depend on each other.
+//! Each gives an [`Estimate`]: a value, a 95% interval for its sampling error, and in words the
+//! biases that the interval does not cover. The interval of a share is
+//! [Wilson's](crate::judgement::wilson). Values computed from several samples use the
+//! [`bootstrap`]. Walks, whose steps are dependent, use batch means of a [`chain`].
 //!
-//! Data come in as counts, slices and closures; nothing here searches or fetches. [`simulate`]
-//! makes corpora, engines, link graphs and address spaces of known truth, to see how far a method
-//! can be trusted before believing it on a real one.
+//! Data are passed as counts, slices and closures; nothing here searches or fetches. [`simulate`]
+//! makes corpora, search engines, link graphs and address spaces of known size, which show how
+//! reliable a method is before it is used on a real one.
 //!
 //! *Papers.* Bharat & Broder 1998; Lawrence & Giles 1998, 1999; Henzinger et al. 1999, 2000;
 //! Bar-Yossef & Gurevich 2006; Broder et al. 2006.
 //!
-//! *Error.* Data that do not determine the answer (no overlap, empty samples, engines that share
-//! nothing, NaN) give an [`Error`], never a number. *Not for* what is counted:
-//! whether duplicates are collapsed, pages made on demand excluded, or pages known by their links
-//! alone included, is for whoever reports the estimate to say.
+//! *Error.* Data that do not determine the result (no overlap, empty samples, search engines that
+//! share nothing, NaN) give an [`Error`], never a number. *Not for* defining what is counted: the
+//! report must say whether duplicates are collapsed, pages made on demand are excluded, or pages
+//! known only by their links are included.
 
 pub mod addresses;
 pub mod bootstrap;
@@ -67,7 +66,7 @@ pub struct Estimate {
     pub method: Method,
     /// The figure itself, finite.
     pub value: f64,
-    /// Where the truth lies at 95 % confidence if the method has no bias; `None` for bounds, and
+    /// Where the truth lies at 95% confidence if the method has no bias; `None` for bounds, and
     /// where the data hold no measure of their own spread.
     pub interval: Option<Interval>,
     /// The independent units behind it: queries, pages, servers, or steps of a walk.
@@ -129,7 +128,7 @@ pub enum Note {
     Reference,
     /// The linear and the logarithmic least squares differ by more than a standard error.
     FormsDiffer,
-    /// Checks that gave no answer were left out.
+    /// Lookups without a response were omitted.
     SomeMissing,
     /// The estimate uses fewer effective samples than a tenth of those drawn.
     FewEffective,
@@ -141,9 +140,9 @@ impl fmt::Display for Note {
             Self::ZeroCount => "a count of zero was replaced by one half",
             Self::LowerBound => "a lower bound",
             Self::NoSpread => "the sample does not vary, so there is no interval",
-            Self::Reference => "the unit in which the others are measured",
-            Self::FormsDiffer => "the two forms of least squares differ by more than an error",
-            Self::SomeMissing => "checks without an answer were left out",
+            Self::Reference => "the unit of the other sizes",
+            Self::FormsDiffer => "the two least-squares forms differ by more than a standard error",
+            Self::SomeMissing => "lookups without a response were omitted",
             Self::FewEffective => "a few samples carry most of the weight",
         })
     }

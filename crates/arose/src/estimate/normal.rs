@@ -1,16 +1,16 @@
-//! The normal distribution and Student's: how far is far?
+//! The normal distribution and Student's t-distribution.
 //!
-//! *Question.* Which share of a normal population lies below `x`, and below which `x` lies a given
-//! share? And when the spread was itself estimated from a few values?
+//! *Question.* Which share of a normal population lies below `x`, and below which `x` does a given
+//! share lie? And if the spread was itself estimated from a few values?
 //!
-//! *Idea.* Integrating the density by parts again and again gives `cdf(x) = 1/2 + density(x) (x +
-//! x^3/3 + x^5/(3 5) + ..)` (Marsaglia 2004), whose terms are all of one sign. The quantile is
-//! found by halving. Student's quantile is the normal one stretched by a series in one over the
-//! degrees of freedom (Cornish & Fisher 1937).
+//! *Idea.* Repeatedly integrating the density by parts gives `cdf(x) = 1/2 + density(x) (x + x^3/3
+//! + x^5/(3 5) + ..)` (Marsaglia 2004), whose terms all have the same sign. The quantile is found
+//! by bisection. Student's quantile is the normal one stretched by a series in one over the degrees
+//! of freedom (Cornish & Fisher 1937).
 //!
-//! *Cost.* [`cdf`] some 100 terms at most, [`quantile`] some 60 times that. *Error.* Absolute 1e-15
-//! for [`cdf`], 1e-13 for quantiles between 1e-4 and 1 - 1e-4; [`student_quantile`] .001 from 9
-//! degrees on. *Not for* tails below 1e-15, which come out as zero.
+//! *Cost.* [`cdf`] at most about 100 terms, [`quantile`] about 60 times that. *Error.* Absolute
+//! 1e-15 for [`cdf`], 1e-13 for quantiles between 1e-4 and 1 - 1e-4; [`student_quantile`] 0.001
+//! from 9 degrees of freedom. *Not for* tails below 1e-15, which are returned as zero.
 
 use std::f64::consts::PI;
 

@@ -1,21 +1,23 @@
-//! Overlap: which of two engines is larger, and by how much?
+//! Overlap: the relative size of two search engines.
 //!
-//! *Question.* Neither engine can be counted. But pages can be drawn from each, and looked up in
-//! the other.
+//! *Question.* Neither search engine can be counted, but pages can be sampled from each and looked
+//! up in the other. Which one is larger, and by how much?
 //!
-//! *Idea.* The pages that both hold are one set, seen from two sides: `|A| Pr(A in B) = |A and B| =
-//! |B| Pr(B in A)`. So `|A| / |B| = Pr(B in A) / Pr(A in B)`. If half of A is in B and a sixth of B
-//! is in A, then A is a third of B. Each probability is the share of a sample found on the other
-//! side ([`Containment`]); the logarithm of the ratio is nearly normal with variance
-//! `(1-f)/(n f) + (1-g)/(m g)`.
+//! *Idea.* The pages in both are one set, seen from two sides: `|A| Pr(A in B) = |A and B| = |B|
+//! Pr(B in A)`. So `|A| / |B| = Pr(B in A) / Pr(A in B)`. If half of A is in B and a sixth of B is
+//! in A, then A is a third of B. Each probability is the share of a sample found on the other side
+//! ([`Containment`]); the logarithm of the ratio is nearly normal with variance `(1-f)/(n f) +
+//! (1-g)/(m g)`.
 //!
-//! *Paper.* Bharat & Broder 1998. How pages are drawn and looked up: [`crate::estimate::lexicon`].
+//! *Paper.* Bharat & Broder 1998. [`crate::estimate::lexicon`] describes how pages are sampled and
+//! looked up.
 //!
 //! *Parameters.* The sample sizes: 600 pages of each with f = 1/2 and g = 1/6 give a relative error
-//! of 10 %. *Error.* Covers 92 to 97 % instead of 95 %. A count of zero becomes 1/2 of n + 1 and is
-//! noted; a full count keeps its value, but never claims to be without error. *Not for* engines
-//! without any overlap, which are refused, nor for pages drawn with unequal probability: the ratio
-//! is then that of the weights under which they were drawn ([`crate::estimate::pool`] mends that).
+//! of 10%. *Error.* Covers 92% to 97% instead of 95%. A count of zero becomes 1/2 of n + 1 and is
+//! noted; a full count keeps its value, but never claims to be without error. *Not for* search
+//! engines without any overlap, which are refused, nor for pages sampled with unequal probability:
+//! the ratio is then that of the weights under which they were sampled ([`crate::estimate::pool`]
+//! corrects this).
 
 use crate::Error;
 use crate::estimate::{Estimate, Method, Note};
@@ -24,7 +26,7 @@ use crate::judgement::{Interval, Z_95, wilson};
 /// What looking one page up in an engine gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// The engine holds it.
+    /// The engine has it.
     Found,
     /// The engine does not hold it.
     Absent,
@@ -32,7 +34,7 @@ pub enum Check {
     Missing,
 }
 
-/// How many pages of one engine's sample another engine holds.
+/// How many pages of one engine's sample another engine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Containment {
     /// Pages found there.
@@ -133,7 +135,7 @@ impl FromIterator<Check> for Containment {
 pub fn relative_size(a_in_b: &Containment, b_in_a: &Containment) -> Result<Estimate, Error> {
     let quantity = Method::Overlap.quantity();
     if a_in_b.n_checked() == 0 || b_in_a.n_checked() == 0 {
-        let reason = "a sample has no page whose check had an answer";
+        let reason = "a sample has no page whose lookup got a response";
         return Err(Error::no_estimate(quantity, reason));
     }
     if a_in_b.n_found == 0 && b_in_a.n_found == 0 {

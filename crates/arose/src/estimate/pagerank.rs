@@ -1,18 +1,18 @@
-//! PageRank: where a surfer who sometimes jumps spends the time.
+//! PageRank: the stationary distribution of a walk along links with random jumps.
 //!
-//! *Question.* A walk follows links at random and jumps elsewhere now and then. How often will it
-//! be at each page in the long run?
+//! *Question.* A walk follows links at random and sometimes jumps elsewhere. How often will it be
+//! at each page in the long run?
 //!
-//! *Idea.* Start anywhere and move the probability along the links, again and again. With jump
-//! probability `d`, each round forgets the start by a factor `1 - d`, so it settles. A page without
-//! links jumps always.
+//! *Idea.* Start anywhere and move the probability along the links, repeatedly. With jump
+//! probability `d`, each round reduces the influence of the start by a factor `1 - d`, so it
+//! converges. A page without links always jumps.
 //!
 //! *Paper.* Brin & Page 1998. *Parameters.* The jump probability, 1/7 as in Henzinger et al. 1999;
-//! the law of the jumps, which must be that of the walk to be corrected
+//! the distribution of the jumps, which must be that of the walk to be corrected
 //! ([`crate::estimate::walk`]). *Cost.* One pass over all links per round, 180 rounds for 1/7.
-//! *Error.* At most 1e-12 in sum, or 1e-14 for each page where that is more: a part in a million of
-//! the least rank, up to ten million pages. *Not for* the importance of pages: link farms are made
-//! to rank.
+//! *Error.* At most 1e-12 in sum, or 1e-14 for each page if that is more: one part in a million of
+//! the smallest rank, up to ten million pages. *Not for* the importance of pages: link farms are
+//! made to rank.
 
 use crate::Error;
 use crate::estimate::links::Links;
@@ -83,7 +83,7 @@ fn advance(ranks: &[f64], links: &Links, jump_law: &[f64], jump: f64, next: &mut
 fn check(links: &Links, jump_law: &[f64], jump: f64) -> Result<(), Error> {
     let n_pages = links.n_pages();
     if n_pages == 0 {
-        return Err(Error::no_estimate("page ranks", "there is no page"));
+        return Err(Error::no_estimate("page ranks", "no page"));
     }
     let is_nowhere = |target: &&u32| **target as usize >= n_pages;
     if let Some(target) = links.targets().iter().find(is_nowhere) {

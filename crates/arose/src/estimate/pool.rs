@@ -1,27 +1,28 @@
-//! Pool-based sampling: pages drawn uniformly from an engine that ranks and cuts.
+//! Pool-based sampling: uniform samples of pages from a search engine that ranks and truncates
+//! results.
 //!
-//! *Question.* A random query returns long pages more often than short ones, for they match more
-//! queries. How to draw each page with the same probability all the same?
+//! *Question.* A random query returns long pages more often than short ones, because they match
+//! more queries. How can each page be sampled with the same probability?
 //!
-//! *Idea.* Fix a pool of queries. A query is *valid* if it returns something and the engine does
-//! not cut its results. Pages and valid queries form a graph, an edge for each result; the degree
-//! of a page is the number of valid queries that return it, and can be found from its text by
-//! asking the queries made of its words. Drawing a uniform edge draws a page in proportion to its
+//! *Idea.* Fix a pool of queries. A query is *valid* if it returns something and the search engine
+//! does not truncate its results. Pages and valid queries form a graph with an edge for each
+//! result. The degree of a page is the number of valid queries that return it, and can be found
+//! from its text by querying its words. Sampling a uniform edge samples a page in proportion to its
 //! degree ([`Picking::ByCardinality`]): take a random query, keep it with probability results /
-//! limit, take one result. A bias that is known can be undone:
+//! limit, take one result. A known bias can be corrected:
 //!
-//! - keep a page with probability C / degree, C the least degree ([`reject`]);
+//! - keep a page with probability C / degree, where C is the smallest degree ([`reject`]);
 //! - or let it count 1 / degree ([`importance_mean`]);
 //! - or walk from page to query to page, and refuse steps to higher degrees ([`metropolis`]).
 //!
-//! Bharat & Broder's way, any valid query and any of its results ([`Picking::AnyQuery`]), has a
-//! bias of its own that no degree undoes.
+//! Bharat & Broder's method, any valid query and any of its results ([`Picking::AnyQuery`]), has a
+//! bias that no degree corrects.
 //!
 //! *Papers.* Bar-Yossef & Gurevich 2006, 2007. *Parameters.* The pool: words of middle frequency;
-//! the engine's limit on results. *Cost.* One query per draw, most of them refused if the limit is
-//! high, and the degree: as many queries as the page has words in the pool, or by
-//! [`inverse_degree`] words per degree. *Error.* Bootstrap over pages, batch means over a walk.
-//! *Not for* pages that no query of the pool returns: they have degree zero and stay invisible.
+//! the result limit of the search engine. *Cost.* One query per sample, most of them refused if the
+//! limit is high, and the degree: one query per pool word of the page, or words per degree with
+//! [`inverse_degree`]. *Error.* Bootstrap over pages, batch means over a walk. *Not for* pages that
+//! no query of the pool returns: they have degree zero and are never sampled.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
@@ -186,7 +187,7 @@ fn pick(pages: &[usize], random: &mut SplitMix) -> usize {
 
 fn no_page(effort: &Effort) -> String {
     format!(
-        "none of {} queries gave a page: {} empty, {} with too many results, {} without an answer",
+        "none of {} queries gave a page: {} empty, {} with too many results, {} without a response",
         effort.n_queries, effort.n_empty, effort.n_overflow, effort.n_missing
     )
 }
@@ -233,7 +234,7 @@ pub fn reject(
 /// When there is no page, or more with the property than there are.
 pub fn share(n_with: u64, n: u64) -> Result<Estimate, Error> {
     if n == 0 || n_with > n {
-        let reason = format!("{n_with} of {n} pages is no share");
+        let reason = format!("{n_with} of {n} pages is not a share");
         return Err(Error::no_estimate(Method::Rejection.quantity(), reason));
     }
     let estimate = Estimate::new(Method::Rejection, n_with as f64 / n as f64, n)?;
@@ -286,8 +287,8 @@ pub struct Importance {
 ///
 /// # Errors
 ///
-/// When there are no pages, a value is not finite, or a weight is not a positive number, as that of
-/// a page of degree zero.
+/// When there are no pages, a value is not finite, or a weight is not a positive number, as that
+/// of a page of degree zero.
 pub fn importance_mean(sample: &[Weighted], bootstrap: &Bootstrap) -> Result<Importance, Error> {
     check_weighted(Method::Importance.quantity(), sample)?;
     let mean = |times: &[u32]| {

@@ -1,30 +1,30 @@
-//! Searches: comparing engines by what they answer to real queries.
+//! Searches: compares search engines on the results of real queries.
 //!
-//! *Question.* Take the queries that people ask. Whose answers hold more pages, and how much of all
-//! answers does each engine give?
+//! *Question.* For the queries that people send, which search engine returns more pages, and which
+//! share of all results does each return?
 //!
-//! *Idea.* Send every query to every engine, fetch *all* results, keep the pages that really match,
-//! collapse duplicates, and note for each page which engines returned it. Only queries with fewer
-//! than [`MAX_RESULTS`] results in total can be fetched in full. Then divide sums: results of A
-//! over results of B, or over the union. The literature averages the ratio of each query instead,
-//! which is not sound: of results (2, 1) and (1, 2) the mean ratio is 1.25 in *both* directions
-//! ([`mean_of_ratios`] is there to show it).
+//! *Idea.* Send every query to every search engine, fetch *all* results, keep the pages that really
+//! match, collapse duplicates, and note for each page which engines returned it. Only queries with
+//! fewer than [`MAX_RESULTS`] results in total can be fetched in full. Then divide sums: results of
+//! A by results of B, or by the union. The literature averages the ratios of the queries instead,
+//! which is biased: for results (2, 1) and (1, 2) the mean ratio is 1.25 in *both* directions
+//! ([`mean_of_ratios`] exists to show this).
 //!
-//! If A and B are independent, `|A and B| / |B|` is the share of everything that A holds, so
-//! `N = |A| |B| / |A and B|` ([`two_engine_size`]); they are not, so this is a lower bound.
+//! If A and B are independent, `|A and B| / |B|` is the share of all pages in A, so `N = |A| |B| /
+//! |A and B|` ([`two_engine_size`]). They are not, so this is a lower bound.
 //!
 //! *Papers.* Lawrence & Giles 1998 (575 queries, 320 million pages), 1999 (1,050 queries).
 //! *Parameters.* The queries; what the interval is about ([`About`]). *Cost.* Linear in the queries
-//! for each resample. *Error.* From drawing the *queries* anew: results of one query are no
-//! independent witnesses. A few queries have most of the results, so intervals are studentised, on
-//! the logarithm of the ratio ([`Bootstrap::studentised`]). That is all if the question is what
-//! people find. If it is what engines hold, some pages answer many queries and others none, and
-//! which of them an engine happens to hold moves the ratio as well: the variance then is that of
-//! queries plus that of pages less what both share (Cameron, Gelbach & Miller 2011), and less what
-//! pages would add that all came equally often, for then the ratio is that of the sizes. In
-//! simulations intervals about pages hold the truth in 94 to 98 % of the cases, those about queries
-//! hold *that* truth in 43 to 94 %. *Not for* queries with more results than can be fetched: what
-//! ranks first is not what is held.
+//! for each resample. *Error.* From resampling the *queries*: results of one query are not
+//! independent. A few queries have most of the results, so intervals are studentised, on the
+//! logarithm of the ratio ([`Bootstrap::studentised`]). That suffices for intervals about what
+//! people find. For intervals about what search engines have, some pages match many queries and
+//! others none, and which of them an engine happens to have also moves the ratio. The variance is
+//! then that of queries plus that of pages minus what both share (Cameron, Gelbach & Miller 2011),
+//! and minus what pages would add if all occurred equally often, because the ratio is then that of
+//! the sizes. In simulations, intervals about pages contain the true value in 94% to 98% of the
+//! cases, intervals about queries contain *that* value in 43% to 94%. *Not for* queries with more
+//! results than can be fetched: the first results are not representative.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +39,8 @@ use crate::judgement::Interval;
 pub const MAX_RESULTS: usize = 600;
 
 /// Chao's number of pages is a lower bound. With half as much again the intervals err on the wide
-/// side: 94 to 97 % hold the truth in worlds of 500 to 4,000 pages of even or uneven lengths, where
-/// 91 to 96 % do with the bound itself.
+/// side: 94 to 97% hold the truth in worlds of 500 to 4,000 pages of even or uneven lengths, where
+/// 91 to 96% do with the bound itself.
 const BEYOND_CHAO: f64 = 1.5;
 
 /// A verified result of a query.
@@ -65,7 +65,7 @@ pub enum About {
 }
 
 /// The queries with fewer results than [`MAX_RESULTS`], counted per engine before pages are
-/// collapsed over engines, and how many were left out.
+/// collapsed over engines, and how many were omitted.
 #[must_use]
 pub fn usable(queries: Vec<Results>) -> (Vec<Results>, usize) {
     let n_before = queries.len();
@@ -168,7 +168,7 @@ pub fn two_engine_size(
 pub struct MeanOfRatios {
     /// The mean. The mean of the inverse ratios is *not* its inverse.
     pub value: f64,
-    /// Queries left out because the second engine had no result.
+    /// Queries omitted because the second engine had no result.
     pub n_dropped: usize,
 }
 
@@ -211,7 +211,7 @@ fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<H
         .collect()
 }
 
-/// The ratio of two sums over queries, with the queries drawn anew for its interval.
+/// The ratio of two sums over queries, with the queries drawn again for its interval.
 fn ratio(
     method: Method,
     hits: &[Vec<Hit>],
@@ -252,7 +252,7 @@ fn ratio(
 }
 
 /// How much larger the error is when not only the queries are chance but also which of the pages
-/// they ask for is held by whom.
+/// they ask for is in which engine.
 fn stretch(method: Method, hits: &[Vec<Hit>], ratio: f64) -> f64 {
     let mut of_pages: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut by_query, mut by_hit) = (0.0, 0.0);
@@ -270,7 +270,7 @@ fn stretch(method: Method, hits: &[Vec<Hit>], ratio: f64) -> f64 {
     }
     let by_page: f64 = of_pages.values().map(|(_, sum)| sum * sum).sum();
     let if_equal = match method {
-        // Which pages both engines hold is chance, however often each is asked for.
+        // Which pages both engines have is chance, however often each is requested.
         Method::TwoEngines => 0.0,
         _ => mean_times(of_pages.values().map(|(times, _)| *times)) * by_hit,
     };

@@ -1,26 +1,26 @@
-//! Random walks: a sample of the web itself, without any engine.
+//! Random walks: a sample of the web itself, without a search engine.
 //!
-//! *Question.* Which share of the web's pages has some property, or is held by an engine, if pages
-//! can be reached by links only?
+//! *Question.* Which share of the pages of the web has some property, or is in a search engine, if
+//! pages can only be reached by links?
 //!
-//! *Idea.* Follow random links; with probability 1/7, or where there is none, jump to a random host
-//! among those seen so far and there to a random page seen. In the long run the walk visits pages
-//! by their PageRank, popular ones far too often; so let every visit count one over the
+//! *Idea.* Follow random links. With probability 1/7, or if there is no link, jump to a random
+//! host among those seen so far, and there to a random page seen. In the long run the walk visits
+//! pages by their PageRank, popular ones far too often. So let every visit count one over the
 //! [PageRank](crate::estimate::pagerank) of its page, with the jumps of this very walk
-//! ([`Walk::jump_law`]), or one over how often the page was visited ([`inverse_visits`]). Where
-//! links can be followed backwards as well, no jumps are needed: the walk then visits pages by
-//! their number of links, and visits count one over that ([`undirected`]).
+//! ([`Walk::jump_law`]), or one over the number of visits to the page ([`inverse_visits`]). If
+//! links can also be followed backwards, no jumps are needed: the walk then visits pages by their
+//! number of links, and visits count one over that ([`undirected`]).
 //!
-//! Early in a walk jumps reach few pages, those near the seeds, and no rank computed later undoes
-//! that: visits from then are better left out ([`Walk::settled`]).
+//! Early in a walk, jumps reach only few pages near the seeds, and no rank computed later corrects
+//! this: it is better to omit these visits ([`Walk::settled`]).
 //!
-//! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Jump probability 1/7. *Cost.* A fetch per
-//! step; memory of the pages seen. *Error.* Batch means within a walk
-//! ([`chain`](crate::estimate::chain)), Student's quantile over several ([`mean_over_walks`]); two
+//! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* Jump probability 1/7. *Cost.* One fetch per
+//! step; memory for the pages seen. *Error.* Batch means within a walk
+//! ([`chain`](crate::estimate::chain)), Student's quantile over several ([`mean_over_walks`]). Two
 //! walks from different seeds must agree ([`split_r_hat`](crate::estimate::chain::split_r_hat),
-//! [`disagreement`](crate::estimate::chain::disagreement)) and have stopped to find new pages
-//! ([`Walk::unseen_share`]). *Not for* pages that no seed leads to; short walks stay near their
-//! seeds.
+//! [`disagreement`](crate::estimate::chain::disagreement)) and must no longer find new pages
+//! ([`Walk::unseen_share`]). *Not for* pages that cannot be reached from a seed; short walks stay
+//! near their seeds.
 
 use crate::Error;
 use crate::estimate::chain::{Sums, Weighted, check_weighted, variance};
@@ -145,7 +145,7 @@ fn entry<T: Clone + Default>(table: &mut Vec<T>, number: u32) -> &mut T {
     &mut table[number]
 }
 
-/// A walk under way. It stands on a page and goes on when it is told the links there.
+/// A walk under way. It stands on a page and continues when it is told the links there.
 ///
 /// Pages and hosts are numbered by the caller from zero, without gaps: memory goes by the largest
 /// number.
@@ -214,7 +214,7 @@ impl Walker {
         (self.walk.visits.len() < self.config.n_steps).then_some(self.page)
     }
 
-    /// Visits the page it stands on, which has these links, and goes on.
+    /// Visits the page it stands on, which has these links, and continues.
     pub fn step(&mut self, links: &[u32], mut host_of: impl FnMut(u32) -> u32) {
         let walk = &mut self.walk;
         walk.visits.push(self.page);
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(example(3, 1).settled().len(), 2);
         let sixth = 1.0 / 6.0;
         assert_eq!(walk.jump_law(5), [sixth, sixth, sixth, 0.5, 0.0]);
-        // A seventh of the steps, within four standard errors sqrt(p (1-p) / n) = .005.
+        // A seventh of the steps, within four standard errors sqrt(p (1-p) / n) = 0.005.
         let share = walk.n_jumps as f64 / 4999.0;
         assert!((share - 1.0 / 7.0).abs() < 0.02, "{share}");
     }

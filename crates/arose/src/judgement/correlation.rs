@@ -1,4 +1,4 @@
-//! How B-sim and C-sim go together over the same pairs.
+//! The correlation of B-sim and C-sim over the same pairs.
 
 use super::C_SIM_BINS;
 
@@ -8,7 +8,7 @@ const B_SIMILAR: usize = 2;
 /// The pairs of each B-sim, with sums of their C-sims: Henzinger's comparison of the algorithms.
 ///
 /// Each algorithm's pairs are scored by the other. In Henzinger 2006 the mean C-sim grows with
-/// B-sim, about 4 % of the B-similar pairs are C-similar, and 95 % of the C-similar ones have a
+/// B-sim, about 4% of the B-similar pairs are C-similar, and 95% of the C-similar ones have a
 /// B-sim of 0.
 ///
 /// ```

@@ -153,8 +153,8 @@ mod wilson_interval {
         }
     }
 
-    /// Over 2,000 samples of 100 at p = .3 about 95 % of the intervals hold p. The exact coverage
-    /// at this n and p is .9372 (22 to 38 successes); four standard errors of the share are .022.
+    /// Over 2,000 samples of 100 at p = 0.3 about 95% of the intervals hold p. The exact coverage
+    /// at this n and p is 0.9372 (22 to 38 successes); four standard errors of the share are 0.022.
     #[test]
     fn coverage() {
         let mut random = SplitMix::new(1);
@@ -258,7 +258,7 @@ mod recall {
         }
     }
 
-    /// Estimated correct pairs: 1000 x .4 by B alone, 2000 x .5 by C alone, 100 x .9 by both.
+    /// Estimated correct pairs: 1000 x 0.4 by B alone, 2000 x 0.5 by C alone, 100 x 0.9 by both.
     #[test]
     fn strata_count_by_their_size() {
         let strata = [
@@ -290,7 +290,7 @@ mod recall {
     /// On a planted set, where the truth is known, the estimate lies within 4 standard errors. Of
     /// 30,000 pairs, found by A alone (every third correct), by B alone (every second) or by both
     /// (all but every tenth), 500 of each stratum are judged. The recall of A is 12,334 of 17,334 =
-    /// .7115; its standard error, from those of the three precisions, is .0098.
+    /// 0.7115; its standard error, from those of the three precisions, is 0.0098.
     #[test]
     fn estimate_meets_the_truth_on_a_planted_set() {
         let is_correct = |found_by: u64, i: u64| match found_by {
@@ -370,7 +370,7 @@ mod agreement {
 mod published {
     use super::*;
 
-    /// B-sim, pairs, correct, incorrect (.23 for the misprint .25 at 5), undecided.
+    /// B-sim, pairs, correct, incorrect (0.23 for the misprint 0.25 at 5), undecided.
     const BY_B_SIM: [(u32, f64, [f64; 3]); 5] = [
         (2, 1032.0, [0.24, 0.68, 0.08]),
         (3, 389.0, [0.42, 0.48, 0.10]),
@@ -410,8 +410,9 @@ mod published {
         check_close(0.71 + 0.25 + 0.06, 1.02, 1e-12);
     }
 
-    /// .79 overall with 82 % on one site at .74 would need 1.018 between sites, which only rounding
-    /// explains: .785 overall and .745 on one site need at least .967, published as .97.
+    /// 0.79 overall with 82% on one site at 0.74 would need 1.018 between sites, which only
+    /// rounding explains: 0.785 overall and 0.745 on one site need at least 0.967, published as
+    /// 0.97.
     #[test]
     fn combined_precision_between_sites() {
         let overall = |same: f64, cross: f64| weighted_mean([(0.82, same), (0.18, cross)]).unwrap();
@@ -426,7 +427,7 @@ mod published {
         check_close(35.5 / 27.4 - 1.0, 0.296, 5e-4);
     }
 
-    /// With 1,910 judged pairs the precision of B is known to about two hundredths.
+    /// With 1,910 rated pairs the precision of B is known to about two hundredths.
     #[test]
     fn precision_with_interval() {
         let tally = tally(734, 1013, 163);

@@ -1,4 +1,4 @@
-//! Cells: the text cut into one piece for each token, never inside a grapheme cluster.
+//! Cells: the text split into one piece per token, never inside a grapheme cluster.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Which tokens go.
+//! Selects the tokens to remove.
 
 use std::ops::Range;
 

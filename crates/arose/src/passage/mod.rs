@@ -1,19 +1,19 @@
-//! Passages: strings of tokens that occur more than once, and how to cut them out.
+//! Passages: token sequences that occur more than once, and their removal.
 //!
-//! *Question.* Which parts of the documents of a corpus stand somewhere else too, and what is left
-//! of a text without them?
+//! *Question.* Which parts of the documents of a corpus also occur elsewhere, and what is left of a
+//! text without them?
 //!
 //! *Idea.* "All maximal repeats" is quadratic, and merging overlapping repeats gives strings that
-//! occur once. Instead look at windows of `T` tokens. A window is *repeated* if an equal one stands
-//! at another place. Two neighbouring windows are *joined* if they occur at exactly the same
+//! occur once. Instead, look at windows of `T` tokens. A window is *repeated* if an identical one
+//! occurs at another place. Two neighbouring windows are *joined* if they occur at exactly the same
 //! places, shifted by one, and a *passage* is the string of a maximal run of joined windows. So
 //! each repeated window lies in exactly one passage, and a passage occurs as often as each of its
 //! windows. Two windows are joined if all places of the first are followed by the same token and
-//! all places of the second preceded by the same. No set of places is needed for that.
+//! all places of the second are preceded by the same token. This needs no sets of places.
 //!
 //! [`RollingHash`] hashes all grams of a text in constant time each, [`crate::winnow::anchors`]
-//! selects some of them, and [`brute_force`] follows the definition. [`removed`] says which tokens
-//! to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences.
+//! selects some of them, and [`brute_force`] follows the definition. [`removed`] determines which
+//! tokens to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences.
 //! [`Reference`] finds the windows of a few texts in others.
 //!
 //! *Paper.* Schleimer, Wilkerson & Aiken 2003 (winnowing); Lee et al. 2022 (removal of repeated
@@ -22,8 +22,8 @@
 //! *Parameters.* The length `T` of a window, [`DEFAULT_TOKENS`] by default, at most [`MAX_TOKENS`];
 //! grams of [`gram_length`] tokens.
 //!
-//! *Cost.* A scan of the text, and one record for each anchor that shares its hash with another.
-//! *Error.* Nothing of `T` tokens or more is missed, whatever the hash of grams. Windows are
+//! *Cost.* One scan of the text, and one record for each anchor that shares its hash with another.
+//! *Error.* No repetition of at least `T` tokens is missed, whatever the hash of grams. Windows are
 //! compared by 122 bits, and then token by token.
 //!
 //! *Not for* passages with changed words: only exact repetition of the tokens counts.

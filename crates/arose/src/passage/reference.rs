@@ -233,9 +233,9 @@ const HASH_BITS: u32 = 61;
 #[derive(Debug, Clone)]
 struct Filter {
     words: Vec<u64>,
-    /// What is cut off a hash to find its word.
+    /// Bits removed from a hash to find its word.
     word_shift: u32,
-    /// What is cut off a hash to find its bucket: one for about two windows.
+    /// Bits removed from a hash to find its bucket: one for about two windows.
     bucket_shift: u32,
 }
 
@@ -285,7 +285,7 @@ pub struct WholeItems {
 }
 
 impl WholeItems {
-    /// Of items of at least [`MIN_WHOLE`] tokens and their numbers; shorter ones are left out.
+    /// Of items of at least [`MIN_WHOLE`] tokens and their numbers; shorter ones are omitted.
     #[must_use]
     pub fn new<'a>(numbered: impl IntoIterator<Item = (u32, &'a [u64])>) -> Self {
         let mut items: HashMap<Vec<u64>, Vec<u32>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Hashes of all windows of a text, each in constant time.
+//! Rolling hashes of all windows of a text, each in constant time.
 //!
 //! A polynomial over the field of `2^61 - 1` elements. Modulo `2^64` the text of Thue and Morse and
 //! its complement would collide for every odd base; a prime modulus has no such texts.

@@ -1,4 +1,4 @@
-//! Passages by the definition: the oracle of every test.
+//! Passages by definition: the reference implementation for tests.
 
 use std::collections::BTreeMap;
 

@@ -142,7 +142,7 @@ fn unspaced_documents_may_use_longer_shingles() {
     );
 }
 
-/// What edits of a text of 1,000 distinct words do to its resemblance, against the formulas and
+/// What edits of a text of 1,000 distinct words do to its similarity, against the formulas and
 /// figures of the literature.
 mod edits {
     use super::*;
@@ -181,7 +181,7 @@ mod edits {
 
     #[test]
     fn block_deleted() {
-        // A block of 86 words brings the resemblance to 0.90; the 50 to 60 words sometimes quoted
+        // A block of 86 words brings the similarity to 0.90; the 50 to 60 words sometimes quoted
         // do not.
         for (d, published) in [(55, 0.931), (86, 0.900), (50, 0.936), (60, 0.926)] {
             let edited: Vec<u64> = (0..300).chain(300 + d..N).collect();

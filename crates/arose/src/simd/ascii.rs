@@ -1,4 +1,4 @@
-//! Where the words of ASCII text begin and end, 64 bytes at a time.
+//! Boundaries of words in ASCII text, 64 bytes at a time.
 //!
 //! Each block becomes two masks: which bytes are letters or digits, and which are not ASCII. Where
 //! the first mask changes, a word begins or ends.

@@ -1,6 +1,6 @@
 //! Fingerprints of the words of ASCII text, a batch of words at a time.
 //!
-//! The naive loop finds a word, hashes it and goes on; where words end cannot be foreseen, so the
+//! The naive loop finds a word, hashes it and continues; where words end cannot be foreseen, so the
 //! processor guesses wrong every few bytes, and each hash waits for four multiplications. Here the
 //! places where words begin and end are spread out of a mask without a branch, and the words of a
 //! batch are mixed side by side.

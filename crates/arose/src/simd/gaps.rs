@@ -7,7 +7,7 @@
 use super::ascii::BLOCK;
 
 /// Copies `text` to `room` with one space for each run of whitespace; a run at the beginning is
-/// left out if `in_gap`, which says of the end whether the last byte is whitespace. Stops before
+/// omitted if `in_gap`, which says of the end whether the last byte is whitespace. Stops before
 /// the ASCII character that stands before the first other one, and where less than [`BLOCK`] bytes
 /// of room are left. Returns how many bytes were read and written.
 pub(crate) fn collapse(text: &[u8], in_gap: &mut bool, room: &mut [u8]) -> (usize, usize) {
@@ -96,7 +96,7 @@ fn collapse_by(
     (n_read, n_written)
 }
 
-/// The last bytes of a text, filled up with what is no whitespace.
+/// The last bytes of a text, filled up with non-whitespace.
 #[cold]
 fn filled(rest: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];

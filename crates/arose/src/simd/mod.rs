@@ -1,5 +1,5 @@
-//! The vectorised kernels: each a portable function and, where the processor has more, the same
-//! made faster.
+//! Vectorized kernels: a portable function each, and a faster version for processors that support
+//! it.
 //!
 //! This is the one place with `unsafe` code, and only to call functions compiled for instructions
 //! whose presence was just checked. Every kernel has a portable twin that it equals bit for bit.

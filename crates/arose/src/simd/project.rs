@@ -1,4 +1,4 @@
-//! Projects features onto random signs and takes the majority, 64 bits at a time.
+//! Projects tokens onto random signs and takes the majority, 64 bits at a time.
 //!
 //! The naive way keeps one counter per bit and adds one to each counter whose bit is set: 64
 //! additions for one 64-bit word. Turn the counters on their side instead: keep 64 of them in a

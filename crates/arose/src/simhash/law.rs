@@ -1,18 +1,18 @@
-//! The law of simhash: what agreeing bits say about the angle, and the reverse.
+//! The relation between matching simhash bits and the angle.
 //!
-//! *Question.* Which documents does a threshold on C-sim accept, and how surely?
+//! *Question.* Which documents does a threshold on C-sim accept, and with what probability?
 //!
-//! *Idea.* A random hyperplane parts two vectors iff it passes between them, which it does with
-//! probability `theta / pi` (Goemans & Williamson 1995; Charikar 2002). So each bit agrees with
-//! probability `1 - theta / pi`, and of `b` independent bits a binomial number agrees. Note that
-//! the *angle* is linear in the agreeing bits; the cosine is not.
+//! *Idea.* A random hyperplane separates two vectors if and only if it passes between them, which
+//! happens with probability `theta / pi` (Goemans & Williamson 1995; Charikar 2002). So each bit
+//! matches with probability `1 - theta / pi`, and the number of matches among `b` independent bits
+//! is binomial. Note that the *angle* is linear in the matching bits; the cosine is not.
 //!
-//! Functions take the number of bits `b` and cosines in `-1..=1`; values outside are moved to the
-//! nearest limit. Time `O(b)` for [`tail`], constant for the rest. Exact but for rounding: the
-//! tails are sums of positive terms, good to some 12 digits even at `10^-72`.
+//! Functions take the number of bits `b` and cosines in `-1..=1`; values outside are clamped.
+//! *Cost.* Time `O(b)` for [`tail`], constant for the rest. *Error.* Exact except for rounding: the
+//! tails are sums of positive terms, accurate to about 12 digits even at `10^-72`.
 //!
-//! *Not for* documents under some 50 features: signs of feature sums stand in for a hyperplane
-//! only by the central limit theorem, and sums of zero count as agreement.
+//! *Not for* documents with fewer than about 50 features: signs of feature sums replace a
+//! hyperplane only by the central limit theorem, and sums of zero count as matches.
 
 use std::f64::consts::PI;
 

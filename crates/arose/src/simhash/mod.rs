@@ -2,36 +2,36 @@
 //!
 //! *Question.* How similar are two texts as bags of features, wherever the changes are?
 //!
-//! *Idea.* A document is a vector: one axis per feature (token or shingle), as long as the feature
-//! occurs often. Keeping the vectors and computing their cosine is exact and large. Instead draw a
-//! random hyperplane through the origin and keep on which side the vector lies: one bit. Two
-//! vectors at an angle `theta` are parted with probability `theta / pi`, so `b` hyperplanes make a
-//! fingerprint of `b` bits whose agreement measures the angle (Charikar 2002; "algorithm C" of
-//! Henzinger 2006). The hyperplanes need not be stored: hash each feature to `b` signs, add up
-//! the signs of all features, and keep the signs of the sums.
+//! *Idea.* A document is a vector with one axis per feature (token or shingle); each coordinate is
+//! the number of occurrences. Storing the vectors and computing their cosine is exact but large.
+//! Instead, take a random hyperplane through the origin and store on which side the vector lies:
+//! one bit. A hyperplane separates two vectors at an angle `theta` with probability `theta / pi`,
+//! so `b` hyperplanes give a fingerprint of `b` bits whose matches measure the angle (Charikar
+//! 2002; "algorithm C" of Henzinger 2006). The hyperplanes need not be stored: hash each feature to
+//! `b` signs, add the signs of all features, and keep the signs of the sums.
 //!
-//! *Definition.* Word `j` of the signs of a feature `x` is `mix(x ^ mix(j + 1))`, a set bit being
-//! +1. With the weights `w`, bit `i` of the fingerprint is 1 iff the sum of `w(x) * sign_i(x)` is
-//! above zero; **zero gives 0**. `C-sim` is the number of agreeing bits.
+//! *Definition.* Word `j` of the signs of a feature `x` is `mix(x ^ mix(j + 1))`, where a set bit
+//! means +1. With the weights `w`, bit `i` of the fingerprint is 1 iff the sum of `w(x) *
+//! sign_i(x)` is above zero; **zero gives 0**. `C-sim` is the number of matching bits.
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|
-//! | `W` | words of 64 bits, `b = 64 W` | 6: 384 bits, 48 bytes |
+//! | `W` | 64-bit words, `b = 64 W` | 6: 384 bits, 48 bytes |
 //! | [`Features`] | tokens, or shingles of `w` tokens | tokens |
 //! | [`Weights`] | occurrences, presence, or a frozen table | occurrences |
-//! | [`MinCSim`] | agreeing bits of similar documents, at least | 372 alone, 355 as a filter |
+//! | [`MinCSim`] | minimum number of matching bits | 372 alone, 355 as a filter |
 //!
-//! *Cost.* 5.5 ns per feature for 384 bits with AVX2, by counting in bit slices; the obvious
-//! counters of [`plain`] take 352, and so do real weights. A comparison is `W` exclusive ors and
-//! population counts.
+//! *Cost.* 5.5 ns per feature for 384 bits with AVX2, by counting in bit slices; the simple
+//! counters of [`plain`] take 352 ns, and so do real-valued weights. A comparison takes `W`
+//! exclusive ors and population counts.
 //!
-//! *Error.* C-sim is binomial around `b (1 - theta / pi)`: at a cosine of .995, 371.8 +- 3.4 bits.
-//! See [`law`] for the exact tails. The order of features and a common factor of all weights do
-//! not matter at all.
+//! *Error.* C-sim is binomial around `b (1 - theta / pi)`: 371.8 +- 3.4 bits at a cosine of 0.995.
+//! See [`law`] for the exact tails. The order of features and a common factor of all weights have
+//! no effect.
 //!
-//! *Not for* documents under some 50 features, whose sums are often zero, so that agreement comes
-//! out too high (20 tokens, one replaced: 350.2 expected, 345.2 by the law); nor for order: with
-//! tokens as features shuffled sentences look equal; nor for containment.
+//! *Not for* documents with fewer than about 50 features, whose sums are often zero, so that too
+//! many bits match (20 tokens, one replaced: 350.2 expected, 345.2 by the law); nor for word order:
+//! with tokens as features, shuffled sentences look equal; nor for containment.
 //!
 //! Searching: [`pieces`] finds the pairs that differ in up to about 12 of 384 bits, [`tables`]
 //! those that differ in up to 3 of 64.
@@ -70,7 +70,7 @@ use crate::simd::project;
 /// The fingerprint of 48 bytes used throughout.
 pub type Fingerprint384 = Fingerprint<6>;
 
-/// `64 W` bits that tell on which side of as many hyperplanes a document lies.
+/// `64 W` bits, one per hyperplane: on which side of it a document lies.
 ///
 /// Bit `i` is bit `i % 64` of word `i / 64`. Compare only fingerprints of one [`Kind`]; a
 /// [`Sketch`] carries its kind along.
@@ -172,7 +172,7 @@ pub enum Features {
     #[default]
     Tokens,
     /// Fingerprints of shingles of so many tokens: sensitive to order, and to each changed token
-    /// as many times, so that thresholds must be tuned anew.
+    /// as many times, so that thresholds must be tuned again.
     Shingles(NonZeroU32),
 }
 
@@ -198,7 +198,7 @@ pub struct Simhash<'table, const W: usize = 6> {
 }
 
 impl<const W: usize> Simhash<'_, W> {
-    /// What tells these fingerprints from others.
+    /// What distinguishes these fingerprints from others.
     #[must_use]
     pub fn kind(&self) -> Kind {
         let weighting = match self.weights {

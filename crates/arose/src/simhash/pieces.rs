@@ -1,22 +1,22 @@
-//! Piece search: finds fingerprints that differ in a few bits without comparing all pairs.
+//! Piece search: finds fingerprints that differ in few bits without comparing all pairs.
 //!
-//! *Question.* Which of a million fingerprints differ from which in at most 11 of 384 bits?
+//! *Question.* Which pairs among a million fingerprints differ in at most 11 of 384 bits?
 //!
-//! *Idea.* Comparing all pairs is exact and quadratic. Cut the bits into `p` pieces instead and
-//! compare only pairs that agree on a whole piece at the same position. If at most `p - 1` bits
+//! *Idea.* Comparing all pairs is exact and quadratic. Instead, divide the bits into `p` pieces and
+//! compare only pairs that match in a whole piece at the same position. If at most `p - 1` bits
 //! differ, one piece has no differing bit (pigeonhole), so no such pair is lost; with more
-//! differing bits some pairs are (Henzinger 2006).
+//! differing bits some pairs are lost (Henzinger 2006).
 //!
 //! *Parameters.* `p` = 12 pieces of 32 bits as published: certain up to 11 differing bits, that is
 //! C-sim >= 373. The threshold of 372 needs 13 pieces (seven of 30 and six of 29 bits) to be
-//! certain; with 12 it loses 6.4e-5 of the pairs exactly there. More pieces are shorter and meet
-//! more strangers: see [`Pieces::expected_candidates`].
+//! certain; with 12 it loses 6.4e-5 of the pairs exactly there. More pieces are shorter and match
+//! more unrelated fingerprints: see [`Pieces::expected_candidates`].
 //!
 //! *Cost.* `16 p` bytes per fingerprint, `p` sorts to build, `p` binary searches per query.
 //! *Error.* [`Pieces::miss`] is the exact probability that a pair is lost.
 //!
-//! *Not for* C-sim >= 355: with 29 differing bits 36 % of the pairs are lost. There fingerprints
-//! only filter the pairs that something else found.
+//! *Not for* C-sim >= 355: with 29 differing bits, 36% of the pairs are lost. There, fingerprints
+//! only filter the pairs found by other means.
 
 use super::Fingerprint;
 use crate::Error;
@@ -431,7 +431,7 @@ mod tests {
         }
     }
 
-    /// 20,000 pairs at distance 24 on the real index keys; four standard errors are .0107.
+    /// 20,000 pairs at distance 24 on the real index keys; four standard errors are 0.0107.
     #[test]
     fn miss_is_what_happens() {
         let mut random = SplitMix::new(2);

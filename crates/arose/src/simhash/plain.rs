@@ -1,7 +1,8 @@
-//! The definition as it stands in the literature: one counter per bit.
+//! The reference implementation, as defined in the literature: one counter per bit.
 //!
-//! The oracle that the fast projection must equal bit for bit, and the way for real weights, which
-//! do not fit bit-sliced counters. Time `64 W` additions per feature, about 350 ns for 384 bits.
+//! It is the oracle that the optimized projection must equal bit for bit, and the method for
+//! real-valued weights, which do not fit bit-sliced counters. It takes `64 W` additions per
+//! feature, about 350 ns for 384 bits.
 
 use super::{Fingerprint, Weight};
 use crate::simd::project::phi;

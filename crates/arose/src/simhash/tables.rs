@@ -1,22 +1,22 @@
 //! Permuted sorted tables: finds 64-bit fingerprints that differ in at most three bits.
 //!
-//! *Question.* Has a page nearly equal to this one been seen among billions, when each leaves
-//! only eight bytes?
+//! *Question.* Has a nearly identical page been seen among billions, if only eight bytes of each
+//! are stored?
 //!
 //! *Idea.* A sorted list finds the fingerprints that share leading bits with a query, but a
-//! differing bit may well be among those. So keep several copies, each with other bits moved to
-//! the front before sorting. Cut the bits into blocks; three differing bits touch at most three of
-//! them, so with every choice of untouched blocks as a leading part, one copy has all leading bits
-//! right. Probe each copy by its leading bits and check the full distance of what is there (Manku,
-//! Jain & Das Sarma 2007).
+//! differing bit may be among those. So keep several copies, each with other bits moved to the
+//! front before sorting. Divide the bits into blocks. Three differing bits affect at most three of
+//! them, so with every choice of unaffected blocks as a leading part, all leading bits are right in
+//! one copy. Probe each copy by its leading bits and check the full distance of the fingerprints
+//! found (Manku, Jain & Das Sarma 2007).
 //!
 //! *Parameters.* The [`Design`]: more tables allow more leading bits, thus fewer candidates.
 //!
-//! *Cost.* `16` bytes per fingerprint and table; per query and table a binary search and about
+//! *Cost.* `16` bytes per fingerprint and table; per query and table one binary search and about
 //! `2^(d - p)` comparisons for `2^d` fingerprints and `p` leading bits: see
 //! [`expected_candidates`].
 //!
-//! *Error.* Every fingerprint within three bits is found and no other is. Two unrelated pages are
+//! *Error.* Every fingerprint within three bits is found, and no other. Two unrelated pages are
 //! that close with probability `43745 / 2^64`; see [`accidental_pairs`].
 //!
 //! *Not for* more than three differing bits, nor for wider fingerprints: use

@@ -201,7 +201,7 @@ fn unrelated_documents_agree_on_half() {
 
 /// Short documents agree more often than the law says: 345.18 for one of 20 tokens. A bit differs
 /// only if the other 19 signs sum to +1, `C(19, 10) / 2^19`, and the two tokens then decide
-/// differently; on -1 both sums are at most zero. That makes 384 (1 - .1762 / 2) = 350.17.
+/// differently; on -1 both sums are at most zero. That makes 384 (1 - 0.1762 / 2) = 350.17.
 #[test]
 fn one_of_20_replaced_is_biased_upward() {
     assert!((law::expected_c_sim(0.95, 384) - 345.18).abs() < 0.005);

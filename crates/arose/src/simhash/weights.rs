@@ -1,13 +1,13 @@
-//! How much each feature counts: fixed-point weights and the frozen table that assigns them.
+//! Token weights: fixed-point weights and the frozen table that assigns them.
 //!
-//! A rare word says more about a text than a common one; the usual weight of a feature is its
+//! A rare word says more about a text than a common one. The usual weight of a feature is its
 //! number of occurrences times the logarithm of its rarity (tf-idf; Spärck Jones 1972). Rarity is
-//! counted once over a sample and then *frozen*: another table gives other fingerprints, which
-//! must not be compared with the old ones. Hence [`WeightTable::digest`], part of every
+//! counted once over a sample and then *frozen*: another table gives other fingerprints, which must
+//! not be compared with the old ones. Hence [`WeightTable::digest`], part of every
 //! [`Kind`](super::Kind).
 //!
 //! Weights are fixed-point numbers with 16 bits after the point, so that sums are exact and do not
-//! depend on their order. A lookup is a binary search; a table takes 16 bytes per feature.
+//! depend on their order. A lookup is a binary search; a table needs 16 bytes per feature.
 
 use crate::Error;
 use crate::mix::mix;
@@ -85,7 +85,7 @@ impl WeightTable {
         found.map_or(self.unseen, |row_idx| self.rows[row_idx].1)
     }
 
-    /// Equal for equal tables, and different for others but for a chance of `2^-64`.
+    /// Equal for equal tables, and different for others except for a chance of `2^-64`.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let start = mix(u64::from(self.unseen.0) + 1);

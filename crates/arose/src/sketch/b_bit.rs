@@ -1,4 +1,4 @@
-//! Kind 5: the low bits of minima.
+//! Kind 5: the low bits of MinHash values.
 
 use super::{NarrowMinHash, Sketcher};
 use crate::Error;

@@ -8,9 +8,9 @@ use crate::mix::mix;
 /// The `s` smallest values of one permutation (Broder's MIN_s), ascending.
 ///
 /// The estimate looks at the `s` smallest values of the *union* and counts those that both sketches
-/// hold. Dividing what the sketches share by `s`, or by the size of their union, would be biased.
-/// The variance is `J (1 - J) / s * (N - s) / (N - 1)` for a union of `N` elements; with `N <= s`
-/// the answer is exact.
+/// hold. Dividing the number of shared values by `s`, or by the size of their union, would be
+/// biased. The variance is `J (1 - J) / s * (N - s) / (N - 1)` for a union of `N` elements; with `N
+/// <= s` the answer is exact.
 ///
 /// ```
 /// use arose::sketch::{BottomS, Sketcher};

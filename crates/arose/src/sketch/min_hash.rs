@@ -1,8 +1,8 @@
-//! Kind 1: the minima of `t` permutations.
+//! Kind 1: the MinHash values of `t` permutations.
 //!
-//! The naive loop applies every permutation to every shingle: `n t` multiplications. It stays as
-//! the plain version. The fast one applies the same permutations in 32-bit lanes, with the minima
-//! of 32 of them held in registers while all shingles go by.
+//! The naive loop applies every permutation to every shingle: `n t` multiplications. It is kept as
+//! the reference implementation. The optimized version applies the same permutations in 32-bit
+//! lanes, with the minima of 32 of them held in registers while it processes all shingles.
 
 use std::num::NonZeroU16;
 
@@ -16,7 +16,7 @@ pub enum Family {
     /// `mix(x ^ seed_i)`: the reference, two multiplications.
     Mixed,
     /// `a_i * mix(x) + b_i mod 2^64` with odd `a_i`: one multiplication. The mixing is not
-    /// optional: on sequential values the family is biased (0.575 for a resemblance of 0.6).
+    /// optional: on sequential values the family is biased (0.575 for a similarity of 0.6).
     Linear,
 }
 

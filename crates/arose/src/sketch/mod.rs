@@ -1,32 +1,33 @@
-//! Sketches: a set in a few hundred bytes, from which its resemblance to others can be estimated.
+//! Sketches: summaries of a few hundred bytes from which the similarity of sets is estimated.
 //!
-//! *Question.* How similar are two sets, when neither is at hand any more?
+//! *Question.* How similar are two sets, if neither is available any more?
 //!
 //! *Idea.* Put all possible shingles into a random order. The first shingle of `A ∪ B` in that
 //! order is equally likely to be any of them, so it lies in `A ∩ B` with a probability that *is*
-//! the resemblance, and exactly then both sets have the same first shingle. Keep the firsts of many
-//! orders, or the first many of one order, and count agreements.
+//! the Jaccard similarity, and exactly then both sets have the same first shingle. Keep the first
+//! shingles of many orders, or the first few of one order, and count matches.
 //!
-//! The kinds differ in what they keep and what it costs; all have this vocabulary: a [`Sketcher`]
-//! turns shingles into a plain list of values (empty for no shingles), estimates the resemblance
-//! from two lists, and, where it can ([`Mergeable`]), makes the sketch of a union from two lists.
-//! The settings live in the sketcher, not in the values: only sketches of one sketcher compare.
+//! The kinds differ in what they store and in their cost. All share this vocabulary: a [`Sketcher`]
+//! turns shingles into a list of values (empty if there are no shingles), estimates the similarity
+//! from two lists, and, where possible ([`Mergeable`]), makes the sketch of a union from two lists.
+//! The settings are in the sketcher, not in the values: only sketches of the same sketcher can be
+//! compared.
 //!
-//! | kind | keeps | time | variance at resemblance J | for |
+//! | kind | stores | time | variance at similarity J | for |
 //! |---|---|---|---|---|
-//! | [`MinHash`] | minima of `t` permutations, 64 bits each | `O(n t)` | `J (1 - J) / t` | the reference; features |
-//! | [`NarrowMinHash`] | the same in 32 bits | `O(n t)`, 8 lanes at once | the same, plus 1e-6 false agreement | the fast default of that kind |
+//! | [`MinHash`] | minima of `t` permutations, 64 bits each | `O(n t)` | `J (1 - J) / t` | the reference; super-shingles |
+//! | [`NarrowMinHash`] | the same in 32 bits | `O(n t)`, 8 lanes at once | the same, plus 1e-6 false matches | the fast default of that kind |
 //! | [`BottomS`] | the `s` smallest of one permutation | `O(n)` | below `J (1 - J) / s` | exact for small sets |
 //! | [`ModM`] | values divisible by `m` | `O(n)` | `≈ J (1 - J) m / N` | containment |
-//! | [`OnePermutation`] | the minimum of each of `t` bins | `O(n + t)` | about `J (1 - J) / t` | speed; features after densification |
+//! | [`OnePermutation`] | the minimum of each of `t` bins | `O(n + t)` | about `J (1 - J) / t` | speed; super-shingles after densification |
 //! | [`WeightedMinHash`] | the first elements of `t` weighted orders, 32 bits each | `O(n t)`, 8 lanes at once | `J (1 - J) / t` | weighted sets and bags |
 //! | [`BBit`] | the low `b` bits of `t` minima | as its source | `(1 - J) / t (J + 1 / (2^b - 1))` | memory |
 //!
 //! *Papers.* Broder 1997; Broder, Charikar, Frieze & Mitzenmacher 1998; Li & König 2010; Li, Owen &
 //! Zhang 2012; Shrivastava 2017.
 //!
-//! *Not for* sets below some 50 elements, where every kind but bottom-s is coarse; nor for
-//! resemblance near 0, which few samples cannot tell from 0.
+//! *Not for* sets of fewer than about 50 elements, where every kind except bottom-s is coarse; nor
+//! for similarities near 0, which few values cannot distinguish from 0.
 
 mod b_bit;
 mod bottom;
@@ -53,7 +54,7 @@ pub trait Sketcher {
     /// order; empty if there are none.
     fn sketch_into(&self, shingles: &[u64], out: &mut Vec<Self::Value>);
 
-    /// The estimated resemblance of two sketched sets; none where it is undefined, as it is when
+    /// The estimated similarity of two sketched sets; none where it is undefined, as it is when
     /// both sketches are empty or their sizes show that this sketcher did not make them.
     fn estimate(&self, a: &[Self::Value], b: &[Self::Value]) -> Option<f64>;
 

@@ -7,7 +7,7 @@ use crate::mix::mix;
 
 /// The values of one permutation that `m` divides, ascending (Broder et al. 1997, `m = 25`).
 ///
-/// Every set is sampled at the same rate, so containment can be estimated as well as resemblance;
+/// Every set is sampled at the same rate, so containment can be estimated as well as similarity;
 /// the price is a sketch that grows with the set. An empty sketch of a small set says nothing, and
 /// then there is no estimate.
 ///
@@ -51,7 +51,7 @@ impl ModM {
         values.retain(|value| value.trailing_zeros() >= j);
     }
 
-    /// The estimated share of `A` that `B` holds too; none where `A` has no value.
+    /// The estimated containment of `A` in `B`; none if `A` has no value.
     #[must_use]
     pub fn containment(&self, a: &[u64], b: &[u64]) -> Option<f64> {
         (!a.is_empty()).then(|| n_common(a, b) as f64 / a.len() as f64)

@@ -1,4 +1,4 @@
-//! Kind 4: one permutation, cut into bins.
+//! Kind 4: one permutation, split into bins.
 
 use std::num::NonZeroU16;
 

@@ -186,7 +186,7 @@ fn bottom_s_shortcuts_are_biased() {
     }
 }
 
-/// J = 0.4 with sizes 600 and 800, m = 25: mean .396 over 400 runs and containment .666 in the
+/// J = 0.4 with sizes 600 and 800, m = 25: mean 0.396 over 400 runs and containment 0.666 in the
 /// literature. A ratio of counts around 40 is a little biased; 4 standard errors hold it.
 #[test]
 fn mod_m_estimates_resemblance_and_containment() {
@@ -365,7 +365,7 @@ mod lecture {
         assert_eq!(agreements(&orders), [Some(0.0), Some(2.0 / 3.0), Some(0.0)]);
     }
 
-    /// Over all 120 orders the agreement is exactly the resemblance.
+    /// Over all 120 orders the agreement is exactly the similarity.
     #[test]
     fn all_row_orders() {
         let mut orders = vec![vec![]];

@@ -1,18 +1,18 @@
-//! Weighted min-hash: samples of elements that are as likely as their weights.
+//! Weighted MinHash: samples each element with a probability proportional to its weight.
 //!
-//! *Question.* Elements of two bags have weights, and common ones weigh the same in both. How large
-//! is the weight that both have, as a share of what they have together?
+//! *Question.* Elements of two bags have weights, and common elements have the same weight in both.
+//! What share of the total weight do both bags have in common?
 //!
-//! *Idea.* In an order drawn at random in which an element of weight `w` stands at `-ln(u) / w`,
-//! `u` uniform, the first element of a set is each of them with a probability in proportion to its
-//! weight. So two sets have the same first element with a probability that *is* the weighted
-//! Jaccard similarity. Places near the beginning are all that counts, and there `-ln(1 - u)` is
-//! `u`: elements stand at `u / w`, which takes a multiplication.
+//! *Idea.* Put the elements into a random order in which an element of weight `w` has the position
+//! `-ln(u) / w`, `u` uniform. Then each element of a set is the first with a probability
+//! proportional to its weight. So two sets have the same first element with a probability that *is*
+//! the weighted Jaccard similarity. Only positions near the beginning matter, and there `-ln(1 -
+//! u)` is `u`: elements have the position `u / w`, which takes one multiplication.
 //!
-//! *Paper.* Manasse, McSherry & Talwar 2010; the exponential form: Moulton & Jiang 2018.
-//! *Cost.* `O(n t)`, 8 lanes at once. *Error.* As [`NarrowMinHash`](super::NarrowMinHash); using
-//! `u` for `-ln(1 - u)` prefers heavy elements by a share of about `1 / W` in a set of weight `W`.
-//! *Not for* elements that weigh more than 1, nor for sets of a total weight below about 5.
+//! *Paper.* Manasse, McSherry & Talwar 2010; the exponential form: Moulton & Jiang 2018. *Cost.*
+//! `O(n t)`, 8 lanes at once. *Error.* As [`NarrowMinHash`](super::NarrowMinHash); using `u` for
+//! `-ln(1 - u)` favours heavy elements by a share of about `1 / W` in a set of weight `W`. *Not
+//! for* elements that weigh more than 1, nor for sets with a total weight below about 5.
 
 use std::num::NonZeroU16;
 

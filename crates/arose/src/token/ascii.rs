@@ -1,14 +1,15 @@
-//! The fast tokeniser: vectorised while the text is ASCII, the plain one for what is not.
+//! The optimized tokenizer: vectorized for ASCII, the reference implementation for the rest.
 //!
-//! A token of up to 16 ASCII bytes is two loads, two masks against what follows it, and the case
-//! bit set (which leaves digits alone, since theirs is set already).
+//! A token of up to 16 ASCII bytes takes two loads, two masks against the bytes that follow it, and
+//! setting the case bit (which does not change digits, since theirs is already set).
 //!
-//! Why the tokens are those of the plain version: an ASCII character is never the second half of a
-//! composition, and no composition reaches over one, so NFC may be applied apart on either side of
-//! the cut before it. Hence a stretch that begins with the token (or the character) in which the
-//! first non-ASCII byte stands, and ends before the next ASCII separator, holds whole tokens and
-//! normalises on its own. Compositions of the separators `<`, `=`, `>` with U+0338 are separators
-//! as well, and U+0338 alone begins no token, so they need not be seen together.
+//! The tokens equal those of the reference implementation for this reason: an ASCII character is
+//! never the second half of a composition, and no composition extends across one, so NFC can be
+//! applied separately on both sides of the boundary before it. Hence a stretch that begins with the
+//! token (or the character) that contains the first non-ASCII byte, and ends before the next ASCII
+//! separator, contains whole tokens and can be normalized separately. Compositions of the
+//! separators `<`, `=`, `>` with U+0338 are separators as well, and U+0338 alone begins no token,
+//! so they need not be seen together.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What each character is to the tokeniser.
+//! Character classes of the tokenizer.
 
 use std::sync::LazyLock;
 
@@ -13,9 +13,9 @@ pub(super) enum Class {
     Separator,
     /// Continues any token, begins none.
     Mark,
-    /// Runs of words, as in all scripts with blanks; decimal digits too.
+    /// Runs of words, as in all scripts with spaces; decimal digits too.
     Word,
-    /// A token of its own: Han, Hiragana.
+    /// One token per character: Han, Hiragana.
     Single,
     /// Runs of Katakana.
     Katakana,
@@ -38,7 +38,7 @@ pub(super) fn class(c: char) -> Class {
 
 const BASIC_PLANE: usize = 0x1_0000;
 
-/// The classes of the basic plane, which hold nearly all text: one look-up instead of three.
+/// The classes of the basic plane, which covers nearly all text: one lookup instead of three.
 static BASIC: LazyLock<Box<[Class]>> = LazyLock::new(|| {
     let class = |code| char::from_u32(code).map_or(Class::Separator, look_up);
     (0..BASIC_PLANE as u32).map(class).collect()

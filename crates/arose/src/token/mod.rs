@@ -1,28 +1,27 @@
-//! Tokens: the words of a text, each named by a 64-bit fingerprint.
+//! Tokens: the normalized words of a text, each with a 64-bit fingerprint.
 //!
-//! *Question.* What is left of a text when layout, case and punctuation are taken away, in any
-//! language?
+//! *Question.* What is left of a text without layout, case and punctuation, in any language?
 //!
-//! *Idea.* The naive way splits at blanks; then `Rose,` and `rose` differ and Chinese is one long
-//! word. Instead bring the text into one form (Unicode NFC, then simple case folding) and take
-//! maximal runs of letters, digits and marks. Scripts written without blanks are cut by rule: one
-//! token per Han or Hiragana character, per run of Katakana or Hangul, per grapheme cluster of
-//! Thai, Lao, Khmer and Myanmar. A change between these groups ends a token, so `東京タワー2024` has
-//! four; a change between scripts with blanks, as from Latin to Greek, does not.
+//! *Idea.* The naive method splits at spaces; then `Rose,` and `rose` differ, and Chinese is one
+//! long word. Instead, normalize the text (Unicode NFC, then simple case folding) and take maximal
+//! runs of letters, digits and marks. Scripts written without spaces are split by rule: one token
+//! per Han or Hiragana character, per run of Katakana or Hangul, per grapheme cluster of Thai, Lao,
+//! Khmer and Myanmar. A change between these groups ends a token, so `東京タワー2024` has four; a change
+//! between scripts with spaces, such as from Latin to Greek, does not.
 //!
 //! *Parameters.* [`Case`]: folded by default.
 //!
 //! *Fingerprints.* A token of up to 16 bytes is two little-endian words, padded with zeros, mixed
-//! one after the other ([`fingerprint`]): no branch on the length, and no two tokens of up to 8
-//! bytes ever collide, since mixing is a bijection. Longer tokens go through XXH3 with a fixed
-//! seed. Both are frozen.
+//! one after the other ([`fingerprint`]): this needs no branch on the length, and no two tokens of
+//! up to 8 bytes ever collide, since mixing is a bijection. Longer tokens are hashed with XXH3 and
+//! a fixed seed. Both are frozen.
 //!
-//! *Cost.* Linear; ASCII text runs through a vectorised path ([`Tokenizer::fingerprints_into`])
-//! that gives the tokens of the plain one ([`Tokenizer::for_each`]) many times faster. *Error.* Two
-//! tokens collide with probability 2^-64.
+//! *Cost.* Linear. ASCII text takes a vectorized path ([`Tokenizer::fingerprints_into`]) that gives
+//! the tokens of the reference implementation ([`Tokenizer::for_each`]) many times faster. *Error.*
+//! Two tokens collide with probability 2^-64.
 //!
-//! *Not for* finding words as a linguist would: `I'm` is `i` and `m`, and Thai is cut at clusters,
-//! not at words.
+//! *Not for* linguistic word segmentation: `I'm` is `i` and `m`, and Thai is split at grapheme
+//! clusters, not at words.
 
 mod ascii;
 mod class;
@@ -67,14 +66,14 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Calls `sink` with each token in its normal form; the plain version that the fast one must
-    /// agree with.
+    /// Calls `sink` with each normalized token; the reference implementation that the optimized one
+    /// must agree with.
     pub fn for_each(&self, text: &str, mut sink: impl FnMut(&str)) {
         let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
         Cutter::new(self.case, |token: &str, _, _| sink(token)).cut(&normal);
     }
 
-    /// As [`Self::for_each`], and tells where each token stands in the text, so that it can be
+    /// As [`Self::for_each`], with the position of each token in the text, so that it can be
     /// marked there.
     ///
     /// Where a stretch without ASCII separators is not in NFC, its tokens share its place.
@@ -136,7 +135,7 @@ impl Tokenizer {
     }
 }
 
-/// Whether a token's script sets blanks between words.
+/// Whether the script of a token uses spaces between words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spacing {
     Spaced,
@@ -148,7 +147,7 @@ pub(crate) enum Spacing {
 pub struct Tokens {
     /// One fingerprint per token, in text order.
     pub fingerprints: Vec<u64>,
-    /// How many tokens are of scripts written without blanks (Han, Kana, Hangul, Thai and their
+    /// How many tokens are of scripts written without spaces (Han, Kana, Hangul, Thai and their
     /// like).
     pub n_unspaced: usize,
 }
@@ -159,7 +158,7 @@ impl Tokens {
         self.n_unspaced += tokenizer.fingerprints_into(text, &mut self.fingerprints);
     }
 
-    /// Appends an image as one term: its address as written, trimmed. It is hashed apart, so no
+    /// Appends an image as one token: its URL as written, trimmed. It is hashed separately, so no
     /// word is taken for it.
     pub fn push_image(&mut self, src: &str) {
         self.fingerprints
@@ -172,7 +171,7 @@ impl Tokens {
         self.fingerprints.len()
     }
 
-    /// Whether there is no token at all. Such a document is no near duplicate of anything.
+    /// Whether there is no token at all. Such a document is not a near duplicate of anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fingerprints.is_empty()
@@ -192,7 +191,7 @@ impl Tokens {
     }
 }
 
-/// The fingerprint of a token's bytes, fixed for all time. Tokens hold no NUL, which is what
+/// The fingerprint of a token's bytes, which never changes. Tokens contain no NUL, which is what
 /// shorter ones are filled up with.
 ///
 /// ```

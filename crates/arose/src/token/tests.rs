@@ -153,7 +153,7 @@ fn short_tokens_never_collide() {
     assert_eq!(all.len(), n);
 }
 
-/// Text that mixes everything the fast path must tell apart.
+/// Text that mixes everything the fast path must distinguish.
 fn mixed_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z0-9]{1,20}",

@@ -1,4 +1,4 @@
-//! The plain tokeniser: character by character over text in NFC.
+//! The reference tokenizer: character by character over text in NFC.
 
 use std::ops::Range;
 

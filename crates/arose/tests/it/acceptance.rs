@@ -2,7 +2,7 @@
 //!
 //! 400 sites of 50 pages each, as token sequences drawn by one seed:
 //!
-//! | pages a site | what they are | copies of each other? |
+//! | pages per site | what they are | copies of each other? |
 //! |---|---|---|
 //! | 20 | one template around a different item each | no: B errs here |
 //! | 5 | few words repeated as in a table, and a different item each | no: C errs here |
@@ -10,8 +10,8 @@
 //! | 5 + 5 | a page and its mirror elsewhere: the tokens of its URL differ | yes, between sites |
 //! | 5 | like no other page | |
 //!
-//! The item of a template page is 20 % of its text on half of the sites. Such pages have a
-//! resemblance of .64, at which B hardly ever errs; on the other sites it is 10 % and 5 %.
+//! The item of a template page is 20% of its text on half of the sites. Such pages have a
+//! similarity of 0.64, at which B hardly ever errs; on the other sites it is 10% and 5%.
 
 use std::sync::LazyLock;
 
@@ -37,7 +37,7 @@ const N_SITES: usize = 400;
 const N_TOKENS: usize = 500;
 /// Tokens of a mirrored page, all distinct.
 const N_MIRRORED: usize = 2000;
-/// Tokens of the item on a template page, by site: 20, 10 and 5 % of its text.
+/// Tokens of the item on a template page, by site: 20, 10 and 5% of its text.
 const ITEM_LENGTHS: [usize; 4] = [100, 100, 50, 25];
 /// Tokens of the URL, which differ between a page and its mirror, by page of a site.
 const URL_LENGTHS: [usize; 5] = [3, 3, 3, 4, 8];
@@ -117,7 +117,7 @@ impl Corpus {
         self.pages.last_mut().unwrap()
     }
 
-    /// Pages of the same text but for an item in the midst.
+    /// Pages of the same text except for an item in the midst.
     fn add_templates(&mut self, site: usize) {
         let item_length = ITEM_LENGTHS[site % ITEM_LENGTHS.len()];
         let template = self.fresh(N_TOKENS);
@@ -269,8 +269,8 @@ fn combined_is_more_precise_on_one_site_than_either() {
 }
 
 /// Of mirrors that differ in `d` of 2,000 tokens the site policy keeps the share that the law of
-/// simhash predicts for a cosine of `1 - d / 2000`, within four standard errors; and at least 95 %
-/// of those of cosine .9985.
+/// simhash predicts for a cosine of `1 - d / 2000`, within four standard errors; and at least 95%
+/// of those of cosine 0.9985.
 #[test]
 fn the_site_policy_keeps_mirrors() {
     let planted = |d| N_SITES * URL_LENGTHS.iter().filter(|&&length| length == d).count();
@@ -297,7 +297,7 @@ fn the_site_policy_keeps_mirrors() {
 }
 
 /// Pages of one template are B-similar as often as the filter polynomial says for their
-/// resemblance. The 190 pairs of a site share its template, so they are one observation; the
+/// similarity. The 190 pairs of a site share its template, so they are one observation; the
 /// standard error is that of the mean over the sites, and no less than that of independent pairs.
 #[test]
 fn templates_pass_b_as_the_polynomial_says() {
@@ -338,7 +338,7 @@ fn template_resemblance(item_length: usize) -> f64 {
     formula
 }
 
-/// The ids of all pairs among `pages` that `similar` accepts, by comparing all with all.
+/// The IDs of all pairs among `pages` that `similar` accepts, by comparing all with all.
 fn brute_force(pages: &[Page], similar: impl Fn(&Page, &Page) -> bool) -> Vec<(u64, u64)> {
     let score = |i: usize, j: usize| similar(&pages[i], &pages[j]).then_some(1.0);
     let pairs = pairs_where(pages.len(), score);

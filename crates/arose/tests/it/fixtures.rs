@@ -43,7 +43,7 @@ fn compare(a: &[String], b: &[String]) -> Comparison {
     profiler.compare(&a, &b)
 }
 
-/// The criteria, each by a letter of its own: Jaccard at .9, B, C, their combination (&), and the
+/// The criteria, each by a letter of its own: Jaccard at 0.9, B, C, their combination (&), and the
 /// site policy on one site (S), between sites (X), between sites with the union (U), and without
 /// sites (?).
 fn accepted_by(comparison: &Comparison) -> String {
@@ -88,7 +88,8 @@ fn product_name_in_a_template() {
 }
 
 /// (a) again, in a template that never repeats a word: C alone sees the difference, at a cosine of
-/// .99. Its bar as a filter is lower, so the combination and the site policy are wrong on one site.
+/// 0.99. Its bar as a filter is lower, so the combination and the site policy are wrong on one
+/// site.
 #[test]
 fn product_name_in_a_template_of_distinct_words() {
     let template = distinct_words(500);
@@ -113,7 +114,7 @@ fn form_with_other_values() {
 }
 
 /// (c) A page of 400 words that names its own address, 2 to 4 words of which differ: *correct*. C
-/// is right each time. B is not about 4 words, being unlucky: at this resemblance it accepts 84
+/// is right each time. B is not about 4 words, being unlucky: at this similarity it accepts 84
 /// pairs of 100. So the policy keeps that pair between sites and loses it on one.
 #[test]
 fn own_url() {

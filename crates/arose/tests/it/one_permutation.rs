@@ -51,16 +51,16 @@ fn check_densified(n_union: usize, published: f64) -> f64 {
         densified_features,
     );
     let rate = n as f64 / N_DENSIFIED as f64;
-    // The published rates are one run each, with a standard error of .03.
+    // The published rates are one run each, with a standard error of 0.03.
     let own = (published * (1.0 - published) / N_DENSIFIED as f64).sqrt();
     let name = format!("densified, union {n_union}");
     check_within(&name, rate, published, own.hypot(0.03));
     rate
 }
 
-/// At J = .95 independent samples are accepted with probability .879. Densified bins of small sets
-/// repeat each other's values, so features agree or differ together: .870 of 20,000 pairs. In sets
-/// of more elements than bins, samples are drawn without replacement and vary less: .894. The
+/// At J = 0.95 independent samples are accepted with probability 0.879. Densified bins of small
+/// sets repeat each other's values, so features agree or differ together: 0.870 of 20,000 pairs. In
+/// sets of more elements than bins, samples are drawn without replacement and vary less: 0.894. The
 /// polynomial is a hundredth off either way.
 #[test]
 fn densified_sketches_obey_the_polynomial_nearly() {
@@ -72,7 +72,7 @@ fn densified_sketches_obey_the_polynomial_nearly() {
 }
 
 /// 32-bit lanes, `a x mod 2^32` on the high half of mixed shingles, are as good as independent
-/// permutations: 2,000 pairs at each exact resemblance, within four standard errors.
+/// permutations: 2,000 pairs at each exact similarity, within four standard errors.
 #[test]
 fn narrow_min_hash_obeys_the_polynomial() {
     let sketcher = NarrowMinHash::new(84.try_into().unwrap(), 1);

@@ -25,7 +25,7 @@ use crate::statistics::{check_within, mean_and_error};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
-/// The rows of a compressed file of JSON lines; none where there is no such file.
+/// The rows of a compressed file of JSON Lines; none where there is no such file.
 fn rows(name: &str) -> Option<Vec<Value>> {
     let path = Path::new(DATA).join(name);
     if !path.exists() {
@@ -90,7 +90,7 @@ fn listed(name: &str, ids: &BTreeMap<String, usize>) -> BTreeMap<Places, Value> 
     rows.into_iter().map(|row| (places(&row), row)).collect()
 }
 
-/// The exact resemblance of all pairs that reach `threshold`, by counting common shingles.
+/// The exact similarity of all pairs that reach `threshold`, by counting common shingles.
 ///
 /// A table of who has which shingle is read once per text, so no pair is stored but those wanted:
 /// brute force over 1,565 texts would compare 1.2 million pairs of sets.
@@ -215,7 +215,7 @@ impl Collection {
     }
 }
 
-/// 819 licences: every pair at .1 or above, its value, the sizes of the sets and of what they
+/// 819 licences: every pair at 0.1 or above, its value, the sizes of the sets and of what they
 /// share, and the counts and components at the thresholds of the collection's description.
 #[test]
 fn licenses_have_the_listed_resemblances() {
@@ -282,7 +282,7 @@ fn component_sizes<'pair>(
     labels.chunk_by(|x, y| x == y).map(<[DocId]>::len).collect()
 }
 
-/// 1,565 revisions: every pair at .2 or above with its value, and the quartiles of the resemblance
+/// 1,565 revisions: every pair at 0.2 or above with its value, and the quartiles of the similarity
 /// of two revisions of one document.
 #[test]
 fn revisions_have_the_listed_resemblances() {
@@ -366,9 +366,9 @@ fn errors<S: Sketcher>(
     sums.map(|sum| sum / pairs.len() as f64)
 }
 
-/// Estimates of the resemblance of real texts are unbiased and vary as theory says, with the mean
+/// Estimates of the similarity of real texts are unbiased and vary as theory says, with the mean
 /// over 24 seeds within four standard errors; that of one permutation in bins is somewhere between
-/// .85 of it for sets larger than the bins are many and 1.28 for smaller ones. The pairs of one
+/// 0.85 of it for sets larger than the bins are many and 1.28 for smaller ones. The pairs of one
 /// seed share sketches, so the error is that of the means of independent seeds.
 #[test]
 fn estimates_of_licenses_are_those_of_theory() {
@@ -433,7 +433,7 @@ fn check_near(name: &str, value: f64, expected: f64) {
     );
 }
 
-/// 118 pairs of government pages judged by people: resemblance orders them as reported.
+/// 118 pairs of government pages judged by people: similarity orders them as reported.
 #[test]
 fn resemblance_agrees_with_judges() {
     let Some(pairs) = rows("neardup-gov-pairs/pairs.jsonl.zst") else {
@@ -495,7 +495,7 @@ fn containment_orders_degrees_of_copying() {
     }
 }
 
-/// Pairs of which the shorter text is contained in the longer at .5, .8, .9, .95 and 1.
+/// Pairs of which the shorter text is contained in the longer at 0.5, 0.8, 0.9, 0.95 and 1.
 fn contained_pairs(sets: &[ShingleSet]) -> [usize; 5] {
     let containments: Vec<f64> = n_common_of_pairs(sets)
         .into_iter()

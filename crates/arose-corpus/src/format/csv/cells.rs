@@ -1,4 +1,4 @@
-//! Rows as split into cells, and how cells are written.
+//! Rows split into cells, and writing of cells.
 
 use crate::document::Position;
 

@@ -1,8 +1,8 @@
-//! JSON lines: cut into blocks at line ends, then read block by block.
+//! JSON Lines: split into blocks at line ends, then read block by block.
 //!
 //! Cutting costs one backward search for a line end per block, so a single thread can feed many
 //! that parse. A line longer than the limit is stepped over without being held. A last line without
-//! a line end whose JSON ends too early shows that the input was cut.
+//! a line end whose JSON ends too early shows that the input was truncated.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl LineCutter {
         Some(item)
     }
 
-    /// The length of the line at hand; none if it is too long or broken off.
+    /// The length of the current line; none if it is too long or broken off.
     fn line_end(&mut self) -> Option<usize> {
         let mut want = CHUNK;
         loop {

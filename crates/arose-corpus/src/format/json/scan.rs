@@ -2,7 +2,7 @@
 //!
 //! A JSON line is mostly one long string. A parser that builds a tree copies and hashes everything;
 //! this scanner walks over the top level, steps over values it does not want, and hands back
-//! slices. Strings are crossed by a vectorised search for the closing quote, so the cost is close
+//! slices. Strings are crossed by a vectorized search for the closing quote, so the cost is close
 //! to that of reading the bytes once. Only the wanted strings are unescaped, and only then are
 //! their escapes looked at, in a single pass: a writer that knows only ASCII escapes every other
 //! letter, so a pass costs.
@@ -18,7 +18,7 @@ use memchr::{memchr, memchr2};
 /// A wanted value, still escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     Text(Quoted<'a>),
     /// A number as written.
     Number(&'a [u8]),
@@ -37,7 +37,7 @@ pub(crate) struct Quoted<'a> {
     is_escaped: bool,
 }
 
-/// Why a line is no JSON object.
+/// Why a line is not a JSON object.
 pub(crate) type Flaw = &'static str;
 
 /// Calls `found` with every key and value of the top level of `line`. Escapes in the values are not
@@ -49,7 +49,7 @@ pub(crate) fn scan<'a>(
     let mut scanner = Scanner { bytes: line, at: 0 };
     scanner.space();
     if scanner.peek() != Some(b'{') {
-        return Err("it does not start with `{`");
+        return Err("does not start with `{`");
     }
     scanner.at += 1;
     scanner.space();
@@ -71,7 +71,7 @@ pub(crate) fn scan<'a>(
     scanner.space();
     match scanner.peek() {
         None => Ok(()),
-        Some(_) => Err("something follows the object"),
+        Some(_) => Err("text after the object"),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn scan<'a>(
 pub(crate) enum Extent {
     /// It has this many bytes.
     Whole(usize),
-    /// Nothing is wrong with it, and it goes on after the last byte.
+    /// Nothing is wrong with it, and it continues after the last byte.
     Open,
     /// It is flawed at this byte, or shortly before.
     Flawed(usize, Flaw),
@@ -108,7 +108,7 @@ impl Value<'_> {
 }
 
 impl<'a> Quoted<'a> {
-    /// What stands between the quotes, escapes and all.
+    /// The text between the quotes, escapes and all.
     pub(crate) fn raw(&self) -> &'a [u8] {
         self.bytes
     }
@@ -179,7 +179,7 @@ fn unescape_bytes(bytes: &[u8]) -> Result<(Vec<u8>, bool), Flaw> {
 /// Copies what comes before a backslash; says how much that is. `to` is 8 bytes longer than `from`
 /// at least.
 fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
-    // The next backslash is often near, and calling the vectorised search costs more than a few
+    // The next backslash is often near, and calling the vectorized search costs more than a few
     // words.
     const N_WORDS: usize = 4;
     let words = from.chunks_exact(8).take(N_WORDS);
@@ -206,7 +206,7 @@ fn escape(after: &[u8]) -> Result<(Option<char>, usize), Flaw> {
         [code, ..] if SIMPLE[usize::from(*code)] != 0 => {
             Ok((Some(char::from(SIMPLE[usize::from(*code)])), 1))
         }
-        _ => Err("an unknown escape"),
+        _ => Err("unknown escape"),
     }
 }
 
@@ -248,7 +248,7 @@ fn hex4(bytes: &[u8]) -> Option<u32> {
     is_hex.then_some(a << 12 | b << 8 | c << 4 | d)
 }
 
-/// In [`HEX`], what is no digit.
+/// In [`HEX`], what is not a digit.
 const NO_DIGIT: u8 = 0x80;
 
 /// The value of each hexadecimal digit.
@@ -274,7 +274,7 @@ const fn zero_bytes(word: u64) -> u64 {
 }
 
 /// The flaw of a string without a closing quote.
-const OPEN: Flaw = "a string does not end";
+const OPEN: Flaw = "unterminated string";
 
 /// The words that are values.
 const WORDS: [&str; 3] = ["null", "true", "false"];
@@ -366,7 +366,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn number(&mut self) -> Result<&'a [u8], Flaw> {
-        const FLAW: Flaw = "a malformed number";
+        const FLAW: Flaw = "malformed number";
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -410,7 +410,7 @@ impl<'a> Scanner<'a> {
                 return Ok(());
             }
         }
-        Err("neither a value nor a word of JSON")
+        Err("not a JSON value")
     }
 
     /// Steps over an array or object. The kinds of the open brackets are bits of one number, so
@@ -459,7 +459,7 @@ impl<'a> Scanner<'a> {
             match self.next() {
                 Some(b',') => return Ok(false),
                 Some(byte) if byte == closing(*kinds) => *kinds >>= 1,
-                _ => return Err("brackets do not match"),
+                _ => return Err("mismatched brackets"),
             }
         }
         Ok(true)

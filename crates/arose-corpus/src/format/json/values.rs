@@ -1,5 +1,5 @@
-//! JSON that does not keep to lines: an array of objects, or objects one after the other, printed
-//! over many lines or none.
+//! JSON that is not JSON Lines: an array of objects, or a sequence of objects, printed over many
+//! lines or none.
 //!
 //! *Question.* Where does each object start and end, in one pass, in bounded memory, and what is
 //! left of the input after a flawed one?
@@ -12,7 +12,7 @@
 //! costs one object in any layout.
 //!
 //! *Cost.* An object is measured once, or twice if it reaches beyond what has been read; a flawed
-//! one is passed over once more. Stepping over never goes back further than to the line before that
+//! one is skipped again. Stepping over never goes back further than to the line before that
 //! of the flaw, so no byte is measured for more than three objects. Memory is that of one block and
 //! the largest object allowed.
 
@@ -225,12 +225,12 @@ impl ValueCutter {
         }
     }
 
-    /// Drops a value that is no object.
+    /// Drops a value that is not an object.
     fn drop_value(&mut self, value: Range<usize>) -> Cut<ObjectBlock> {
         let place = Place::new(&self.source, self.stream.position(value.start));
         self.stream.consume(value.end);
         self.indent = None;
-        Cut::Skipped(place.skipped(Reason::NotAnObject, "it does not start with `{`"))
+        Cut::Skipped(place.skipped(Reason::NotAnObject, "does not start with `{`"))
     }
 
     /// Steps over what is bad at the first byte of the window.
@@ -251,7 +251,7 @@ impl ValueCutter {
             }
             Bad::Junk => {
                 self.skip_junk();
-                place.skipped(Reason::NotAnObject, "it does not start with `{`")
+                place.skipped(Reason::NotAnObject, "does not start with `{`")
             }
             Bad::CutOff => match self.stream.resume() {
                 Some(at_break) => {

@@ -1,4 +1,4 @@
-//! Bounds what the lists of a column take, told from their levels before they are decoded.
+//! Bounds on the memory of list columns, computed from their levels before they are decoded.
 //!
 //! A run of equal values takes a few bytes however long it is, and so do its levels: a page of 30
 //! bytes may hold a list of a billion numbers. A repetition level of 0 starts a row, so the levels

@@ -2,7 +2,7 @@
 //!
 //! The footer says which columns exist, so a file without a text column is refused before any row
 //! is read. A row group that does not decode is reported at the first row that was lost, and the
-//! others are read all the same. The format's library is not ours and its input may be hostile, so
+//! others are read anyway. The format's library is not ours and its input may be hostile, so
 //! a panic inside it is taken as damage, too, and [`pages`] and [`unpack`] bound its memory.
 //!
 //! A run of equal values takes a few bytes however long it is, so a short file may claim billions
@@ -302,7 +302,7 @@ pub(crate) fn damage(error: &ParquetError) -> (Reason, String) {
 /// Runs code of the format's library, with panics as errors.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|_| Err(ParquetError::General("the decoder gave up".to_owned())))
+        .unwrap_or_else(|_| Err(ParquetError::General("the decoder failed".to_owned())))
 }
 
 impl RowGroup {
@@ -445,7 +445,7 @@ fn way<'a>(batch: &'a RecordBatch, names: &Option<Vec<String>>) -> Vec<&'a dyn A
     way
 }
 
-/// Whether a cell holds nothing. A field of a struct that is null is null, and a column of nulls
+/// Whether a cell contains nothing. A field of a struct that is null is null, and a column of nulls
 /// alone has a type of its own, and no mask.
 fn is_null(way: &[&dyn Array], i: usize) -> bool {
     way.iter()

@@ -1,4 +1,4 @@
-//! What the pages of a column take in memory, told from their headers before any is decoded.
+//! Memory needed by the pages of a column, computed from their headers before any is decoded.
 //!
 //! *Question.* The format's library takes a page for as large as its header says, and some codecs
 //! write as much as the compressed bytes give. How to decode a column of a hostile file in bounded
@@ -8,7 +8,7 @@
 //! codec's input and output, the number of values and their encoding. A page that is too large, or
 //! expands too far, is refused with its row group, and so is a column with more values than the row
 //! group has rows. Of codecs that may give more than the header says, [`unpack`](super::unpack)
-//! takes no more than that. The pages of a batch are held together, so a batch has as many rows as
+//! takes no more than that. The pages of a batch are kept together, so a batch has as many rows as
 //! fit into a block by the densest page; fewer where a value may repeat the one before it.
 //!
 //! *Cost.* One short read per page.
@@ -33,10 +33,10 @@ const MAX_HEADER: usize = 1 << 20;
 /// Bytes that LZ4 makes of one, at most.
 const MAX_LZ4: u64 = 255;
 
-/// How the values of a column are held once they are decoded.
+/// How the values of a column are kept once they are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
-    /// A text that fills many rows is held once.
+    /// A text that fills many rows is kept once.
     Shared,
     /// Each row has its own copy.
     Copied,
@@ -50,9 +50,9 @@ pub(crate) struct Checked {
     pub(crate) value_bytes: u64,
     /// What a row takes: that value, or as much of a list as there is for each row.
     pub(crate) row_bytes: u64,
-    /// What is held of the pages themselves: the dictionary and the largest of the others.
+    /// What is kept of the pages themselves: the dictionary and the largest of the others.
     pub(crate) held_bytes: u64,
-    /// What each page unpacks to by its header, in the order of the file.
+    /// What each page decompresses to by its header, in the order of the file.
     pub(crate) sizes: VecDeque<usize>,
 }
 
@@ -199,7 +199,7 @@ impl Page {
             let detail = format!("a page of {input} bytes becomes {output}");
             return Err((Reason::Expansion, detail));
         }
-        // Of the codecs that go by this name only one may give more than is asked for.
+        // Of the codecs that go by this name only one may give more than is requested.
         let is_frame = codec == Compression::LZ4
             && !self.header.is_plain
             && input.saturating_mul(MAX_LZ4) > limits.page_bytes as u64

@@ -1,4 +1,4 @@
-//! Reads a row group with pages that unpack to what their headers say, and to no more.
+//! Reads a row group whose pages decompress to the size that their headers declare, and to no more.
 //!
 //! The format's library lets gzip and Brotli write as much as the compressed bytes give and
 //! compares the size afterwards. Here it is told that pages of these codecs are not compressed, and
@@ -173,7 +173,7 @@ impl Iterator for Once {
 
 impl PageIterator for Once {}
 
-/// A codec that gives as much as there is, whatever is asked for.
+/// A codec that gives as much as there is, whatever is requested.
 #[derive(Clone, Copy)]
 enum Codec {
     Gzip,
@@ -203,11 +203,11 @@ impl Codec {
     }
 }
 
-/// Pages that are unpacked as they are asked for.
+/// Pages that are decompressed as they are requested.
 struct Unpacked {
     pages: SerializedPageReader<File>,
     codec: Codec,
-    /// What the pages that are left unpack to.
+    /// What the pages that are left decompress to.
     sizes: VecDeque<usize>,
     refusal: Refusal,
 }
@@ -219,7 +219,7 @@ impl Unpacked {
         ParquetError::General(detail)
     }
 
-    /// Unpacks all but the first `n_levels` bytes of a page of `size` bytes.
+    /// Decompresses all but the first `n_levels` bytes of a page of `size` bytes.
     fn unpack(&self, page: &[u8], n_levels: usize, size: usize) -> Result<Vec<u8>, ParquetError> {
         let (Some((levels, packed)), Some(rest)) =
             (page.split_at_checked(n_levels), size.checked_sub(n_levels))
@@ -230,18 +230,18 @@ impl Unpacked {
         // One byte more, so that the end is seen without growing.
         let mut out = Vec::with_capacity(size + 1);
         out.extend_from_slice(levels);
-        // A page of nulls alone has nothing to unpack.
+        // A page of nulls alone has nothing to decompress.
         if rest > 0 {
             let unpacked = self.codec.unpack(packed, rest + 1, &mut out);
             unpacked.map_err(|error| self.refuse(Reason::BadParquet, error.to_string()))?;
         }
         match out.len() {
             n if n > size => {
-                let detail = format!("a page of more than the {size} bytes that it says");
+                let detail = format!("a page of more than the {size} bytes declared");
                 Err(self.refuse(Reason::Expansion, detail))
             }
             n if n < size => {
-                let detail = format!("a page of {n} bytes that says it has {size}");
+                let detail = format!("a page of {n} bytes that declares {size}");
                 Err(self.refuse(Reason::BadParquet, detail))
             }
             _ => Ok(out),

@@ -7,14 +7,14 @@
 //! - a block that is too long is cut where a record starts inside it;
 //! - a block that is too short reaches to the next start;
 //! - a block that the input does not hold, or a header that cannot be read, is lost, and reading
-//!   goes on at the next start.
+//!   continues at the next start.
 //!
 //! A block beyond the size limit is skipped, and so is whatever in it looks like a record. If no
-//! record starts where it ends, its length was wrong, and reading goes on at the first start inside
-//! it. In a plain file the end is read first. Elsewhere there is no way back, so the first start
-//! inside the block is held, with as many bytes after it as the limit allows, until the end shows
-//! which of the two is right. If that is not enough, a start is believed only where a compressed
-//! member starts too: no body can make one of those.
+//! record starts where it ends, its length was wrong, and reading continues at the first start
+//! inside it. In a plain file the end is read first. Elsewhere there is no way back, so the first
+//! start inside the block is kept, with as many bytes after it as the limit allows, until the end
+//! shows which of the two is right. If that is not enough, a start is believed only where a
+//! compressed member starts too: no body can make one of those.
 //!
 //! Every byte is searched a constant number of times, whatever the lengths say.
 
@@ -184,7 +184,7 @@ impl RecordCutter {
             let warning = self.unseparated(&place, end);
             return Ok(self.take(place, head, n..end, end, warning));
         }
-        let warning = place.warning(Reason::BadLength, format!("says {length}"));
+        let warning = place.warning(Reason::BadLength, format!("declares {length}"));
         if let Some(start) = self.start_within(n, end.min(have)) {
             let block = n..self.trimmed(n, start);
             return Ok(self.take(place, head, block, start, Some(warning)));
@@ -256,7 +256,7 @@ impl RecordCutter {
             && rest.iter().all(|b| matches!(b, b'\r' | b'\n'))
     }
 
-    /// Goes on after something that is no record. If a break follows, it is the same damage.
+    /// Goes on after something that is not a record. If a break follows, it is the same damage.
     fn skip_to_start(&mut self, place: &Place, detail: &str) -> Item {
         self.find_start();
         if self.stream.window().is_empty()
@@ -385,12 +385,12 @@ impl RecordCutter {
                 if self.stream.window().is_empty() {
                     self.stream.resume();
                 }
-                format!("a record that says {length} bytes")
+                format!("a record that declares {length} bytes")
             }
             Skip::Lost => {
                 self.find_start();
                 format!(
-                    "a record that says {length} bytes; records inside it may be lost, read the file \
+                    "a record that declares {length} bytes; records inside it may be lost, pass the file \
                      itself instead of a pipe"
                 )
             }
@@ -479,7 +479,7 @@ impl RecordCutter {
 enum Skip {
     /// A record starts, or the input ends, where it ends.
     Right,
-    /// Its length is wrong, and reading goes on at the next start.
+    /// Its length is wrong, and reading continues at the next start.
     Wrong,
     /// The same, but there may have been a start inside it, to which there is no way back.
     Lost,

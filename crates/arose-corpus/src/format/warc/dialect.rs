@@ -1,4 +1,4 @@
-//! What WARC and ARC headers look like.
+//! The header formats of WARC and ARC.
 
 use memchr::{memchr, memchr_iter, memrchr};
 
@@ -7,7 +7,7 @@ use crate::document::{DuplicateBody, Original};
 use crate::output::revisit::NEAR_DUPLICATE;
 use crate::time;
 
-/// Bytes in which the start of a record is recognised; a longer first line is no start.
+/// Bytes in which the start of a record is recognized; a longer first line is not a start.
 pub(crate) const START_BYTES: usize = 4096;
 
 /// The two formats.
@@ -104,7 +104,7 @@ fn is_warc_version(bytes: &[u8]) -> bool {
 enum End {
     /// With a blank line, before this byte.
     Blank(usize),
-    /// Another record starts at this byte: the header was cut off.
+    /// Another record starts at this byte: the header was truncated.
     Start(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Web archives: WARC 1.0 and 1.1 with their WET and WAT kin, and the older ARC.
+//! Web archives: WARC 1.0 and 1.1 including WET and WAT, and the older ARC.
 //!
 //! Reading is in two steps. `cut` finds the records of a stream in order: header, length, block,
 //! and what to do when they disagree. `record` makes a document of one record, on any thread.

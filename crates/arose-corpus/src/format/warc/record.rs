@@ -1,4 +1,4 @@
-//! From a record to a document.
+//! Makes a document from a record.
 
 use crate::config::{Config, Revisits, Statuses};
 use arose::digest::Digest;

@@ -28,7 +28,7 @@ pub struct NewRecord<'a> {
     pub id: Option<&'a str>,
     /// The type of the block, `application/http; msgtype=response` for a response.
     pub content_type: &'a str,
-    /// Status line and headers with their blank line; empty if the block is no HTTP message.
+    /// Status line and headers with their blank line; empty if the block is not an HTTP message.
     pub http_head: &'a [u8],
     /// The payload as it came over the wire.
     pub body: &'a [u8],

@@ -8,7 +8,7 @@ struct Files {
     config: Config,
 }
 
-/// A gold set of these lines, to be read as the defaults say.
+/// Labelled pairs in these lines, read with the defaults.
 fn files(gold: &str) -> Files {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gold.jsonl");
@@ -132,7 +132,7 @@ fn sources_and_what_became_of_them() {
     let mut files = files(lines).grouped(Pairing::Sources, "task");
     files.config.fields.prefer("label", "category").unwrap();
     files.config.labels.source = Some("orig".to_owned());
-    files.check_error("does the label `cut` mean a duplicate");
+    files.check_error("unknown label `cut`");
     files.config.labels.duplicate = vec!["cut".to_owned()];
     files.check(&[("2", "1", Correct), ("3", "4", Incorrect)]);
     files.config.fields.prefer("group", "file").unwrap();
@@ -199,18 +199,18 @@ fn labels() {
 fn what_is_wrong_is_named() {
     let pair = r#"{"a":"x","b":"y","label":1,"text_a":"a rose","text_b":"a rose"}"#;
     let other = r#"{"a":"x","b":"y","label":1,"text_a":"a thorn","text_b":"a rose"}"#;
-    files(&format!("{pair}\n{other}")).check_error(":2: `x` is the id of two texts");
-    files(r#"{"id":"x","text":"a rose"}"#).check_error("a document, no pair");
-    files(r#"{"a":"x","b":"y","label":1}"#).check_error("no file with documents is given");
+    files(&format!("{pair}\n{other}")).check_error(":2: `x` is the ID of two texts");
+    files(r#"{"id":"x","text":"a rose"}"#).check_error("a document, not a pair");
+    files(r#"{"a":"x","b":"y","label":1}"#).check_error("with --documents");
     let pair = r#"{"a":"x","b":"y","jaccard":1.5}"#;
     let document = r#"{"id":"x","text":"a rose"}"#;
     files(pair)
         .documents(document)
-        .check_error("no document has the id `y`");
+        .check_error("no document has the ID `y`");
     let both = r#"{"id":"x","text":"a"}{"id":"y","text":"b"}"#.replace("}{", "}\n{");
     files(pair)
         .documents(&both)
-        .check_error("`1.5` is no similarity");
+        .check_error("`1.5` is not a similarity");
     let pair = r#"{"a":"x","b":"y"}"#;
     files(pair)
         .documents(&both)

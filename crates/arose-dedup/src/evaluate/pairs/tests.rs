@@ -89,10 +89,7 @@ fn each_policy_decides_each_pair() {
         assert_eq!(accepted(&format!("content{sites}"), None), one);
     }
     let resemblance = &study.measures[0];
-    assert_eq!(
-        (resemblance.name, resemblance.auc),
-        ("resemblance", Some(1.0))
-    );
+    assert_eq!((resemblance.name, resemblance.auc), ("jaccard", Some(1.0)));
     assert_eq!(resemblance.best.unwrap().threshold, 89.0 / 99.0);
     let containment = &study.measures[2];
     assert_eq!(containment.best.unwrap().threshold, 1.0);
@@ -153,7 +150,7 @@ fn agreement_is_that_of_brute_force() {
     }
 }
 
-/// A text that another contains resembles it as much as their sizes allow, and is not passed over.
+/// A text that another contains resembles it as much as their sizes allow, and is not skipped.
 #[test]
 fn agreement_sees_contained_texts() {
     let mut gold = gold();
@@ -162,7 +159,7 @@ fn agreement_sees_contained_texts() {
     assert_eq!((found.at[0].n_ours, found.at[0].n_both), (1, 1));
 }
 
-/// A gold set beside the repository; none where there is no such folder.
+/// Labelled pairs beside the repository; none where there is no such directory.
 fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     if !data.join(gold).exists() {
@@ -200,7 +197,7 @@ fn judged_pages_as_documented() {
     );
 }
 
-/// Listed and own coefficients of licences agree but for texts in Chinese, which are cut
+/// Listed and own coefficients of licences agree except for texts in Chinese, which are cut
 /// differently.
 #[test]
 fn licences_as_listed() {

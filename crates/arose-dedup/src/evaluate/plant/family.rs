@@ -1,4 +1,4 @@
-//! Families: a page and what became of it.
+//! Families: a page and the pages derived from it.
 
 use arose::mix::{SplitMix, mix};
 
@@ -28,7 +28,7 @@ const KINDS: [Kind; 16] = [
     Kind::Template,
 ];
 
-/// Quantiles of a log-normal distribution of median 1 and sigma .6, from 1/32 to 31/32.
+/// Quantiles of a log-normal distribution of median 1 and sigma 0.6, from 1/32 to 31/32.
 const LENGTHS: [f64; 16] = [
     0.327, 0.454, 0.546, 0.628, 0.707, 0.786, 0.867, 0.954, 1.048, 1.153, 1.273, 1.415, 1.593,
     1.833, 2.205, 3.058,

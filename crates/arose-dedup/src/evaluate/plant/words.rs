@@ -1,4 +1,4 @@
-//! Words: drawn as numbers, spelled as text.
+//! Words: sampled as numbers, spelled as text.
 //!
 //! A word of the language has a rank in `1..65536`, drawn by Zipf's law in steps: first an octave
 //! of ranks, each equally likely, then a rank in it. That takes two draws and no table, and is the

@@ -1,4 +1,4 @@
-//! Writes a planted corpus and its truth.
+//! Writes a planted corpus and its ground truth.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -41,12 +41,12 @@ struct TruthLine<'a> {
     jaccard: f64,
 }
 
-/// Writes `documents.jsonl`, `truth.jsonl` and `plant.json` into a folder, which is made if it is
-/// missing; `plant.json` is the last, so that a folder with it is complete.
+/// Writes `documents.jsonl`, `truth.jsonl` and `plant.json` into a directory, which is made if it
+/// is missing; `plant.json` is the last, so that a directory with it is complete.
 ///
 /// # Errors
 ///
-/// If the folder holds such files already, or cannot be written.
+/// If the directory contains such files already, or cannot be written.
 pub fn write(plan: &Plan, folder: &Path) -> Result<Planted, Error> {
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     for name in ["documents.jsonl", "truth.jsonl", "plant.json"] {

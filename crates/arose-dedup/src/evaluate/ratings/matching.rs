@@ -1,19 +1,20 @@
-//! Ratings of an earlier run matched with the pairs of the run that is there now.
+//! Matches the ratings of an earlier run with the pairs of the current one.
 //!
-//! *Question.* A folder was rated, and then made anew: with more input, in another order, with
-//! other settings. Documents have other ordinals, and some pairs are gone. Which ratings hold?
+//! *Question.* The pairs of a directory were rated, and then the run was repeated: with more input,
+//! in another order, with other settings. Documents have other ordinals, and some pairs no longer
+//! exist. Which ratings still apply?
 //!
-//! *Idea.* A verdict is about two texts. Look for a pair of the run whose documents have the
-//! digests noted with the rating, in either order; of several (copies have the same digest) take
-//! one whose documents have the noted ids, then the noted ordinals, then the first. Lines from
-//! before digests were noted are matched by ids alone. A rating that was found takes over ordinals,
-//! scores and sites from the run, so that it stands in the right row of every table. One that was
-//! not found is about texts that have changed or gone, or that the run does not call alike: it
-//! stays in the file, is counted, and says nothing about this run.
+//! *Idea.* A rating is about two texts. Look for a pair of the run whose documents have the digests
+//! noted with the rating, in either order. Of several (exact duplicates have the same digest), take
+//! one whose documents have the noted IDs, then the noted ordinals, then the first. Lines without
+//! digests, from earlier versions, are matched by IDs alone. A matched rating takes ordinals,
+//! scores and sites from the run, so that it is in the right row of every table. An unmatched
+//! rating is about texts that have changed or no longer exist, or that the run does not list as a
+//! pair: it stays in the file, is counted, and says nothing about this run.
 //!
-//! *Cost.* A pass over the documents and one over the pairs; memory for the documents that have a
-//! digest or id that was noted. *Error.* Texts with the same words have the same digest; they are
-//! judged alike.
+//! *Cost.* One pass over the documents and one over the pairs; memory for the documents with a
+//! noted digest or ID. *Error.* Texts with the same words have the same digest and get the same
+//! rating.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -79,7 +80,7 @@ impl<'a> Note<'a> {
         in_order(a, b)
     }
 
-    /// How much else than the texts is as it was noted: whether the ids, and the ordinals.
+    /// How much else than the texts is as it was noted: whether the IDs, and the ordinals.
     fn closeness(&self, pair: &Pair, [a, b]: [&Document; 2]) -> (bool, bool) {
         let ids = [(&*a.id, &*b.id), (&*b.id, &*a.id)];
         (ids.contains(&self.ids), self.docs == (pair.a, pair.b))
@@ -231,7 +232,7 @@ mod tests {
         pages
     }
 
-    /// Makes the folder anew from these pages.
+    /// Makes the directory again from these pages.
     fn run(folder: &Path, pages: &[Page]) {
         let input = folder.join("pages.jsonl");
         let line = |(id, text): &Page| {
@@ -292,7 +293,7 @@ mod tests {
         .unwrap();
     }
 
-    /// The ids of the pairs said to be correct, how many are said not to be, and elsewhere.
+    /// The IDs of the pairs said to be correct, how many are said not to be, and elsewhere.
     fn said(out: &Path) -> (BTreeSet<(String, String)>, u64, u64) {
         let ratings = Ratings::of_run(out).unwrap();
         let tables = ratings.tables(&Population::of_run(out).unwrap());

@@ -1,4 +1,4 @@
-//! The pairs of a run by similarity range and sites: what samples are drawn from.
+//! The pairs of a run by similarity range and site, from which samples are drawn.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,17 +1,16 @@
 //! Shares of a whole, estimated from samples of its parts.
 //!
-//! *Question.* A run has found 300 pairs in one similarity range and 100 in another; of each, a few
-//! were rated. What share of all pairs is correct, and how sure is that?
+//! *Question.* A run has found 300 pairs in one similarity range and 100 in another; a few of each
+//! were rated. What share of all pairs is correct, and how certain is that?
 //!
 //! *Idea.* The share of the whole is the mean of the shares of its parts, each weighted by its
-//! size. The usual interval has no width where every rated pair is correct, which is common.
-//! Instead take Wilson's interval of each part and add the distances to its ends like standard
-//! errors: the lower end is `p - sqrt(sum (w_i (p_i - l_i))^2)`, and likewise the upper one (Zou
-//! and Donner, 2008). A part that was rated completely is known, so distances shrink with the share
-//! that was rated.
+//! size. The usual interval has no width if every rated pair is correct, which is common. Instead,
+//! take Wilson's interval of each part and add the distances to its ends like standard errors: the
+//! lower end is `p - sqrt(sum (w_i (p_i - l_i))^2)`, and likewise the upper one (Zou and Donner,
+//! 2008). A completely rated part is known, so distances shrink with the rated share.
 //!
-//! *Error.* Covers close to 95% from about ten ratings per part on. *Not for* ratings that were
-//! not drawn from the part they count for.
+//! *Error.* Covers close to 95% from about ten ratings per part. *Not for* ratings that were not
+//! sampled from the part they count for.
 
 use arose::judgement::{Interval, Z_95, wilson};
 

@@ -1,4 +1,4 @@
-//! The output folder of a run, read back: documents, pairs, settings.
+//! Reads the output directory of a run: documents, pairs, settings.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) struct Settings {
     pub(super) policy: Option<String>,
     pub(super) threshold: Option<Threshold>,
     pub(super) w: Option<u64>,
-    /// Whether the run dropped what an index holds.
+    /// Whether the run dropped what an index contains.
     pub(super) is_against_index: bool,
     /// Whether the run lists only the pairs of dropped documents with their kept ones.
     pub(super) lists_dropped: bool,
@@ -60,7 +60,7 @@ impl Settings {
 /// What a run says of every document.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
-    /// Fingerprints of the ids with the documents, ascending.
+    /// Fingerprints of the IDs with the documents, ascending.
     ids: Vec<(u64, u32)>,
     /// The first document of equal content.
     classes: Vec<u32>,
@@ -87,7 +87,7 @@ impl Documents {
         let twice = documents.ids.windows(2).find(|two| two[0].0 == two[1].0);
         match twice {
             Some(two) => {
-                let flaw = format!("documents {} and {} have one id", two[0].1, two[1].1);
+                let flaw = format!("documents {} and {} have the same ID", two[0].1, two[1].1);
                 Err(Error::file(&path, flaw))
             }
             None => Ok(documents),
@@ -108,7 +108,7 @@ impl Documents {
             let doc = self.len() as u32;
             if docs.value(row) != u64::from(doc) || doc == NONE {
                 return Err(format!(
-                    "document {} stands where {doc} should",
+                    "document {} found in place of {doc}",
                     docs.value(row)
                 ));
             }
@@ -139,7 +139,7 @@ impl Documents {
         self.clusters.len()
     }
 
-    /// The document of an id.
+    /// The document of an ID.
     pub(super) fn find(&self, id: &str) -> Option<u32> {
         let key = fingerprint(id.as_bytes());
         let place = self.ids.binary_search_by_key(&key, |entry| entry.0);
@@ -298,12 +298,12 @@ fn numbers<'batch, T: arrow_array::ArrowPrimitiveType>(
 
 fn texts<'batch>(batch: &'batch RecordBatch, name: &str) -> Result<&'batch StringArray, String> {
     let array = column(batch, name)?.as_string_opt::<i32>();
-    array.ok_or_else(|| format!("column `{name}` is no text"))
+    array.ok_or_else(|| format!("column `{name}` is not text"))
 }
 
 fn flags<'batch>(batch: &'batch RecordBatch, name: &str) -> Result<&'batch BooleanArray, String> {
     let array = column(batch, name)?.as_boolean_opt();
-    array.ok_or_else(|| format!("column `{name}` is not true or false"))
+    array.ok_or_else(|| format!("column `{name}` is not boolean"))
 }
 
 fn value<T: arrow_array::ArrowPrimitiveType>(

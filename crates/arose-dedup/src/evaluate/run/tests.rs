@@ -45,7 +45,7 @@ fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
-/// Writes the output folder of a run.
+/// Writes the output directory of a run.
 fn write_run(folder: &Path, rows: &[Row], pairs: &[Found]) {
     let ordinals = 0..rows.len() as u64;
     let clusters = rows.iter().map(|row| row.cluster);
@@ -289,11 +289,11 @@ fn what_is_wrong_is_named() {
     let none: [Found; 0] = [];
     check_error(
         score_with(&rows(1), &none, "x\ty\t0.9"),
-        "the truth of another corpus",
+        "pass the ground truth of this corpus",
     );
     check_error(
         score_with(&rows(2), &none, "p0\tp0\t0.9"),
-        ":1: a document is no pair",
+        ":1: a document cannot be paired with itself",
     );
     check_error(
         score_with(&rows(2), &none, "p0\tp1"),
@@ -301,7 +301,7 @@ fn what_is_wrong_is_named() {
     );
     check_error(
         score_with(&rows(2), &none, "p0\tp1\t2"),
-        "`jaccard` is no number in 0..=1",
+        "`jaccard` is not a number from 0 to 1",
     );
     check_error(
         score_with(&rows(2), &none, "{\"a\":\"p0\"}"),
@@ -310,19 +310,19 @@ fn what_is_wrong_is_named() {
     let twice = "p0\tp1\t0.9\np1\tp0\t0.9";
     check_error(
         score_with(&rows(2), &none, twice),
-        "0 and 1 are a pair twice",
+        "0 and 1 are listed twice",
     );
     let kind = r#"{"a":"p0","b":"p1","kind":"odd","jaccard":1}"#;
-    check_error(score_with(&rows(2), &none, kind), "`odd` is no kind");
+    check_error(score_with(&rows(2), &none, kind), "`odd` is not a kind");
     check_error(
         score_with(&rows(2), &[found(1, 2, 1.0)], ""),
-        "1 and 2 are no pair",
+        "1 and 2 are not a pair",
     );
     let mut same = rows(2);
     same[1].id = same[0].id.clone();
     check_error(
         score_with(&same, &none, ""),
-        "documents 0 and 1 have one id",
+        "documents 0 and 1 have the same ID",
     );
     let folder = tempfile::tempdir().unwrap();
     let config = Config {

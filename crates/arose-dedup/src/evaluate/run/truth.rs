@@ -1,4 +1,4 @@
-//! The truth, read and looked up.
+//! The ground truth: reading and lookup.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) struct Truth {
     pub(super) pairs: Vec<True>,
     /// Whether the file says what was planted.
     pub(super) has_kinds: bool,
-    /// Pairs left out because the run did not read one of their documents.
+    /// Pairs omitted because the run did not read one of their documents.
     pub(super) n_unread: u64,
     unread: Vec<f64>,
 }
@@ -50,7 +50,8 @@ impl Truth {
             truth.add(line, documents)
         })?;
         if truth.pairs.is_empty() && truth.n_unread > 0 {
-            let flaw = "the run has read none of its documents; is it the truth of another corpus?";
+            let flaw =
+                "the run has read none of its documents; pass the ground truth of this corpus";
             return Err(Error::file(path, flaw));
         }
         truth.pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
@@ -60,7 +61,7 @@ impl Truth {
             .find(|two| (two[0].a, two[0].b) == (two[1].a, two[1].b));
         match twice {
             Some(two) => {
-                let flaw = format!("documents {} and {} are a pair twice", two[0].a, two[0].b);
+                let flaw = format!("documents {} and {} are listed twice", two[0].a, two[0].b);
                 Err(Error::file(path, flaw))
             }
             None => Ok(truth),
@@ -70,7 +71,9 @@ impl Truth {
     fn add(&mut self, line: Line, documents: &Documents) -> Result<(), String> {
         let Line { jaccard, kind, .. } = line;
         match [&line.a, &line.b].map(|id| documents.find(id)) {
-            [Some(a), Some(b)] if a == b => Err("a document is no pair".to_owned()),
+            [Some(a), Some(b)] if a == b => {
+                Err("a document cannot be paired with itself".to_owned())
+            }
             [Some(a), Some(b)] => {
                 let (a, b) = (a.min(b), a.max(b));
                 self.pairs.push(True {
@@ -135,7 +138,7 @@ fn tab_line(line: &[u8]) -> Result<Line, String> {
     let mut next = || {
         parts
             .next()
-            .ok_or("neither JSON nor `a`, `b`, `jaccard` between tabs")
+            .ok_or("neither JSON nor `a`, `b` and `jaccard` separated by tabs")
     };
     Ok(Line {
         a: next()?.to_owned(),
@@ -147,7 +150,7 @@ fn tab_line(line: &[u8]) -> Result<Line, String> {
 
 fn checked(jaccard: Option<f64>) -> Result<f64, String> {
     let jaccard = jaccard.filter(|jaccard| (0.0..=1.0).contains(jaccard));
-    jaccard.ok_or_else(|| "`jaccard` is no number in 0..=1".to_owned())
+    jaccard.ok_or_else(|| "`jaccard` is not a number from 0 to 1".to_owned())
 }
 
 /// The shingle length that `plant.json` beside the truth tells.

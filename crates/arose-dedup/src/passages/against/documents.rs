@@ -1,4 +1,4 @@
-//! Fifth stage: `documents.parquet`, and what is cut from the corpus.
+//! Fifth stage: `documents.parquet`, and the spans cut from the corpus.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The job: looks for the items of a reference in a corpus.
+//! The job: finds the items of a reference in a corpus.
 
 use std::fs;
 use std::path::{Path, PathBuf};

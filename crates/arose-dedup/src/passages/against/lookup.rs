@@ -1,4 +1,4 @@
-//! Every window of the corpus, looked up in a reference in memory.
+//! Looks up every window of the corpus in a reference in memory.
 
 use std::path::Path;
 

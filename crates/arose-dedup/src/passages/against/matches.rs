@@ -1,4 +1,4 @@
-//! Third stage: which windows the reference and the corpus have in common.
+//! Third stage: the windows that the reference and the corpus share.
 //!
 //! Three files come out of it. `spans_of_items` and `spans_of_docs` have the windows of either side
 //! that the other has too, by place; `links` has pairs of them by item, document and shift. A

@@ -1,15 +1,16 @@
 //! Items of a reference in a corpus: decontamination and quotation search.
 //!
-//! [`run`] says of each item (a document of the reference) how much of it stands in the corpus, and
-//! of each document of the corpus which items it has. Repetition inside either side does not count.
+//! [`run`] determines for each item (a document of the reference) how much of it occurs in the
+//! corpus, and for each document of the corpus which items it contains. Repetition inside either
+//! side does not count.
 //!
 //! ```text
 //! read, reference ─► matches ─► items ─► documents ─► kept
 //! ```
 //!
-//! The stage `matches` looks every window of the corpus up in a table of the reference if that fits
-//! into memory (`lookup`), and otherwise sorts the anchors of both sides (`sorted`). Both leave
-//! the same records.
+//! The stage `matches` looks up every window of the corpus in a table of the reference if that fits
+//! into memory (`lookup`), and otherwise sorts the anchors of both sides (`sorted`). Both write the
+//! same records.
 
 mod documents;
 mod items;

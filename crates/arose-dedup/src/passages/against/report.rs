@@ -44,7 +44,7 @@ impl Page<'_> {
         let items = counted(self.count("items"), "item", "items");
         match self.count("items_found") {
             0 => format!("None of {items} found"),
-            found => format!("Found {} of {items}, in part or whole", Count(found)),
+            found => format!("Found {} of {items}, in part or in full", Count(found)),
         }
     }
 
@@ -54,8 +54,8 @@ impl Page<'_> {
         writeln!(
             f,
             "<section id=\"found\">\n<h2>Result</h2>\n<p class=\"lead\">{} of {} found, {} of them \
-             whole, in {} of {}. A match has at least {min} tokens, or is a whole item of at least \
-             8.</p>",
+             in full, in {} of {}. A match has at least {min} tokens, or is a whole item of at least \
+             8 tokens.</p>",
             Count(self.count("items_found")),
             counted(self.count("items"), "item", "items"),
             Count(self.count("items_whole")),
@@ -65,8 +65,8 @@ impl Page<'_> {
         if let n @ 1.. = self.count("items_common_only") {
             writeln!(
                 f,
-                "<p>Of {} only passages were found that stand in more than {} documents, such as \
-                 licences or instructions; these do not count.</p>",
+                "<p>For {}, the only passages found occur in more than {} documents, e.g. licences \
+                 or instructions. These do not count.</p>",
                 counted(n, "more item", "more items"),
                 Count(common)
             )?;
@@ -74,8 +74,8 @@ impl Page<'_> {
         if let n @ 1.. = self.count("items_undecided") {
             writeln!(
                 f,
-                "<p>{} with too few tokens to decide.</p>",
-                counted(n, "item is left out,", "items are left out,")
+                "<p>{} too few tokens to decide.</p>",
+                counted(n, "item has", "items have")
             )?;
         }
         let removal = &self.0["removal"];

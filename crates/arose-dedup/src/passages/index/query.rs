@@ -1,4 +1,4 @@
-//! Questions to an index of passages.
+//! Queries to an index of passages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ use crate::column::{Column, Scan};
 use crate::passages::text::{DOCS, TOKENS, TextRecord};
 use crate::stage::read::NAMES;
 
-/// Places looked at for one anchor of a question.
+/// Places examined for one anchor of a query.
 const MAX_PLACES: u64 = 1000;
 
-/// Documents whose containment is computed for one question.
+/// Documents whose containment is computed for one query.
 const MAX_DOCUMENTS: usize = 100;
 
 /// What an index has of a text.
@@ -61,7 +61,7 @@ pub struct FoundRun {
     pub doc_start: u32,
 }
 
-/// Answers questions; several processes may.
+/// Answers queries; several processes may do so at once.
 pub struct PassageReader {
     min: usize,
     segments: Vec<Open>,
@@ -77,7 +77,7 @@ struct Open {
 }
 
 impl PassageReader {
-    /// Opens an index to ask it.
+    /// Opens an index for queries.
     ///
     /// # Errors
     ///

@@ -113,7 +113,7 @@ fn all_three_ways_to_uniform() {
             seed: 1,
         };
         let importance = importance_mean(&weighted, &bootstrap).unwrap();
-        // Var = E[w^2 (f - 1/5)^2] / E[w]^2 / n, at most .8 E[w^2]/E[w]^2 / n: 1.2 of a uniform
+        // Var = E[w^2 (f - 1/5)^2] / E[w]^2 / n, at most 0.8 E[w^2]/E[w]^2 / n: 1.2 of a uniform
         // one.
         let standard_error = (0.16 * 1.3 / 40_000.0_f64).sqrt();
         assert!((importance.estimate.value - 0.2).abs() < 4.0 * standard_error);

@@ -1,4 +1,4 @@
-//! A small space of addresses with hosts at some of them.
+//! A small address space with hosts at some addresses.
 
 use super::{check_share, choose_distinct, normal_deviate};
 use crate::Error;
@@ -132,7 +132,7 @@ impl AddressSpace {
         public.map(|host| host.n_pages).sum()
     }
 
-    /// Knocks at an address.
+    /// Probes an address.
     #[must_use]
     pub fn probe(&self, address: usize) -> Option<Host> {
         let host = self.places.get(address).copied()? as usize;

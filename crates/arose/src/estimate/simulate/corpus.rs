@@ -46,7 +46,7 @@ impl Default for CorpusConfig {
 pub struct Page {
     /// Its words in order, as numbers of terms.
     pub tokens: Vec<u32>,
-    /// The first page with this content but for a few tokens; itself if it is no copy.
+    /// The first page with this content except for a few tokens; itself if it is not a copy.
     pub original: usize,
 }
 
@@ -75,8 +75,9 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// When there is no page or term or more than ten million of either, the length or its spread
-    /// is not a positive number, the exponent not finite, or the copied share not in `0..=1`.
+    /// When there is no page or term or more than ten million of either, the length or its
+    /// spread is not a positive number, the exponent not finite, or the copied share not in
+    /// `0..=1`.
     ///
     /// ```
     /// use arose::estimate::simulate::{Corpus, CorpusConfig};
@@ -221,7 +222,7 @@ mod tests {
         Corpus::new(&config).unwrap()
     }
 
-    /// Half of 2,000 pages are longer than the median, within 4 sqrt(1/4 / 2000) = .045; the most
+    /// Half of 2,000 pages are longer than the median, within 4 sqrt(1/4 / 2000) = 0.045; the most
     /// frequent word is twice as frequent as the second, within 4 sqrt(3 / 20,000) relative.
     #[test]
     fn lengths_and_words() {

@@ -1,4 +1,4 @@
-//! Engines that hold parts of a corpus.
+//! Search engines that have parts of a corpus.
 
 use super::corpus::MAX_COUNT;
 use super::{Corpus, check_share};
@@ -136,7 +136,7 @@ impl Engine {
         Answer::Pages(pages)
     }
 
-    /// How many pages with any of these terms it claims to hold.
+    /// The claimed number of pages with any of these terms.
     #[must_use]
     pub fn claim(&self, terms: &[u32]) -> u64 {
         let mut pages: Vec<usize> = terms
@@ -166,7 +166,7 @@ impl Engine {
     }
 }
 
-/// Which of `n_pages` pages each engine holds, given the share that each is to hold.
+/// Which of `n_pages` pages each engine has, given the share that each is to hold.
 ///
 /// With `dependence` zero the engines choose for themselves; with one they all hold the most
 /// popular pages; between, each page is chosen in common with that probability. Shares do not
@@ -295,7 +295,7 @@ mod tests {
     }
 
     /// Shares are kept and overlaps grow: p q when independent, the smaller when fully dependent;
-    /// within 4 sqrt(p (1-p) / n) = .016 at most.
+    /// within 4 sqrt(p (1-p) / n) = 0.016 at most.
     #[test]
     fn dependence_moves_the_overlap() {
         for dependence in [0.0, 0.5, 1.0] {

@@ -1,4 +1,4 @@
-//! A link graph with popular pages, dead ends and pages that nothing leads to.
+//! A link graph with popular pages, dead ends and unreachable pages.
 
 use std::num::NonZeroUsize;
 
@@ -24,7 +24,7 @@ pub struct GraphConfig {
 }
 
 impl Default for GraphConfig {
-    /// 1,000 pages, each its own host, some 770 of which most pages lead to.
+    /// 1,000 pages, each its own host, about 770 of which most pages lead to.
     fn default() -> Self {
         Self {
             n_pages: 1000,
@@ -121,7 +121,7 @@ mod tests {
         };
         let graph = LinkGraph::new(&config).unwrap();
         let n_links = graph.links.n_links();
-        // A geometric number of mean 3.5 has the variance 15.75: 4 sqrt(15.75 / 4000) = .25.
+        // A geometric number of mean 3.5 has the variance 15.75: 4 sqrt(15.75 / 4000) = 0.25.
         assert!((n_links as f64 / 4000.0 - 3.5).abs() < 0.25, "{n_links}");
         assert_eq!(graph.links.n_pages(), 4000);
         assert_eq!((graph.host_of(0), graph.host_of(3999)), (0, 3999));

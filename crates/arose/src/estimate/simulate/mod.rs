@@ -1,16 +1,16 @@
-//! Simulated worlds: where the truth is known, so that estimates can be judged.
+//! Simulated worlds with known values, on which estimates can be checked.
 //!
-//! *Question.* How far can a method be trusted, before it is believed on a real engine?
+//! *Question.* How reliable is a method, before it is used on a real search engine?
 //!
-//! *Idea.* Make a world with what the methods struggle with and nothing else: a [`Corpus`] whose
-//! pages differ widely in length and some of which are copies; [`Engine`]s that hold parts of it,
-//! rank, cut, guess counts and time out; a [`LinkGraph`] with popular pages and unreachable ones;
-//! an [`AddressSpace`] with hosts on several addresses. Everything comes from a seed.
+//! *Idea.* Make a world with the difficulties of the methods and nothing else: a [`Corpus`] whose
+//! pages differ widely in length and some of which are duplicates; [`Engine`]s that have parts of
+//! it, rank, truncate, guess counts and time out; a [`LinkGraph`] with popular and unreachable
+//! pages; an [`AddressSpace`] with hosts on several addresses. Everything follows from a seed.
 //!
 //! *Parameters.* Those of each world; their defaults resemble the web where that matters to an
 //! estimate, in skew and not in size. *Cost.* Linear in tokens and links; a corpus of 4,000 pages
-//! takes some 50 ms. *Error.* None: the truth is counted, not computed from the settings. *Not for*
-//! biases that nobody thought to simulate.
+//! takes about 50 ms. *Error.* None: the true values are counted, not computed from the settings.
+//! *Not for* biases that are not simulated.
 
 mod addresses;
 mod corpus;
@@ -67,7 +67,7 @@ fn check_share(name: &'static str, share: f64) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// Of 10,000 normal deviates the mean has standard error .01, the variance .0141.
+    /// Of 10,000 normal deviates the mean has standard error 0.01, the variance 0.0141.
     #[test]
     fn deviates_are_normal() {
         let mut random = SplitMix::new(1);

@@ -17,7 +17,7 @@ use arose::mix::SplitMix;
 
 use super::{check_coverage, mean_and_deviation, quick};
 
-/// Four engines that hold 50, 40, 16 and 8.5 % of 20,000 pages.
+/// Four engines that hold 50, 40, 16 and 8.5% of 20,000 pages.
 const SHARES: [f64; 4] = [0.5, 0.4, 0.16, 0.085];
 const N_PAGES: usize = 20_000;
 
@@ -82,7 +82,7 @@ fn relative_errors(n: usize, form: Form) -> Vec<(f64, f64)> {
     told
 }
 
-/// 400 pages per engine: mean error up to 3 %, deviations up to 9, 11, 14 and 4 %.
+/// 400 pages per engine: mean error up to 3%, deviations up to 9, 11, 14 and 4%.
 #[test]
 fn four_engines_with_400_pages_each() {
     for form in [Form::Linear, Form::Logarithmic] {
@@ -97,7 +97,7 @@ fn four_engines_with_400_pages_each() {
     }
 }
 
-/// 1,600 pages per engine: deviations of 3.1, 4.2, 4.5 and 1.4 %. A deviation of 200 values has the
+/// 1,600 pages per engine: deviations of 3.1, 4.2, 4.5 and 1.4%. A deviation of 200 values has the
 /// relative standard error 1/20, and the published figures have it too: four of both together.
 #[test]
 fn four_engines_with_1600_pages_each() {
@@ -266,8 +266,8 @@ fn dependent_engines_underestimate() {
             .unwrap()
             .value
     };
-    // 1000 (.5 * .3) / (.15 + .15 / 2) = 667; overlaps of some 150 and 225 pages are known to 8 %
-    // and 7 % by their choice alone.
+    // 1000 (0.5 * 0.3) / (0.15 + 0.15 / 2) = 667; overlaps of about 150 and 225 pages are known to
+    // 8% and 7% by their choice alone.
     let (independent, dependent) = (size(0.0), size(0.5));
     println!("two engines: {independent:.0} when independent, {dependent:.0} when not");
     assert!((independent / 1000.0 - 1.0).abs() < 0.25 && (dependent / 667.0 - 1.0).abs() < 0.25);
@@ -311,7 +311,7 @@ fn lexicon_of(corpus: &Corpus) -> Lexicon<u32> {
     Lexicon::new((0..).zip(frequencies).collect()).unwrap()
 }
 
-/// An engine that indexes the full text gives a page back in at least 99 % of the cases.
+/// An engine that indexes the full text gives a page back in at least 99% of the cases.
 #[test]
 fn strong_queries_find_their_page() {
     let corpus = Corpus::new(&CorpusConfig::default()).unwrap();
@@ -390,7 +390,7 @@ fn copies_count_as_found_or_not() {
         by_name.value, with_copies.value
     );
     // Engines are independent of what is on a page, so the weights of the draws cancel; four
-    // standard errors of the ratio of 1,000 pages each, .09.
+    // standard errors of the ratio of 1,000 pages each, 0.09.
     assert!((by_name.value / truth).ln().abs() < 4.0 * 0.09);
     // Copies make both samples look more alike, and so the engines.
     assert!(with_copies.value < by_name.value);

@@ -1,8 +1,8 @@
 //! Estimates against simulated truth: every method in its own world, many times over.
 //!
 //! Two questions to each method. Does it come out right, within the limits that the literature or
-//! its own standard error set? And do its nominal 95 % intervals hold the truth in 90 to 99 % of
-//! 300 studies? A binomial share of .95 over 300 studies has the standard error .0126, so these
+//! its own standard error set? And do its nominal 95% intervals hold the truth in 90 to 99% of
+//! 300 studies? A binomial share of 0.95 over 300 studies has the standard error 0.0126, so these
 //! limits are four below and three above.
 
 mod engines;

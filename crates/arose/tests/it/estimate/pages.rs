@@ -125,7 +125,7 @@ fn query_weights(pool: &Pool, counts: impl Fn(usize) -> bool) -> Vec<f64> {
     (0..pool.n_queries()).map(weight).collect()
 }
 
-/// Plain samplers prefer long pages by more than .15, corrected ones are right within .03.
+/// Plain samplers prefer long pages by more than 0.15, corrected ones are right within 0.03.
 #[test]
 fn share_of_long_pages() {
     let world = World::new();
@@ -207,7 +207,7 @@ fn draw<T: Copy>(values: &[T], n: usize, random: &mut SplitMix) -> Vec<T> {
         .collect()
 }
 
-/// The estimate is unbiased and its spread falls with the root of the number of queries, from .205
+/// The estimate is unbiased and its spread falls with the root of the number of queries, from 0.205
 /// in the literature's corpus, which is not this one: within a fifth.
 #[test]
 fn matched_pages_at_50_200_and_800_queries() {

@@ -17,7 +17,7 @@ fn recaptured(random: &mut SplitMix) -> u64 {
     second.iter().filter(|&&page| is_first[page]).count() as u64
 }
 
-/// 2,000 runs: Chapman's formula is unbiased, Lincoln and Petersen's some 26 too high.
+/// 2,000 runs: Chapman's formula is unbiased, Lincoln and Petersen's about 26 too high.
 #[test]
 fn two_samples_of_a_thousand() {
     let mut random = SplitMix::new(1);
@@ -78,7 +78,7 @@ fn knock(space: &AddressSpace, n: usize, random: &mut SplitMix) -> Vec<Hit> {
 }
 
 /// 200,000 draws from 2^20 addresses: plain counts give live addresses, weighted ones hosts, within
-/// 14 %, four times the deviation of 3.5 %.
+/// 14%, four times the deviation of 3.5%.
 #[test]
 fn hosts_on_several_addresses() {
     let space = AddressSpace::new(&AddressConfig::default()).unwrap();

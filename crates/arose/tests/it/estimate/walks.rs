@@ -76,7 +76,7 @@ fn plain_mean(steps: &[Weighted]) -> f64 {
         / total
 }
 
-/// 50,000 steps, 10 walks: the plain share is far too high, the corrected one within .01 of the
+/// 50,000 steps, 10 walks: the plain share is far too high, the corrected one within 0.01 of the
 /// reachable truth; by visits it is that of the pages visited, which are all reachable ones.
 #[test]
 fn popular_pages_of_a_walk() {
@@ -142,7 +142,7 @@ fn convergence() {
     assert!(r_hats[1] < MAX_R_HAT && apart[1] > 4.0 && unseen[0] > 0.1);
 }
 
-/// After 5,000 steps the corrected share is still too high by more than the limit of .01, and by
+/// After 5,000 steps the corrected share is still too high by more than the limit of 0.01, and by
 /// far more than the errors of ten walks would have it.
 #[test]
 fn short_walks_stay_near_their_seeds() {
@@ -157,7 +157,7 @@ fn short_walks_stay_near_their_seeds() {
     assert!(mean - world.reachable_share > f64::max(0.01, 4.0 * error));
 }
 
-/// A walk that began at the seeds and has found the rest: its first 5,000 steps are left out.
+/// A walk that began at the seeds and has found the rest: its first 5,000 steps are omitted.
 #[test]
 fn walk_intervals_cover() {
     let world = World::new(&GraphConfig::default());
