@@ -39,6 +39,7 @@
 //! | find repeated passages, cut them out | [`winnow`], [`passage`] |
 //! | decide, and say why | [`rule`], [`site`] |
 //! | group and keep | [`cluster`] |
+//! | weigh pages against spam, apply the filters of C4, Gopher and FineWeb | [`quality`] |
 //! | judge the result | [`judgement`], [`exact`] |
 //! | estimate how large an index is and how much two of them share | [`estimate`] |
 //!
@@ -68,6 +69,7 @@ pub mod lead_byte;
 pub mod mix;
 pub mod parity;
 pub mod passage;
+pub mod quality;
 pub mod rabin;
 pub mod rule;
 pub mod shingle;
