@@ -12,16 +12,18 @@
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
 //! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
-//! sessions. Its URLs are put aside, except for one per day.
+//! sessions. Its URLs are put aside, except for one per day. So are those of sites whose pages are
+//! nearly all bad (`quality.rs`).
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 30 bytes, or about 100
-//! with their place in the workbench; a site takes about 30, a queued URL eight while its host is
+//! with their place in the workbench; a site takes about 50, a queued URL eight while its host is
 //! in memory. The text of URLs is in the journal.
 
 mod cold;
 mod folders;
 mod host;
 mod hosts;
+mod quality;
 mod shelf;
 mod site;
 mod table;
@@ -41,6 +43,7 @@ use crate::url::NormalUrl;
 pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
 pub(crate) use hosts::Hosts;
+pub(crate) use quality::Templates;
 pub(crate) use site::{Site, SiteId};
 use table::{Hashes, Numbers};
 pub(crate) use workbench::{EntryId, Lane, Workbench};
@@ -74,6 +77,8 @@ pub(crate) struct Frontier {
     wants_lost_only: bool,
     /// Hosts whose address is wanted.
     pub(crate) unresolved: Vec<HostId>,
+    /// Home pages by address and template.
+    pub(crate) templates: Templates,
     /// URLs that wait for a request.
     pub(crate) n_queued: u64,
     /// When hosts may be asked first.
@@ -89,6 +94,7 @@ impl Frontier {
         Self {
             hosts: Hosts::default(),
             sites: Vec::new(),
+            templates: Templates::default(),
             by_site: Numbers::default(),
             referrers: Hashes::default(),
             bench: Workbench::default(),

@@ -2,6 +2,7 @@
 
 use arose::digest::digest64;
 
+use super::quality::Standing;
 use crate::settings::Budget;
 
 /// A site's number.
@@ -17,6 +18,8 @@ pub(crate) struct Site {
     pub(crate) n_pages: u64,
     /// Other sites that link here; no more than matter for the budget.
     pub(crate) n_referrers: u64,
+    /// What its pages were like.
+    pub(crate) standing: Standing,
 }
 
 impl Site {
@@ -26,6 +29,7 @@ impl Site {
             n_hosts: 0,
             n_pages: 0,
             n_referrers: 0,
+            standing: Standing::default(),
         }
     }
 

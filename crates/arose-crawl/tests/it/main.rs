@@ -17,6 +17,7 @@ mod operators;
 mod pace;
 mod power;
 mod progress;
+mod quality;
 mod restart;
 mod robots;
 mod script;
