@@ -403,6 +403,9 @@ fn write_counters(out: &mut impl Write, counters: &Counters) -> io::Result<()> {
     for (reason, value) in counters.rejections().filter(|(_, value)| *value > 0) {
         writeln!(out, "  rejected, {reason:<17} {value:>4}")?;
     }
+    for (rule, value) in counters.quality_rejections() {
+        writeln!(out, "  quality, {rule:<18} {value:>4}")?;
+    }
     for (failure, value) in counters.failures().filter(|(_, value)| *value > 0) {
         writeln!(out, "  failed, {failure:<19} {value:>4}")?;
     }
@@ -420,6 +423,9 @@ fn counters_json(counters: &Counters) -> Value {
             .collect()
     };
     object.insert("rejections".to_owned(), table(&mut counters.rejections()));
+    let quality = counters.quality_rejections();
+    let quality = quality.map(|(rule, value)| (rule.to_owned(), Value::from(value)));
+    object.insert("quality_rejections".to_owned(), quality.collect());
     object.insert("failure_kinds".to_owned(), table(&mut counters.failures()));
     Value::Object(object)
 }

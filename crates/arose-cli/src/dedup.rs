@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use arose::Threshold;
+use arose::quality::Selection;
 use arose::rule::{Criterion, Policy, Remove};
 use arose_dedup::{
     Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Progress,
-    SiteCounts, Start, Update, Verify,
+    Quality, SiteCounts, Start, Update, Verify,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ use crate::output::{watch, write_json};
 use crate::policy::{
     PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind, threshold,
 };
+use crate::quality;
 use crate::read::Outcome;
 use summary::{outcome, tell};
 
@@ -44,6 +46,7 @@ use summary::{outcome, tell};
   arose dedup corpus.parquet -o out --dry-run
   arose dedup . -o out --include '*.md' --exclude drafts
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
+  arose dedup corpus.jsonl -o out --filter gopher,fineweb_dup_chars
   arose dedup crawl.warc.gz -o out --dropped revisit --max-file-size 1GiB
 
 Policies:
@@ -143,6 +146,14 @@ pub(crate) struct Options {
     /// Write the names of the kept documents to kept.ids.jsonl, and no copies.
     #[arg(long)]
     ids_only: bool,
+    /// Measure the quality of documents: signals of spam and the rules of Gopher, C4 and FineWeb
+    /// as columns of documents.parquet, with examples in the report
+    #[arg(long)]
+    quality: bool,
+    /// Drop documents that fail these rules, before anything else: gopher, c4, fineweb, or rules by
+    /// name, separated by commas; implies --quality
+    #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = quality::filter)]
+    filter: Vec<Selection>,
     /// Milliseconds between two checkpoints of reading, for tests.
     #[arg(long, value_name = "N", hide = true)]
     checkpoint_millis: Option<u64>,
@@ -377,6 +388,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             Some(millis) => Duration::from_millis(millis),
             None => default.checkpoint,
         },
+        quality: quality::chosen(options.quality, &options.filter).map(|filter| Quality { filter }),
         on_loss: match options.strict {
             true => OnLoss::Refuse,
             false => OnLoss::Report,

@@ -18,6 +18,7 @@ mod losses;
 mod output;
 mod passages;
 mod policy;
+mod quality;
 mod read;
 mod robots;
 mod search;

@@ -1,11 +1,15 @@
 //! `arose read`: extracts documents from archives, tables and directories.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use arose_corpus::html::Links;
+use anyhow::{Context, ensure};
+use arose::quality::Selection;
+use arose_corpus::html::{Links, Switch};
+use arose_corpus::quality::{Assessment, Assessor};
 use arose_corpus::{Config, Counts, Document, Item, Loss, Warning};
 use arose_dedup::results::kinds;
 use clap::ValueEnum;
@@ -14,6 +18,7 @@ use serde_json::json;
 use crate::corpus::Choosing;
 use crate::losses;
 use crate::output::{printable, write_json};
+use crate::quality;
 
 /// Extract documents from archives, tables and directories.
 ///
@@ -55,6 +60,14 @@ pub(crate) struct Options {
     /// Stop with exit code 2 at the first record or file that cannot be read.
     #[arg(long)]
     strict: bool,
+    /// Add the quality of each document to its JSON object: signals of spam and the rules of
+    /// Gopher, C4 and FineWeb
+    #[arg(long)]
+    quality: bool,
+    /// Leave out documents that fail these rules: gopher, c4, fineweb, or rules by name, separated
+    /// by commas
+    #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = quality::filter)]
+    filter: Vec<Selection>,
     /// Maximum number of warnings to print; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     warnings: u64,
@@ -81,9 +94,13 @@ pub(crate) enum Outcome {
 
 /// Prints the documents of all inputs, then the counts.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
-    let format = options.format;
+    ensure!(
+        !options.quality || options.format == Format::Jsonl,
+        "--quality has no effect without --format jsonl"
+    );
+    let shown = Shown::of(options);
     let mut parts = arose_corpus::read_map(&options.inputs, config(options), move |item| {
-        Part::new(item, format)
+        Part::new(item, shown)
     })?;
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let mut notices = Notices::new(options.warnings);
@@ -97,6 +114,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         part.warnings
             .iter()
             .for_each(|warning| notices.warn(warning));
+        notices.filter(part.filtered);
         notices.progress(parts.counts());
     }
     out.flush().context("cannot write the result")?;
@@ -108,8 +126,33 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(losses::outcome(&parts.counts().losses, outcome))
 }
 
+/// What is printed of documents, and of which.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    format: Format,
+    has_quality: bool,
+    /// Rules whose failure leaves a document out; none if quality is not measured.
+    filter: Option<Selection>,
+}
+
+impl Shown {
+    fn of(options: &Options) -> Self {
+        Self {
+            format: options.format,
+            has_quality: options.quality,
+            filter: quality::chosen(options.quality, &options.filter),
+        }
+    }
+}
+
+thread_local! {
+    static ASSESSOR: RefCell<Assessor> = RefCell::default();
+}
+
 /// The output for one item, made by the thread that read it.
 struct Part {
+    /// The rules for which it is left out.
+    filtered: Selection,
     bytes: Vec<u8>,
     warnings: Vec<Warning>,
     /// A warning about a skipped record.
@@ -117,15 +160,26 @@ struct Part {
 }
 
 impl Part {
-    fn new(item: Item, format: Format) -> Self {
+    fn new(item: Item, shown: Shown) -> Self {
         let mut bytes = Vec::new();
+        let mut filtered = Selection::default();
         let lost = match &item {
             Item::Skipped(warning) if warning.loss != Loss::Nothing => Some(warning.clone()),
             _ => None,
         };
         let warnings = match item {
             Item::Document(document) => {
-                write(&mut bytes, format, &document).expect("memory can be written to");
+                let found = shown
+                    .filter
+                    .map(|_| ASSESSOR.with_borrow_mut(|assessor| assessor.document(&document)));
+                if let (Some(filter), Some(found)) = (shown.filter, &found) {
+                    filtered = Selection::failed(&found.signals).intersection(filter);
+                }
+                if filtered.is_empty() {
+                    let found = found.filter(|_| shown.has_quality);
+                    write(&mut bytes, shown.format, &document, found.as_ref())
+                        .expect("memory can be written to");
+                }
                 document.warnings
             }
             // Intact records without text are counted; incomplete files are named at the end.
@@ -135,6 +189,7 @@ impl Part {
             Item::Skipped(_) => Vec::new(),
         };
         Self {
+            filtered,
             bytes,
             warnings,
             lost,
@@ -147,12 +202,23 @@ fn config(options: &Options) -> Config {
     if options.format == Format::Links {
         config.html.links = Links::Collect;
     }
+    if options.quality || !options.filter.is_empty() {
+        config.html.visibility = Switch::On;
+    }
     config
 }
 
-fn write(out: &mut impl Write, format: Format, document: &Document) -> io::Result<()> {
+fn write(
+    out: &mut impl Write,
+    format: Format,
+    document: &Document,
+    found: Option<&Assessment>,
+) -> io::Result<()> {
     match format {
-        Format::Jsonl => arose_corpus::write_json(document, out),
+        Format::Jsonl => {
+            let fields = found.map(quality::fields).unwrap_or_default();
+            arose_corpus::write_json_with(document, fields, out)
+        }
         Format::Text => {
             let name = document.url.clone().unwrap_or_else(|| document.name());
             writeln!(
@@ -177,6 +243,10 @@ fn write(out: &mut impl Write, format: Format, document: &Document) -> io::Resul
 struct Notices {
     max_warnings: u64,
     n_warnings: u64,
+    /// Documents left out by a filter.
+    n_filtered: u64,
+    /// How many of them fail a rule.
+    filtered: BTreeMap<&'static str, u64>,
     terminal: Option<Terminal>,
     next_progress: Instant,
 }
@@ -193,6 +263,8 @@ impl Notices {
         let mut notices = Self {
             max_warnings,
             n_warnings: 0,
+            n_filtered: 0,
+            filtered: BTreeMap::new(),
             terminal,
             next_progress: Instant::now(),
         };
@@ -204,6 +276,13 @@ impl Notices {
     fn schedule_progress(&mut self) {
         let seconds = if self.terminal.is_some() { 1 } else { 10 };
         self.next_progress = Instant::now() + Duration::from_secs(seconds);
+    }
+
+    fn filter(&mut self, rules: Selection) {
+        self.n_filtered += u64::from(!rules.is_empty());
+        for rule in rules.rules() {
+            *self.filtered.entry(rule.name).or_default() += 1;
+        }
     }
 
     fn warn(&mut self, warning: &Warning) {
@@ -254,6 +333,12 @@ impl Notices {
         }
         if !counts.unknown_files.is_empty() {
             eprintln!("  unknown formats: {}", kinds(&counts.unknown_files));
+        }
+        if self.n_filtered > 0 {
+            eprintln!("  {} left out by the filter", self.n_filtered);
+        }
+        for (rule, n) in &self.filtered {
+            eprintln!("    {n} fail {rule}");
         }
         for (reason, n) in &counts.marked {
             eprintln!("  {n} marked: {reason}");

@@ -33,6 +33,7 @@ pub mod html;
 mod losses;
 mod output;
 mod pipeline;
+pub mod quality;
 mod source;
 pub mod time;
 pub mod url;
@@ -52,7 +53,7 @@ pub use output::keep::{
 pub use output::parts::Parts;
 pub use output::revisit::{Dropped, DroppedRecord, IDENTICAL, NEAR_DUPLICATE, Payloads, RefersTo};
 pub use output::rewrite::{Change, is_rewritable, rewrite};
-pub use output::write::{ParquetWriter, write_json};
+pub use output::write::{ParquetWriter, write_json, write_json_with};
 pub use pipeline::bookmark::Bookmark;
 pub use pipeline::fetch::{Stored, fetch, fetch_stored};
 pub use pipeline::part::{Part, PartFile, parts, read_part};

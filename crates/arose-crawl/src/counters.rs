@@ -62,11 +62,19 @@ pub enum Counter {
     Withdrawn,
     /// Duplicates whose links were not followed.
     UnfollowedDuplicates,
+    /// Pages whose weight is below 0.5.
+    LowQuality,
+    /// Of these: 0.2 at most.
+    SpamLike,
+    /// Pages that a rule of the settings rejects for their quality.
+    QualityRejected,
+    /// Sites that fell to one request per day for the quality of their pages.
+    BadSites,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 29] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -92,6 +100,10 @@ impl Counter {
         Self::BadSeeds,
         Self::Withdrawn,
         Self::UnfollowedDuplicates,
+        Self::LowQuality,
+        Self::SpamLike,
+        Self::QualityRejected,
+        Self::BadSites,
     ];
 
     /// A name for machines.
@@ -123,6 +135,10 @@ impl Counter {
             Self::BadSeeds => "bad_seeds",
             Self::Withdrawn => "withdrawn",
             Self::UnfollowedDuplicates => "unfollowed_duplicates",
+            Self::LowQuality => "low_quality",
+            Self::SpamLike => "spam_like",
+            Self::QualityRejected => "quality_rejected",
+            Self::BadSites => "bad_sites",
         }
     }
 }
@@ -163,6 +179,8 @@ const N_VALUES: usize = N_COUNTERS + N_REASONS + N_REFUSALS + Failure::ALL.len()
 pub struct Counters {
     values: [u64; N_VALUES],
     statuses: BTreeMap<u16, u64>,
+    /// Pages that a rule of the settings rejects, by rule.
+    quality: BTreeMap<String, u64>,
     /// Counters of a journal that this version does not know.
     others: BTreeMap<String, u64>,
 }
@@ -172,6 +190,7 @@ impl Default for Counters {
         Self {
             values: [0; N_VALUES],
             statuses: BTreeMap::new(),
+            quality: BTreeMap::new(),
             others: BTreeMap::new(),
         }
     }
@@ -221,6 +240,16 @@ impl Counters {
         self.statuses.iter().map(|(&status, &n)| (status, n))
     }
 
+    /// Pages that rules of the settings reject for their quality, by rule.
+    pub fn quality_rejections(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
+        self.quality.iter().map(|(rule, &n)| (rule.as_str(), n))
+    }
+
+    pub(crate) fn reject_quality(&mut self, rule: &str) {
+        *self.quality.entry(rule.to_owned()).or_default() += 1;
+        self.add(Counter::QualityRejected, 1);
+    }
+
     pub(crate) fn count_status(&mut self, status: u16) {
         *self.statuses.entry(status).or_default() += 1;
     }
@@ -264,6 +293,9 @@ impl Counters {
         let statuses = self.statuses();
         let statuses = statuses.map(|(status, n)| (format!("{STATUS}{status}"), n));
         let others = self.others.iter().map(|(name, &n)| (name.clone(), n));
+        let quality = self.quality_rejections();
+        let quality = quality.map(|(rule, n)| (format!("{QUALITY}{rule}"), n));
+        let others = others.chain(quality);
         let mut text = String::new();
         for (name, n) in values.chain(statuses).chain(others).filter(|(_, n)| *n > 0) {
             text.push_str(&format!("{name} {n}\n"));
@@ -279,10 +311,13 @@ impl Counters {
             let (name, n) = line.split_once(' ')?;
             let n = n.parse().ok()?;
             let status = name.strip_prefix(STATUS);
+            let rule = name.strip_prefix(QUALITY);
             if let Some(index) = names().position(|known| known == name) {
                 counters.values[index] = n;
             } else if let Some(Ok(status)) = status.map(str::parse) {
                 counters.statuses.insert(status, n);
+            } else if let Some(rule) = rule {
+                counters.quality.insert(rule.to_owned(), n);
             } else {
                 counters.others.insert(name.to_owned(), n);
             }
@@ -292,6 +327,7 @@ impl Counters {
 }
 
 const STATUS: &str = "status.";
+const QUALITY: &str = "quality.";
 
 /// The names of all values, in order, as the journal has them.
 fn names() -> impl Iterator<Item = String> {
@@ -338,6 +374,7 @@ mod tests {
         let mut counters = Counters::default();
         counters.add(Counter::Pages, 7);
         counters.refuse(Refusal::NotOurs);
+        counters.reject_quality("ratio>4");
         counters.count_status(404);
         counters.count_status(404);
         let mut counts = Counts::default();

@@ -4,6 +4,7 @@
 //! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
 //! input.
 
+mod quality;
 mod repetition;
 
 use std::net::IpAddr;
@@ -11,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arose::digest::digest64;
-use arose_corpus::html::{self, Links};
+use arose_corpus::html::{self, Links, Switch};
 use arose_corpus::payload;
+use arose_corpus::quality::Assessor;
 use arose_corpus::{Limits, decode_content};
 use arose_dedup::index;
 
@@ -31,6 +33,8 @@ use crate::robots;
 use crate::settings::{DuplicateLinks, Settings};
 use crate::sitemap;
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
+pub(crate) use quality::Rejections;
+use quality::{Judged, is_same_site, template};
 use repetition::{leads_on, shape};
 
 /// Stands for a queued URL while it is fetched and read.
@@ -71,6 +75,12 @@ pub(crate) struct Report {
     pub(crate) n_redirects: u8,
     pub(crate) status: u16,
     pub(crate) is_page: bool,
+    /// How much it weighs, from 0.1 to 1; 1 where that is unknown.
+    pub(crate) quality: f32,
+    /// The rule of the settings that rejects it.
+    pub(crate) rejected_by: Option<Box<str>>,
+    /// What home pages of one template at one IP address share; none for other pages.
+    pub(crate) template: Option<u64>,
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
@@ -78,8 +88,6 @@ pub(crate) struct Report {
     pub(crate) original_key: Option<Fingerprint>,
     /// What was known of it by the links to it when it was fetched.
     pub(crate) weight: Weight,
-    /// How good it is, from 0 to 1, as far as its text tells.
-    pub(crate) quality: f32,
     /// How much it matters: its mass, as far as it is good.
     pub(crate) importance: f32,
     /// What it adds to what its host had shown before.
@@ -116,11 +124,13 @@ impl Report {
             n_redirects: job.n_redirects,
             status: job.message.head().map_or(0, |head| head.status),
             is_page: false,
+            quality: 1.0,
+            rejected_by: None,
+            template: None,
             is_unread: false,
             original: None,
             original_key: None,
             weight: job.weight,
-            quality: 1.0,
             importance: job.weight.mass.amount(),
             claim: None,
             novelty: Novelty::default(),
@@ -158,6 +168,7 @@ pub(crate) struct Shared {
     pub(crate) guard: Guard,
     pub(crate) normalizer: Normalizer,
     pub(crate) contents: Option<Arc<Contents>>,
+    pub(crate) rejections: Rejections,
 }
 
 /// The guard that these settings describe.
@@ -188,6 +199,7 @@ impl Shared {
             normalizer: normalizer(&settings),
             guard,
             contents,
+            rejections: Rejections::parse(&settings.quality.reject)?,
             settings,
         })
     }
@@ -210,6 +222,7 @@ pub(crate) struct Reader {
     shared: Arc<Shared>,
     packer: Packer,
     sketcher: Sketcher,
+    assessor: Assessor,
     html: html::Config,
     limits: Limits,
     user_agent: String,
@@ -254,7 +267,9 @@ impl Reader {
         Self {
             packer: Packer::new(settings.archive.level),
             sketcher: Sketcher::new(),
+            assessor: Assessor::default(),
             html: html::Config {
+                visibility: Switch::On,
                 links: match settings.scope.requisites {
                     true => Links::CollectAll,
                     false => Links::Collect,
@@ -454,6 +469,7 @@ impl Reader {
         report.is_page = true;
         report.novelty.is_duplicate = report.original.is_some();
         report.novelty.shape = shape(&job.url, &page.text);
+        self.judge_quality(job, &page, report);
         // Whoever names a seed wants what it leads to.
         let links = match report.original.is_some() && job.depth > 0 {
             true => shared.settings.duplicates.links,
@@ -467,6 +483,7 @@ impl Reader {
         if let Some(metadata) = page.metadata
             && !asks_not
             && !metadata.robots.nofollow
+            && report.rejected_by.is_none()
         {
             match links {
                 DuplicateLinks::Never => report.is_unfollowed = !metadata.links.is_empty(),
@@ -474,6 +491,22 @@ impl Reader {
             }
         }
         report.novelty.leads_on = leads_on(&job.url, &report.links);
+    }
+
+    /// Weighs a page, and looks whether the settings reject it.
+    fn judge_quality(&mut self, job: &Job, page: &payload::Page, report: &mut Report) {
+        let metadata = page.metadata.as_deref();
+        let found = self
+            .assessor
+            .page(&page.text, page.title.as_deref(), metadata);
+        let original = report.original.as_ref().map(|original| &*original.url);
+        let is_scraped = original.is_some_and(|original| !is_same_site(original, &job.url));
+        let judged = Judged::new(found, is_scraped);
+        report.quality = judged.weight as f32;
+        report.rejected_by = self.shared.rejections.of(&judged);
+        let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
+        let visibility = visibility.filter(|_| job.url.rest() == "/");
+        report.template = visibility.map(|seen| template(seen.skeleton, job.address));
     }
 
     /// Adds what a page or a style sheet needs to be shown.
@@ -630,12 +663,15 @@ fn line(job: &Job, payload: &str, report: &Report) -> String {
     let head = job.message.head();
     let content_type = head.and_then(|head| head.get("content-type"));
     let original = report.original.as_ref();
+    let rejected = report.rejected_by.as_ref();
+    let rejected = rejected.map(|rule| format!("quality:{rule}"));
     let line = log::Line {
         date: job.date,
         status: report.status,
-        reason: match report.is_unread {
-            true => Failure::Unreadable.as_str(),
-            false => "",
+        reason: match (report.is_unread, rejected.as_deref()) {
+            (true, _) => Failure::Unreadable.as_str(),
+            (false, Some(rejected)) => rejected,
+            (false, None) => "",
         },
         n_bytes: job.message.body().len(),
         took: job.took,

@@ -37,6 +37,8 @@ pub struct Settings {
     pub network: Network,
     /// What becomes of duplicates.
     pub duplicates: Duplicates,
+    /// Which pages are rejected for their quality.
+    pub quality: Quality,
     /// How much of the crawl a site may take.
     pub budget: Budget,
     /// What is kept.
@@ -416,6 +418,14 @@ impl Default for Duplicates {
             stale_after: 50,
         }
     }
+}
+
+/// Which pages are rejected for their quality.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quality {
+    /// Rules such as `ratio > 4`: the links of a page that one applies to are not followed.
+    pub reject: Vec<String>,
 }
 
 /// How much of the crawl a site may take.

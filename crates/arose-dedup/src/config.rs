@@ -4,6 +4,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use arose::quality::Selection;
 use arose::rule::{Criterion, Policy, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
@@ -51,8 +52,17 @@ pub struct Config {
     /// The time between two checkpoints of reading, which is the most that a kill costs. Results
     /// do not depend on it.
     pub checkpoint: Duration,
+    /// Whether quality is measured, and what it filters.
+    pub quality: Option<Quality>,
     /// How documents are read; its `threads` are those of the whole run.
     pub corpus: arose_corpus::Config,
+}
+
+/// Measures the quality of documents; see [`arose::quality`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quality {
+    /// Documents that fail one of these rules are dropped before duplicates are looked for.
+    pub filter: Selection,
 }
 
 /// An index of documents held already, and what is done with it.
@@ -211,6 +221,7 @@ impl Default for Config {
             output: Output::default(),
             on_loss: OnLoss::Report,
             checkpoint: DEFAULT_CHECKPOINT,
+            quality: None,
             corpus: arose_corpus::Config::default(),
         }
     }
@@ -305,6 +316,11 @@ impl Config {
         }
         if let Some(n_bytes) = output.max_file_bytes {
             settings["max_file_bytes"] = json!(n_bytes);
+        }
+        if let Some(quality) = self.quality {
+            let filter: Vec<&str> = quality.filter.rules().map(|rule| rule.name).collect();
+            settings["quality"] = json!(true);
+            settings["filter"] = json!(filter);
         }
         if let Some(against) = &self.against {
             settings["against"] = json!(against.index.display().to_string());

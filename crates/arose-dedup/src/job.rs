@@ -447,6 +447,7 @@ impl<'a> Job<'a> {
                 "dropped_near": written.dropped_near,
                 "dropped_known": written.dropped_known,
                 "dropped_empty": written.dropped_empty,
+                "dropped_filtered": written.dropped_filtered,
                 "empty": read.n_empty,
                 "short": read.n_short,
                 "not_judged": candidates.n_unjudged,
@@ -474,6 +475,7 @@ impl<'a> Job<'a> {
                 "pages": sites.found.n_pages,
                 "framed_word_pairs": sites.found.n_framed,
             })),
+            "quality": self.config.quality.map(|quality| read.quality.summary(quality.filter)),
             "recall": { "promised": promised.collect::<Vec<_>>(), "estimated": recall },
             "index": self.index_summary(found, written),
             "cap": {

@@ -43,7 +43,7 @@ mod stage;
 mod work;
 
 pub use config::{
-    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output,
+    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Quality,
     SiteCounts, Update, Verify,
 };
 pub use error::{Change, Error};

@@ -99,6 +99,8 @@ pub(crate) const SHORT: u32 = 1;
 pub(crate) const EMPTY: u32 = 2;
 /// Without a URL, if URLs are compared: never a duplicate.
 pub(crate) const ALONE: u32 = 8;
+/// Rejected by a filter: it takes no part in the run.
+pub(crate) const FILTERED: u32 = 16;
 /// Mostly in a script written without spaces.
 pub(crate) const UNSPACED: u32 = 4;
 

@@ -30,6 +30,7 @@ pub(crate) mod lot;
 pub(crate) mod page;
 mod pairs;
 mod plot;
+mod quality;
 mod rated;
 mod samples;
 pub mod side_by_side;

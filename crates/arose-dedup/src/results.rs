@@ -13,6 +13,7 @@
 
 pub mod documents;
 pub mod pairs;
+mod quality;
 pub(crate) mod repeated;
 mod summary;
 pub(crate) mod table;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 pub use documents::{Detail, details};
 pub use pairs::Pair;
+pub use quality::{Example, QualityCounts, RuleCount};
 pub use repeated::Repeated;
 pub use summary::{Cap, Counts, Promise, Recall, Skipped, Stage, Summary, kinds};
 pub use texts::{Text, texts};

@@ -540,6 +540,7 @@ impl Options {
                 max_file_bytes: self.max_file_size,
             },
             checkpoint: Config::default().checkpoint,
+            quality: None,
             on_loss: self.reading.on_loss(),
             corpus,
         })

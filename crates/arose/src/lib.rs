@@ -39,6 +39,7 @@
 //! | find repeated passages and remove them | [`winnow`], [`passage`] |
 //! | decide, with the reason | [`rule`], [`site`] |
 //! | form clusters and choose what to keep | [`cluster`] |
+//! | weigh pages against spam, apply the filters of C4, Gopher and FineWeb | [`quality`] |
 //! | measure precision and recall | [`judgement`], [`exact`] |
 //! | estimate the size and overlap of search engines | [`estimate`] |
 //!
@@ -68,6 +69,7 @@ pub mod lead_byte;
 pub mod mix;
 pub mod parity;
 pub mod passage;
+pub mod quality;
 pub mod rabin;
 pub mod rule;
 pub mod shingle;

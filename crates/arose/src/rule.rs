@@ -197,6 +197,8 @@ pub enum Rule {
     Same,
     /// Another version of the same content ([`Level::Content`]).
     Content,
+    /// The rule of no pair: a document that a filter of [`quality`](crate::quality) rejects.
+    Filter,
 }
 
 /// Names the rule that makes the pair duplicates; `None` means distinct.
@@ -400,7 +402,7 @@ impl SiteRelation {
 
 impl Rule {
     /// Every rule, in the order of its declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Exact,
         Self::Jaccard,
         Self::B,
@@ -414,6 +416,7 @@ impl Rule {
         Self::Url,
         Self::Same,
         Self::Content,
+        Self::Filter,
     ];
 
     /// The rule of a level of [`content`](crate::content); none if it makes no duplicates.
@@ -443,6 +446,7 @@ impl Rule {
             Self::Url => "url",
             Self::Same => "same",
             Self::Content => "content",
+            Self::Filter => "filter",
         }
     }
 }
@@ -777,7 +781,7 @@ mod tests {
     #[test]
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
-        let expected = "exact jaccard b c combined site-same site-cross site-union empty contained url same content";
+        let expected = "exact jaccard b c combined site-same site-cross site-union empty contained url same content filter";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));

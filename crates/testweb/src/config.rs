@@ -88,6 +88,18 @@ impl Config {
         }
     }
 
+    /// A web of which half of the hosts are spam, of every kind; robots may go everywhere.
+    #[must_use]
+    pub fn spam(n_hosts: u32) -> Self {
+        let spam = Kind::SPAM.map(|kind| (kind, 1));
+        let n_spam = spam.len() as u32;
+        Self {
+            kinds: [(Kind::Plain, n_spam)].into_iter().chain(spam).collect(),
+            robots: vec![(Robots::AllowAll, 1)],
+            ..Self::plain(n_hosts)
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         let in_range = |name, value: u32, most, expected| match value {
             1.. if value <= most => Ok(()),
@@ -284,6 +296,18 @@ pub enum Kind {
     /// Every link of every response carries a new session in the query, `?sid=...`; pages do not
     /// depend on it.
     FreshSessions,
+    /// Spam: pages of few words, drawn again and again.
+    Stuffed,
+    /// Spam: a few sentences again and again, some words exchanged.
+    Spun,
+    /// Spam: the text of pages of a plain host, under its own links.
+    Scraped,
+    /// Spam: much text that nobody sees.
+    Hidden,
+    /// Spam: pages of links and nothing else.
+    Farm,
+    /// Spam: one page for all hosts of the kind except for a key word; all at one address.
+    Wildcard,
 }
 
 impl Kind {
@@ -311,6 +335,22 @@ impl Kind {
         (Kind::NameSilence, 1),
         (Kind::Refused, 1),
     ];
+
+    /// The kinds of spam, for webs that have some.
+    pub const SPAM: [Kind; 6] = [
+        Kind::Stuffed,
+        Kind::Spun,
+        Kind::Scraped,
+        Kind::Hidden,
+        Kind::Farm,
+        Kind::Wildcard,
+    ];
+
+    /// Whether pages of such hosts are spam.
+    #[must_use]
+    pub fn is_spam(self) -> bool {
+        Self::SPAM.contains(&self)
+    }
 
     /// The first part of the names of such hosts.
     #[must_use]
@@ -342,6 +382,12 @@ impl Kind {
             Kind::SameHome => "twin",
             Kind::Shop => "shop",
             Kind::FreshSessions => "fresh",
+            Kind::Stuffed => "stuffed",
+            Kind::Spun => "spun",
+            Kind::Scraped => "scraped",
+            Kind::Hidden => "hidden",
+            Kind::Farm => "farm",
+            Kind::Wildcard => "wildcard",
         }
     }
 

@@ -119,6 +119,7 @@ impl Table<'_> {
             robots,
             address: match kind {
                 Kind::Refused => REFUSING,
+                Kind::Wildcard => address(self.config.n_addresses - 1),
                 _ => address(idx % self.config.n_addresses),
             },
             ttl: [5, 300, 3600, 86_400][random.below(4) as usize],

@@ -44,6 +44,7 @@ mod random;
 mod reply;
 mod robots;
 mod server;
+mod spam;
 mod trap;
 pub mod truth;
 mod web;

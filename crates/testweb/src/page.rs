@@ -28,6 +28,10 @@ impl Web {
     pub(crate) fn render(&self, id: PageId, target: &str, moment: &Moment, out: &mut Vec<u8>) {
         let plan = self.plan(id, moment);
         let links = self.links(id);
+        let kind = self.host(id).kind;
+        if kind.is_spam() && kind != Kind::Scraped {
+            return self.render_spam(id, &links, out);
+        }
         out.reserve(plan.n_bytes + plan.n_bytes / 4 + links.len() * 2 * LINK_BYTES);
         out.extend_from_slice(b"<!doctype html>\n<html><head><meta charset=\"utf-8\"><title>");
         let mut title = Prose::new(self.vocabulary(), key(plan.text, 1), None);
@@ -35,7 +39,6 @@ impl Web {
         out.extend_from_slice(b"</title></head>\n<body>\n<h1>");
         title.words(4, out);
         out.extend_from_slice(b"</h1>\n");
-        let kind = self.host(id).kind;
         if kind == Kind::Timestamp {
             push_clock(moment, out);
         }
@@ -89,6 +92,11 @@ impl Web {
             _ => 0,
         };
         let page_key = match (host.kind, page) {
+            // The page of the same number, or another where that one has none.
+            (Kind::Scraped, _) => {
+                let original = &self.hosts()[self.scraped_host(id.host) as usize];
+                key(original.key, u64::from(page % original.n_pages.max(1)))
+            }
             (Kind::Shop, _) => key(host.key, 0),
             (Kind::SameHome, 0) => key(self.config().seed, 0),
             _ => page_key,
@@ -101,6 +109,18 @@ impl Web {
             variant,
             n_bytes: n_bytes.clamp(LEAST_BYTES, MOST_BYTES) as usize,
         }
+    }
+
+    /// The plain host whose text a [scraped](Kind::Scraped) one shows.
+    #[must_use]
+    pub fn scraped_host(&self, host: u32) -> u32 {
+        let hosts = self.hosts().iter();
+        let plain: Vec<u32> = (0..)
+            .zip(hosts)
+            .filter(|(_, host)| host.kind == Kind::Plain)
+            .map(|(idx, _)| idx)
+            .collect();
+        plain[key(u64::from(host), 12) as usize % plain.len()]
     }
 
     /// Paragraphs, with the links spread evenly behind them.
@@ -129,7 +149,14 @@ impl Web {
         }
     }
 
-    fn push_link(&self, id: PageId, link: &Link, form: u64, session: &str, out: &mut Vec<u8>) {
+    pub(crate) fn push_link(
+        &self,
+        id: PageId,
+        link: &Link,
+        form: u64,
+        session: &str,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"<a href=\"");
         match link {
             Link::Own(page) => {

@@ -53,6 +53,10 @@ fn text(snapshot: &Snapshot) -> String {
         let label = format!("{{reason=\"{reason}\"}}");
         metric("rejections_total", "counter", &label, value as f64);
     }
+    for (rule, value) in snapshot.counters.quality_rejections() {
+        let label = format!("{{rule=\"{rule}\"}}");
+        metric("quality_rejections_total", "counter", &label, value as f64);
+    }
     for (kind, value) in snapshot.counters.failures() {
         let label = format!("{{kind=\"{kind}\"}}");
         metric("failure_kinds_total", "counter", &label, value as f64);

@@ -110,6 +110,7 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
             share(n)
         )?;
     }
+    tell_quality(out, summary)?;
     let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
     writeln!(out, "skipped         {skipped:>10}")?;
     if let Some(reasons) = counts["skipped"]["by_reason"].as_object() {
@@ -149,6 +150,31 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
     let kept = summary["kept_in"].as_str().unwrap_or("kept");
     writeln!(out, "kept documents: {}", folder.join(kept).display())?;
     writeln!(out, "report: {}", folder.join("report.html").display())
+}
+
+/// Says what was dropped by a filter, and what filters would drop.
+fn tell_quality(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    let quality = &summary["quality"];
+    let Some(any) = quality["fails_any"].as_u64() else {
+        return Ok(());
+    };
+    let read = summary["counts"]["read"].as_u64().unwrap_or(0).max(1);
+    let share = |n: u64| 100.0 * n as f64 / read as f64;
+    let n = summary["counts"]["dropped_filtered"].as_u64().unwrap_or(0);
+    let note = match quality["filter"]
+        .as_array()
+        .is_some_and(|rules| !rules.is_empty())
+    {
+        true => "dropped by the filter",
+        false => "no filter; see --filter",
+    };
+    writeln!(out, "filtered        {n:>10}  {:5.1} %  {note}", share(n))?;
+    let families = quality["fails_by_family"].as_object();
+    for (family, n) in families.into_iter().flatten() {
+        let n = n.as_u64().unwrap_or(0);
+        writeln!(out, "  fail {family:<9} {n:>10}  {:5.1} %", share(n))?;
+    }
+    writeln!(out, "  fail any       {any:>10}  {:5.1} %", share(any))
 }
 
 /// Says what was left aside and what could not be read.

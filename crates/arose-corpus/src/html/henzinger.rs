@@ -11,6 +11,7 @@ use super::page::Collector;
 use super::sink::{Gap, Sink};
 use super::tag::Tag;
 use super::token::{Name, Text, TextKind, Token, Tokenizer};
+use super::visibility::Watch;
 use super::{Config, Extracted, ImageTerm, Mode, Switch, Warning};
 use crate::body::payload::fitted;
 
@@ -26,6 +27,7 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
         images: Vec::new(),
         max_images: MAX_IMAGES + html.len() / size_of::<ImageTerm>(),
         collector: Collector::new(config.links),
+        watch: (config.visibility == Switch::On).then(Watch::default),
         templates: 0,
         hides_text: false,
     };
@@ -42,7 +44,8 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     if reader.images.len() == reader.max_images {
         warnings.push(Warning::ImagesTruncated);
     }
-    let metadata = reader.collector.finish(page_url, html.len(), &mut warnings);
+    let mut metadata = reader.collector.finish(page_url, html.len(), &mut warnings);
+    metadata.visibility = reader.watch.map(|watch| Box::new(watch.found));
     Extracted {
         text: match html.len() {
             n if n < LARGE => reader.sink.text,
@@ -66,6 +69,7 @@ struct Reader<'c> {
     images: Vec<ImageTerm>,
     max_images: usize,
     collector: Collector,
+    watch: Option<Watch>,
     /// Open `template` elements; their content is not part of the page.
     templates: usize,
     /// Whether the last tag opened an element whose text nobody sees.
@@ -82,10 +86,17 @@ impl Reader<'_> {
         }
         let decoded = text.decoded();
         self.collector.text(&decoded);
+        let before = self.sink.text.len();
         if text.kind == TextKind::Data && memchr::memchr(b'\0', decoded.as_bytes()).is_some() {
             self.sink.push(&decoded.replace('\0', ""));
         } else {
             self.sink.push(&decoded);
+        }
+        if let Some(watch) = &mut self.watch {
+            // What separates it from the text before is no text.
+            let gap = self.sink.text.as_bytes().get(before);
+            let n_gap = usize::from(before > 0 && gap.is_some_and(u8::is_ascii_whitespace));
+            watch.text(self.sink.text.len() - before - n_gap);
         }
     }
 
@@ -101,8 +112,15 @@ impl Reader<'_> {
             self.sink.gap(Gap::Line);
         }
         let address = self.collector.start(name, tokenizer);
+        if let Some(watch) = &mut self.watch {
+            watch.start(name, tokenizer);
+        }
         if let Some(address) = address.filter(|_| self.config.mode == Mode::Henzinger) {
+            let before = self.sink.text.len();
             self.sink.push_apart(&address);
+            if let Some(watch) = &mut self.watch {
+                watch.address(&self.sink.text, before);
+            }
         }
         match name.tag {
             Tag::Img | Tag::Image => self.image(tokenizer),
@@ -115,6 +133,9 @@ impl Reader<'_> {
     fn end(&mut self, name: Name<'_>) {
         self.hides_text = false;
         self.collector.end();
+        if let Some(watch) = &mut self.watch {
+            watch.end(name);
+        }
         if name.tag == Tag::Template {
             self.templates = self.templates.saturating_sub(1);
         }

@@ -30,10 +30,12 @@ pub mod tag;
 #[cfg(test)]
 mod tests;
 pub mod token;
+mod visibility;
 
 use url::Url;
 
 pub use page::{Alternate, Link, Links, MetaRobots, Metadata, Refresh};
+pub use visibility::Visibility;
 
 /// How a page is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,9 @@ pub struct Config {
     pub alt: Switch,
     /// `content` of description and keywords, in the modes `henzinger` and `visible`.
     pub meta: Switch,
+    /// Whether to tell how much of the text is hidden or stands in links, in the modes `henzinger`
+    /// and `visible`.
+    pub visibility: Switch,
 }
 
 /// What was read.

@@ -12,7 +12,7 @@ use super::resolve::{Resolver, is_web};
 use super::sink::Sink;
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
-use super::{Warning, css};
+use super::{Visibility, Warning, css};
 
 /// A link to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,9 @@ pub struct Metadata {
     /// What the page needs to be shown, in order: styles, pictures, scripts, fonts, sounds and
     /// films. Empty unless [`Links::CollectAll`].
     pub requisites: Vec<String>,
+    /// How much of the text is hidden or stands in links; none unless
+    /// [`Config::visibility`](super::Config::visibility) asks for it.
+    pub visibility: Option<Box<Visibility>>,
 }
 
 /// Whether the addresses of links are wanted.

@@ -24,10 +24,23 @@ use crate::time;
 ///
 /// If the output cannot be written.
 pub fn write_json(document: &Document, out: &mut impl Write) -> io::Result<()> {
+    write_json_with(document, Map::new(), out)
+}
+
+/// Writes a document as one line of JSON, with further fields.
+///
+/// # Errors
+///
+/// If the output cannot be written.
+pub fn write_json_with(
+    document: &Document,
+    fields: Map<String, Value>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let text = |value: &Option<String>| value.clone().map_or(Value::Null, Value::String);
     let warnings = document.warnings.iter();
     let warnings: Vec<Value> = warnings.map(|warning| warning.to_string().into()).collect();
-    let mut object = Map::new();
+    let mut object = fields;
     let mut put = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
     put("id", document.name().into());
     put("url", text(&document.url));

@@ -193,6 +193,7 @@ fn page(mode: Mode) -> html::Config {
     html::Config {
         mode,
         links: Links::Collect,
+        visibility: html::Switch::On,
         ..html::Config::default()
     }
 }

@@ -21,6 +21,7 @@ mod order;
 mod pages;
 mod parse_suites;
 mod peers;
+mod quality;
 mod samples;
 mod score;
 mod shared;

@@ -8,6 +8,15 @@ use crate::archive::Part;
 use crate::counters::{Counter, Refusal};
 use crate::frontier::Novelty;
 
+/// What is known of the quality of a page.
+struct Quality {
+    host: HostId,
+    weight: f32,
+    is_duplicate: bool,
+    template: Option<u64>,
+    rejected_by: Option<Box<str>>,
+}
+
 impl Crawl {
     /// Takes in what was read of a page: first its links are asked for.
     pub(super) fn take_report(&mut self, mut report: Report) -> Result<(), Error> {
@@ -80,6 +89,13 @@ impl Crawl {
             self.counters.add(Counter::Lost, 1);
             return Ok(());
         }
+        let judged = Quality {
+            host: report.host,
+            weight: report.quality,
+            is_duplicate: report.original.is_some(),
+            template: report.template,
+            rejected_by: report.rejected_by,
+        };
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);
         self.counters.add(Counter::Known, report.n_known);
@@ -107,6 +123,7 @@ impl Crawl {
             self.counters
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);
             self.record_novelty(report.host, &report.rest, report.novelty);
+            self.record_quality(&judged);
         }
         Ok(())
     }
@@ -127,6 +144,34 @@ impl Crawl {
     fn url_of(&self, id: HostId, rest: &str) -> Arc<str> {
         let origin = &self.frontier.hosts[id as usize].origin;
         format!("{origin}{rest}").into()
+    }
+
+    /// Counts a page by its quality, and judges its site.
+    fn record_quality(&mut self, page: &Quality) {
+        let counts = [
+            (Counter::LowQuality, page.weight < 0.5),
+            (Counter::SpamLike, page.weight <= 0.2),
+        ];
+        for (counter, is_counted) in counts {
+            self.counters.add(counter, is_counted.into());
+        }
+        if let Some(rule) = &page.rejected_by {
+            self.counters.reject_quality(rule);
+        }
+        let site = self.frontier.hosts.site(page.host);
+        let is_bad = page.is_duplicate || page.weight < 0.5;
+        let conduct = &mut self.frontier.sites[site as usize].conduct;
+        let was_bad = conduct.is_bad();
+        conduct.record(is_bad);
+        let mut n_fallen = u64::from(!was_bad && conduct.is_bad());
+        if let Some(template) = page.template {
+            for site in self.frontier.templates.record(template, site) {
+                let conduct = &mut self.frontier.sites[site as usize].conduct;
+                n_fallen += u64::from(!conduct.is_bad());
+                conduct.join_template();
+            }
+        }
+        self.counters.add(Counter::BadSites, n_fallen);
     }
 
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {

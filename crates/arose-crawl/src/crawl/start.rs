@@ -55,6 +55,7 @@ fn check(
     Fetcher::new(settings, Rc::clone(&seams.connector))?;
     let normalizer = page::normalizer(settings);
     let guard = page::guard(settings)?;
+    page::Rejections::parse(&settings.quality.reject)?;
     let mut seeded = Seeded::read(folder)?;
     let mut bad = None;
     let mut n_good = 0;

@@ -412,8 +412,11 @@ impl Crawl {
         }
         let folders = host.folders.as_deref_mut();
         let is_seed = text.depth == 0;
-        if !is_seed && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
-        {
+        let conduct = &mut self.frontier.sites[host.site as usize].conduct;
+        let is_stale = !is_seed
+            && (folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
+                || stale_after > 0 && !conduct.admits(now));
+        if is_stale {
             self.counters.add(Counter::Stale, 1);
             host.aside.push(turn);
             host.wakes = now + PROBE;

@@ -13,10 +13,11 @@
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
 //! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
-//! sessions. Its URLs are put aside, except for one per day.
+//! sessions. Its URLs are put aside, except for one per day. So are those of sites whose pages are
+//! nearly all bad (`quality.rs`).
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 40 bytes, or about 110
-//! with their place in the workbench; a site takes about 30, a queued URL 16 while its host is in
+//! with their place in the workbench; a site takes about 50, a queued URL 16 while its host is in
 //! memory. The text of URLs is in the journal.
 
 mod cold;
@@ -24,6 +25,7 @@ mod folders;
 mod host;
 mod hosts;
 mod keeper;
+mod quality;
 mod queue;
 mod ranking;
 mod shelf;
@@ -49,6 +51,7 @@ pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
 use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
+pub(crate) use quality::Templates;
 pub(crate) use queue::Entry;
 pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};
@@ -97,6 +100,8 @@ pub(crate) struct Frontier {
     pub(crate) n_coming: usize,
     /// Hosts whose address is wanted, the next one first.
     pub(crate) unresolved: VecDeque<HostId>,
+    /// Home pages by address and template.
+    pub(crate) templates: Templates,
     /// URLs that wait for a request.
     pub(crate) n_queued: u64,
     /// When hosts may be asked first.
@@ -121,6 +126,7 @@ impl Frontier {
         Self {
             hosts: Hosts::default(),
             sites: Vec::new(),
+            templates: Templates::default(),
             by_site: Numbers::default(),
             bench: Workbench::default(),
             scale: Scale {

@@ -2,6 +2,7 @@
 
 use arose::digest::digest64;
 
+use super::quality::Conduct;
 use crate::journal::HostId;
 use crate::order;
 
@@ -22,6 +23,8 @@ pub(crate) struct Site {
     pub(crate) trust: f32,
     /// Whether that has changed since it was written down.
     pub(super) is_changed: bool,
+    /// What its pages were like.
+    pub(crate) conduct: Conduct,
 }
 
 impl Site {
@@ -33,6 +36,7 @@ impl Site {
             n_hosts: 0,
             trust: 0.0,
             is_changed: false,
+            conduct: Conduct::default(),
         }
     }
 

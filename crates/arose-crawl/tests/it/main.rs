@@ -18,6 +18,7 @@ mod pace;
 mod power;
 mod priority;
 mod progress;
+mod quality;
 mod restart;
 mod robots;
 mod script;

@@ -9,6 +9,7 @@ use super::html::{Count, Plain, Text, bytes, clip, counted, percent};
 use super::losses;
 use super::pairs::{Level, Pairs};
 use super::plot;
+use super::quality;
 use super::rated;
 use super::samples::Evidence;
 use super::sites::Tally;
@@ -72,9 +73,12 @@ impl Page<'_> {
         if !self.groups.is_empty() {
             f.write_str("<a href=\"#versions\">Versions</a> ")?;
         }
+        f.write_str("<a href=\"#sites\">Sites</a> ")?;
+        if self.summary.quality.is_some() {
+            f.write_str("<a href=\"#quality\">Quality</a> ")?;
+        }
         f.write_str(
-            "<a href=\"#sites\">Sites</a> \
-             <a href=\"#pairs\">Pairs, side by side</a> <a href=\"#run\">The run</a></nav>\n\
+            "<a href=\"#pairs\">Pairs, side by side</a> <a href=\"#run\">The run</a></nav>\n\
              </header>\n<main>\n",
         )?;
         self.found(f)?;
@@ -82,6 +86,7 @@ impl Page<'_> {
         self.largest_clusters(f)?;
         self.versions(f)?;
         self.share_by_site(f)?;
+        quality::put(f, self.summary)?;
         self.sample_pairs(f)?;
         if let Some(tables) = self.ratings {
             rated::put(f, tables)?;
@@ -97,7 +102,8 @@ impl Page<'_> {
     fn headline(&self) -> String {
         let counts = &self.summary.counts;
         let read = counted(counts.read, "document", "documents");
-        match (counts.read, counts.dropped()) {
+        let copies = counts.dropped().saturating_sub(counts.dropped_filtered);
+        match (counts.read, copies) {
             (0, _) => "No documents to compare".to_owned(),
             (_, 0) => format!("No duplicates among {read}"),
             (all, 1) => format!("1 of {read} is a copy ({})", percent(1, all)),
@@ -152,6 +158,11 @@ impl Page<'_> {
                 percent(counts.dropped_empty, counts.read)
             )?;
         }
+        if counts.dropped_filtered > 0 {
+            parts.push(("filtered", counts.dropped_filtered));
+            let share = percent(counts.dropped_filtered, counts.read);
+            write!(title, ", rejected by the filter {share}")?;
+        }
         plot::shares(f, &title, &parts)?;
         self.account(f)?;
         losses::put(f, self.summary)?;
@@ -171,7 +182,7 @@ impl Page<'_> {
         if counts.dropped() > 0 {
             write!(
                 f,
-                "{} dropped: {} and {}{}{}. Each duplicate is itself similar to the document kept in \
+                "{} dropped: {} and {}{}{}{}. Each duplicate is itself similar to the document kept in \
                  its place. ",
                 counted(counts.dropped(), "was", "were"),
                 counted(counts.dropped_exact, "exact copy", "exact copies"),
@@ -183,6 +194,10 @@ impl Page<'_> {
                 match counts.dropped_empty {
                     0 => String::new(),
                     n => format!(", and {} without text", Count(n)),
+                },
+                match counts.dropped_filtered {
+                    0 => String::new(),
+                    n => format!(", and {} that the filter rejects", Count(n)),
                 }
             )?;
         }
@@ -244,6 +259,10 @@ impl Page<'_> {
         }
         if counts.dropped_empty > 0 {
             row("in2 empty", "Dropped, empty", counts.dropped_empty, read)?;
+        }
+        if counts.dropped_filtered > 0 {
+            let n = counts.dropped_filtered;
+            row("in2 filtered", "Dropped by the filter", n, read)?;
         }
         f.write_str("</tbody></table>\n")?;
         writeln!(

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Error;
+use super::quality::QualityCounts;
 use crate::IncompleteFile;
 use crate::source::path_in;
 
@@ -42,6 +43,9 @@ pub struct Summary {
     /// Files in directories whose format is unknown, by extension.
     #[serde(default)]
     pub unknown_files: BTreeMap<String, u64>,
+    /// Documents by the rules of quality that they fail, where it was measured.
+    #[serde(default)]
+    pub quality: Option<QualityCounts>,
     /// What was done, in order.
     #[serde(default)]
     pub stages: Vec<Stage>,
@@ -66,6 +70,9 @@ pub struct Counts {
     /// Empty documents, dropped on request.
     #[serde(default)]
     pub dropped_empty: u64,
+    /// Documents that a filter of quality rejected.
+    #[serde(default)]
+    pub dropped_filtered: u64,
     /// Documents without text and images.
     pub empty: u64,
     /// Documents under two shingles.
@@ -105,6 +112,7 @@ impl Counts {
     pub fn dropped(&self) -> u64 {
         let copies = self.dropped_exact.saturating_add(self.dropped_near);
         let others = self.dropped_known.saturating_add(self.dropped_empty);
+        let others = others.saturating_add(self.dropped_filtered);
         copies.saturating_add(others)
     }
 

@@ -21,7 +21,7 @@ use crate::config::{Against, Config, Update};
 use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
 use crate::inputs::Naming;
 use crate::names::{Name, NameScan};
-use crate::record::{Copied, DocRecord, Ordinal, UNSPACED, rule_index};
+use crate::record::{Copied, DocRecord, FILTERED, Ordinal, UNSPACED, rule_index};
 use crate::source::{Source, path_text};
 use crate::stage::exact::COPIES;
 use crate::stage::read::{DOCS, Read, TOKENS, host};
@@ -243,6 +243,9 @@ pub(crate) fn run(
             let Some((record, name)) = row else {
                 return Ok(None);
             };
+            if record.flags & FILTERED != 0 {
+                return Ok(None);
+            }
             holder.best(&sketches.of(&record, name)?.1)
         });
         for answer in asked.collect::<Result<Vec<_>, Error>>()? {

@@ -21,10 +21,8 @@ use arose::feature::Features;
 use arose::rule::{Criterion, ShortPolicy};
 use arose::shingle::{Shingler, is_short};
 use arose::simhash::Fingerprint384;
-use arose::site::{SiteKind, site};
 use arose::sketch::{NarrowMinHash, Sketcher};
 use arose::token::{Tokenizer, Tokens};
-use arose_corpus::url::Normalizer;
 use arose_corpus::{Bookmark, Document, Item, Position, Reason, Warning};
 use bytemuck::Zeroable;
 use serde::{Deserialize, Serialize};
@@ -34,11 +32,15 @@ use crate::config::{Config, Exact, Keep};
 use crate::losses::Losses;
 use crate::progress::InputPlace;
 use crate::record::{
-    ALONE, DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED, Vectors,
+    ALONE, DocRecord, EMPTY, FILTERED, N_SAMPLES, NOT_FETCHED, NullText, SHORT, Samples, UNSPACED,
+    Vectors,
 };
 use crate::scheme::Bands;
 use crate::source::{Source, path_text};
 use crate::stage::checkpoint::{Checkpoint, Clock, Lines, WaitingBytes};
+use crate::stage::quality::{self, QualityColumn, QualityRow, QualityTally};
+use crate::stage::urls::normal_url;
+pub(crate) use crate::stage::urls::{host, site_digest};
 use crate::work::boot;
 use crate::{Error, Progress};
 
@@ -71,6 +73,9 @@ pub(crate) struct Read {
     /// The first of them, for people.
     pub(crate) warnings: Vec<String>,
     pub(crate) losses: Losses,
+    /// What rules of quality reject, where it is measured.
+    #[serde(default)]
+    pub(crate) quality: QualityTally,
 }
 
 impl Read {
@@ -116,6 +121,7 @@ fn read(
     let maker = Maker::new(config)?;
     let mut corpus = config.corpus.clone();
     corpus.files.skip.extend(skip);
+    quality::ask(config, &mut corpus);
     let checkpoint = Checkpoint::read(folder)?;
     let bookmark = checkpoint.as_ref().map(|there| there.bookmark.clone());
     let bookmark = bookmark.unwrap_or_default();
@@ -163,6 +169,7 @@ pub(crate) struct DocRow {
     pub(crate) tokens: Vec<u64>,
     pub(crate) samples: Samples,
     pub(crate) vectors: Vectors,
+    quality: Option<Box<QualityRow>>,
 }
 
 impl DocRow {
@@ -232,7 +239,9 @@ impl Maker {
 
     fn doc_row(&self, document: Document) -> DocRow {
         let tokens = tokens(&self.tokenizer, &document);
+        let quality = quality::row(&self.config, &document, tokens.len());
         let mut row = DocRow {
+            quality,
             record: self.record(&document, &tokens),
             id: document.id,
             source: document.source,
@@ -242,6 +251,9 @@ impl Maker {
             url: document.url,
             tokens: tokens.fingerprints,
         };
+        if let (Some(found), Some(config)) = (&row.quality, self.config.quality) {
+            found.filter(config, &mut row.record, &mut row.tokens);
+        }
         row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
         // Under the policy content sketches need what sites repeat.
         let has_sketch = !matches!(
@@ -311,15 +323,6 @@ impl Maker {
     }
 }
 
-/// The URL of a document in its one spelling; as it is where it is no web address.
-fn normal_url(document: &Document) -> String {
-    let url = document.url.as_deref().unwrap_or_default();
-    match Normalizer::default().normalize(url, None) {
-        Ok(normal) => normal.as_str().to_owned(),
-        Err(_) => url.to_owned(),
-    }
-}
-
 /// Whether the policy asks for simhashes of all documents.
 pub(crate) fn has_simhash(config: &Config) -> bool {
     let criterion = config.policy.criterion;
@@ -349,24 +352,6 @@ pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
     tokens
 }
 
-/// A digest of the site of an address; zero for documents without one.
-pub(crate) fn site_digest(url: Option<&str>, kind: SiteKind) -> u64 {
-    let Some(host) = url.and_then(host) else {
-        return 0;
-    };
-    arose::digest::digest64(site(host, kind).as_bytes()).max(1)
-}
-
-/// The host of an address, as written.
-pub(crate) fn host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    (!host.is_empty()).then_some(host)
-}
-
 /// A record whose end is not known yet.
 pub(crate) enum Waiting {
     Document(DocRecord),
@@ -384,6 +369,7 @@ struct Columns {
     tokens: ListWriter<u64>,
     samples: Option<Writer<Samples>>,
     vectors: Writer<Vectors>,
+    quality: QualityColumn,
     /// The source of the last document, which most often is that of the next.
     last: Option<(Arc<Path>, u32)>,
     nulls: Writer<NullText>,
@@ -407,6 +393,7 @@ impl Columns {
             tokens: ListWriter::create(&folder.join(TOKENS))?,
             samples,
             vectors: Writer::create(&folder.join(VECTORS))?,
+            quality: QualityColumn::create(folder, config)?,
             last: None,
             nulls: Writer::create(&folder.join(NULLS))?,
             waiting: None,
@@ -441,6 +428,7 @@ impl Columns {
             tokens: ListWriter::resume(&folder.join(TOKENS), found.n_tokens)?,
             samples,
             vectors: Writer::resume(&folder.join(VECTORS), there.n_documents)?,
+            quality: QualityColumn::resume(folder, config, there.n_documents)?,
             last,
             nulls: Writer::resume(&folder.join(NULLS), there.n_nulls)?,
             waiting: there.waiting.and_then(|bytes| bytes.record()),
@@ -459,6 +447,7 @@ impl Columns {
         if let Some(samples) = &mut self.samples {
             samples.flush()?;
         }
+        self.quality.flush()?;
         // They are in a file of their own: there may be millions.
         let sources = std::mem::take(&mut self.found.sources);
         let found = self.found.clone();
@@ -494,12 +483,17 @@ impl Columns {
         if let Some(samples) = &mut self.samples {
             samples.push(&row.samples)?;
         }
+        if let Some(quality) = &row.quality {
+            self.quality.push(quality)?;
+            self.found.quality.add(quality, &row.name());
+        }
         self.push_names(&row)?;
         let found = &mut self.found;
         found.n_docs += 1;
         found.n_tokens += row.tokens.len() as u64;
         found.text_bytes += u64::from(record.n_bytes);
-        found.n_empty += u64::from(record.flags & EMPTY != 0);
+        found.n_empty += u64::from(record.flags & (EMPTY | FILTERED) == EMPTY);
+        found.quality.filtered += u64::from(record.flags & FILTERED != 0);
         found.n_fetched += u64::from(record.fetched != NOT_FETCHED);
         found.n_weighted += u64::from(!record.weight.is_nan());
         found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
@@ -588,34 +582,7 @@ impl Columns {
         if let Some(samples) = self.samples {
             samples.finish()?;
         }
+        self.quality.finish()?;
         Ok(self.found)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_cut_out_of_addresses() {
-        let cases = [
-            ("http://site1.example/page274", Some("site1.example")),
-            ("https://user:pw@x.org:8080?q#f", Some("x.org:8080")),
-            ("file:///tmp/x", None),
-            ("mailto:a@b.c", None),
-            ("", None),
-        ];
-        for (url, expected) in cases {
-            assert_eq!(host(url), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn pages_of_one_site_have_one_number() {
-        let kind = Config::default().site;
-        let [one, other, none] = ["http://site1.example/a", "http://site1.example/b", "x"]
-            .map(|url| site_digest(Some(url), kind));
-        assert_eq!(one, other);
-        assert_eq!(none, 0);
     }
 }

@@ -29,7 +29,7 @@ use crate::config::{Config, Empty, ListedPairs, Verify};
 use crate::lookup::{Chosen, Flags};
 use crate::losses::IncompleteFile;
 use crate::names::{Ids, Name, NameScan};
-use crate::record::{Accepted, Copied, DocRecord, EMPTY, NO_SCORE, Ordinal};
+use crate::record::{Accepted, Copied, DocRecord, EMPTY, FILTERED, NO_SCORE, Ordinal};
 use crate::sorter::Sorter;
 use crate::source::path_text;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
@@ -37,6 +37,7 @@ use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
 use crate::stage::listing::list_all;
+use crate::stage::quality::QualityTable;
 use crate::stage::read::{DOCS, Read};
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
@@ -56,6 +57,9 @@ pub(crate) struct Rows {
     /// Without text, if they are not wanted.
     #[serde(default)]
     pub(crate) dropped_empty: u64,
+    /// Rejected by a filter.
+    #[serde(default)]
+    pub(crate) dropped_filtered: u64,
     /// Of what an index holds.
     #[serde(default)]
     pub(crate) dropped_known: u64,
@@ -133,7 +137,8 @@ pub(crate) fn write_documents(
     };
     // A row for each document, then its copy in the kept output or its pair.
     progress.expect(2 * read.n_docs);
-    let mut table = Table::create(path, document_schema())?;
+    let mut quality = QualityTable::open(stages.read, config)?;
+    let mut table = Table::create(path, quality.schema(document_schema()))?;
     let mut batch = DocumentRows::default();
     let mut rows = Rows::default();
     for doc in 0..read.n_docs as Ordinal {
@@ -154,6 +159,7 @@ pub(crate) fn write_documents(
             (star, keeper) = (stars.get(first)?, keepers.get(first)?);
         }
         let mut verdict = match held.transpose()?.flatten() {
+            _ if record.flags & FILTERED != 0 => Verdict::FILTERED,
             Some(verdict) => verdict,
             None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
             None => Verdict::of(doc, &record, &star, keeper, &keepers, copy_rule)?,
@@ -178,23 +184,25 @@ pub(crate) fn write_documents(
                 let end = record.end;
                 keep(doc, record.source, Span { position, end })?;
             }
+            Some(Rule::Filter) => rows.dropped_filtered += 1,
             Some(_) if verdict.known_as.is_some() => rows.dropped_known += 1,
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(Rule::Empty) => rows.dropped_empty += 1,
             Some(_) => rows.dropped_near += 1,
         }
         let source = &read.sources[record.source as usize].path;
-        batch.push(doc, &names.next()?, &record, source, &verdict);
+        let shown = quality.next(&record)?;
+        batch.push(doc, &names.next()?, &shown, source, &verdict);
         if batch.doc_len() == BATCH_ROWS {
-            table.write(batch.finish())?;
+            table.write(quality.columns(batch.finish()))?;
             progress.advance(BATCH_ROWS as u64)?;
         }
     }
     progress.advance(batch.doc_len() as u64)?;
-    table.write(batch.finish())?;
+    table.write(quality.columns(batch.finish()))?;
     table.close()?;
     // These have no pair.
-    progress.advance(rows.dropped_known + rows.dropped_empty)?;
+    progress.advance(rows.dropped_known + rows.dropped_empty + rows.dropped_filtered)?;
     Ok(rows)
 }
 

@@ -34,6 +34,16 @@ impl Verdict {
         known_as: None,
     };
 
+    /// The verdict on a document that the filter rejects.
+    pub(crate) const FILTERED: Self = Self {
+        kept_doc: None,
+        rule: Some(Rule::Filter),
+        similarity: None,
+        scores: None,
+        group: None,
+        known_as: None,
+    };
+
     /// The verdict on a content that an index holds; none if it does not.
     pub(crate) fn held(first: Ordinal, answers: &Answers) -> Result<Option<Self>, Error> {
         let known = answers.of(first)?;

@@ -17,6 +17,7 @@ mod index_faults;
 mod linear;
 mod losses;
 mod passages;
+mod quality;
 mod results;
 mod shared_data;
 mod support;

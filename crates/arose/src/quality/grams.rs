@@ -1,0 +1,150 @@
+//! Numbers for words and n-grams, and how much of a text repeats.
+
+use crate::mix::mix;
+
+/// Gives equal keys equal numbers, counted from 0 in order of appearance.
+///
+/// Open addressing at half load. Slots depend on a seed; if that depends on all keys, nobody can
+/// choose keys that share a slot.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// A key and its number, plus one; 0 for a free slot.
+    slots: Vec<(u64, u32)>,
+    seed: u64,
+    n_used: u32,
+}
+
+impl Numbers {
+    /// Forgets all and makes room for `n_keys`, more or less.
+    pub(super) fn clear(&mut self, n_keys: usize, seed: u64) {
+        let n_slots = (2 * n_keys).next_power_of_two().max(16);
+        self.slots.clear();
+        self.slots.resize(n_slots, (0, 0));
+        self.seed = seed;
+        self.n_used = 0;
+    }
+
+    /// The number of a key.
+    pub(super) fn of(&mut self, key: u64) -> u32 {
+        if 2 * self.len() >= self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = mix(key ^ self.seed) as usize & mask;
+        loop {
+            match self.slots[at] {
+                (_, 0) => {
+                    self.n_used += 1;
+                    self.slots[at] = (key, self.n_used);
+                    return self.n_used - 1;
+                }
+                (there, number) if there == key => return number - 1,
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let n_slots = (2 * self.slots.len()).max(16);
+        let old = std::mem::replace(&mut self.slots, vec![(0, 0); n_slots]);
+        for (key, number) in old.into_iter().filter(|(_, number)| *number > 0) {
+            let mut at = mix(key ^ self.seed) as usize & (n_slots - 1);
+            while self.slots[at].1 > 0 {
+                at = (at + 1) & (n_slots - 1);
+            }
+            self.slots[at] = (key, number);
+        }
+    }
+
+    /// Distinct keys so far.
+    pub(super) fn len(&self) -> usize {
+        self.n_used as usize
+    }
+}
+
+/// The words of a text: a number for each, and where its characters end in the text without
+/// whitespace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) numbers: &'a [u32],
+    pub(super) ends: &'a [u64],
+}
+
+impl Words<'_> {
+    /// The characters of the words from `start` to `end`.
+    fn n_chars(&self, start: usize, end: usize) -> u64 {
+        let before = |at: usize| at.checked_sub(1).map_or(0, |last| self.ends[last]);
+        before(end) - before(start)
+    }
+}
+
+/// Memory for n-grams.
+#[derive(Debug, Default)]
+pub(super) struct Grams {
+    /// A key for the n-gram that begins at each word.
+    keys: Vec<u64>,
+    n: usize,
+    counts: Vec<u32>,
+}
+
+impl Grams {
+    /// Starts with single words.
+    pub(super) fn start(&mut self, words: Words<'_>) {
+        self.keys.clear();
+        self.keys
+            .extend(words.numbers.iter().map(|number| u64::from(*number)));
+        self.n = 1;
+    }
+
+    /// From n-grams to those of one word more.
+    pub(super) fn grow(&mut self, words: Words<'_>) {
+        let n_grams = (words.numbers.len() + 1).saturating_sub(self.n + 1);
+        self.keys.truncate(n_grams);
+        let added = words.numbers.iter().skip(self.n);
+        for (key, word) in self.keys.iter_mut().zip(added) {
+            *key = mix(key.rotate_left(32) ^ u64::from(*word) ^ 0x6772_616d_0000_0000);
+        }
+        self.n += 1;
+    }
+
+    /// Characters of the most frequent n-gram, blanks included, times how often it occurs. Of
+    /// several that are as frequent the first counts.
+    pub(super) fn top_chars(&mut self, words: Words<'_>, numbers: &mut Numbers, seed: u64) -> u64 {
+        numbers.clear(self.keys.len(), seed);
+        self.counts.clear();
+        let mut firsts: Vec<u32> = Vec::new();
+        for (at, key) in self.keys.iter().enumerate() {
+            let number = numbers.of(*key) as usize;
+            if number == self.counts.len() {
+                self.counts.push(0);
+                firsts.push(at as u32);
+            }
+            self.counts[number] += 1;
+        }
+        let top = (0..self.counts.len()).rev().max_by_key(|&i| self.counts[i]);
+        let Some(top) = top else { return 0 };
+        let first = firsts[top] as usize;
+        let n_chars = words.n_chars(first, first + self.n) + self.n as u64 - 1;
+        n_chars * u64::from(self.counts[top])
+    }
+
+    /// Characters of n-grams that came before, each word counted once: after a repeated n-gram the
+    /// search goes on behind its last word.
+    pub(super) fn repeated_chars(&self, words: Words<'_>, numbers: &mut Numbers, seed: u64) -> u64 {
+        numbers.clear(self.keys.len(), seed);
+        let mut n_chars = 0;
+        let mut at = 0;
+        while at < self.keys.len() {
+            let n_known = numbers.len();
+            let is_new = numbers.of(self.keys[at]) as usize == n_known;
+            if is_new {
+                at += 1;
+            } else {
+                n_chars += words.n_chars(at, at + self.n);
+                at += self.n;
+            }
+        }
+        n_chars
+    }
+}
