@@ -264,7 +264,10 @@ fn large_site(web: &Web, options: &Options) {
         // Half of the links lead to a few pages, as those of an encyclopedia do.
         let links = (0..20).map(|at| match at % 2 {
             0 => first + random.below(N_PAGES),
-            _ => first + random.below(1 + random.below(n + 1)),
+            _ => {
+                let most = 1 + random.below(n + 1);
+                first + random.below(most)
+            }
         });
         with.links.push(links.map(|page| page as u32).collect());
         with.sites.push(site);

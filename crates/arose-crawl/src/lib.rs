@@ -9,6 +9,7 @@
 //! - [`robots`]: what a site allows, with the line that decided.
 //! - [`sitemap`]: the pages a site lists itself.
 //! - [`visit`]: single pages on demand, for whoever decides itself what comes next.
+//! - [`rehearsal`]: the order that a crawl would have on a known graph.
 //! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
 #![forbid(unsafe_code)]
 

@@ -40,13 +40,8 @@ fn write_reasons(out: &mut impl Write, standing: &Standing) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "mass {}: what the pages that link to it passed on, and {} of its own",
-        figure(standing.mass),
-        if standing.trust >= 1.0 {
-            "10 or 0.15"
-        } else {
-            "0.15"
-        }
+        "mass {}: 0.15, or 10 if it is a seed, and what the pages that link to it passed on",
+        figure(standing.mass)
     )?;
     writeln!(
         out,

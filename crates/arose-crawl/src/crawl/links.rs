@@ -190,8 +190,7 @@ impl Crawl {
         }
         let site = self.frontier.hosts.site(from);
         self.frontier.entrust(Some(site), host, gift.trust);
-        let tag = self.frontier.tag(to.rest);
-        let given = self.frontier.give(host, tag, gift);
+        let given = self.frontier.give(host, to.rest, gift);
         self.note_weight(host, given);
     }
 

@@ -80,8 +80,8 @@ impl Crawl {
         if arriving.advances {
             self.frontier.advance(id);
         }
-        for &(tag, gift) in &arriving.gifts {
-            let given = self.frontier.give(id, tag, gift);
+        for &(rest_hash, gift) in &arriving.gifts {
+            let given = self.frontier.give(id, rest_hash, gift);
             self.note_weight(id, given);
         }
         self.frontier.raise_first(id);

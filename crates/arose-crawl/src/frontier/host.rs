@@ -211,9 +211,9 @@ impl Host {
 
     /// Gives something to the URL with a tag; returns its place and what it has now, if it waits in
     /// a queue and that is more than before.
-    pub(super) fn give(&mut self, tag: u32, gift: Gift) -> Option<(Place, Weight)> {
-        let given = self.queue.give(tag, gift);
-        given.or_else(|| self.last.as_mut()?.give(tag, gift))
+    pub(super) fn give(&mut self, tag: u32, name: u64, gift: Gift) -> Option<(Place, Weight)> {
+        let given = self.queue.give(tag, name, gift);
+        given.or_else(|| self.last.as_mut()?.give(tag, name, gift))
     }
 
     /// Raises the URL with a tag to this weight at least; returns its place, what it has now, and

@@ -71,8 +71,8 @@ struct Rest {
 pub(crate) struct Arriving {
     /// URLs to be queued, and whether they go last.
     queued: Vec<(Entry, bool)>,
-    /// What links brought to URLs that may wait there, by their tags.
-    pub(crate) gifts: Vec<(u32, Gift)>,
+    /// What links brought to URLs that may wait there, by the second halves of their fingerprints.
+    pub(crate) gifts: Vec<(u64, Gift)>,
     /// It was taken off the workbench.
     pub(crate) taken: Option<Choice>,
     /// Its address is wanted.

@@ -154,12 +154,9 @@ impl Queue {
     }
 
     /// Gives something to the URL with a tag; returns its place and what it has now, if that is
-    /// more than before.
-    pub(super) fn give(&mut self, tag: u32, gift: Gift) -> Option<(Place, Weight)> {
-        self.change(tag, |entry| {
-            // The place is the same after a restart.
-            entry.weight().plus(gift, entry.place())
-        })
+    /// more than before. `name` stands for the URL whatever the seed of tags.
+    pub(super) fn give(&mut self, tag: u32, name: u64, gift: Gift) -> Option<(Place, Weight)> {
+        self.change(tag, |entry| entry.weight().plus(gift, name))
     }
 
     /// Raises the URL with a tag to this weight at least; returns its place and what it had.
@@ -447,11 +444,11 @@ mod tests {
                             trust: 0.1,
                             draw,
                         };
-                        let given = queue.give(tag(place), gift);
+                        let given = queue.give(tag(place), place, gift);
                         entry.0 = entry.0.plus(gift, place);
                         assert_eq!(given, Some((place, entry.0)));
                     }
-                    assert_eq!(queue.give(7, Gift::NONE), None);
+                    assert_eq!(queue.give(7, 7, Gift::NONE), None);
                 }
                 _ if round % 50 == 0 => {
                     let from = random.below(place.max(1));
@@ -492,7 +489,7 @@ mod tests {
             queue.push(Entry::new(tag(n), n, weight(1.0 + n as f32), 0));
             if n % 2 == 1 {
                 let mass = (n * 7919 % 1000) as f32;
-                queue.give(tag(n * 31 % n), gift(mass));
+                queue.give(tag(n * 31 % n), n, gift(mass));
             }
         }
         let mut before = Level::MOST;
@@ -512,7 +509,7 @@ mod tests {
             let mut queue = Queue::default();
             for n in 0..n_urls {
                 queue.push(Entry::new(tag(n), n, weight(1.0), 0));
-                queue.give(tag(n), gift(1.0));
+                queue.give(tag(n), n, gift(1.0));
             }
             let buckets = queue.buckets.iter();
             let n_bytes: usize = buckets.map(|bucket| 14 * bucket.capacity() + 24).sum();

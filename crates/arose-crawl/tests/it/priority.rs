@@ -19,7 +19,7 @@ fn web_of(links: &'static [(&'static str, &'static [&'static str])]) -> Web {
         "/robots.txt" => response(404, "", b""),
         target => {
             let found = links.iter().find(|(page, _)| *page == target);
-            page(request, found.map_or(&[], |(_, links)| links))
+            page(request, found.map(|(_, links)| *links).unwrap_or_default())
         }
     })
 }
@@ -90,14 +90,16 @@ fn priorities_of_sitemaps_order_a_site() {
     assert_eq!(order(absurd), ["/0", "/1", "/2", "/3", "/4"]);
 }
 
-/// A page of a hundred thousand links, each of them twice and many to itself.
+/// A page of a hundred thousand links, and a thousand of them once more and to itself.
 #[test]
 fn a_page_with_many_links() {
     let web = Web::new(ONE, |request| match request.target.as_str() {
         "/robots.txt" => response(404, "", b""),
         "/" => {
-            let link = |n: u32| format!("<a href=/{n}>x</a><a href=/{n}>y</a><a href=/>z</a>");
-            let body: String = (0..100_000).map(link).collect();
+            let link = |n: u32| format!("<a href=/{n}>x</a>");
+            let again = |n: u32| format!("<a href=/{n}>y</a><a href=/>z</a>");
+            let links = (0..100_000).map(link).chain((0..1000).map(again));
+            let body: String = links.collect();
             response(200, "Content-Type: text/html\r\n", body.as_bytes())
         }
         _ => page(request, &["/77", "/77", "/"]),
@@ -128,7 +130,7 @@ fn a_page_with_many_links() {
     assert!(standing(folder.path(), "no url").is_err());
 }
 
-const N_PAGES: u64 = 64;
+const N_PAGES: u64 = 52;
 
 /// A site whose pages have a few links each, to a few pages more often than to others.
 fn tangle(request: &Request) -> Reply {
@@ -173,42 +175,37 @@ fn copy(from: &Path, to: &Path) {
 /// What a kill at any request leaves of a crawl goes on in the order in which the crawl went on.
 #[test]
 fn the_same_order_after_a_kill() {
-    for compact in [1000, 64 << 20] {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = tempfile::tempdir().unwrap();
-        let snapshots: Rc<RefCell<Vec<PathBuf>>> = Rc::default();
-        let (root, to, list) = (
-            folder.path().to_owned(),
-            kept.path().to_owned(),
-            Rc::clone(&snapshots),
-        );
-        let web = Web::new(ONE, move |request| {
-            let mut list = list.borrow_mut();
-            let snapshot = to.join(list.len().to_string());
-            copy(&root, &snapshot);
-            list.push(snapshot);
-            tangle(request)
-        });
-        web.crawl(folder.path(), careful(compact), HOME);
-        let whole = web.targets("a.test");
-        assert_eq!(whole.len() as u64, N_PAGES + 1);
-        let by_number = (0..N_PAGES).map(|n| format!("/{n}"));
-        assert!(!whole.iter().skip(1).cloned().eq(by_number.skip(1)));
-        let snapshots = snapshots.take();
-        assert!(snapshots.len() > 50, "{}", snapshots.len());
-        for (n_requests, snapshot) in snapshots.iter().enumerate() {
-            // The first request is for robots.txt.
-            let n_before = n_requests.saturating_sub(1);
-            let web = Web::new(ONE, tangle);
-            let compact = if n_requests % 2 == 0 { 1000 } else { compact };
-            let summary = web.crawl(snapshot, careful(compact), HOME);
-            assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
-            let rest = web.targets("a.test");
-            // What was read when the kill came may not have been committed.
-            assert!(whole.ends_with(&rest), "{n_before}: {rest:?} of {whole:?}");
-            let n_lost = rest.len() - (whole.len() - n_before);
-            assert!(n_lost <= 1, "{n_before}: {n_lost}");
-        }
+    let folder = tempfile::tempdir().unwrap();
+    let kept = tempfile::tempdir().unwrap();
+    let snapshots: Rc<RefCell<Vec<PathBuf>>> = Rc::default();
+    let (root, to) = (folder.path().to_owned(), kept.path().to_owned());
+    let list = Rc::clone(&snapshots);
+    let web = Web::new(ONE, move |request| {
+        let mut list = list.borrow_mut();
+        let snapshot = to.join(list.len().to_string());
+        copy(&root, &snapshot);
+        list.push(snapshot);
+        tangle(request)
+    });
+    web.crawl(folder.path(), careful(1000), HOME);
+    let whole = web.targets("a.test");
+    assert_eq!(whole.len() as u64, N_PAGES + 1);
+    let by_number = (0..N_PAGES).map(|n| format!("/{n}"));
+    assert!(!whole.iter().skip(1).cloned().eq(by_number.skip(1)));
+    let snapshots = snapshots.take();
+    assert!(snapshots.len() > 50, "{}", snapshots.len());
+    for (n_requests, snapshot) in snapshots.iter().enumerate() {
+        // The first request is for robots.txt.
+        let n_before = n_requests.saturating_sub(1);
+        let web = Web::new(ONE, tangle);
+        let compact = if n_requests % 5 == 0 { 1000 } else { 64 << 20 };
+        let summary = web.crawl(snapshot, careful(compact), HOME);
+        assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+        let rest = web.targets("a.test");
+        // What was read when the kill came may not have been committed.
+        assert!(whole.ends_with(&rest), "{n_before}: {rest:?} of {whole:?}");
+        let n_again = (rest.len() + n_before).checked_sub(whole.len());
+        assert!(n_again.is_some_and(|n| n <= 1), "{n_before}: {n_again:?}");
     }
 }
 
@@ -260,7 +257,6 @@ fn trust_from_other_sites_counts() {
         n_of("farm.test"),
         n_of("good.test")
     );
-    assert!(n_of("farm.test") > 0);
     let status = status(folder.path()).unwrap();
     let names: Vec<&str> = status.sites.iter().map(|site| site.name.as_str()).collect();
     assert_eq!(names, ["seed.test", "good.test", "farm.test"]);
