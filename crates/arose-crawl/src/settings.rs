@@ -25,6 +25,8 @@ pub struct Settings {
     pub agent: Agent,
     /// What is crawled.
     pub scope: Scope,
+    /// What is crawled first.
+    pub crawl: Crawl,
     /// When it ends.
     pub stop: Stop,
     /// How often a site is asked.
@@ -207,6 +209,25 @@ impl Scope {
             roots: self.roots.clone(),
         }
     }
+}
+
+/// What is crawled first.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Crawl {
+    /// Which of the URLs that wait is next.
+    pub order: Order,
+}
+
+/// Which of the URLs that wait is next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The one that the most important pages link to, as far as the crawl has seen.
+    #[default]
+    Opic,
+    /// The one with the fewest links from a seed, or what the caller's own order says.
+    Breadth,
 }
 
 /// How far from the seeds a crawl goes.
@@ -403,10 +424,9 @@ impl Default for Duplicates {
 pub struct Budget {
     /// Pages of a site, at most.
     pub max_pages: u64,
-    /// Pages of a site before sites with a larger budget go first.
+    /// Pages of a site with full priority, for as much trust as a seed has. Trust goes from page to
+    /// page by links; what reached a site from others and was not passed on to others counts.
     pub pages: u64,
-    /// By how many pages the budget grows with every other site that links to it.
-    pub pages_per_referrer: u64,
     /// Hosts of a site, at most.
     pub max_hosts: u32,
 }
@@ -415,8 +435,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             max_pages: 10_000,
-            pages: 10,
-            pages_per_referrer: 10,
+            pages: 300,
             max_hosts: 100,
         }
     }
@@ -555,41 +574,4 @@ pub(crate) fn seconds(value: f64) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_template_holds_every_default() {
-        assert_eq!(Settings::parse(TEMPLATE).unwrap(), Settings::default());
-        let active = TEMPLATE
-            .lines()
-            .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 63);
-    }
-
-    #[test]
-    fn settings_survive_being_written() {
-        let mut settings = Settings::default();
-        settings.polite.delay = 0.25;
-        settings.network.certificates = Some("x.pem".into());
-        let text = settings.to_toml().unwrap();
-        assert_eq!(Settings::parse(&text).unwrap(), settings);
-    }
-
-    #[test]
-    fn misspelt_names_are_errors() {
-        let error = Settings::parse("[polite]\ndeley = 2.0\n").unwrap_err();
-        assert!(error.to_string().contains("deley"), "{error}");
-    }
-
-    #[test]
-    fn the_user_agent_names_a_contact() {
-        let mut settings = Settings::default();
-        settings.agent.contact = "https://example.org/bot".to_owned();
-        let expected = format!(
-            "arose/{} (+https://example.org/bot)",
-            env!("CARGO_PKG_VERSION")
-        );
-        assert_eq!(settings.user_agent(), expected);
-    }
-}
+mod tests;
