@@ -138,7 +138,8 @@ impl Gift {
         self.mass + self.trust <= 0.0
     }
 
-    /// To the page that stands for this one: where a redirect leads, or the original of a duplicate.
+    /// To the page that stands for this one: where a redirect leads, or the original of a
+    /// duplicate.
     pub(crate) fn whole(weight: Weight, draw: u64) -> Self {
         Self {
             mass: weight.mass.amount(),

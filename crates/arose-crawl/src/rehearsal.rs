@@ -1,7 +1,7 @@
 //! The order of a crawl over a known graph, without network, clock or files.
 //!
-//! *Question.* Which pages would a crawl fetch first? On a graph whose PageRank is known, that tells
-//! how good an order is, and on one with a link farm how well it is guarded.
+//! *Question.* Which pages would a crawl fetch first? On a graph whose PageRank is known, that
+//! tells how good an order is, and on one with a link farm how well it is guarded.
 //!
 //! *Idea.* The crawl's own frontier: hosts, queues, workbench and shares are the ones of a crawl.
 //! What is missing is time: a host may be asked again at once, or after so many other turns.
@@ -317,9 +317,9 @@ mod tests {
         assert_eq!(pages.len(), n);
     }
 
-    /// A million pages that link to one: it goes before all others, and its mass is theirs.
+    /// Very many pages that link to one: it goes before nearly all of them.
     #[test]
-    fn a_million_pages_that_point_to_one() {
+    fn many_pages_that_point_to_one() {
         let n: u32 = 200_000;
         let mut links = vec![vec![n]; n as usize];
         links.push(vec![n, 0]);

@@ -6,9 +6,9 @@
 //! *share* of its site. Sites (what one owner has registered) have shares, so that a site which
 //! makes up pages for ever, or domains, cannot crowd out the others: as many pages at full priority
 //! as the trust is worth that came from other sites and was not passed on to others, and less
-//! priority with each further page. That orders hosts and leaves nothing idle. When hardly any priority is left, trust is worth twice as
-//! many pages. A host whose site has had all the pages it may have is *parked*. What waits is never
-//! dropped.
+//! priority with each further page. That orders hosts and leaves nothing idle. When hardly any
+//! priority is left, trust is worth twice as many pages. A host whose site has had all the pages it
+//! may have is *parked*. What waits is never dropped.
 //!
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!

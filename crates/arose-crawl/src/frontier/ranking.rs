@@ -64,7 +64,7 @@ fn in_turn(number: u32) -> Level {
     } else if to_end < EXACT {
         u32::from(u16::MAX) - 1 - to_end
     } else {
-        EXACT + (u64::from(number) * BETWEEN >> 32) as u32
+        EXACT + ((u64::from(number) * BETWEEN) >> 32) as u32
     };
     Level::from_bits(u16::MAX - turn as u16)
 }

@@ -1,8 +1,9 @@
 //! A small table of hashes, for what there is ten million of.
 //!
 //! A general map takes some 30 bytes for a hash and a number. Here the numbers index an array that
-//! holds the hashes anyway, so a slot takes four bytes ([`Numbers`]). Slots are searched from where the hash points to, mixed with a seed that no site
-//! knows; at most three quarters of them are taken.
+//! holds the hashes anyway, so a slot takes four bytes ([`Numbers`]). Slots are searched from where
+//! the hash points to, mixed with a seed that no site knows; at most three quarters of them are
+//! taken.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -303,7 +303,8 @@ impl Workbench {
         times.into_iter().flatten().min()
     }
 
-    /// The hosts that go first among those that may be asked, so many; the best one of each address.
+    /// The hosts that go first among those that may be asked, so many; the best one of each
+    /// address.
     pub(crate) fn best(&self, n: usize) -> Vec<HostId> {
         let heap = self.ready[Lane::First as usize].as_slice();
         let mut best = Vec::new();
