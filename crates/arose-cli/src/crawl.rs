@@ -3,8 +3,8 @@
 mod closing;
 mod failures;
 mod metrics;
-pub(crate) mod priority;
-mod progress;
+mod priority;
+pub(crate) mod progress;
 mod repair;
 mod seeds;
 mod signals;
