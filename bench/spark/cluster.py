@@ -202,17 +202,23 @@ def watched(driver, stages):
 def fault(name, cluster, inputs, out):
     """Runs the job with a fault; its exit code and words."""
     worker = cluster.workers[0]
-    soon = ["spark.network.timeout=20s", "spark.executor.heartbeatInterval=2s"]
+    soon = ["spark.network.timeout=20s", "spark.network.timeoutInterval=5s"]
+    soon += ["spark.executor.heartbeatInterval=2s"]
     soon += ["spark.excludeOnFailure.enabled=true", "spark.task.maxFailures=8"]
     driver = cluster.driver(cluster.head, inputs, out, *soon)
     if name == "lost":
         return watched(driver, {"verify": lambda: cluster.workers[2].signal(signal.SIGKILL)})
     if name == "paused":
+        later = threading.Timer(60, lambda: worker.signal(signal.SIGCONT))
+
         def pause():
             worker.signal(signal.SIGSTOP)
-            threading.Timer(60, lambda: worker.signal(signal.SIGCONT)).start()
+            later.start()
 
-        return watched(driver, {"candidates": pause})
+        found = watched(driver, {"candidates": pause})
+        if later.is_alive():
+            later.join()
+        return found
     if name == "disk":
         full = f"head -c 4G /dev/zero > {cluster.folder}/full || true"
         found = watched(driver, {"runs": lambda: worker.run("sh", "-c", full)})
