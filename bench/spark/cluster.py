@@ -164,6 +164,8 @@ class Cluster:
 
     def driver(self, node, inputs, out, *settings):
         command = [self.python, "-m", "arose.spark", *inputs, "-o", out, "--master", self.master]
+        # Work for every worker, however small the input is.
+        command += ["--partitions", "6"]
         for setting in (
             f"spark.driver.host={node.address}",
             f"spark.driver.bindAddress={node.address}",
@@ -225,8 +227,13 @@ def fault(name, cluster, inputs, out):
         worker.run("rm", "-f", f"{cluster.folder}/full")
         return found
     if name == "shuffle":
-        gone = f"rm -rf {cluster.folder}/*/*/*/blockmgr-*/* {cluster.folder}/*/*/blockmgr-*/*"
-        return watched(driver, {"verify": lambda: worker.run("sh", "-c", gone)})
+        # Whatever was written by then, several times: what a stage needs is there for a moment only.
+        gone = f"find {cluster.folder} -name 'shuffle_*' -type f -print -delete"
+        often = f"for i in $(seq 12); do {gone}; sleep 1; done > {cluster.folder}/gone"
+        deleting = lambda: worker.start(["sh", "-c", often], os.environ)
+        found = watched(driver, {"runs": deleting})
+        worker.run("test", "-s", f"{cluster.folder}/gone")
+        return found
     code, _ = watched(driver, {"groups": lambda: os.killpg(driver.pid, signal.SIGKILL)})
     assert code == -signal.SIGKILL, code
     return watched(cluster.driver(cluster.other, inputs, out, *soon), {})
