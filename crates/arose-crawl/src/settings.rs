@@ -593,7 +593,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 63);
+        assert_eq!(active.count(), 64);
     }
 
     #[test]

@@ -196,6 +196,35 @@ impl<T: Pod> Scan<T> {
     }
 }
 
+/// Writes records to their places in a file, from many threads.
+pub(crate) struct Slots<T> {
+    path: PathBuf,
+    file: File,
+    records: PhantomData<fn(T)>,
+}
+
+impl<T: Pod> Slots<T> {
+    /// A file of so many records; those that are never written are zero.
+    pub(crate) fn create(path: &Path, n_records: u64) -> Result<Self, Error> {
+        let file = File::create(path).map_err(Error::io("create", path))?;
+        file.set_len(n_records * size_of::<T>() as u64)
+            .map_err(Error::io("write", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            records: PhantomData,
+        })
+    }
+
+    /// Writes records from `start` on.
+    pub(crate) fn write(&self, start: u64, records: &[T]) -> Result<(), Error> {
+        let bytes = bytemuck::cast_slice(records);
+        self.file
+            .write_all_at(bytes, start * size_of::<T>() as u64)
+            .map_err(Error::io("write", &self.path))
+    }
+}
+
 /// Records by their number.
 pub(crate) enum Column<T> {
     Memory(Vec<T>),
@@ -305,6 +334,18 @@ mod tests {
             column.read_into(50, &mut middle).unwrap();
             assert_eq!(middle, [2500, 2601, 2704]);
         }
+    }
+
+    #[test]
+    fn records_are_written_to_their_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        let slots = Slots::<u64>::create(&path, 5).unwrap();
+        slots.write(3, &[7, 8]).unwrap();
+        slots.write(1, &[9]).unwrap();
+        let mut scan = Scan::<u64>::open(&path).unwrap();
+        let numbers = std::iter::from_fn(|| scan.next().unwrap());
+        assert_eq!(numbers.collect::<Vec<_>>(), [0, 9, 0, 7, 8]);
     }
 
     #[test]

@@ -14,16 +14,17 @@ use std::num::NonZeroU16;
 
 use arose::banding::Banding;
 use arose::binomial::at_least;
-use arose::content::{CONTENT, MIN_OWN, NEARLY_EQUAL, Numbered, SAME, bag_bound};
+use arose::content::{CONTENT, MIN_OWN, NEARLY_EQUAL, Numbered, SAME, bag_bound, weight};
 use arose::mix::mix;
 use arose::parity::{self, Parity};
 use arose::rule::{Criterion, Remove};
-use arose::sketch::{NarrowMinHash, Sketcher, WeightedMinHash};
+use arose::sketch::{LightElement, WeightedMinHash};
 use bytemuck::{Pod, Zeroable};
 
 use crate::Error;
 use crate::config::Config;
 use crate::scheme::Tables;
+use crate::stage::weigher::Others;
 
 /// Bands of weighted values, and values of a band.
 const WEIGHTED: (usize, usize) = (39, 4);
@@ -103,8 +104,7 @@ impl Marks {
 
 /// Makes marks.
 pub(crate) struct Marker {
-    weighted: WeightedMinHash,
-    plain: NarrowMinHash,
+    sketcher: WeightedMinHash,
 }
 
 /// Memory that is used again.
@@ -112,45 +112,100 @@ pub(crate) struct Marker {
 pub(crate) struct MarkRoom {
     numbered: Numbered,
     elements: Vec<u64>,
-    sketch: Vec<u32>,
+    /// Elements that weigh 1, and the others, as they are and ready to be sketched.
+    whole: Vec<u64>,
+    light: Vec<u64>,
+    weighted: Vec<LightElement>,
+    firsts: Vec<u32>,
+    minima: Vec<u32>,
 }
+
+/// Orders of the plain values, filled up to whole vectors.
+const PLAIN_ORDERS: usize = (PLAIN.0 * PLAIN.1).next_multiple_of(16);
 
 impl Marker {
     pub(crate) fn new(config: &Config) -> Self {
-        let n = |n: usize| NonZeroU16::new(n as u16).expect("there are bands");
+        let n = NonZeroU16::new(N_WEIGHTED as u16).expect("there are bands");
         Self {
-            weighted: WeightedMinHash::new(n(N_WEIGHTED), config.seed),
-            plain: NarrowMinHash::new(n(PLAIN.0 * PLAIN.1), config.seed),
+            sketcher: WeightedMinHash::new(n, config.seed),
         }
     }
 
-    /// The marks of a document, given its word pairs and their weights in text order.
-    pub(crate) fn marks(&self, shingles: &[u64], weights: &[f64], room: &mut MarkRoom) -> Marks {
+    /// The marks of a document, given its word pairs in text order and the other pages of its site
+    /// that contain each.
+    pub(crate) fn marks_of_shingles(
+        &self,
+        shingles: &[u64],
+        others: &[Others],
+        room: &mut MarkRoom,
+    ) -> Marks {
+        let mut elements = std::mem::take(&mut room.elements);
+        room.numbered.elements_into(shingles, &mut elements);
+        let marks = self.marks(&elements, others, room);
+        room.elements = elements;
+        marks
+    }
+
+    /// The marks of a document, given its elements and the other pages that contain the word pair
+    /// of each.
+    ///
+    /// Plain and weighted values are taken by the same orders, so that elements of weight 1, which
+    /// most are, are looked at once for both.
+    pub(crate) fn marks(&self, elements: &[u64], others: &[Others], room: &mut MarkRoom) -> Marks {
         let mut marks = Marks::zeroed();
-        marks.n = shingles.len() as u32;
-        marks.own = weights.iter().sum::<f64>() as f32;
-        room.numbered.elements_into(shingles, &mut room.elements);
-        if let Some(parity) = Parity::of(&room.elements) {
+        if elements.is_empty() {
+            return marks;
+        }
+        marks.n = elements.len() as u32;
+        marks.own = room.divide(elements, others) as f32;
+        if let Some(parity) = Parity::of(elements) {
             marks.parity = parity.bits;
             marks.n_parity = parity.n;
         }
-        self.plain.sketch_into(&room.elements, &mut room.sketch);
-        for (key, rows) in marks.plain.iter_mut().zip(room.sketch.chunks(PLAIN.1)) {
+        let n_orders = match marks.has_own() {
+            true => self.sketcher.n_orders(),
+            false => PLAIN_ORDERS,
+        };
+        let MarkRoom { firsts, minima, .. } = room;
+        self.sketcher.minima_into(n_orders, &room.whole, firsts);
+        minima.clear();
+        minima.extend(&firsts[..PLAIN_ORDERS]);
+        self.sketcher.lower_minima(&room.light, minima);
+        for (key, rows) in marks.plain.iter_mut().zip(minima.chunks(PLAIN.1)) {
             *key = hash(rows.iter().map(|&value| value.into())) as u32;
         }
         if marks.has_own() {
-            let elements = room.elements.iter().zip(weights);
-            let elements = elements.map(|(&element, &weight)| (element, weight));
-            let weighted = self.weighted.sketch(elements);
-            for (low, value) in marks.low.as_flattened_mut().iter_mut().zip(&weighted) {
+            self.sketcher.add_light(&room.weighted, firsts);
+            for (low, value) in marks.low.as_flattened_mut().iter_mut().zip(&*firsts) {
                 *low = *value as u16;
             }
             let rests = marks.rest.as_flattened_mut().iter_mut();
-            for (rest, rows) in rests.zip(weighted.chunks(WEIGHTED.1)) {
+            for (rest, rows) in rests.zip(firsts[..N_WEIGHTED].chunks(WEIGHTED.1)) {
                 *rest = hash(rows.iter().map(|&value| u64::from(value >> 16))) as u8;
             }
         }
         marks
+    }
+}
+
+impl MarkRoom {
+    /// Divides elements into those that weigh 1 and others; the sum of the weights.
+    fn divide(&mut self, elements: &[u64], others: &[Others]) -> f64 {
+        self.whole.clear();
+        self.light.clear();
+        self.weighted.clear();
+        let mut own = 0.0;
+        for (&element, &n_others) in elements.iter().zip(others) {
+            let weight = weight(n_others.into());
+            if weight == 1.0 {
+                self.whole.push(element);
+            } else {
+                own += weight;
+                self.light.push(element);
+                self.weighted.push(LightElement::new(element, weight));
+            }
+        }
+        own + self.whole.len() as f64
     }
 }
 
@@ -254,7 +309,6 @@ impl Tables for MarkTables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose::content::weight;
 
     fn tables() -> MarkTables {
         let mut config = Config::default();
@@ -276,10 +330,10 @@ mod tests {
     fn issue_24_pages_without_own_text() {
         let (tables, marker) = (tables(), Marker::new(&Config::default()));
         let mut room = MarkRoom::default();
-        let mut page = |words: std::ops::Range<u64>, n_others: u64| {
+        let mut page = |words: std::ops::Range<u64>, n_others: Others| {
             let shingles: Vec<u64> = words.map(mix).collect();
-            let weights = vec![weight(n_others); shingles.len()];
-            marker.marks(&shingles, &weights, &mut room)
+            let others = vec![n_others; shingles.len()];
+            marker.marks_of_shingles(&shingles, &others, &mut room)
         };
         let (a, b, c) = (page(0..300, 100), page(0..292, 100), page(0..250, 100));
         let meet = |a: &Marks, b: &Marks, tables_: std::ops::Range<u32>| {

@@ -11,7 +11,7 @@ use arose::digest::digest64;
 use arose::site::SiteKind;
 
 use crate::stage::read::site_digest;
-use crate::stage::sites::{key, salt};
+use crate::stage::weigher::{key, salt};
 
 /// Takes documents whose word pairs are to be counted.
 #[derive(Debug, Clone)]

@@ -38,13 +38,14 @@
 //! `same` only at 0.97 or more; nor for moved text, which costs the smaller of the two swapped
 //! blocks.
 
+mod plain;
 mod sort;
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use crate::mix::mix;
 use crate::shingle::Shingler;
+pub use plain::{chain_plain, score_plain};
 use sort::sort;
 
 /// Tokens per shingle.
@@ -68,7 +69,11 @@ pub const NEARLY_EQUAL: f64 = 0.97;
 /// Unweighted score from which documents are at the level `alike`.
 pub const ALIKE: f64 = 0.75;
 
-/// The weight of a shingle that `n_others` other URLs of its site contain.
+/// Other pages that are counted; more make no difference.
+pub const MAX_PAGES: u64 = u16::MAX as u64;
+
+/// The weight of a shingle that `n_others` other URLs of its site contain. From [`MAX_PAGES`] on it
+/// stays at 2e-9.
 ///
 /// ```
 /// use arose::content::weight;
@@ -80,7 +85,8 @@ pub fn weight(n_others: u64) -> f64 {
     if n_others <= FREE_PAGES {
         return 1.0;
     }
-    (FREE_PAGES * FREE_PAGES) as f64 / (n_others as f64 * n_others as f64)
+    let n_others = n_others.min(MAX_PAGES) as f64;
+    (FREE_PAGES * FREE_PAGES) as f64 / (n_others * n_others)
 }
 
 /// The weighted bag Jaccard similarity that two texts of a score have at least, if a shingle weighs
@@ -112,9 +118,23 @@ pub struct Content {
     shingles: Vec<u64>,
     /// The position of each.
     positions: Vec<u32>,
-    /// The weight at each position.
-    weights: Vec<f64>,
+    weights: Weights,
+}
+
+/// The weight of the shingle at each position of a text.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Weights {
+    at: Vec<f64>,
     own: f64,
+}
+
+impl Weights {
+    /// From the weight at each position.
+    #[must_use]
+    pub fn new(at: Vec<f64>) -> Self {
+        let own = at.iter().sum();
+        Self { at, own }
+    }
 }
 
 impl Content {
@@ -139,7 +159,7 @@ impl Content {
             }
             start += run.len();
         }
-        content.weigh(weights);
+        content.weights = Weights::new(weights);
         content
     }
 
@@ -158,7 +178,7 @@ impl Content {
         let mut content = Self::sorted(shingles);
         let mut weights = weights.to_vec();
         weights.resize(shingles.len(), 1.0);
-        content.weigh(weights);
+        content.weights = Weights::new(weights);
         content
     }
 
@@ -168,14 +188,8 @@ impl Content {
         Self {
             shingles,
             positions,
-            weights: Vec::new(),
-            own: 0.0,
+            weights: Weights::default(),
         }
-    }
-
-    fn weigh(&mut self, weights: Vec<f64>) {
-        self.own = weights.iter().sum();
-        self.weights = weights;
     }
 
     /// The elements that texts are compared by, each once, with their weights: a shingle together
@@ -186,7 +200,10 @@ impl Content {
         numbered
             .zip(&self.positions)
             .map(|((&shingle, n_before), &position)| {
-                (element(shingle, n_before), self.weights[position as usize])
+                (
+                    element(shingle, n_before),
+                    self.weights.at[position as usize],
+                )
             })
     }
 
@@ -205,18 +222,20 @@ impl Content {
     /// The sum of the weights: the number of word pairs of own text.
     #[must_use]
     pub fn own(&self) -> f64 {
-        self.own
+        self.weights.own
     }
 
     /// The weights of the shingles, in text order.
     #[must_use]
     pub fn weights(&self) -> &[f64] {
-        &self.weights
+        &self.weights.at
     }
 }
 
 /// One number for a shingle that came so often before: the shingle itself at first.
-fn element(shingle: u64, n_before: u64) -> u64 {
+#[must_use]
+#[inline]
+pub fn element(shingle: u64, n_before: u64) -> u64 {
     match n_before {
         0 => shingle,
         _ => mix(shingle ^ mix(n_before)),
@@ -336,14 +355,14 @@ impl Score {
     }
 
     /// The score of a chain of positions in both texts.
-    fn of_chain(a: &Content, b: &Content, chain: &[(u32, u32)]) -> Self {
+    fn of_chain(a: &Weights, b: &Weights, chain: &[(u32, u32)]) -> Self {
         let (mut in_a, mut in_b) = (0.0, 0.0);
         for &(i, j) in chain {
-            in_a += a.weights[i as usize];
-            in_b += b.weights[j as usize];
+            in_a += a.at[i as usize];
+            in_b += b.at[j as usize];
         }
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        let longer = a.len().max(b.len());
+        let longer = a.at.len().max(b.at.len());
         Self {
             // Sums of the same weights in another order may exceed the whole by their rounding.
             s: share(in_a, a.own).min(share(in_b, b.own)).min(1.0),
@@ -397,11 +416,37 @@ struct Match {
 /// No position.
 const NONE: u32 = u32::MAX;
 
+/// A position without a match.
+const UNMATCHED: Match = Match {
+    shingle: 0,
+    other: NONE,
+    next: NONE,
+};
+
 impl Scorer {
     /// The score of two texts.
     #[must_use]
     pub fn score(&mut self, a: &Content, b: &Content) -> Score {
         self.find_chain(a, b);
+        Score::of_chain(&a.weights, &b.weights, &self.chain)
+    }
+
+    /// The score of two texts whose matches are known: positions in the first, which ascend, and in
+    /// the second text, and the shingle there. Each is the n-th occurrence of its shingle in both.
+    #[must_use]
+    pub fn score_matches(
+        &mut self,
+        [a, b]: [&Weights; 2],
+        matches: impl IntoIterator<Item = (u32, u32, u64)>,
+    ) -> Score {
+        self.matches.clear();
+        self.matches.resize(a.at.len(), UNMATCHED);
+        for (position, other, shingle) in matches {
+            let own = &mut self.matches[position as usize];
+            (own.shingle, own.other) = (shingle, other);
+        }
+        self.measure();
+        self.choose();
         Score::of_chain(a, b, &self.chain)
     }
 
@@ -421,13 +466,8 @@ impl Scorer {
 
     /// Matches the n-th occurrence of each shingle with its n-th in the other text.
     fn join(&mut self, a: &Content, b: &Content) {
-        let unmatched = Match {
-            shingle: 0,
-            other: NONE,
-            next: NONE,
-        };
         self.matches.clear();
-        self.matches.resize(a.len(), unmatched);
+        self.matches.resize(a.len(), UNMATCHED);
         let (mut i, mut j) = (0, 0);
         while let (Some(&x), Some(&y)) = (a.shingles.get(i), b.shingles.get(j)) {
             if x == y {
@@ -501,73 +541,6 @@ impl Scorer {
         }
         nearest
     }
-}
-
-/// The score of two texts by the definition: the reference implementation that [`Scorer`] must
-/// equal. Quadratic.
-#[must_use]
-pub fn score_plain(a: &Content, b: &Content) -> Score {
-    Score::of_chain(a, b, &chain_plain(a, b))
-}
-
-/// The chain of two texts by the definition.
-#[must_use]
-pub fn chain_plain(a: &Content, b: &Content) -> Vec<(u32, u32)> {
-    let points = matches_plain(a, b);
-    let precedes = |p: &Point, q: &Point| p.i < q.i && p.j < q.j;
-    // The longest chain that begins at each point, from the last.
-    let mut lengths = vec![0; points.len()];
-    for place in (0..points.len()).rev() {
-        let later = place + 1..points.len();
-        let later = later.filter(|&other| precedes(&points[place], &points[other]));
-        lengths[place] = 1 + later.map(|other| lengths[other]).max().unwrap_or(0);
-    }
-    let mut chain: Vec<&Point> = Vec::new();
-    for length in (1..=lengths.iter().copied().max().unwrap_or(0)).rev() {
-        let of_length = points.iter().zip(&lengths);
-        let of_length = of_length.filter(|(_, own)| **own == length);
-        let next = of_length
-            .map(|(point, _)| point)
-            .filter(|point| chain.last().is_none_or(|last| precedes(last, point)))
-            .min_by_key(|point| (u64::from(point.i) + u64::from(point.j), point.shingle));
-        chain.extend(next);
-    }
-    chain.iter().map(|point| (point.i, point.j)).collect()
-}
-
-/// A match of two positions.
-struct Point {
-    i: u32,
-    j: u32,
-    shingle: u64,
-}
-
-/// All matches, by position in the first text.
-fn matches_plain(a: &Content, b: &Content) -> Vec<Point> {
-    let in_order = |content: &Content| -> Vec<u64> {
-        let mut shingles = vec![0; content.len()];
-        for (&shingle, &position) in content.shingles.iter().zip(&content.positions) {
-            shingles[position as usize] = shingle;
-        }
-        shingles
-    };
-    let mut places: HashMap<(u64, usize), u32> = HashMap::new();
-    let mut times: HashMap<u64, usize> = HashMap::new();
-    for (shingle, position) in in_order(b).into_iter().zip(0..) {
-        let n = times.entry(shingle).or_default();
-        places.insert((shingle, *n), position);
-        *n += 1;
-    }
-    times.clear();
-    let mut points = Vec::new();
-    for (shingle, i) in in_order(a).into_iter().zip(0..) {
-        let n = times.entry(shingle).or_default();
-        if let Some(&j) = places.get(&(shingle, *n)) {
-            points.push(Point { i, j, shingle });
-        }
-        *n += 1;
-    }
-    points
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@
 //! *Not for* secrets: anyone can invert it ([`unmix`]).
 
 /// The golden-ratio increment of SplitMix64.
-pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Scatters `x` over all 64-bit values; a bijection.
 ///

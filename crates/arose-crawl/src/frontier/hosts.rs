@@ -571,7 +571,7 @@ mod tests {
             "{n_asked} {n_arrived}"
         );
         for (at, host) in model.iter().enumerate() {
-            assert_eq!(format!("{:?}", hosts[at]), format!("{host:?}"));
+            assert_eq!(hosts[at].to_bytes(), host.to_bytes());
         }
         hosts.check().unwrap();
     }

@@ -209,18 +209,20 @@ mod tests {
     /// and the file stays small.
     #[test]
     fn pieces_come_back() {
+        // So many that some are left alone between two batches.
+        const N_PIECES: usize = 4000;
         let mut random = SplitMix::new(1);
         let mut shelf = Shelf::new(tempfile::tempfile().unwrap());
-        let mut pieces: Vec<(Option<Spot>, Vec<u8>)> = vec![(None, Vec::new()); 40];
+        let mut pieces: Vec<(Option<Spot>, Vec<u8>)> = vec![(None, Vec::new()); N_PIECES];
         let mut under_way = None;
         let mut n_read = 0;
         for round in 0..40_000_u64 {
-            let at = random.below(40) as usize;
+            let at = random.below(N_PIECES as u64) as usize;
             let n = random.below([50, 300, 3000][round as usize % 3]) as usize;
             let bytes: Vec<u8> = (0..n).map(|_| random.next_u64() as u8).collect();
             let spot = shelf.put(&bytes, pieces[at].0);
             pieces[at] = (Some(spot), bytes);
-            let (spot, bytes) = &pieces[random.below(40) as usize];
+            let (spot, bytes) = &pieces[random.below(N_PIECES as u64) as usize];
             if let Some(spot) = spot {
                 n_read += u32::from(shelf.unwritten(*spot).is_none());
                 assert_eq!(&shelf.get(*spot).unwrap(), bytes);
@@ -234,6 +236,6 @@ mod tests {
             }
         }
         assert!(n_read > 0);
-        assert!(shelf.end * LEAST < 40 * 3 * 4096, "{}", shelf.end);
+        assert!(shelf.end * LEAST < N_PIECES as u64 * 3 * 4096, "{}", shelf.end);
     }
 }

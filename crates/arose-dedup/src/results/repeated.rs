@@ -17,8 +17,8 @@ use crate::config::SiteCounts;
 use crate::report::diff::Pieces;
 use crate::stage::counts::Framed;
 use crate::stage::read::site_digest;
-use crate::stage::sites::{Weigher, key, salt};
 use crate::stage::tables::Table;
+use crate::stage::weigher::{Weigher, key, salt};
 
 /// The file in the output directory.
 pub(crate) const REPEATS: &str = "repeats.parquet";

@@ -101,7 +101,7 @@ fn n_common(a: &[Range<u32>], b: &[Range<u32>]) -> u32 {
 /// Numbers shingles in the order in which they are first met: an open hash table that doubles when
 /// it is half full.
 #[derive(Default)]
-struct Numbers {
+pub(super) struct Numbers {
     /// Numbers plus one; zero is a free slot.
     slots: Vec<u32>,
     shingles: Vec<u64>,
@@ -111,14 +111,14 @@ struct Numbers {
 const N_SLOTS: usize = 1 << 12;
 
 impl Numbers {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.slots.clear();
         self.slots.resize(N_SLOTS, 0);
         self.shingles.clear();
     }
 
     /// The number of a shingle, which is `guess` most often.
-    fn number(&mut self, shingle: u64, guess: u32) -> u32 {
+    pub(super) fn number(&mut self, shingle: u64, guess: u32) -> u32 {
         if self.shingles.get(guess as usize) == Some(&shingle) {
             return guess;
         }

@@ -58,6 +58,10 @@ impl BlockText {
         &self.tokens[start..][..record.n_tokens as usize]
     }
 
+    pub(super) fn tokens_at(&self, doc: Ordinal) -> u64 {
+        self.records[(doc - self.start) as usize].tokens_at
+    }
+
     pub(super) fn site(&self, doc: Ordinal) -> u64 {
         self.vectors[(doc - self.start) as usize].site
     }

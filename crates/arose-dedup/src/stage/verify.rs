@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use arose::DocId;
 use arose::cluster::Components;
-use arose::content::{self, Content};
+use arose::content;
 use arose::feature::{Features, b_sim};
 use arose::rule::{Criterion, Rule};
 use arose::shingle::Shingler;
@@ -40,6 +40,7 @@ use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::CANDIDATES;
 use crate::stage::read::{DOCS, N_FEATURE_SAMPLES, SAMPLES, TOKENS, VECTORS};
 use crate::stage::room::Room;
+use crate::stage::sequences::Sequences;
 use crate::stage::sites::{self, Frames};
 use crate::{Error, Progress};
 
@@ -317,6 +318,16 @@ impl TextPlace {
     }
 }
 
+/// Memory for contents, used again.
+#[derive(Default)]
+struct ContentRoom {
+    weighed: sites::Room,
+    sequences: Sequences,
+    /// The tokens of the documents, and where those of each begin.
+    tokens: Vec<u64>,
+    starts: Vec<(Ordinal, usize)>,
+}
+
 /// Everything that scores are taken from.
 struct Judge<'a> {
     config: &'a Config,
@@ -363,12 +374,13 @@ impl<'a> Judge<'a> {
         let mut accepted = Vec::new();
         match self.config.verify {
             Verify::Text => {
-                let mut room = Room::default();
+                let (mut room, mut contents) = (Room::default(), ContentRoom::default());
                 for pairs in batch.chunk_by(|one, next| one.component == next.component) {
                     match &self.frames {
                         None => self.judge_component(pairs, &mut room, &mut accepted)?,
                         Some(frames) => {
-                            self.judge_contents(frames, pairs, &mut room, &mut accepted)?;
+                            let rooms = (&mut room, &mut contents);
+                            self.judge_contents(frames, pairs, rooms, &mut accepted)?;
                         }
                     }
                 }
@@ -409,33 +421,46 @@ impl<'a> Judge<'a> {
         &self,
         frames: &Frames,
         pairs: &[Placed],
-        room: &mut Room,
+        (room, contents): (&mut Room, &mut ContentRoom),
         accepted: &mut Vec<Accepted>,
     ) -> Result<(), Error> {
         let docs = members(pairs);
-        let mut weighed = sites::Room::default();
-        let contents = docs.iter().map(|&doc| {
+        let ContentRoom {
+            weighed,
+            sequences,
+            tokens: held,
+            starts,
+        } = contents;
+        sequences.clear();
+        starts.clear();
+        held.clear();
+        for &doc in &docs {
             let place = self.texts.get(doc)?;
-            room.tokens.resize(place.n_tokens as usize, 0);
-            self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
-            let site = self.vectors.get(doc)?.site;
-            frames.content(doc, site, &room.tokens, &mut weighed)
-        });
-        let contents = contents.collect::<Result<Vec<Content>, Error>>()?;
-        let mut scorer = content::Scorer::default();
+            let start = held.len();
+            held.resize(start + place.n_tokens as usize, 0);
+            self.tokens.read_into(place.tokens_at, &mut held[start..])?;
+            starts.push((doc, start));
+            frames.push(place.tokens_at, &held[start..], weighed, sequences)?;
+        }
         let scored = pairs.iter().filter_map(|pair| {
+            // Pairs of one first document follow each other.
             let [a, b] = places(&docs, pair);
-            let score = scorer.score(&contents[a], &contents[b]);
+            let score = sequences.score([b, a]);
             Rule::of_level(score.level()).map(|rule| (*pair, score, rule))
         });
         let scored: Vec<(Placed, content::Score, Rule)> = scored.collect();
         if scored.is_empty() {
             return Ok(());
         }
-        drop(contents);
         let found: Vec<Placed> = scored.iter().map(|(pair, ..)| *pair).collect();
         let docs = members(&found);
-        self.load(&docs, room)?;
+        self.load_by(&docs, room, |doc, _, tokens| {
+            let place = starts.binary_search_by_key(&doc, |(doc, _)| *doc);
+            let (_, start) = starts[place.expect("found pairs are among all")];
+            let end = start + tokens.len();
+            tokens.copy_from_slice(&held[start..end]);
+            Ok(())
+        })?;
         for (pair, score, rule) in scored {
             let places @ [a, b] = places(&docs, &pair);
             let c_sim = match [room.simhashes[a], room.simhashes[b]] {
@@ -456,12 +481,24 @@ impl<'a> Judge<'a> {
 
     /// Reads the tokens of `members` and numbers their shingles.
     fn load(&self, members: &[Ordinal], room: &mut Room) -> Result<(), Error> {
+        self.load_by(members, room, |_, tokens_at, tokens| {
+            self.tokens.read_into(tokens_at, tokens)
+        })
+    }
+
+    /// As [`Judge::load`], with tokens from elsewhere.
+    fn load_by(
+        &self,
+        members: &[Ordinal],
+        room: &mut Room,
+        read: impl Fn(Ordinal, u64, &mut [u64]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let places = members.iter().map(|&doc| self.texts.get(doc));
         let places = places.collect::<Result<Vec<_>, Error>>()?;
         room.clear();
-        for place in &places {
+        for (&doc, place) in members.iter().zip(&places) {
             room.tokens.resize(place.n_tokens as usize, 0);
-            self.tokens.read_into(place.tokens_at, &mut room.tokens)?;
+            read(doc, place.tokens_at, &mut room.tokens)?;
             let shingler = match place.flags & UNSPACED {
                 0 => &self.spaced,
                 _ => &self.unspaced,

@@ -1,3 +1,4 @@
+use super::plain::{Point, matches_plain};
 use super::*;
 use crate::shingle::resemblance;
 use crate::token::Tokenizer;
@@ -203,9 +204,9 @@ fn weights_fall_with_the_square() {
 fn bag_jaccard(a: &Content, b: &Content) -> f64 {
     let common: f64 = matches_plain(a, b)
         .iter()
-        .map(|point| a.weights[point.i as usize])
+        .map(|point| a.weights()[point.i as usize])
         .sum();
-    common / (a.own + b.own - common)
+    common / (a.own() + b.own() - common)
 }
 
 /// The longest chain by trying all sets of matches.

@@ -48,6 +48,7 @@ fn lower_minima_avx512(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
         // Most of the 84 permutations of the literature; the other four go side by side.
         let (factors, minima) = lower_blocks::<80>(batch, factors, minima);
         let (factors, minima) = lower_blocks::<64>(batch, factors, minima);
+        let (factors, minima) = lower_blocks::<32>(batch, factors, minima);
         lower_rest(batch, factors, minima);
     });
 }
@@ -153,6 +154,7 @@ mod tests {
             (1023, 128),
             (1025, 116),
             (5000, 208),
+            (1000, 160),
         ] {
             let shingles = draw(n_shingles);
             let factors: Vec<u32> = draw(t).iter().map(|&x| x as u32 | 1).collect();

@@ -4,17 +4,33 @@
 //! is the one with the least. As in [`min_hash`](super::min_hash), the first elements of a block of
 //! orders stay in registers while all elements go by.
 
+use super::min_hash::narrow;
+
 /// The number of orders is a multiple of this.
 pub(crate) const LANES: usize = 16;
 
-/// An element: its narrowed hash, which is not zero, and the inverse of its weight.
+/// An element that weighs less than 1, ready to be sketched.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Element {
-    pub(crate) hash: u32,
-    pub(crate) stretch: f32,
+pub struct Element {
+    /// Narrowed, and not zero.
+    hash: u32,
+    /// The inverse of its weight.
+    stretch: f32,
 }
 
-/// Replaces each `firsts[i]` by the hash of the first element in the order of `factors[i]`. Both
+impl Element {
+    /// An element and its weight.
+    #[must_use]
+    pub fn new(element: u64, weight: f64) -> Self {
+        Self {
+            hash: narrow(element),
+            stretch: (1.0 / weight) as f32,
+        }
+    }
+}
+
+/// Replaces each `firsts[i]` by the hash of the first element in the order of `factors[i]`, if one
+/// is before it; `firsts[i]` itself is that of an element of weight 1, or `u32::MAX` for none. Both
 /// lists are of one length, a multiple of [`LANES`].
 pub(crate) fn find_firsts(elements: &[Element], factors: &[u32], firsts: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
@@ -69,8 +85,11 @@ fn find_blocks<'a, const N: usize>(
 
 #[inline(always)]
 fn find_block<const N: usize>(elements: &[Element], factors: &[u32; N], firsts: &mut [u32; N]) {
-    let mut least = [f32::INFINITY; N];
-    let mut found = [0_u32; N];
+    let mut found = *firsts;
+    let mut least = found.map(|hash| match hash {
+        u32::MAX => f32::INFINITY,
+        _ => (hash >> 1) as i32 as f32,
+    });
     for element in elements {
         for lane in 0..N {
             let hash = factors[lane].wrapping_mul(element.hash);
@@ -101,10 +120,11 @@ mod tests {
                 })
                 .collect();
             let factors: Vec<u32> = (0..t).map(|_| random.next_u64() as u32 | 1).collect();
-            let mut expected = vec![0; t];
+            let start: Vec<u32> = (0..t).map(|i| [u32::MAX, 1 << 26][i % 2]).collect();
+            let mut expected = start.clone();
             find_firsts_portable(&elements, &factors, &mut expected);
             let check = |version: &dyn Fn(&mut [u32])| {
-                let mut firsts = vec![0; t];
+                let mut firsts = start.clone();
                 version(&mut firsts);
                 assert_eq!(firsts, expected);
             };

@@ -41,7 +41,7 @@ pub use bottom::BottomS;
 pub use min_hash::{Family, MinHash, NarrowMinHash, signature};
 pub use modulo::ModM;
 pub use one_permutation::{Densified, EMPTY_BIN, OnePermutation};
-pub use weighted::WeightedMinHash;
+pub use weighted::{LightElement, WeightedMinHash};
 
 use crate::feature;
 

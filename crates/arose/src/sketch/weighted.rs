@@ -17,8 +17,9 @@
 use std::num::NonZeroU16;
 
 use crate::mix::SplitMix;
-use crate::simd::min_hash::narrow;
-use crate::simd::weighted::{Element, LANES, find_firsts};
+use crate::simd::min_hash::lower_minima;
+pub use crate::simd::weighted::Element as LightElement;
+use crate::simd::weighted::{LANES, find_firsts};
 
 /// The first elements of `t` weighted orders.
 ///
@@ -59,20 +60,45 @@ impl WeightedMinHash {
     /// The sketch of a set of elements, each given once with its weight in `0.0..=1.0`. Empty if
     /// there is none; elements of weight 0 are as good as absent.
     pub fn sketch(&self, elements: impl IntoIterator<Item = (u64, f64)>) -> Vec<u32> {
-        let elements: Vec<Element> = elements
-            .into_iter()
-            .map(|(element, weight)| Element {
-                hash: narrow(element),
-                stretch: (1.0 / weight) as f32,
-            })
-            .collect();
-        if elements.is_empty() {
+        let (mut whole, mut light) = (Vec::new(), Vec::new());
+        for (element, weight) in elements {
+            match weight == 1.0 {
+                true => whole.push(element),
+                false => light.push(LightElement::new(element, weight)),
+            }
+        }
+        if whole.is_empty() && light.is_empty() {
             return Vec::new();
         }
-        let mut firsts = vec![0; self.factors.len()];
-        find_firsts(&elements, &self.factors, &mut firsts);
+        let mut firsts = Vec::new();
+        self.minima_into(self.factors.len(), &whole, &mut firsts);
+        self.add_light(&light, &mut firsts);
         firsts.truncate(self.t.get().into());
         firsts
+    }
+
+    /// The orders there are, those that fill up vectors included.
+    #[must_use]
+    pub fn n_orders(&self) -> usize {
+        self.factors.len()
+    }
+
+    /// Replaces `minima` by the least hashes of `elements` in the first `n` orders, a multiple of
+    /// 4: the sketch of a set in which every element weighs 1. `u32::MAX` if there is none.
+    pub fn minima_into(&self, n: usize, elements: &[u64], minima: &mut Vec<u32>) {
+        minima.clear();
+        minima.resize(n, u32::MAX);
+        self.lower_minima(elements, minima);
+    }
+
+    /// Adds elements of weight 1 to a sketch by the first orders, as many as `minima` has.
+    pub fn lower_minima(&self, elements: &[u64], minima: &mut [u32]) {
+        lower_minima(elements, &self.factors[..minima.len()], minima);
+    }
+
+    /// Adds lighter elements to the sketch, by all orders, of elements that weigh 1.
+    pub fn add_light(&self, light: &[LightElement], firsts: &mut [u32]) {
+        find_firsts(light, &self.factors, firsts);
     }
 }
 

@@ -1,0 +1,40 @@
+//! Times the stages of a run: `dedup_speed INPUT OUT POLICY THREADS`.
+//!
+//! Of web pages the visible text is taken, and all pairs are listed if `AROSE_ALL_PAIRS` is set.
+
+use std::path::{Path, PathBuf};
+
+use arose::rule::{Criterion, Remove};
+use arose_dedup::{Config, Progress, Start, run};
+
+#[expect(clippy::print_stdout, reason = "an example")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [input, out, policy, threads] = &args[..] else {
+        return Err("arguments: INPUT OUT POLICY THREADS".into());
+    };
+    let mut config = Config::default();
+    match policy.as_str() {
+        "content" => config.policy.criterion = Criterion::Content(Remove::Same),
+        "jaccard" => config.policy.criterion = Criterion::Jaccard(arose::Threshold::new(0.8)?),
+        _ => return Err("policies: content, jaccard".into()),
+    }
+    config.corpus.threads = threads.parse()?;
+    config.corpus.html.mode = arose_corpus::html::Mode::Visible;
+    if std::env::var_os("AROSE_ALL_PAIRS").is_some() {
+        config.pairs = arose_dedup::ListedPairs::All;
+    }
+    let inputs = [PathBuf::from(input)];
+    let summary = run(
+        &inputs,
+        &config,
+        Path::new(out),
+        Start::Anew,
+        &Progress::default(),
+    )?;
+    for stage in summary["stages"].as_array().into_iter().flatten() {
+        println!("{stage}");
+    }
+    println!("{}", summary["counts"]);
+    Ok(())
+}

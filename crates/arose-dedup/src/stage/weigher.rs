@@ -1,0 +1,126 @@
+//! From how many other pages contain word pairs to their weights.
+
+use arose::content::{MAX_PAGES, shingler, weight};
+use arose::mix::mix;
+use arose::shingle::Shingler;
+
+use crate::config::{Config, SiteCounts};
+
+/// One shingle in so many is counted if counts are sampled.
+const SAMPLED: u64 = 16;
+
+/// Other pages of a word pair as files hold them, at most [`MAX_PAGES`].
+pub(crate) type Others = u16;
+
+/// The number as files hold it.
+pub(crate) fn others(n_others: u64) -> Others {
+    n_others.min(MAX_PAGES) as Others
+}
+
+/// Makes keys of the shingles of a site differ from those of others.
+pub(crate) fn salt(site: u64) -> u64 {
+    mix(site ^ 0x5172_6573)
+}
+
+/// One number for a word pair of a site.
+pub(crate) fn key(shingle: u64, salt: u64) -> u64 {
+    mix(shingle ^ salt)
+}
+
+/// Turns counts into weights.
+pub(crate) struct Weigher {
+    shingler: Shingler,
+    counts: SiteCounts,
+}
+
+impl Weigher {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self::of(config.site_counts)
+    }
+
+    pub(crate) fn of(counts: SiteCounts) -> Self {
+        Self {
+            shingler: shingler(),
+            counts,
+        }
+    }
+
+    pub(crate) fn shingle(&self, tokens: &[u64], shingles: &mut Vec<u64>) {
+        shingles.clear();
+        self.shingler.shingles_into(tokens, shingles);
+    }
+
+    /// Whether a shingle is counted.
+    pub(crate) fn counts(&self, shingle: u64) -> bool {
+        match self.counts {
+            SiteCounts::Exact => true,
+            SiteCounts::Sampled => mix(shingle).is_multiple_of(SAMPLED),
+        }
+    }
+
+    /// The weight of the shingle at each position, given the other pages that contain a shingle.
+    pub(crate) fn weigh(
+        &self,
+        shingles: &[u64],
+        weights: &mut Vec<f64>,
+        n_others: impl Fn(u64) -> u64,
+    ) {
+        weights.clear();
+        if self.counts == SiteCounts::Exact {
+            weights.extend(shingles.iter().map(|&shingle| weight(n_others(shingle))));
+            return;
+        }
+        let mut numbers: Vec<Others> = shingles
+            .iter()
+            .map(|&shingle| others(n_others(shingle)))
+            .collect();
+        self.sample(shingles, &mut numbers);
+        weights.extend(numbers.into_iter().map(|n| weight(n.into())));
+    }
+
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.counts == SiteCounts::Sampled
+    }
+
+    /// Replaces the other pages at every position by those at the nearest one that is counted.
+    pub(crate) fn sample(&self, shingles: &[u64], numbers: &mut [Others]) {
+        if self.counts == SiteCounts::Exact {
+            return;
+        }
+        let sampled = shingles.iter().zip(&*numbers).enumerate();
+        let sampled = sampled.filter(|(_, (shingle, _))| self.counts(**shingle));
+        let sampled: Vec<(usize, Others)> = sampled
+            .map(|(position, (_, &number))| (position, number))
+            .collect();
+        numbers.copy_from_slice(&nearest(&sampled, numbers.len()));
+    }
+}
+
+/// For each position the number at the nearest sampled one, of two the first; zero if there is no
+/// sample.
+fn nearest(sampled: &[(usize, Others)], n: usize) -> Vec<Others> {
+    let mut numbers = Vec::with_capacity(n);
+    for (place, &(position, number)) in sampled.iter().enumerate() {
+        // Halfway to the next.
+        let end = match sampled.get(place + 1) {
+            Some((next, _)) => (position + next) / 2 + 1,
+            None => n,
+        };
+        numbers.resize(end, number);
+    }
+    numbers.resize(n, 0);
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_24_positions_take_the_nearest_sample() {
+        assert_eq!(nearest(&[], 3), [0; 3]);
+        assert_eq!(nearest(&[(1, 7)], 4), [7; 4]);
+        assert_eq!(nearest(&[(0, 7), (3, 9)], 6), [7, 7, 9, 9, 9, 9]);
+        assert_eq!(nearest(&[(1, 7), (3, 9)], 5), [7, 7, 7, 9, 9]);
+    }
+}
