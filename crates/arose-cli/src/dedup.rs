@@ -85,10 +85,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     site_counts: Option<SiteCountsName>,
     /// Tokens per shingle. [default: 5, and 8 for the other policies]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short = 'w', long = "shingle", value_name = "N")]
     w: Option<NonZeroUsize>,
-    /// Tokens per shingle of documents in scripts without blanks. [default: as --w]
-    #[arg(long, value_name = "N")]
+    /// Tokens per shingle of documents in scripts without blanks. [default: as --shingle]
+    #[arg(long = "cjk-shingle", value_name = "N")]
     cjk_w: Option<NonZeroUsize>,
     /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
@@ -292,8 +292,8 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
         ("--site", options.site.is_some(), policy.is_by_site()),
         ("--remove", options.remove.is_some(), is_content),
         ("--site-counts", options.site_counts.is_some(), is_content),
-        ("--w", options.w.is_some(), has_shingles),
-        ("--cjk-w", options.cjk_w.is_some(), has_shingles),
+        ("--shingle", options.w.is_some(), has_shingles),
+        ("--cjk-shingle", options.cjk_w.is_some(), has_shingles),
         ("--drop-empty", options.drop_empty, !is_url),
         ("--verify", options.verify.is_some(), is_compared),
         ("--short", options.short.is_some(), is_compared),

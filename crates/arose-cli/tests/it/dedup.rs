@@ -71,7 +71,10 @@ fn options_without_effect_are_refused() {
             &["--site", "henzinger"],
             "--site has no effect with --policy jaccard",
         ),
-        (&["--policy", "exact", "--w", "3"], "--w has no effect"),
+        (
+            &["--policy", "exact", "--shingle", "3"],
+            "--shingle has no effect",
+        ),
         (
             &["--priority-field", "rank"],
             "--priority-field has no effect",

@@ -236,6 +236,10 @@ mod tests {
             }
         }
         assert!(n_read > 0);
-        assert!(shelf.end * LEAST < N_PIECES as u64 * 3 * 4096, "{}", shelf.end);
+        assert!(
+            shelf.end * LEAST < N_PIECES as u64 * 3 * 4096,
+            "{}",
+            shelf.end
+        );
     }
 }

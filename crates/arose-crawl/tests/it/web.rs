@@ -195,8 +195,8 @@ fn duplicates_are_dropped_and_nothing_else() {
     let mut settings = settings(&server);
     settings.duplicates.body = DuplicateBody::Drop;
     run(folder.path(), settings, &homes(&server));
-    // Pages and dropped pages by original. The order of the index says nothing: the record of a copy
-    // may reach the archive before that of the page which another thread had judged first.
+    // Pages and dropped pages by original. The order of the index does not matter: the record of a
+    // copy may reach the archive before that of the page that another thread had judged first.
     let mut groups: BTreeMap<PageId, (u32, u32)> = BTreeMap::new();
     for line in index_lines(folder.path()).unwrap() {
         let json = &line[line.find('{').unwrap()..];
