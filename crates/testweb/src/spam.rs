@@ -176,10 +176,11 @@ mod tests {
         let (web, again) = (web(), web());
         for kind in Kind::SPAM {
             let found = hosts(&web, kind);
-            assert_eq!(found.len(), 2, "{kind:?}");
+            // The first host of all is plain, whatever was drawn for it.
+            assert!((1..=2).contains(&found.len()), "{kind:?}");
             let texts: BTreeSet<String> = (0..5).map(|n| page(&web, found[0], n)).collect();
             assert_eq!(texts.len(), 5, "{kind:?}");
-            assert_eq!(page(&web, found[1], 3), page(&again, found[1], 3));
+            assert_eq!(page(&web, found[0], 3), page(&again, found[0], 3));
         }
     }
 
