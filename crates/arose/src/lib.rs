@@ -41,6 +41,7 @@
 //! | form clusters and choose what to keep | [`cluster`] |
 //! | weigh pages against spam, apply the filters of C4, Gopher and FineWeb | [`quality`] |
 //! | measure precision and recall | [`judgement`], [`exact`] |
+//! | decide which pages of a crawl to visit again | [`freshness`] |
 //! | estimate the size and overlap of search engines | [`estimate`] |
 //!
 //! The crate has no input or output, no clock, no threads, and no randomness without a seed
@@ -64,6 +65,7 @@ pub mod estimate;
 pub mod exact;
 pub mod feature;
 pub mod filter;
+pub mod freshness;
 pub mod judgement;
 pub mod lead_byte;
 pub mod mix;
