@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Pieces of all sizes come back, however often they are replaced and whenever they are written,
-    /// and the file stays small.
+    /// Pieces of all sizes come back, however often they are replaced and whenever they are
+    /// written, and the file stays small.
     #[test]
     fn pieces_come_back() {
         // So many that some are left alone between two batches.
