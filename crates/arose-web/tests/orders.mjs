@@ -45,13 +45,13 @@ try {
   await photograph("crawl-running");
 
   // Figures are renewed, and a button keeps the focus meanwhile.
-  await page.focus("text=Pause");
+  await page.focus('button:text-is("Pause")');
   const before = await page.textContent(".figures");
   await page.waitForFunction((old) => document.querySelector(".figures").textContent !== old, before);
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Pause");
 
   // A button that is held for longer than the figures stay is pressed all the same.
-  const box = await page.locator("text=Pause").boundingBox();
+  const box = await page.locator('button:text-is("Pause")').boundingBox();
   await page.mouse.move(box.x + 5, box.y + 5);
   await page.mouse.down();
   const during = await page.textContent(".figures");
@@ -70,17 +70,17 @@ try {
     return same && fetched() === now;
   });
 
-  await page.click("text=Resume");
+  await page.click('button:text-is("Resume")');
   await heading("running for");
   await until("the crawl goes on", () => fetched() > last);
 
   // New settings are taken; such as make no sense are not, and the crawl goes on.
-  await page.click("text=Reload settings");
+  await page.click('button:text-is("Reload settings")');
   await page.waitForSelector("text=The crawl has taken the settings");
   await photograph("crawl-reloaded");
   const settings = readFileSync(`${folder}/settings.toml`, "utf8");
   writeFileSync(`${folder}/settings.toml`, "[polite]\ndelay = \"long\"\n");
-  await page.click("text=Reload settings");
+  await page.click('button:text-is("Reload settings")');
   await page.waitForSelector("text=Order not taken");
   await photograph("crawl-not-reloaded");
   writeFileSync(`${folder}/settings.toml`, settings);

@@ -417,8 +417,8 @@ fn issue_19_sketch_reads_what_others_read() {
     let ran = bench.run(&["sketch", "b.html.gz", "c.jsonl.gz", "a.jsonl"]);
     ran.code(3)
         .says(LAST)
-        .prints("b.html.gz\n  tokens    2")
-        .prints("x\n  tokens    2");
+        .prints("b.html.gz\n  tokens          2")
+        .prints("x\n  tokens          2");
 }
 
 #[test]

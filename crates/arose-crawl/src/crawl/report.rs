@@ -12,7 +12,6 @@ use crate::frontier::Novelty;
 struct Quality {
     host: HostId,
     weight: f32,
-    is_duplicate: bool,
     template: Option<u64>,
     rejected_by: Option<Box<str>>,
 }
@@ -92,7 +91,6 @@ impl Crawl {
         let judged = Quality {
             host: report.host,
             weight: report.quality,
-            is_duplicate: report.original.is_some(),
             template: report.template,
             rejected_by: report.rejected_by,
         };
@@ -159,14 +157,13 @@ impl Crawl {
             self.counters.reject_quality(rule);
         }
         let site = self.frontier.hosts.site(page.host);
-        let is_bad = page.is_duplicate || page.weight < 0.5;
-        let conduct = &mut self.frontier.sites[site as usize].conduct;
+        let conduct = self.frontier.conduct.entry(site).or_default();
         let was_bad = conduct.is_bad();
-        conduct.record(is_bad);
+        conduct.record(page.weight < 0.5);
         let mut n_fallen = u64::from(!was_bad && conduct.is_bad());
         if let Some(template) = page.template {
             for site in self.frontier.templates.record(template, site) {
-                let conduct = &mut self.frontier.sites[site as usize].conduct;
+                let conduct = self.frontier.conduct.entry(site).or_default();
                 n_fallen += u64::from(!conduct.is_bad());
                 conduct.join_template();
             }

@@ -412,10 +412,10 @@ impl Crawl {
         }
         let folders = host.folders.as_deref_mut();
         let is_seed = text.depth == 0;
-        let conduct = &mut self.frontier.sites[host.site as usize].conduct;
+        let conduct = self.frontier.conduct.get_mut(&host.site);
         let is_stale = !is_seed
             && (folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
-                || stale_after > 0 && !conduct.admits(now));
+                || stale_after > 0 && conduct.is_some_and(|conduct| !conduct.admits(now)));
         if is_stale {
             self.counters.add(Counter::Stale, 1);
             host.aside.push(turn);

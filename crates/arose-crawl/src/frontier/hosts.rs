@@ -50,7 +50,7 @@ pub(crate) struct Hosts {
     /// Of hosts on the shelf: what is lost or put aside there, if there is any.
     troubled: HashMap<HostId, Trouble>,
     /// Of hosts on the shelf.
-    outlines: Vec<Outline>,
+    outlines: Vec<u8>,
     rest: Option<Rest>,
     failure: RefCell<Option<io::Error>>,
 }
@@ -125,6 +125,31 @@ impl Outline {
             is_spare: host.stage == Stage::Bench && host.lane == Lane::Spare,
         }
     }
+
+    /// There are ten million of them, so each is a byte.
+    fn to_bits(self) -> u8 {
+        let flags = [
+            self.has_work,
+            self.has_jobs,
+            self.goes_last,
+            self.is_parked,
+            self.is_spare,
+        ];
+        flags
+            .iter()
+            .fold(0, |bits, &flag| bits << 1 | u8::from(flag))
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        let flag = |at: u32| bits >> at & 1 == 1;
+        Self {
+            has_work: flag(4),
+            has_jobs: flag(3),
+            goes_last: flag(2),
+            is_parked: flag(1),
+            is_spare: flag(0),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -184,7 +209,7 @@ impl Hosts {
         self.slots.push(Slot::default());
         self.hashes.push(hash);
         self.sites.push(site);
-        self.outlines.push(Outline::default());
+        self.outlines.push(0);
         self.numbers.insert(id, |id| self.hashes[id as usize]);
         id
     }
@@ -254,7 +279,7 @@ impl Hosts {
             true => self.troubled.remove(&id),
             false => self.troubled.insert(id, trouble),
         };
-        self.outlines[id as usize] = Outline::of(host);
+        self.outlines[id as usize] = Outline::of(host).to_bits();
         let Some(batch) = rest.shelf.take_batch() else {
             return Ok(());
         };
@@ -430,13 +455,14 @@ impl Hosts {
                 .get(&id)
                 .is_some_and(|host| !host.queued.is_empty())
         };
-        self.is_warm(id) || self.outlines[id as usize].has_work || is_awaited()
+        self.is_warm(id) || Outline::from_bits(self.outlines[id as usize]).has_work || is_awaited()
     }
 
     /// The outline of a host, without bringing it into memory.
     pub(super) fn outline(&self, id: HostId) -> Outline {
         let host = self.slots[id as usize].host.get();
-        host.map_or(self.outlines[id as usize], |host| Outline::of(host))
+        let kept = || Outline::from_bits(self.outlines[id as usize]);
+        host.map_or_else(kept, |host| Outline::of(host))
     }
 
     fn trouble(&self, at: usize) -> Trouble {

@@ -17,7 +17,7 @@
 //! nearly all bad (`quality.rs`).
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 40 bytes, or about 110
-//! with their place in the workbench; a site takes about 50, a queued URL 16 while its host is in
+//! with their place in the workbench; a site takes about 30, a queued URL 16 while its host is in
 //! memory. The text of URLs is in the journal.
 
 mod cold;
@@ -36,7 +36,7 @@ mod table;
 mod tests;
 mod workbench;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
 use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
-pub(crate) use quality::Templates;
+pub(crate) use quality::{Conduct, Templates};
 pub(crate) use queue::Entry;
 pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};
@@ -102,6 +102,8 @@ pub(crate) struct Frontier {
     pub(crate) n_coming: usize,
     /// Hosts whose address is wanted, the next one first.
     pub(crate) unresolved: VecDeque<HostId>,
+    /// What the pages of sites were like, as far as some were read.
+    pub(crate) conduct: HashMap<SiteId, Conduct>,
     /// Home pages by address and template.
     pub(crate) templates: Templates,
     /// URLs that wait for a request.
@@ -128,6 +130,7 @@ impl Frontier {
         Self {
             hosts: Hosts::default(),
             sites: Vec::new(),
+            conduct: HashMap::new(),
             templates: Templates::default(),
             by_site: Numbers::default(),
             bench: Workbench::default(),

@@ -2,14 +2,14 @@
 //!
 //! *Question.* A spammer makes up pages and hosts for ever. When is enough known of a site?
 //!
-//! *Idea.* A page is *bad* if it duplicates another or weighs less than a half. A site with at
-//! least [`FEWEST`] pages, more than four fifths of them bad, gets one request per day, as a stale
-//! directory does; good pages clear it. Home pages with the same tags in the same order at one IP
-//! address belong to one *template*; once [`MOST_HOSTS`] have it, their sites count as bad, and so
-//! does every further one.
+//! *Idea.* A page is *bad* if it weighs less than a half, as copies of other sites do; copies of
+//! the same site are left to stale directories. A site with at least [`FEWEST`] pages, more than
+//! four fifths of them bad, gets one request per day, as a stale directory does; good pages clear
+//! it. Home pages with the same tags in the same order at one IP address belong to one *template*;
+//! once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further one.
 //!
-//! *Cost.* 16 bytes per site and 4 per home page, at most [`MOST_HOMES`]. Like stale directories
-//! this is not part of the journal: a crawl that is resumed learns it again.
+//! *Cost.* About 40 bytes per site with pages and 4 per home page, at most [`MOST_HOMES`]. Like
+//! stale directories this is not part of the journal: a crawl that is resumed learns it again.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -2,7 +2,6 @@
 
 use arose::digest::digest64;
 
-use super::quality::Conduct;
 use crate::journal::HostId;
 use crate::order;
 
@@ -23,8 +22,6 @@ pub(crate) struct Site {
     pub(crate) trust: f32,
     /// Whether that has changed since it was written down.
     pub(super) is_changed: bool,
-    /// What its pages were like.
-    pub(crate) conduct: Conduct,
 }
 
 impl Site {
@@ -36,7 +33,6 @@ impl Site {
             n_hosts: 0,
             trust: 0.0,
             is_changed: false,
-            conduct: Conduct::default(),
         }
     }
 

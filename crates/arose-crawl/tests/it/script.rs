@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::pin::Pin;
@@ -285,7 +286,13 @@ pub(crate) fn page_with(request: &Request, headers: &str, links: &[&str]) -> Rep
         .map(|link| format!("<a href='{link}'>{link}</a>"))
         .collect();
     let Request { host, target, .. } = request;
-    let words: Vec<String> = (0..50).map(|n| format!("{host}{target}word{n}")).collect();
+    // Words that repeat nothing, or all pages would look like spam.
+    let word = |n: u32| {
+        let mut hasher = DefaultHasher::new();
+        (host, target, n).hash(&mut hasher);
+        format!("w{:x}", hasher.finish())
+    };
+    let words: Vec<String> = (0..50).map(word).collect();
     let body = format!("<p>{} {}", words.join(" "), links.join(" "));
     let headers = format!("Content-Type: text/html\r\n{headers}");
     response(200, &headers, body.as_bytes())

@@ -13,7 +13,7 @@ use super::table::{Batch, scan, select};
 /// Names longer than any legal host are cut, so that tables of them have a size.
 const MAX_NAME_BYTES: usize = 255;
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 11] = [
     "doc",
     "id",
     "url",
@@ -25,7 +25,6 @@ const COLUMNS: [&str; 12] = [
     "kept_doc",
     "rule",
     "similarity",
-    "group",
 ];
 
 /// A document as the table describes it.
@@ -45,8 +44,6 @@ pub struct Detail {
     pub n_tokens: u32,
     /// The kept document of its cluster: the one it was dropped for, or itself.
     pub cluster: u64,
-    /// The kept document that its versions are grouped under; that of its cluster if it has none.
-    pub group: u64,
     /// Whether it stays.
     pub kept: bool,
     /// The document it was dropped for.
@@ -158,7 +155,6 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
         digest: text("digest")?.unwrap_or_default(),
         n_tokens: batch.u32s("n_tokens")?.value(i),
         cluster: kept_doc.unwrap_or(batch.u64s("doc")?.value(i)),
-        group: batch.u64s("group")?.value(i),
         kept: batch.bools("kept")?.value(i),
         kept_doc,
         rule: text("rule")?,

@@ -171,7 +171,7 @@ mod tests {
             let docs: Vec<(u64, Vec<u64>)> = (0..n_docs)
                 .map(|doc| {
                     let n = random.below(80);
-                    let words = (0..n).map(|_| mix(random.below(120)));
+                    let words = (0..n).map(|_| mix(1 + random.below(120)));
                     // Two documents of every third page.
                     (doc - doc % 3 / 2, words.collect())
                 })
@@ -196,7 +196,7 @@ mod tests {
                     .map(|(element, _)| element)
                     .collect();
                 elements.sort_unstable();
-                assert!(elements.iter().eq(&expected));
+                assert_eq!(elements, expected.into_iter().collect::<Vec<_>>());
                 for &shingle in doc {
                     let n_pages = pages[&shingle].len() as u16;
                     let n_others = if n_pages >= 5 { n_pages - 1 } else { 0 };

@@ -29,7 +29,7 @@ fn other_settings_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("another keep: \"first\" there, \"longest\" here"),
+        error.contains("a run with keep \"first\", not \"longest\""),
         "{error}"
     );
     let inputs = [bench.path("input.jsonl")];

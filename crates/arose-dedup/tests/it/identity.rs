@@ -31,7 +31,7 @@ fn a_file_added_to_a_directory_is_noticed() {
     bench.write("in/b.jsonl", &line("two"));
     let error = run(&bench, &[bench.path("in")], Start::Resume).unwrap_err();
     let error = error.to_string();
-    assert!(error.contains("b.jsonl` is new"), "{error}");
+    assert!(error.contains("b.jsonl` was added after"), "{error}");
     assert!(error.contains("--force"), "{error}");
     let summary = run(&bench, &[bench.path("in")], Start::Anew).unwrap();
     assert_eq!(summary["counts"]["read"], 2);
@@ -44,7 +44,10 @@ fn a_file_added_to_a_pattern_is_noticed() {
     run(&bench, &[bench.path("*.jsonl")], Start::Resume).unwrap();
     bench.write("b.jsonl", &line("two"));
     let error = run(&bench, &[bench.path("*.jsonl")], Start::Resume).unwrap_err();
-    assert!(error.to_string().contains("b.jsonl` is new"), "{error}");
+    assert!(
+        error.to_string().contains("b.jsonl` was added after"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -55,7 +58,10 @@ fn a_file_that_is_gone_is_noticed() {
     run(&bench, &[bench.path("in")], Start::Resume).unwrap();
     fs::remove_file(bench.path("in/b.jsonl")).unwrap();
     let error = run(&bench, &[bench.path("in")], Start::Resume).unwrap_err();
-    assert!(error.to_string().contains("b.jsonl` is gone"), "{error}");
+    assert!(
+        error.to_string().contains("b.jsonl` was removed after"),
+        "{error}"
+    );
 }
 
 /// A file without documents leaves no row, but it is an input.
@@ -66,7 +72,10 @@ fn a_file_without_documents_is_noticed() {
     run(&bench, &[bench.path("in")], Start::Resume).unwrap();
     bench.write("in/b.jsonl", "");
     let error = run(&bench, &[bench.path("in")], Start::Resume).unwrap_err();
-    assert!(error.to_string().contains("b.jsonl` is new"), "{error}");
+    assert!(
+        error.to_string().contains("b.jsonl` was added after"),
+        "{error}"
+    );
 }
 
 /// Stages that were done for other inputs are not used.
@@ -82,7 +91,10 @@ fn an_interrupted_run_on_other_inputs_is_not_resumed() {
     assert!(matches!(stopped, Err(Error::Stopped)));
     bench.write("in/b.jsonl", &line("two"));
     let error = run(&bench, &inputs, Start::Resume).unwrap_err();
-    assert!(error.to_string().contains("b.jsonl` is new"), "{error}");
+    assert!(
+        error.to_string().contains("b.jsonl` was added after"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -174,5 +186,5 @@ fn a_file_name_may_be_any_bytes() {
     )
     .unwrap();
     let error = run(&bench, &[bench.path("in")], Start::Resume).unwrap_err();
-    assert!(error.to_string().contains("is new"), "{error}");
+    assert!(error.to_string().contains("was added after"), "{error}");
 }

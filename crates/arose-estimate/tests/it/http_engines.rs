@@ -196,7 +196,7 @@ fn what_is_missing() {
     let said = missing(search(&mut engine, &Question::all(&["red"]), 10));
     assert!(said.contains("no list of results"), "{said}");
     let said = missing(fetch(&mut engine, &format!("http://{address}/timeless")));
-    assert!(said.contains("no id"), "{said}");
+    assert!(said.contains("no ID"), "{said}");
     let mut engine = quick(Description {
         url: Some(format!("http://{address}/s?q={{query}}&from={{offset}}")),
         ..result_page()
@@ -480,7 +480,7 @@ fn descriptions_that_lack_something() {
         ),
         (
             "preset = 'altavista'\nurl = 'http://h'",
-            "there are arose, elasticsearch",
+            "choose one of arose, elasticsearch",
         ),
         ("preset = 'solr'", "`url` is missing"),
         (
