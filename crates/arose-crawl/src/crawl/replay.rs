@@ -221,15 +221,13 @@ impl Restored {
                 }
             }
             Event::Dropped { place, .. } => {
-                if host.remove(place).is_some() {
-                    self.frontier.n_queued -= 1;
-                }
+                let n_removed = u64::from(host.remove(place).is_some());
+                self.frontier.n_queued -= n_removed;
             }
             Event::Done { place, .. } => {
-                if host.remove(place).is_some() {
-                    self.frontier.n_queued -= 1;
-                    self.frontier.sites[host.site as usize].n_pages += 1;
-                }
+                let n_removed = u64::from(host.remove(place).is_some());
+                self.frontier.n_queued -= n_removed;
+                self.frontier.sites[host.site as usize].n_pages += n_removed;
             }
             Event::Delay { millis, .. } => {
                 host.pace.asked_delay = Duration::from_millis(millis);

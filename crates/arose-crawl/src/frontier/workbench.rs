@@ -71,6 +71,9 @@ pub(crate) struct Choice {
     pub(crate) address: IpAddr,
 }
 
+/// An address with a host that may be asked, by its rank, its time and its entry.
+type Ready = (Rank, Reverse<Duration>, Reverse<EntryId>, usize);
+
 /// Hosts by address and by time. Times are since the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Workbench {
@@ -79,7 +82,7 @@ pub(crate) struct Workbench {
     /// By lane, the addresses whose time has not come, and those with hosts that may be asked;
     /// outdated items are skipped.
     waiting: [BinaryHeap<Reverse<(Duration, EntryId, usize)>>; 2],
-    ready: [BinaryHeap<(Rank, Reverse<Duration>, Reverse<EntryId>, usize)>; 2],
+    ready: [BinaryHeap<Ready>; 2],
     n_pushed: EntryId,
     /// Entries in all, outdated ones included.
     pub(crate) n_entries: usize,

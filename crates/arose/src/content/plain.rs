@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{Content, Score};
 
-/// The score of two texts by the definition: the reference implementation that [`Scorer`] must
-/// equal. Quadratic.
+/// The score of two texts by the definition: the reference implementation that
+/// [`Scorer`](super::Scorer) must equal. Quadratic.
 #[must_use]
 pub fn score_plain(a: &Content, b: &Content) -> Score {
     Score::of_chain(&a.weights, &b.weights, &chain_plain(a, b))
