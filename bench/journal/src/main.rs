@@ -15,6 +15,9 @@ pub mod disk;
 mod error;
 #[allow(dead_code)]
 mod journal;
+#[allow(dead_code)]
+#[path = "../../../crates/arose-crawl/src/order.rs"]
+mod order;
 pub mod index {
     pub type Error = std::io::Error;
 }
@@ -72,7 +75,9 @@ fn queued(n: u64, rest: &str) -> Queued<'_> {
     Queued {
         host: host_of(n),
         depth: (n % 7) as u32,
-        priority: n % 7,
+        weight: order::Weight::default(),
+        class: 0,
+        is_last: false,
         n_redirects: 0,
         kind: Kind::Page,
         rest,

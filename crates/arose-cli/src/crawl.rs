@@ -3,6 +3,7 @@
 mod closing;
 mod failures;
 mod metrics;
+mod priority;
 pub(crate) mod progress;
 mod repair;
 mod seeds;
@@ -164,6 +165,9 @@ enum Command {
         /// Prints it as JSON.
         #[arg(long)]
         json: bool,
+        /// Say why this URL stands where it stands in the queue, and nothing else.
+        #[arg(long, value_name = "URL")]
+        why: Option<String>,
     },
     /// Ask again for the URLs that are lost for now, and for nothing else.
     Retry {
@@ -222,7 +226,10 @@ enum Command {
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
-        Some(Command::Status { dir, json }) => status(dir, *json),
+        Some(Command::Status { dir, json, why }) => match why {
+            None => status(dir, *json),
+            Some(url) => priority::explain(dir, url, *json),
+        },
         Some(Command::Retry { dir, json }) => retry(dir, *json),
         Some(Command::Failures { dir, json }) => failures::run(dir, *json),
         Some(Command::Pause { dir }) => order(arose_crawl::pause(dir)),
@@ -452,6 +459,9 @@ fn status_json(status: &Status) -> Value {
         "hosts": status.n_hosts,
         "archive_files": status.n_archive_files,
         "archive_bytes": status.n_archive_bytes,
+        "waiting": status.waiting.iter().map(priority::url_json).collect::<Vec<_>>(),
+        "sites": status.sites.iter().map(priority::site_json).collect::<Vec<_>>(),
+        "pages_for_trust": status.pages_for_trust,
         "counters": counters_json(&status.counters),
     })
 }
@@ -484,6 +494,7 @@ fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
                 "{:<20} {:>12}",
                 "archive bytes", status.n_archive_bytes
             )?;
+            priority::write_lists(&mut out, &status)?;
             writeln!(out, "{state}")
         }),
     };

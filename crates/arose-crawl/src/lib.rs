@@ -9,6 +9,7 @@
 //! - [`robots`]: what a site allows, with the line that decided.
 //! - [`sitemap`]: the pages a site lists itself.
 //! - [`visit`]: single pages on demand, for whoever decides itself what comes next.
+//! - [`rehearsal`]: the order that a crawl would have on a known graph.
 //! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
 #![forbid(unsafe_code)]
 
@@ -31,8 +32,10 @@ mod log;
 mod mark;
 mod names;
 mod number;
+mod order;
 mod pace;
 mod page;
+pub mod rehearsal;
 pub mod resolve;
 pub mod robots;
 pub mod scope;
@@ -49,9 +52,10 @@ pub use arose_corpus::url;
 pub use crawl::{
     BadSeed, Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary,
     archives, crawl, index_lines, is_crawl, is_paused, is_running, kept_settings, pause,
-    queued_urls, reload, repair, resume, retry, status,
+    queued_urls, reload, repair, resume, retry, standing, status,
 };
 pub use error::Error;
+pub use frontier::{SiteStanding, Standing};
 pub use log::{FailedUrl, failures};
 pub use settings::Settings;
 pub use turns::Turns;

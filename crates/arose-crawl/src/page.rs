@@ -4,13 +4,13 @@
 //! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
 //! input.
 
+mod links;
 mod repetition;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arose::digest::digest64;
 use arose_corpus::html::{self, Links};
 use arose_corpus::payload;
 use arose_corpus::{Limits, decode_content};
@@ -23,13 +23,14 @@ use crate::error::Error;
 use crate::fetch::{Failure, Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Novelty;
-use crate::guard::{Candidate, Counts, Guard, Reason};
+use crate::guard::{Counts, Guard, Reason};
 use crate::journal::{HostId, Kind};
 use crate::log;
+use crate::order::Weight;
 use crate::robots;
 use crate::settings::{DuplicateLinks, Settings};
-use crate::sitemap;
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
+use links::{Link, N_RECENT, Recent};
 use repetition::{leads_on, shape};
 
 /// Stands for a queued URL while it is fetched and read.
@@ -47,6 +48,8 @@ pub(crate) struct Job {
     pub(crate) n_redirects: u8,
     /// Whether it was queued to go last.
     pub(crate) is_last: bool,
+    /// What is known of it by the links to it.
+    pub(crate) weight: Weight,
     /// The page that it was found on; nothing for seeds.
     pub(crate) found_on: Box<str>,
     pub(crate) message: Message,
@@ -63,6 +66,7 @@ pub(crate) struct Report {
     pub(crate) host: HostId,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) rest: String,
+    pub(crate) kind: Kind,
     pub(crate) depth: u32,
     pub(crate) n_redirects: u8,
     pub(crate) status: u16,
@@ -70,6 +74,14 @@ pub(crate) struct Report {
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
+    /// What stands for the original's URL.
+    pub(crate) original_key: Option<Fingerprint>,
+    /// What was known of it by the links to it when it was fetched.
+    pub(crate) weight: Weight,
+    /// How good it is, from 0 to 1, as far as its text tells.
+    pub(crate) quality: f32,
+    /// How much it matters: its mass, as far as it is good.
+    pub(crate) importance: f32,
     /// What it adds to what its host had shown before.
     pub(crate) novelty: Novelty,
     /// Whether its links go last.
@@ -81,8 +93,11 @@ pub(crate) struct Report {
     /// What is wrong with the index of contents.
     pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
-    /// Links met a moment ago on the same site.
+    /// Links met a moment ago on the same site, and those of them that no link above repeats.
     pub(crate) n_known: u64,
+    pub(crate) known: Vec<Fingerprint>,
+    /// Different pages that it links to.
+    pub(crate) n_links: usize,
     pub(crate) counts: Counts,
     pub(crate) record: Packed,
     /// What the log says of it.
@@ -96,12 +111,17 @@ impl Report {
             host: job.host,
             ticket: job.ticket,
             rest: job.url.rest().to_owned(),
+            kind: job.kind,
             depth: job.depth,
             n_redirects: job.n_redirects,
             status: job.message.head().map_or(0, |head| head.status),
             is_page: false,
             is_unread: false,
             original: None,
+            original_key: None,
+            weight: job.weight,
+            quality: 1.0,
+            importance: job.weight.mass.amount(),
             claim: None,
             novelty: Novelty::default(),
             is_last: job.is_last,
@@ -109,6 +129,8 @@ impl Report {
             failure: None,
             links: Vec::new(),
             n_known: 0,
+            known: Vec::new(),
+            n_links: 0,
             counts: Counts::default(),
             record: Packed::default(),
             line: String::new(),
@@ -123,6 +145,10 @@ pub(crate) struct Found {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) kind: Kind,
     pub(crate) is_redirect: bool,
+    /// What a sitemap says of its priority ([`crate::order::class_of`]).
+    pub(crate) class: u8,
+    /// Whether the page has another link to it.
+    pub(crate) is_repeat: bool,
 }
 
 /// What all readers share.
@@ -187,18 +213,17 @@ pub(crate) struct Reader {
     html: html::Config,
     limits: Limits,
     user_agent: String,
-    /// Hashes of links met lately, each at its own place: most links of a page were on the page
-    /// before, and are spared the rest. None where every link of a page is wanted.
-    recent: Vec<u64>,
+    /// Links met lately, each at its own place: most links of a page were on the page before, and
+    /// are spared the rest. None where every link of a page is wanted.
+    recent: Vec<Recent>,
+    /// Scratch: what the links of a page lead to.
+    targets: Vec<(u128, usize)>,
 }
-
-/// Links that are remembered, a power of two.
-const N_RECENT: usize = 1 << 17;
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
-            recent: vec![0; N_RECENT],
+            recent: vec![Recent::default(); N_RECENT],
             ..Self::of_each(shared)
         }
     }
@@ -233,6 +258,7 @@ impl Reader {
             },
             user_agent: settings.user_agent(),
             recent: Vec::new(),
+            targets: Vec::new(),
             shared,
         }
     }
@@ -269,7 +295,7 @@ impl Reader {
         }
         // What the parser has left half changed goes.
         *self = Self {
-            recent: vec![0; self.recent.len()],
+            recent: vec![Recent::default(); self.recent.len()],
             ..Self::of_each(Arc::clone(&self.shared))
         };
         Report {
@@ -293,11 +319,17 @@ impl Reader {
                     text: header("location"),
                     kind: job.kind,
                     is_redirect: true,
+                    class: 0,
                 };
                 self.add_link(job, &link, &mut report);
             }
             _ => {}
         }
+        self.count_links(&mut report);
+        let original = report.original.as_ref();
+        let url = original.and_then(|original| self.normalize(&original.url));
+        report.original_key = url.map(|url| Fingerprint::of(&url));
+        report.importance = report.weight.mass.amount() * report.quality;
         report
     }
 
@@ -399,129 +431,6 @@ impl Reader {
         }
         report.novelty.leads_on = leads_on(&job.url, &report.links);
     }
-
-    /// Adds what a page or a style sheet needs to be shown.
-    fn add_requisites(
-        &mut self,
-        job: &Job,
-        body: &[u8],
-        content_type: Option<&str>,
-        page: Option<&payload::Page>,
-        report: &mut Report,
-    ) {
-        let media_type = bare_media_type(content_type.unwrap_or_default());
-        let metadata = page.and_then(|page| page.metadata.as_ref());
-        let is_style = media_type.eq_ignore_ascii_case("text/css");
-        let sheet = match is_style {
-            true => String::from_utf8_lossy(body),
-            false => "".into(),
-        };
-        let of_page = metadata.iter().flat_map(|metadata| &metadata.requisites);
-        let of_page = of_page
-            .map(String::as_str)
-            .filter(|_| job.kind == Kind::Page);
-        for text in of_page.chain(html::css::urls(&sheet)) {
-            let link = Link {
-                text,
-                kind: Kind::Requisite,
-                is_redirect: false,
-            };
-            self.add_link(job, &link, report);
-        }
-    }
-
-    fn add_links(&mut self, job: &Job, metadata: &html::Metadata, report: &mut Report) {
-        let refresh = metadata
-            .refresh
-            .iter()
-            .filter_map(|refresh| refresh.url.as_deref());
-        let others = metadata.canonical.as_deref().into_iter().chain(refresh);
-        let follow_nofollow = self.shared.settings.scope.follow_nofollow;
-        let links = metadata.links.iter();
-        let links = links.filter(|link| follow_nofollow || !link.nofollow);
-        for text in links.map(|link| link.url.as_str()).chain(others) {
-            let link = Link {
-                text,
-                kind: Kind::Page,
-                is_redirect: false,
-            };
-            self.add_link(job, &link, report);
-        }
-    }
-
-    fn read_sitemap(&mut self, job: &Job, head: Option<Head<'_>>, report: &mut Report) {
-        let codings = head.and_then(|head| head.get("content-encoding"));
-        let codings = codings.unwrap_or_default();
-        // A list of URLs compresses far better than a page does.
-        let limits = Limits {
-            body_bytes: sitemap::MAX_BYTES as usize + 1,
-            expansion: u64::MAX,
-            ..self.limits.clone()
-        };
-        let Ok(body) = decode_content(codings, job.message.body(), &limits) else {
-            return;
-        };
-        let sitemap = sitemap::parse(&body, sitemap::Limits::default());
-        let entries = sitemap.pages.iter().map(|entry| (entry, Kind::Page));
-        let entries = entries.chain(sitemap.sitemaps.iter().map(|entry| (entry, Kind::Sitemap)));
-        for (entry, kind) in entries {
-            let link = Link {
-                text: &entry.url,
-                kind,
-                is_redirect: false,
-            };
-            self.add_link(job, &link, report);
-        }
-    }
-
-    /// Normalises a link, asks the guard, and adds it to the report.
-    fn add_link(&mut self, job: &Job, link: &Link<'_>, report: &mut Report) {
-        let text = link.text.split('#').next().unwrap_or_default();
-        let key = digest64(text.as_bytes()) ^ digest64(job.url.origin().as_bytes());
-        let key = key ^ (link.kind as u64) << 7 | 1;
-        // The depth decides with the guard, so two pages may have different answers.
-        let can_skip = !link.is_redirect && self.shared.settings.scope.max_depth == u32::MAX;
-        let slot = self.recent.get_mut(key as usize >> 1 & (N_RECENT - 1));
-        let mut slot = slot.filter(|_| can_skip);
-        if slot.as_ref().is_some_and(|slot| **slot == key) {
-            report.n_known += 1;
-            return;
-        }
-        let url = match self.shared.normalizer.normalize_beside(text, &job.url) {
-            Some(url) => Ok(url),
-            None => {
-                let base = Url::parse(job.url.as_str()).ok();
-                self.shared.normalizer.normalize(text, base.as_ref())
-            }
-        };
-        let is_further = !link.is_redirect && link.kind != Kind::Requisite;
-        let link_depth = job.depth.saturating_add(u32::from(is_further));
-        let judged = url.map_err(Into::into).and_then(|url| {
-            let candidate = Candidate {
-                url: &url,
-                link_depth,
-                robots: None,
-            };
-            let guard = &self.shared.guard;
-            guard
-                .approve_for(&candidate, link.kind.into())
-                .map(|()| url)
-        });
-        report
-            .counts
-            .add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
-        if let Some(slot) = &mut slot {
-            **slot = key;
-        }
-        if let Ok(url) = judged {
-            report.links.push(Found {
-                fingerprint: Fingerprint::of(&url),
-                url,
-                kind: link.kind,
-                is_redirect: link.is_redirect,
-            });
-        }
-    }
 }
 
 /// What the log says of a response whose body has this digest.
@@ -545,14 +454,6 @@ fn line(job: &Job, payload: &str, report: &Report) -> String {
         url: job.url.as_str(),
     };
     line.text()
-}
-
-/// A link as it was found.
-#[derive(Debug, Clone, Copy)]
-struct Link<'a> {
-    text: &'a str,
-    kind: Kind,
-    is_redirect: bool,
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub struct Settings {
     pub agent: Agent,
     /// What is crawled.
     pub scope: Scope,
+    /// What is crawled first.
+    pub crawl: Crawl,
     /// When it ends.
     pub stop: Stop,
     /// How often a site is asked.
@@ -207,6 +209,25 @@ impl Scope {
             roots: self.roots.clone(),
         }
     }
+}
+
+/// What is crawled first.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Crawl {
+    /// Which of the URLs that wait is next.
+    pub order: Order,
+}
+
+/// Which of the URLs that wait is next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The one that the most important pages link to, as far as the crawl has seen.
+    #[default]
+    Opic,
+    /// The one with the fewest links from a seed, or what the caller's own order says.
+    Breadth,
 }
 
 /// How far from the seeds a crawl goes.
@@ -403,10 +424,9 @@ impl Default for Duplicates {
 pub struct Budget {
     /// Pages of a site, at most.
     pub max_pages: u64,
-    /// Pages of a site before sites with a larger budget go first.
+    /// Pages of a site with full priority, for as much trust as a seed has. Trust goes from page to
+    /// page by links; what reached a site from others and was not passed on to others counts.
     pub pages: u64,
-    /// By how many pages the budget grows with every other site that links to it.
-    pub pages_per_referrer: u64,
     /// Hosts of a site, at most.
     pub max_hosts: u32,
 }
@@ -415,8 +435,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             max_pages: 10_000,
-            pages: 10,
-            pages_per_referrer: 10,
+            pages: 300,
             max_hosts: 100,
         }
     }

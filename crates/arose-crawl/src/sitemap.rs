@@ -64,6 +64,16 @@ pub struct Listing {
     pub url: String,
     /// When it was last changed, as written.
     pub last_modified: Option<String>,
+    /// How it ranks among the pages of its site, as written.
+    pub priority: Option<String>,
+}
+
+impl Listing {
+    /// The priority as a number; not a number where there is none.
+    pub(crate) fn priority(&self) -> f32 {
+        let text = self.priority.as_deref();
+        text.and_then(|text| text.parse().ok()).unwrap_or(f32::NAN)
+    }
 }
 
 /// Reads a sitemap; any bytes are legal.
@@ -122,7 +132,7 @@ fn parse_lines(text: &str, limits: Limits, sitemap: &mut Sitemap) {
         if is_web(line) {
             let entry = Listing {
                 url: line.to_owned(),
-                last_modified: None,
+                ..Listing::default()
             };
             sitemap.push(EntryKind::Page, entry, limits);
         } else {
@@ -199,6 +209,7 @@ enum Element {
     /// What may be the address where there is no other: the `guid` of a feed.
     Fallback,
     LastModified,
+    Priority,
     Other,
 }
 
@@ -217,6 +228,7 @@ struct OpenEntry {
     kind: EntryKind,
     url: String,
     last_modified: String,
+    priority: String,
     /// Text of the entry itself or of a fallback, for those that have no `loc` or `link`.
     text: String,
 }
@@ -241,6 +253,7 @@ impl State<'_> {
                 kind,
                 url: String::new(),
                 last_modified: String::new(),
+                priority: String::new(),
                 text: String::new(),
             });
         }
@@ -262,6 +275,7 @@ impl State<'_> {
             (Some(Element::Entry(EntryKind::FeedItem)), "link") => Element::Url,
             (Some(Element::Entry(EntryKind::FeedItem)), "guid") => Element::Fallback,
             (Some(Element::Entry(_)), "lastmod" | "updated" | "pubdate") => Element::LastModified,
+            (Some(Element::Entry(EntryKind::Page)), "priority") => Element::Priority,
             _ => Element::Other,
         }
     }
@@ -296,6 +310,7 @@ impl State<'_> {
         match self.open.last() {
             Some(Element::Url) => push_text(&mut draft.url, text),
             Some(Element::LastModified) => push_text(&mut draft.last_modified, text),
+            Some(Element::Priority) => push_text(&mut draft.priority, text),
             Some(Element::Entry(_) | Element::Fallback) => push_text(&mut draft.text, text),
             _ => {}
         }
@@ -312,10 +327,11 @@ impl State<'_> {
                 return;
             }
         }
-        let last_modified = draft.last_modified.trim();
+        let written = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
         let entry = Listing {
             url: url.to_owned(),
-            last_modified: (!last_modified.is_empty()).then(|| last_modified.to_owned()),
+            last_modified: written(&draft.last_modified),
+            priority: written(&draft.priority),
         };
         self.sitemap.push(draft.kind, entry, self.limits);
     }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use crate::counters::Counter;
 use crate::crawl::Snapshot;
 use crate::error::{Context, Error};
+use crate::frontier::{SiteStanding, Standing};
 use crate::journal::HostId;
 
 /// The file in the folder of a crawl.
@@ -172,6 +173,23 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
         ", \"statuses\": {{{}}}, \"slowest\": [{}]",
         statuses.collect::<Vec<_>>().join(", "),
         slowest.collect::<Vec<_>>().join(", "),
+    );
+    let site = |site: &SiteStanding| {
+        let (trust, share, n_pages) = (site.trust, site.share, site.n_pages);
+        format!("[\"{}\", {trust:.6}, {share:.6}, {n_pages}]", site.name)
+    };
+    let sites: Vec<String> = snapshot.sites.iter().map(site).collect();
+    let next = |next: &Standing| {
+        let url = serde_json::to_string(&next.url).unwrap_or_else(|_| "\"\"".to_owned());
+        format!("[{url}, {:.4}, {:.6}]", next.mass, next.site.share)
+    };
+    let next: Vec<String> = snapshot.next.iter().map(next).collect();
+    let _ = write!(
+        text,
+        ", \"pages_for_trust\": {:.0}, \"sites\": [{}], \"next\": [{}]",
+        snapshot.pages_for_trust,
+        sites.join(", "),
+        next.join(", "),
     );
     text.push_str(match line {
         LineKind::Next => "}\n",

@@ -31,6 +31,7 @@ use crate::fetch::{Connection, Failure, Fetcher, Request, Response};
 use crate::guard::{Candidate, Reason};
 use crate::journal::Kind;
 use crate::names::{MAX_TTL, MIN_TTL};
+use crate::order::Weight;
 use crate::pace::{Pace, is_busy, opens_in};
 use crate::page::{Job, Reader, Shared};
 use crate::resolve::NoAddress;
@@ -342,6 +343,7 @@ impl Visitor {
             depth: 0,
             n_redirects: 0,
             is_last: false,
+            weight: Weight::default(),
             found_on: "".into(),
             took: Duration::ZERO,
             message: response.message,

@@ -50,6 +50,10 @@ pub(crate) struct Sample {
     pub(crate) statuses: BTreeMap<String, u64>,
     /// Hosts and the milliseconds that an answer of theirs takes.
     pub(crate) slowest: Vec<(String, f64)>,
+    /// The sites that are trusted most, with their trust, their share, and pages asked for.
+    pub(crate) sites: Vec<(String, f64, f64, u64)>,
+    /// The next URLs, with their mass and the share of their site.
+    pub(crate) next: Vec<(String, f64, f64)>,
     /// Whether this is the last line.
     pub(crate) is_done: bool,
     /// Every counter.
@@ -132,6 +136,8 @@ struct Page {
     counters: Vec<(String, Count)>,
     statuses: Vec<(Markup, Count)>,
     slowest: Vec<(Markup, String)>,
+    sites: Vec<(Markup, [String; 2], Count)>,
+    next: Vec<(Markup, [String; 3])>,
 }
 
 pub(crate) async fn page(Site(site): Site<Shared>) -> Result<Response, Refusal> {
@@ -249,6 +255,26 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             .take(MAX_ROWS)
             .map(|(host, ms)| (name(host), seconds(ms / 1000.0)))
             .collect(),
+        sites: last
+            .sites
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(site, trust, share, n)| (name(site), [*trust, *share].map(figure), Count(*n)))
+            .collect(),
+        next: last
+            .next
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(url, mass, share)| (name(url), [*mass, *share, mass * share].map(figure)))
+            .collect(),
+    }
+}
+
+/// A number of any size, in three digits or more.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0 | 0.01.. => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
     }
 }
 
@@ -281,6 +307,15 @@ mod tests {
         let points = [(1.0, 100.0), (2.0, 150.0), (3.0, 140.0), (3.003, 142.0)];
         assert_eq!(rates(&points), [(2.0, 50.0), (3.0, 0.0)]);
         assert_eq!(rates(&[]), []);
+    }
+
+    #[test]
+    fn figures_of_any_size() {
+        let shown = [0.0, 1.0, 0.25, 12_345.678, 0.000_123, f64::NAN].map(figure);
+        assert_eq!(
+            shown,
+            ["0.000", "1.000", "0.250", "12345.678", "1.2e-4", "NaN"]
+        );
     }
 
     #[test]

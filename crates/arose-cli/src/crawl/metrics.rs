@@ -62,8 +62,24 @@ fn text(snapshot: &Snapshot) -> String {
     metric("in_flight", "gauge", "", snapshot.n_in_flight as f64);
     metric("in_flight_limit", "gauge", "", snapshot.limit as f64);
     metric("memory_bytes", "gauge", "", snapshot.memory as f64);
+    metric("pages_for_trust", "gauge", "", snapshot.pages_for_trust);
+    for site in &snapshot.sites {
+        let label = format!("{{site=\"{}\"}}", escaped(&site.name));
+        metric("site_trust", "gauge", &label, site.trust);
+        metric("site_share", "gauge", &label, site.share);
+        metric("site_pages", "gauge", &label, site.n_pages as f64);
+    }
+    if let Some(next) = snapshot.next.first() {
+        metric("next_mass", "gauge", "", next.mass);
+        metric("next_priority", "gauge", "", next.priority);
+    }
     push_turns(&mut text, &snapshot.turns);
     text
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// How long turns of the loop took, as a histogram.
@@ -83,6 +99,7 @@ fn push_turns(text: &mut String, turns: &Turns) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arose_crawl::{SiteStanding, Standing};
 
     #[test]
     fn each_metric_has_its_type_once() {
@@ -94,8 +111,36 @@ mod tests {
         );
         assert!(text.contains("\narose_crawl_rejections_total{reason=\"robots\"} 0\n"));
         assert!(text.contains("\narose_crawl_pages_total 0\n"));
+        assert!(text.contains("\narose_crawl_pages_for_trust 0\n"));
         let histogram = "# TYPE arose_crawl_turn_seconds histogram\n\
                          arose_crawl_turn_seconds_bucket{le=\"0.001\"} 0\n";
         assert!(text.contains(histogram), "{text}");
+    }
+
+    #[test]
+    fn sites_and_what_is_next() {
+        let site = |name: &str| SiteStanding {
+            name: name.to_owned(),
+            trust: 1.5,
+            n_pages: 7,
+            share: 0.25,
+        };
+        let text = text(&Snapshot {
+            sites: vec![site("a.org"), site("b\"c.org")],
+            next: vec![Standing {
+                mass: 4.0,
+                priority: 1.0,
+                ..Standing::default()
+            }],
+            ..Snapshot::default()
+        });
+        assert_eq!(
+            text.matches("# TYPE arose_crawl_site_share gauge\n")
+                .count(),
+            1
+        );
+        assert!(text.contains("arose_crawl_site_share{site=\"a.org\"} 0.25\n"));
+        assert!(text.contains("arose_crawl_site_trust{site=\"b\\\"c.org\"} 1.5\n"));
+        assert!(text.contains("arose_crawl_next_mass 4\n"), "{text}");
     }
 }

@@ -93,7 +93,7 @@ pub(super) enum Reply {
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) depth: u32,
-    pub(super) priority: u64,
+    pub(super) is_last: bool,
     pub(super) n_redirects: u8,
     pub(super) kind: Kind,
     pub(super) rest: Box<str>,
@@ -126,7 +126,7 @@ impl From<Queued<'_>> for Text {
     fn from(queued: Queued<'_>) -> Self {
         Self {
             depth: queued.depth,
-            priority: queued.priority,
+            is_last: queued.is_last,
             n_redirects: queued.n_redirects,
             kind: queued.kind,
             rest: queued.rest.into(),

@@ -5,7 +5,7 @@ use super::start::{MAX_BAD_SEEDS, judge};
 use super::*;
 use crate::counters::{Counter, Refusal};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::LAST;
+use crate::frontier::Arrival;
 use crate::guard::Counts;
 use crate::journal::{Event, Queued};
 use crate::seen::Membership;
@@ -50,6 +50,8 @@ impl Crawl {
                         url,
                         kind,
                         is_redirect: false,
+                        class: 0,
+                        is_repeat: false,
                     };
                     self.found.push(Item::Link(Pending {
                         found,
@@ -58,6 +60,7 @@ impl Crawl {
                         from: None,
                         found_on: Arc::clone(&nowhere),
                         is_last: false,
+                        gift: Gift::NONE,
                     }));
                 }
                 Err(reason) => {
@@ -107,16 +110,13 @@ impl Crawl {
         let n_items = items.len();
         for item in items {
             match item {
-                Item::Link(pending) => {
-                    let host = match answers.next() {
-                        Some(Membership::New) => self.queue(&pending),
-                        _ => {
-                            self.counters.add(Counter::Known, 1);
-                            self.frontier.find(pending.found.fingerprint.host)
-                        }
-                    };
-                    self.refer(pending.from, host);
-                }
+                Item::Link(pending) => match answers.next() {
+                    Some(Membership::New) => self.queue(&pending),
+                    _ => {
+                        self.counters.add(Counter::Known, 1);
+                        self.meet(&pending);
+                    }
+                },
                 Item::Page(page) => {
                     self.n_reported -= 1;
                     self.finish_report(*page)?;
@@ -128,28 +128,80 @@ impl Crawl {
         self.frontier.hosts.shelve(2 * n_items)
     }
 
-    /// Queues a URL that is new; returns its host, if it has one here.
-    fn queue(&mut self, pending: &Pending) -> Option<HostId> {
-        let url = &pending.found.url;
-        let Some(host) = self.host_of(url, pending.found.fingerprint.host) else {
+    /// Queues a URL that is new.
+    fn queue(&mut self, pending: &Pending) {
+        let found = &pending.found;
+        let url = &found.url;
+        let Some(host) = self.host_of(url, found.fingerprint.host) else {
             self.counters.refuse(Refusal::TooManyHosts);
-            return None;
+            return;
         };
-        let last = if pending.is_last { LAST } else { 0 };
+        let weight = self.settings().crawl.order.weigh(Arrival {
+            is_seed: pending.is_seed(),
+            is_list: found.kind == Kind::Sitemap,
+            gift: pending.gift,
+            number: (self.seams.priority)(url, pending.depth),
+        });
         let queued = Queued {
             host,
             depth: pending.depth,
-            priority: u64::from((self.seams.priority)(url, pending.depth)) + last,
+            weight,
+            class: found.class,
+            is_last: pending.is_last,
             n_redirects: pending.n_redirects,
-            kind: pending.found.kind,
+            kind: found.kind,
             rest: url.rest(),
             found_on: below(url.origin(), &pending.found_on),
         };
         let place = self.journal.push(Event::Url(queued));
-        self.frontier.push(&queued, place);
+        let tag = self.frontier.tag(found.fingerprint.rest);
+        self.frontier.push(&queued, tag, place);
         self.counters.add(Counter::Queued, 1);
+        let from = pending.from.map(|from| self.frontier.hosts.site(from));
+        self.frontier.entrust(from, host, weight.trust.amount());
         self.frontier.advance(host);
-        Some(host)
+        self.frontier.raise(host, weight.mass);
+    }
+
+    /// Takes down what a link brings to a URL that is known.
+    fn meet(&mut self, pending: &Pending) {
+        let fingerprint = pending.found.fingerprint;
+        if pending.is_seed() {
+            let number = (self.seams.priority)(&pending.found.url, pending.depth);
+            let tag = self.frontier.tag(fingerprint.rest);
+            if let Some(host) = self.frontier.find(fingerprint.host) {
+                let lifted = self.frontier.lift(host, tag, number);
+                self.note_weight(host, lifted);
+            }
+        } else if let Some(from) = pending.from {
+            self.give(from, fingerprint, pending.gift);
+        }
+    }
+
+    /// Gives something to a known URL that a host links to, if it waits; trust counts for its site
+    /// in any case.
+    pub(super) fn give(&mut self, from: HostId, to: Fingerprint, gift: Gift) {
+        let Some(host) = self.frontier.find(to.host) else {
+            return;
+        };
+        if gift.is_nothing() {
+            return;
+        }
+        let site = self.frontier.hosts.site(from);
+        self.frontier.entrust(Some(site), host, gift.trust);
+        let given = self.frontier.give(host, to.rest, gift);
+        self.note_weight(host, given);
+    }
+
+    /// Writes down what a URL has now.
+    fn note_weight(&mut self, host: HostId, changed: Option<(Place, Weight)>) {
+        if let Some((place, weight)) = changed {
+            self.journal.push(Event::Weight {
+                host,
+                place,
+                weight,
+            });
+        }
     }
 
     /// The host of a URL, made known if it was not; none if its site has too many.
@@ -161,20 +213,12 @@ impl Crawl {
         self.journal.push(Event::Host(url.origin()));
         Some(host)
     }
+}
 
-    /// A site that others link to is worth more pages.
-    fn refer(&mut self, from: Option<HostId>, to: Option<HostId>) {
-        let (Some(from), Some(to)) = (from, to) else {
-            return;
-        };
-        if from == to {
-            return;
-        }
-        let site = self.frontier.hosts[from as usize].site;
-        if self.frontier.refer(site, to) {
-            let site = self.frontier.sites[site as usize].hash;
-            self.journal.push(Event::Referrer { host: to, site });
-        }
+impl Pending {
+    /// Whether somebody named it to begin with.
+    fn is_seed(&self) -> bool {
+        self.from.is_none() && self.depth == 0
     }
 }
 

@@ -1,5 +1,6 @@
 //! Looking at the folder of a crawl without touching it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,9 @@ use super::store::{ARCHIVE, JOURNAL};
 use crate::archive;
 use crate::counters::Counters;
 use crate::error::{Context, Error};
-use crate::journal::{Event, Queued, replay};
+use crate::fingerprint::Fingerprint;
+use crate::frontier::{Frontier, SiteStanding, Standing, Waiting};
+use crate::journal::{Event, Place, Queued, replay};
 use crate::settings::Settings;
 
 /// How a crawl stands, as of its last commit.
@@ -32,7 +35,16 @@ pub struct Status {
     pub n_archive_files: u64,
     /// Bytes of the archive.
     pub n_archive_bytes: u64,
+    /// The URLs with the highest priority, the first one first.
+    pub waiting: Vec<Standing>,
+    /// The sites that are trusted most.
+    pub sites: Vec<SiteStanding>,
+    /// Pages that a site gets with full priority for as much trust as a seed has, by now.
+    pub pages_for_trust: f64,
 }
+
+/// URLs and sites that a status lists.
+const N_LISTED: usize = 10;
 
 /// Whether a folder holds a crawl.
 #[must_use]
@@ -56,7 +68,11 @@ pub fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 ///
 /// If there is no crawl in the folder, or it is damaged.
 pub fn status(folder: &Path) -> Result<Status, Error> {
-    let restored = restore(folder)?;
+    let (path, file) = journal(folder)?;
+    let restored = restore_from(&path, &file, &kept(folder))?;
+    let frontier = &restored.frontier;
+    let waiting = frontier.most_important(N_LISTED);
+    let waiting = standings(frontier, &waiting, &path, &file)?;
     let mut n_archive_bytes = 0;
     let archives = archives(folder)?;
     for path in &archives {
@@ -71,16 +87,84 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
         is_closed: restored.is_closed,
         n_archive_files: archives.len() as u64,
         n_archive_bytes,
+        waiting,
+        sites: frontier.most_trusted(N_LISTED),
+        pages_for_trust: frontier.pages_for_trust(),
     })
+}
+
+/// Why a URL stands where it stands; none if it does not wait.
+///
+/// # Errors
+///
+/// If there is no crawl in the folder, or it is damaged.
+pub fn standing(folder: &Path, url: &str) -> Result<Option<Standing>, Error> {
+    let settings = kept(folder);
+    let url = match crate::page::normalizer(&settings).normalize(url, None) {
+        Ok(url) => url,
+        Err(error) => return Err(Error::Settings(format!("`{url}` is no URL: {error}"))),
+    };
+    let (path, file) = journal(folder)?;
+    let restored = restore_from(&path, &file, &settings)?;
+    let frontier = &restored.frontier;
+    let Some(host) = frontier.find(Fingerprint::of(&url).host) else {
+        return Ok(None);
+    };
+    let mut found = None;
+    replay(&file, &path, |frame| {
+        for (event, place) in &frame.events {
+            if let Event::Url(queued) = event
+                && queued.host == host
+                && queued.rest == url.rest()
+            {
+                found = frontier.waiting(host, *place);
+            }
+        }
+        Ok(found.is_none())
+    })?;
+    Ok(found.map(|waiting| frontier.standing(waiting, url.rest())))
+}
+
+/// The settings of a crawl, as far as they can be read.
+fn kept(folder: &Path) -> Settings {
+    super::start::kept_settings(folder).unwrap_or_default()
+}
+
+/// What there is to say of URLs, whose texts are in the journal.
+fn standings(
+    frontier: &Frontier,
+    waiting: &[Waiting],
+    path: &Path,
+    file: &File,
+) -> Result<Vec<Standing>, Error> {
+    let mut texts: HashMap<Place, String> = HashMap::new();
+    if !waiting.is_empty() {
+        replay(file, path, |frame| {
+            for (event, place) in &frame.events {
+                if let Event::Url(queued) = event
+                    && waiting.iter().any(|waiting| waiting.place == *place)
+                {
+                    texts.insert(*place, queued.rest.to_owned());
+                }
+            }
+            Ok(texts.len() < waiting.len())
+        })?;
+    }
+    let waiting = waiting.iter();
+    let told = waiting.filter_map(|&waiting| {
+        let rest = texts.get(&waiting.place)?;
+        Some(frontier.standing(waiting, rest))
+    });
+    Ok(told.collect())
 }
 
 fn restore(folder: &Path) -> Result<Restored, Error> {
     let (path, file) = journal(folder)?;
-    restore_from(&path, &file)
+    restore_from(&path, &file, &Settings::default())
 }
 
-fn restore_from(path: &Path, file: &File) -> Result<Restored, Error> {
-    let mut restored = Restored::new(&Settings::default(), Duration::ZERO);
+fn restore_from(path: &Path, file: &File, settings: &Settings) -> Result<Restored, Error> {
+    let mut restored = Restored::new(settings, Duration::ZERO);
     replay(file, path, |frame| restored.take(frame).map(|()| true))?;
     Ok(restored)
 }
@@ -143,7 +227,7 @@ pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
 /// If there is no crawl in the folder, or it is damaged.
 pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
     let (path, file) = journal(folder)?;
-    let mut restored = restore_from(&path, &file)?;
+    let mut restored = restore_from(&path, &file, &Settings::default())?;
     let mut waiting = std::collections::HashSet::new();
     for host in 0..restored.frontier.hosts.len() {
         waiting.extend(restored.frontier.hosts[host].drain());

@@ -48,17 +48,20 @@ pub use live::{is_paused, pause, reload, resume};
 
 pub use start::{BadSeed, kept_settings};
 
-pub use look::{Status, archives, index_lines, is_crawl, is_running, queued_urls, status};
+pub use look::{
+    Status, archives, index_lines, is_crawl, is_running, queued_urls, standing, status,
+};
 
 use crate::archive::{Archive, Packed};
 use crate::connect::{Allowed, Connect, Tcp};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
-use crate::frontier::{Frontier, RobotsJob, Turn};
+use crate::frontier::{Frontier, RobotsJob, SiteStanding, Standing, Turn};
 use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
 use crate::names::Names;
+use crate::order::{Gift, Weight};
 use crate::page::{Found, Report, Shared, Ticket};
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
 use crate::scope::Seeded;
@@ -73,7 +76,8 @@ use files::GivenUp;
 use outage::Outage;
 use slots::Slots;
 
-/// A number for a URL and its depth; the smallest go first.
+/// A number for a URL and its depth; the smallest go first where the order is
+/// [`settings::Order::Breadth`](crate::settings::Order::Breadth).
 pub type Priority = dyn Fn(&NormalUrl, u32) -> u32;
 
 /// What a crawl is given of the world outside.
@@ -85,7 +89,8 @@ pub struct Seams {
     /// Tells the time since the beginning of 1970. May jump; nothing but dates and hours of the
     /// day is taken from it.
     pub clock: Box<dyn Fn() -> Duration>,
-    /// Orders URLs by their depth; the smallest go first.
+    /// Orders URLs by their depth, where the settings ask for an order by breadth; the smallest go
+    /// first.
     pub priority: Box<Priority>,
     /// Whether the host of a URL is this crawler's.
     pub is_ours: Box<dyn Fn(&NormalUrl) -> bool>,
@@ -241,6 +246,12 @@ pub struct Snapshot {
     pub n_fetched: u64,
     /// How long the turns of the loop took in this run.
     pub turns: Turns,
+    /// The sites that are trusted most, and what they get of the crawl.
+    pub sites: Vec<SiteStanding>,
+    /// Pages that a site gets with full priority for as much trust as a seed has, by now.
+    pub pages_for_trust: f64,
+    /// The URLs with the highest priority among hosts that may be asked, the first one first.
+    pub next: Vec<Standing>,
 }
 
 /// How a crawl ended.
@@ -391,8 +402,8 @@ pub struct Crawl {
     n_new: u64,
     /// Hosts that wait for something else than their turn.
     later: BinaryHeap<Reverse<(Duration, HostId)>>,
-    /// Where the URLs are in the journal that are being fetched or read.
-    open: HashMap<Ticket, Place>,
+    /// The URLs that are being fetched or read.
+    open: HashMap<Ticket, Turn>,
     n_tickets: Ticket,
     n_in_flight: usize,
     is_paused: bool,
@@ -431,6 +442,8 @@ struct Pending {
     found_on: Arc<str>,
     /// Whether it goes last.
     is_last: bool,
+    /// What it brings to the page it leads to.
+    gift: Gift,
 }
 
 /// What the links that were found are asked for with.
@@ -507,6 +520,8 @@ struct Page {
     n_redirects: u8,
     /// Whether it was queued to go last.
     is_last: bool,
+    /// What is known of it by its links.
+    weight: Weight,
     /// The page that it was found on.
     found_on: Box<str>,
 }

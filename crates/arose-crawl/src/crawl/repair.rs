@@ -26,6 +26,7 @@ use crate::content::{Contents, Name};
 use crate::error::Context;
 use crate::fetch::Message;
 use crate::fingerprint::Fingerprint;
+use crate::frontier::Arrival;
 use crate::journal::{Batch, Event, Queued, salvage};
 use crate::page::{Job, Reader};
 use crate::seen::Entry;
@@ -76,7 +77,7 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
     }
     let mut repair = Repair {
         folder,
-        frontier: Frontier::new(settings.budget.clone()),
+        frontier: Frontier::new(settings.budget.clone(), settings.crawl.order),
         journal: Readable::default(),
         fetched: HashSet::new(),
         names: HashSet::new(),
@@ -136,8 +137,9 @@ struct Readable {
     mark: u64,
     /// Numbers that hosts had, and have now.
     hosts: HashMap<HostId, HostId>,
-    /// Places of URLs that are done.
+    /// Places of URLs that are done, and what is known of others by the links to them.
     done: HashSet<Place>,
+    weights: HashMap<Place, Weight>,
     /// Depths of URLs, and what they lead to.
     urls: HashMap<u128, (u32, Kind)>,
     counters: String,
@@ -190,6 +192,10 @@ impl Repair<'_> {
                     }
                     Event::Done { place, .. } => {
                         readable.done.insert(place);
+                        readable.weights.remove(&place);
+                    }
+                    Event::Weight { place, weight, .. } => {
+                        readable.weights.insert(place, weight);
                     }
                     Event::Counters(text) => text.clone_into(&mut readable.counters),
                     _ => {}
@@ -409,7 +415,7 @@ impl Repair<'_> {
                         continue;
                     }
                 }
-                if let Some(event) = readable.renumbered(*event) {
+                if let Some(event) = readable.renumbered(*event, *place) {
                     new.push(event);
                 }
             }
@@ -436,7 +442,14 @@ impl Repair<'_> {
             new.push(Event::Url(Queued {
                 host,
                 depth: linked.depth,
-                priority: linked.depth.into(),
+                weight: self.frontier.scale().order.weigh(Arrival {
+                    is_seed: linked.depth == 0,
+                    is_list: linked.kind == Kind::Sitemap,
+                    gift: Gift::NONE,
+                    number: linked.depth,
+                }),
+                class: 0,
+                is_last: false,
                 n_redirects: linked.n_redirects,
                 kind: linked.kind,
                 rest: linked.url.rest(),
@@ -460,11 +473,12 @@ impl Readable {
     /// An event about a host that is known, with its number in the new journal; none if it is about
     /// something else. Rules are left out: the next run asks for robots.txt, which may name
     /// sitemaps that are lost. So is what was tried, dropped or lost: it is tried once more.
-    fn renumbered<'b>(&self, event: Event<'b>) -> Option<Event<'b>> {
+    fn renumbered<'b>(&self, event: Event<'b>, place: Place) -> Option<Event<'b>> {
         let of = |host: HostId| self.hosts.get(&host).copied();
         Some(match event {
             Event::Url(queued) => Event::Url(Queued {
                 host: of(queued.host)?,
+                weight: self.weights.get(&place).copied().unwrap_or(queued.weight),
                 ..queued
             }),
             Event::Delay { host, millis } => Event::Delay {
@@ -475,10 +489,11 @@ impl Readable {
                 host: of(host)?,
                 millis,
             },
-            Event::Referrer { host, site } => Event::Referrer {
+            Event::Trust { host, trust } => Event::Trust {
                 host: of(host)?,
-                site,
+                trust,
             },
+            Event::Doublings { n } => Event::Doublings { n },
             Event::Unreachable { host, since } => Event::Unreachable {
                 host: of(host)?,
                 since,
@@ -552,6 +567,7 @@ fn job(record: &Stored, url: NormalUrl, kind: Kind, depth: u32, date: i64) -> Jo
         depth,
         n_redirects: 0,
         is_last: false,
+        weight: Weight::default(),
         found_on: "".into(),
         took: Duration::ZERO,
         message: Message {

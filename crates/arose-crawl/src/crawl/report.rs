@@ -1,5 +1,7 @@
 //! Reports of readers: what a page held goes to the archive, the counters and the queues.
 
+use arose::digest::digest64;
+
 use super::background::Command;
 use super::*;
 use crate::archive::Part;
@@ -14,6 +16,7 @@ impl Crawl {
         }
         let mut refused = [0; 2];
         let found_on = self.url_of(report.host, &report.rest);
+        let gifts = Gifts::of(&report);
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
@@ -22,12 +25,13 @@ impl Crawl {
                 false => (report.depth.saturating_add(1), 0),
             };
             let pending = Pending {
-                found,
                 depth,
                 n_redirects,
                 from: Some(report.host),
                 found_on: Arc::clone(&found_on),
                 is_last: report.is_last,
+                gift: gifts.to(&found),
+                found,
             };
             match self.refusal(&pending) {
                 Some(Refusal::NotOurs) => refused[0] += 1,
@@ -52,6 +56,9 @@ impl Crawl {
         let Reported { report, refused } = page;
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
+        }
+        if report.ticket.is_some() {
+            self.pass_on(&report);
         }
         self.lines.push_str(&report.line);
         let date = (self.seams.clock)().as_secs() as i64;
@@ -104,6 +111,18 @@ impl Crawl {
         Ok(())
     }
 
+    /// Gives their part to the pages that a page links to and that were known before, and to its
+    /// original.
+    fn pass_on(&mut self, report: &Report) {
+        let gifts = Gifts::of(report);
+        for &known in &report.known {
+            self.give(report.host, known, gifts.link);
+        }
+        if let Some(original) = report.original_key {
+            self.give(report.host, original, gifts.original);
+        }
+    }
+
     /// The URL of a page of a host.
     fn url_of(&self, id: HostId, rest: &str) -> Arc<str> {
         let origin = &self.frontier.hosts[id as usize].origin;
@@ -116,6 +135,59 @@ impl Crawl {
         if page.is_duplicate || page.shape.is_some() || host.folders.is_some() {
             let folders = host.folders.get_or_insert_default();
             folders.record(rest, page, stale_after);
+        }
+    }
+}
+
+/// What a page passes on.
+#[derive(Debug, Clone, Copy)]
+struct Gifts {
+    /// To each page that it links to.
+    link: Gift,
+    /// To the page whose duplicate it is.
+    original: Gift,
+    /// To what shows it.
+    requisite: Gift,
+    /// To where it redirects.
+    target: Gift,
+}
+
+impl Gifts {
+    fn of(report: &Report) -> Self {
+        let draw = digest64(report.rest.as_bytes()) ^ u64::from(report.host);
+        let whole = Gift::whole(report.weight, draw);
+        // A duplicate stands for its original, unless its links count like those of other pages.
+        let is_copy = report.original.is_some() && report.is_last;
+        // What a site lists itself says nothing of its pages, unless somebody named the list.
+        let is_own_list = report.kind == Kind::Sitemap && whole.trust == 0.0;
+        let link = match is_copy || is_own_list {
+            true => Gift::NONE,
+            false => Gift::share_of(report.weight, report.quality, report.n_links, draw),
+        };
+        Self {
+            link,
+            original: if is_copy { whole } else { Gift::NONE },
+            requisite: Gift {
+                trust: 0.0,
+                ..whole
+            },
+            target: whole,
+        }
+    }
+
+    fn to(&self, found: &Found) -> Gift {
+        match found {
+            Found {
+                is_repeat: true, ..
+            } => Gift::NONE,
+            Found {
+                is_redirect: true, ..
+            } => self.target,
+            Found {
+                kind: Kind::Requisite,
+                ..
+            } => self.requisite,
+            _ => self.link,
         }
     }
 }

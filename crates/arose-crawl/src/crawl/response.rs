@@ -162,6 +162,7 @@ impl Crawl {
                     depth: page.depth,
                     n_redirects: page.n_redirects,
                     is_last: page.is_last,
+                    weight: page.weight,
                     found_on: page.found_on,
                     took: response.took,
                     message: response.message,
@@ -221,14 +222,13 @@ impl Crawl {
 
     /// Puts a URL back, to be tried again after the others of its host.
     fn put_back(&mut self, id: HostId, ticket: Ticket, n_tries: u8) {
-        if let Some(place) = self.open.remove(&ticket) {
-            let host = id;
+        if let Some(turn) = self.open.remove(&ticket) {
             self.journal.push(Event::Tried {
-                host,
-                place,
+                host: id,
+                place: turn.place,
                 n_tries,
             });
-            self.frontier.hosts[id as usize].put_back(Turn { place, n_tries });
+            self.frontier.hosts[id as usize].put_back(Turn { n_tries, ..turn });
         }
     }
 

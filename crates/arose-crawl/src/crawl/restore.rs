@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use arose::digest::digest64;
 use arose_corpus::time;
 use arose_dedup::index::Committed;
 
@@ -158,7 +159,7 @@ fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Erro
 
 impl Restored {
     pub(super) fn new(settings: &Settings, date: Duration) -> Self {
-        let mut frontier = Frontier::new(settings.budget.clone());
+        let mut frontier = Frontier::new(settings.budget.clone(), settings.crawl.order);
         frontier.first_turn = least_rest(settings);
         Self {
             frontier,
@@ -273,7 +274,8 @@ impl Restored {
                 if !self.is_approved(url.as_ref(), &queued) {
                     self.withdrawn.entry(queued.host).or_default().push(place);
                 }
-                self.frontier.push(&queued, place);
+                let tag = self.frontier.tag(digest64(queued.rest.as_bytes()));
+                self.frontier.push(&queued, tag, place);
             }
             Event::Tried {
                 host,
@@ -281,19 +283,20 @@ impl Restored {
                 n_tries,
             } => {
                 let host = &mut self.frontier.hosts[check(host)? as usize];
-                if host.remove(place) {
-                    host.put_back(Turn { place, n_tries });
+                if let Some(turn) = host.remove(place) {
+                    host.put_back(Turn { n_tries, ..turn });
                 }
             }
             Event::Dropped { host, place } => {
-                if self.frontier.hosts[check(host)? as usize].remove(place) {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                if host.remove(place).is_some() {
                     self.frontier.n_queued -= 1;
                 }
             }
             Event::Done { host, place } => {
                 let host = &mut self.frontier.hosts[check(host)? as usize];
                 let site = host.site;
-                if host.remove(place) {
+                if host.remove(place).is_some() {
                     self.frontier.n_queued -= 1;
                     self.frontier.sites[site as usize].n_pages += 1;
                 }
@@ -306,9 +309,21 @@ impl Restored {
             Event::NotBefore { host, millis } => {
                 self.rest(check(host)?, Duration::from_millis(millis));
             }
-            Event::Referrer { host, site } => {
-                let to = self.frontier.hosts[check(host)? as usize].site;
-                self.frontier.add_referrer(to, site);
+            Event::Trust { host, trust } => {
+                let site = self.frontier.hosts.site(check(host)?);
+                self.frontier.set_trust(site, trust);
+            }
+            Event::Doublings { n } => {
+                self.frontier
+                    .set_doublings(n.try_into().unwrap_or(u32::MAX));
+            }
+            Event::Weight {
+                host,
+                place,
+                weight,
+            } => {
+                let host = &mut self.frontier.hosts[check(host)? as usize];
+                host.set_weight(place, weight);
             }
             Event::Rules { host, date, text } => {
                 self.keep_rules(check(host)?, date, text);

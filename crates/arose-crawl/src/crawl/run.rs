@@ -233,6 +233,9 @@ impl Crawl {
             elapsed: now,
             n_fetched: self.n_fetched,
             turns: self.turns.clone(),
+            sites: self.frontier.trusted_sites(),
+            pages_for_trust: self.frontier.pages_for_trust(),
+            next: self.next_urls(),
         };
         let rows = self.slowest.rows();
         let rows = rows.iter();
@@ -242,6 +245,18 @@ impl Crawl {
         self.statistics.write(line, &snapshot, &slowest)?;
         control.show(snapshot);
         Ok(())
+    }
+
+    /// The best URLs of the hosts that go first, as far as they are in memory.
+    fn next_urls(&self) -> Vec<Standing> {
+        const N_LISTED: usize = 10;
+        let hosts = self.frontier.bench.best(N_LISTED).into_iter();
+        let told = hosts.filter_map(|host| {
+            let waiting = self.frontier.best_of(host)?;
+            let queued = self.journal.read(waiting.place)?;
+            Some(self.frontier.standing(waiting, queued.rest))
+        });
+        told.collect()
     }
 
     /// Hosts at which URLs wait that budgets or limits leave there.

@@ -31,6 +31,8 @@ impl Crawl {
                     url,
                     kind: Kind::Sitemap,
                     is_redirect: false,
+                    class: 0,
+                    is_repeat: false,
                 };
                 let pending = Pending {
                     found,
@@ -39,6 +41,7 @@ impl Crawl {
                     from: Some(id),
                     found_on: Arc::clone(&found_on),
                     is_last: false,
+                    gift: Gift::NONE,
                 };
                 match self.refusal(&pending) {
                     Some(refusal) => self.counters.refuse(refusal),

@@ -195,6 +195,9 @@ impl Crawl {
     /// Has all that happened survive the end of the process, soon.
     fn commit(&mut self) -> Result<(), Error> {
         self.committed = self.now();
+        for event in self.frontier.take_changes() {
+            self.journal.push(event);
+        }
         if self.journal.pending() == 0 {
             return Ok(());
         }

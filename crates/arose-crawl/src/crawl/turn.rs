@@ -5,7 +5,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Host, LAST, PROBE, Rules, Stage};
+use crate::frontier::{Host, PROBE, Rules, Stage};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
 use crate::names::Known;
@@ -148,10 +148,11 @@ impl Crawl {
     /// Takes down that a URL is lost for now.
     pub(super) fn lose_url(&mut self, id: HostId, ticket: Ticket) {
         let until = self.now() + PROBE;
-        if let Some(place) = self.open.remove(&ticket) {
+        if let Some(turn) = self.open.remove(&ticket) {
             let host = &mut self.frontier.hosts[id as usize];
-            host.lost.push(place);
+            host.lost.push(turn);
             host.wakes = host.wakes.max(until);
+            let place = turn.place;
             self.journal.push(Event::Lost { host: id, place });
         }
     }
@@ -177,8 +178,8 @@ impl Crawl {
 
     /// Takes a URL that was fetched or read off the queue for good.
     pub(super) fn done_with(&mut self, host: HostId, ticket: Ticket) {
-        if let Some(place) = self.open.remove(&ticket) {
-            self.done(host, place);
+        if let Some(turn) = self.open.remove(&ticket) {
+            self.done(host, turn.place);
         }
     }
 
@@ -366,12 +367,12 @@ impl Crawl {
         if !is_seed && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
         {
             self.counters.add(Counter::Stale, 1);
-            host.aside.push(turn.place);
+            host.aside.push(turn);
             host.wakes = now + PROBE;
             return None;
         }
         self.n_tickets += 1;
-        self.open.insert(self.n_tickets, turn.place);
+        self.open.insert(self.n_tickets, turn);
         Some(Page {
             ticket: self.n_tickets,
             n_tries: turn.n_tries,
@@ -379,7 +380,8 @@ impl Crawl {
             kind: text.kind,
             depth: text.depth,
             n_redirects: text.n_redirects,
-            is_last: text.priority >= LAST,
+            is_last: text.is_last,
+            weight: turn.weight,
             found_on: text.found_on(&host.origin).into(),
         })
     }

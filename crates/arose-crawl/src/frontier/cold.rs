@@ -1,12 +1,13 @@
 //! Hosts as bytes: what the shelf keeps of a host that nobody cares for at the moment.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use super::host::{Host, Rules, Stage, Turn};
+use super::queue::Queue;
 use super::{Folders, Lane};
-use crate::journal::{Decoder, Place, push_number};
+use crate::journal::{Decoder, push_number};
+use crate::order::{Level, Weight};
 use crate::pace::Pace;
 
 impl Host {
@@ -30,13 +31,15 @@ impl Host {
             self.is_slow,
             self.folders.is_some(),
             self.stage == Stage::Names,
+            self.last.is_some(),
         ];
         let bits = flags
             .iter()
             .rev()
             .fold(0, |bits, &flag| bits << 1 | u64::from(flag));
         let times = [self.next, self.wakes, self.asked_at].map(nanos);
-        let numbers = [bits, self.site.into(), self.entry, self.unreachable_since];
+        let (site, rank) = (self.site.into(), self.rank.into());
+        let numbers = [bits, site, self.entry, rank, self.unreachable_since];
         for number in numbers
             .into_iter()
             .chain(times)
@@ -51,15 +54,13 @@ impl Host {
             Rules::Known(robots, until) => push_rules(&mut out, &robots.to_text(), *until),
             Rules::Kept(text, until) => push_rules(&mut out, text, *until),
         }
-        push_number(&mut out, self.queues.len() as u64);
-        for (priority, queue) in &self.queues {
-            push_number(&mut out, *priority);
-            push_places(&mut out, queue.iter().copied());
+        self.queue.write(&mut out);
+        if let Some(last) = &self.last {
+            last.write(&mut out);
         }
-        push_places(&mut out, self.retries.iter().map(|turn| turn.place));
-        out.extend(self.retries.iter().map(|turn| turn.n_tries));
-        push_places(&mut out, self.aside.iter().copied());
-        push_places(&mut out, self.lost.iter().copied());
+        push_turns(&mut out, self.retries.iter());
+        push_turns(&mut out, self.aside.iter());
+        push_turns(&mut out, self.lost.iter());
         if let Some(folders) = &self.folders {
             folders.write(&mut out);
         }
@@ -72,7 +73,8 @@ impl Host {
         let bits = reader.number()?;
         let flag = |at: u32| bits >> at & 1 == 1;
         let site = reader.number()?.try_into().ok()?;
-        let (entry, unreachable_since) = (reader.number()?, reader.number()?);
+        let (entry, rank) = (reader.number()?, reader.number()?.try_into().ok()?);
+        let unreachable_since = reader.number()?;
         let mut time = || reader.number().map(Duration::from_nanos);
         let (next, wakes, asked_at) = (time()?, time()?, time()?);
         let pace = [(); 4].map(|()| reader.number());
@@ -92,7 +94,7 @@ impl Host {
         host.holds_queue = flag(6);
         host.has_answered = flag(7);
         host.is_slow = flag(8);
-        (host.entry, host.unreachable_since) = (entry, unreachable_since);
+        (host.entry, host.rank, host.unreachable_since) = (entry, rank, unreachable_since);
         (host.next, host.wakes, host.asked_at, host.pace) = (next, wakes, asked_at, pace);
         host.address = read_address(&mut reader)?;
         host.rules = match reader.number()? {
@@ -102,21 +104,13 @@ impl Host {
                 Rules::Kept(reader.text()?.into(), until)
             }
         };
-        for _ in 0..reader.number()? {
-            let priority = reader.number()?;
-            host.queues
-                .push((priority, VecDeque::from(read_places(&mut reader)?)));
+        host.queue = Queue::read(&mut reader)?;
+        if flag(11) {
+            host.last = Some(Box::new(Queue::read(&mut reader)?));
         }
-        let retries = read_places(&mut reader)?;
-        for place in retries {
-            let n_tries = 0;
-            host.retries.push_back(Turn { place, n_tries });
-        }
-        for turn in &mut host.retries {
-            turn.n_tries = reader.byte()?;
-        }
-        host.aside = read_places(&mut reader)?;
-        host.lost = read_places(&mut reader)?;
+        host.retries = read_turns(&mut reader)?.into();
+        host.aside = read_turns(&mut reader)?;
+        host.lost = read_turns(&mut reader)?;
         if flag(9) {
             host.folders = Some(Box::new(Folders::read(&mut reader)?));
         }
@@ -168,21 +162,34 @@ fn read_address(reader: &mut Decoder<'_>) -> Option<Option<IpAddr>> {
 }
 
 /// Places mostly ascend: the difference to the one before is short.
-fn push_places(out: &mut Vec<u8>, places: impl ExactSizeIterator<Item = Place>) {
-    push_number(out, places.len() as u64);
+fn push_turns<'t>(out: &mut Vec<u8>, turns: impl ExactSizeIterator<Item = &'t Turn>) {
+    push_number(out, turns.len() as u64);
     let mut before = 0_u64;
-    for place in places {
-        push_number(out, place.wrapping_sub(before));
-        before = place;
+    for turn in turns {
+        push_number(out, turn.place.wrapping_sub(before));
+        before = turn.place;
+        push_number(out, turn.weight.mass.bits().into());
+        push_number(out, turn.weight.trust.bits().into());
+        out.push(turn.n_tries);
     }
 }
 
-fn read_places(reader: &mut Decoder<'_>) -> Option<Vec<Place>> {
+fn read_turns(reader: &mut Decoder<'_>) -> Option<Vec<Turn>> {
     let n = reader.number()?;
     let mut place = 0_u64;
     let mut next = || {
         place = place.wrapping_add(reader.number()?);
-        Some(place)
+        let mut level = || Some(Level::from_bits(reader.number()?.try_into().ok()?));
+        let weight = Weight {
+            mass: level()?,
+            trust: level()?,
+        };
+        let n_tries = reader.byte()?;
+        Some(Turn {
+            place,
+            weight,
+            n_tries,
+        })
     };
     (0..n).map(|_| next()).collect()
 }
@@ -191,6 +198,7 @@ fn read_places(reader: &mut Decoder<'_>) -> Option<Vec<Place>> {
 mod tests {
     use super::*;
     use crate::frontier::Novelty;
+    use crate::frontier::queue::Entry;
     use crate::robots::Robots;
 
     /// A host comes back as it was, its rules as text.
@@ -207,21 +215,24 @@ mod tests {
             format!("{back:?}")
         };
         assert_eq!(check(&host), format!("{host:?}"));
-        for (priority, place) in [(1, 10), (0, 20), (1, 1 << 50)] {
-            host.push(priority, place);
+        let weight = Weight {
+            mass: Level::of(3.0),
+            trust: Level::of(0.5),
+        };
+        for (class, place) in [(1, 10), (0, 20), (7, 1 << 44)] {
+            host.push(Entry::new(place as u32, place, weight, class), class == 1);
         }
-        host.put_back(Turn {
-            place: 99,
-            n_tries: 3,
-        });
-        host.put_back(Turn {
-            place: 7,
-            n_tries: 0,
-        });
-        host.aside = vec![4, 2];
-        host.lost = vec![u64::MAX];
+        let turn = |place, n_tries| Turn {
+            place,
+            weight,
+            n_tries,
+        };
+        host.put_back(turn(99, 3));
+        host.put_back(turn(7, 0));
+        host.aside = vec![turn(4, 0), turn(2, 1)];
+        host.lost = vec![turn(u64::MAX, 0)];
         host.address = Some("::1".parse().unwrap());
-        (host.stage, host.lane, host.entry) = (Stage::Bench, Lane::Spare, 12);
+        (host.stage, host.lane, host.entry, host.rank) = (Stage::Bench, Lane::Spare, 12, 99);
         (host.is_lost, host.is_slow, host.is_watched) = (true, true, true);
         host.next = Duration::new(5, 123_456_789);
         host.pace.asked_delay = Duration::from_millis(1500);

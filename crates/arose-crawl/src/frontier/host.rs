@@ -5,15 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{EntryId, Folders, Lane, SiteId};
+use super::queue::{Entry, Queue};
+use super::{EntryId, Folders, Lane, Rank, SiteId};
 use crate::contain::contain;
 use crate::journal::{HostId, Place};
+use crate::order::{Gift, Level, Weight};
 use crate::pace::Pace;
 use crate::robots::Robots;
 use crate::url::NormalUrl;
-
-/// Added to the priority of URLs that go last at their host, and in capacity that others leave.
-pub(crate) const LAST: u64 = 1 << 32;
 
 /// Scheme, name and port, and what is known and wanted of them.
 #[derive(Debug)]
@@ -24,8 +23,9 @@ pub(crate) struct Host {
     pub(crate) stage: Stage,
     /// Where it waits in the workbench.
     pub(super) lane: Lane,
-    /// The entry of the workbench that stands for it.
+    /// The entry of the workbench that stands for it, and its rank there.
     pub(super) entry: EntryId,
+    pub(super) rank: Rank,
     /// Whether it is among those whose budget is looked at again.
     pub(super) is_watched: bool,
     /// Where it was last found.
@@ -38,14 +38,17 @@ pub(crate) struct Host {
     pub(crate) unreachable_since: u64,
     /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
     pub(crate) jobs: VecDeque<RobotsJob>,
-    /// By priority, the smallest first.
-    pub(super) queues: Vec<(u64, VecDeque<Place>)>,
+    /// What waits, by mass.
+    pub(super) queue: Queue,
+    /// URLs that go behind all others of their host, and in capacity that other hosts leave; few
+    /// hosts have some.
+    pub(super) last: Option<Box<Queue>>,
     /// URLs that failed, to be tried again, with how often they were tried.
     pub(super) retries: VecDeque<Turn>,
     /// URLs of stale directories.
-    pub(crate) aside: Vec<Place>,
+    pub(crate) aside: Vec<Turn>,
     /// URLs that are lost for now: no try got a response.
-    pub(crate) lost: Vec<Place>,
+    pub(crate) lost: Vec<Turn>,
     /// Whether the host itself is lost for now, and all that waits there.
     pub(crate) is_lost: bool,
     /// When URLs of stale directories and lost ones are asked for again.
@@ -109,8 +112,26 @@ pub(crate) struct RobotsJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) place: Place,
+    /// What is known of it by its links.
+    pub(crate) weight: Weight,
     /// How often it was tried before.
     pub(crate) n_tries: u8,
+}
+
+impl Turn {
+    /// The first one of a URL.
+    fn first(entry: Entry) -> Self {
+        Self {
+            place: entry.place(),
+            weight: entry.weight(),
+            n_tries: 0,
+        }
+    }
+
+    /// As if it had not been tried.
+    fn afresh(self) -> Self {
+        Self { n_tries: 0, ..self }
+    }
 }
 
 impl Host {
@@ -125,6 +146,7 @@ impl Host {
             stage: Stage::Rest,
             lane: Lane::First,
             entry: 0,
+            rank: 0,
             is_watched: false,
             address: None,
             next: Duration::ZERO,
@@ -132,7 +154,8 @@ impl Host {
             rules: Rules::Unknown,
             unreachable_since: 0,
             jobs: VecDeque::new(),
-            queues: Vec::new(),
+            queue: Queue::default(),
+            last: None,
             retries: VecDeque::new(),
             aside: Vec::new(),
             lost: Vec::new(),
@@ -186,30 +209,46 @@ impl Host {
             .unwrap_or(default)
     }
 
-    pub(super) fn push(&mut self, priority: u64, place: Place) {
-        let at = self.queues.partition_point(|(other, _)| *other < priority);
-        if self
-            .queues
-            .get(at)
-            .is_none_or(|(other, _)| *other != priority)
-        {
-            self.queues.insert(at, (priority, VecDeque::new()));
+    pub(super) fn push(&mut self, entry: Entry, is_last: bool) {
+        match is_last {
+            true => self.last.get_or_insert_default().push(entry),
+            false => self.queue.push(entry),
         }
-        self.queues[at].1.push_back(place);
+    }
+
+    /// Gives something to the URL with a tag; returns its place and what it has now, if it waits in
+    /// a queue and that is more than before.
+    pub(super) fn give(&mut self, tag: u32, name: u64, gift: Gift) -> Option<(Place, Weight)> {
+        let given = self.queue.give(tag, name, gift);
+        given.or_else(|| self.last.as_mut()?.give(tag, name, gift))
+    }
+
+    /// Raises the URL with a tag to this weight at least; returns its place, what it has now, and
+    /// the trust it had.
+    pub(super) fn lift(&mut self, tag: u32, least: Weight) -> Option<(Place, Weight, Level)> {
+        let trust = self.queue.trust(tag)?;
+        let (place, weight) = self.queue.lift(tag, least)?;
+        Some((place, weight, trust))
+    }
+
+    /// Sets the weight of a URL while the journal is read again.
+    pub(crate) fn set_weight(&mut self, place: Place, weight: Weight) {
+        if !self.queue.set(place, weight)
+            && let Some(last) = &mut self.last
+        {
+            last.set(place, weight);
+        }
     }
 
     /// The URL whose turn it is: those that failed come after all others, or a page that always
     /// fails would hold them up.
     pub(crate) fn pop(&mut self) -> Option<Turn> {
-        let queue = self.queues.first_mut().filter(|_| !self.holds_queue);
-        let Some((_, queue)) = queue else {
+        if self.holds_queue {
             return self.retries.pop_front();
-        };
-        let place = queue.pop_front();
-        if queue.is_empty() {
-            self.queues.remove(0);
         }
-        place.map(|place| Turn { place, n_tries: 0 })
+        let entry = self.queue.pop();
+        let entry = entry.or_else(|| self.last.as_mut()?.pop());
+        entry.map(Turn::first).or_else(|| self.retries.pop_front())
     }
 
     /// Puts a URL back, to be tried again after all others.
@@ -219,21 +258,48 @@ impl Host {
 
     /// Whether there is something to ask it now.
     pub(crate) fn has_work(&self) -> bool {
-        let has_queue = !self.queues.is_empty() && !self.holds_queue;
+        let has_queue = self.n_queued() > 0 && !self.holds_queue;
         let has_pages = has_queue || !self.retries.is_empty();
         !self.jobs.is_empty() || has_pages && !matches!(self.rules, Rules::Awaited)
     }
 
-    /// The smallest priority that waits; URLs to be tried again have the largest.
-    pub(crate) fn priority(&self) -> u64 {
-        let least = if self.jobs.is_empty() { u64::MAX } else { 0 };
-        let queue = self.queues.first().filter(|_| !self.holds_queue);
-        queue.map_or(least, |(priority, _)| *priority)
+    fn n_queued(&self) -> usize {
+        self.queue.len() + self.last.as_ref().map_or(0, |last| last.len())
+    }
+
+    /// What is known of the URL whose turn it is.
+    pub(super) fn first(&self) -> Option<Weight> {
+        let first = if self.holds_queue {
+            None
+        } else {
+            self.first_entry()
+        };
+        let weight = first.map(Entry::weight);
+        weight.or_else(|| self.retries.front().map(|turn| turn.weight))
+    }
+
+    fn first_entry(&self) -> Option<&Entry> {
+        let first = self.queue.first();
+        first.or_else(|| self.last.as_ref()?.first())
+    }
+
+    /// Where the URL is whose turn it is, unless it is one that failed.
+    pub(super) fn first_place(&self) -> Option<Place> {
+        self.first_entry().map(Entry::place)
     }
 
     /// Whether all that waits is to go last.
     pub(super) fn goes_last(&self) -> bool {
-        self.retries.is_empty() && self.priority() >= LAST
+        let has_first = self.queue.len() > 0 && !self.holds_queue;
+        self.retries.is_empty() && self.jobs.is_empty() && !has_first
+    }
+
+    /// What waits, and whether it goes last; what failed is left out.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (Turn, bool)> {
+        let last = self.last.iter().flat_map(|last| last.iter());
+        let last = last.map(|entry| (Turn::first(*entry), true));
+        let first = self.queue.iter().map(|entry| (Turn::first(*entry), false));
+        first.chain(last)
     }
 
     /// Whether URLs wait for the time at which they are asked for again.
@@ -247,9 +313,8 @@ impl Host {
             return None;
         }
         let aside = std::mem::take(&mut self.aside);
-        let places = aside.into_iter().chain(std::mem::take(&mut self.lost));
-        self.retries
-            .extend(places.map(|place| Turn { place, n_tries: 0 }));
+        let turns = aside.into_iter().chain(std::mem::take(&mut self.lost));
+        self.retries.extend(turns.map(Turn::afresh));
         self.retries.pop_front()
     }
 
@@ -259,22 +324,23 @@ impl Host {
         self.retries.iter_mut().for_each(|turn| turn.n_tries = 0);
         self.is_lost = false;
         let lost = std::mem::take(&mut self.lost);
-        self.retries
-            .extend(lost.into_iter().map(|place| Turn { place, n_tries: 0 }));
+        self.retries.extend(lost.into_iter().map(Turn::afresh));
     }
 
     /// Takes down that a URL is lost for now, while the journal is read again.
     pub(crate) fn lose(&mut self, place: Place) {
-        if self.remove(place) {
-            self.lost.push(place);
-        }
+        let removed = self.remove(place);
+        self.lost.extend(removed);
     }
 
     /// URLs that are lost for now.
     pub(crate) fn n_lost(&self) -> u64 {
-        let n_queued: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
         let others = self.retries.len() + self.aside.len();
-        let n_all = if self.is_lost { n_queued + others } else { 0 };
+        let n_all = if self.is_lost {
+            self.n_queued() + others
+        } else {
+            0
+        };
         (n_all + self.lost.len()) as u64
     }
 
@@ -282,8 +348,7 @@ impl Host {
     pub(super) fn hold_queue(&mut self) {
         self.holds_queue = !self.is_lost;
         if self.holds_queue {
-            let retries = std::mem::take(&mut self.retries);
-            self.aside.extend(retries.iter().map(|turn| turn.place));
+            self.aside.extend(std::mem::take(&mut self.retries));
         }
     }
 
@@ -293,33 +358,24 @@ impl Host {
         let mut places: Vec<Place> = std::iter::from_fn(|| self.pop())
             .map(|turn| turn.place)
             .collect();
-        places.append(&mut self.aside);
-        places.append(&mut self.lost);
+        let others = self.aside.drain(..).chain(self.lost.drain(..));
+        places.extend(others.map(|turn| turn.place));
         places
     }
 
-    /// URLs outside the queues: to be tried again, put aside or lost for now.
-    fn n_others(&self) -> usize {
-        self.retries.len() + self.aside.len() + self.lost.len()
-    }
-
-    /// Removes a URL while the journal is read again. Places of one priority ascend.
-    pub(crate) fn remove(&mut self, place: Place) -> bool {
-        for at in 0..self.queues.len() {
-            let queue = &mut self.queues[at].1;
-            let Ok(found) = queue.binary_search(&place) else {
-                continue;
-            };
-            queue.remove(found);
-            if queue.is_empty() {
-                self.queues.remove(at);
-            }
-            return true;
+    /// Removes a URL while the journal is read again.
+    pub(crate) fn remove(&mut self, place: Place) -> Option<Turn> {
+        let queued = self.queue.remove(place);
+        let queued = queued.or_else(|| self.last.as_mut()?.remove(place));
+        if let Some(entry) = queued {
+            return Some(Turn::first(entry));
         }
-        let n_before = self.n_others();
-        self.retries.retain(|turn| turn.place != place);
-        self.lost.retain(|&other| other != place);
-        self.n_others() < n_before
+        let is_it = |turn: &Turn| turn.place == place;
+        if let Some(at) = self.retries.iter().position(is_it) {
+            return self.retries.remove(at);
+        }
+        let at = self.lost.iter().position(is_it)?;
+        Some(self.lost.remove(at))
     }
 
     /// Takes those of these places off the queues that are there. They must ascend.
@@ -330,13 +386,13 @@ impl Host {
             removed.extend(is_removed.then_some(place));
             !is_removed
         };
-        for (_, queue) in &mut self.queues {
-            queue.retain(|&place| stays(place));
+        self.queue.retain(&mut stays);
+        if let Some(last) = &mut self.last {
+            last.retain(&mut stays);
         }
-        self.queues.retain(|(_, queue)| !queue.is_empty());
         self.retries.retain(|turn| stays(turn.place));
-        self.aside.retain(|&place| stays(place));
-        self.lost.retain(|&place| stays(place));
+        self.aside.retain(|turn| stays(turn.place));
+        self.lost.retain(|turn| stays(turn.place));
         removed
     }
 }
@@ -363,24 +419,37 @@ mod tests {
         check("https://[::1]:444/", "[::1]", 444);
     }
 
+    fn turn(place: Place, n_tries: u8) -> Turn {
+        Turn {
+            place,
+            n_tries,
+            weight: Weight::default(),
+        }
+    }
+
+    fn entry(place: Place, mass: f32) -> Entry {
+        let weight = Weight {
+            mass: Level::of(mass),
+            trust: Level::NONE,
+        };
+        Entry::new(place as u32, place, weight, 0)
+    }
+
     /// A page that fails again and again does not hold up the others.
     #[test]
     fn retries_come_last() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
         let mut host = Host::new(&url, 0);
-        host.put_back(Turn {
-            place: 5,
-            n_tries: 2,
-        });
-        assert_eq!((host.has_work(), host.priority()), (true, u64::MAX));
+        host.put_back(turn(5, 2));
+        assert_eq!(
+            (host.has_work(), host.first()),
+            (true, Some(Weight::default()))
+        );
         for place in [10, 20, 30] {
-            host.push(1, place);
+            host.push(entry(place, 1.0), false);
         }
         assert_eq!(host.remove_all(&[5, 20, 40]), [20, 5]);
-        host.put_back(Turn {
-            place: 7,
-            n_tries: 1,
-        });
+        host.put_back(turn(7, 1));
         let order: Vec<(Place, u8)> = std::iter::from_fn(|| host.pop())
             .map(|turn| (turn.place, turn.n_tries))
             .collect();
@@ -391,10 +460,11 @@ mod tests {
     fn removal_finds_every_priority() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
         let mut host = Host::new(&url, 0);
-        for (priority, place) in [(1, 10), (0, 20), (1, 30)] {
-            host.push(priority, place);
+        for (mass, place) in [(1.0, 10), (3.0, 20), (2.0, 30)] {
+            host.push(entry(place, mass), place == 30);
         }
-        assert!(host.remove(30) && host.remove(20) && !host.remove(20));
+        let mut is_removed = |place| host.remove(place).is_some();
+        assert!(is_removed(30) && is_removed(20) && !is_removed(20));
         assert_eq!(host.drain(), [10]);
     }
 }

@@ -1,13 +1,14 @@
 //! The frontier: hosts, what waits at each of them, and how much a site may take.
 //!
 //! A URL that is new goes to the queue of its host; the host goes to the [`Workbench`] when its
-//! address is known. Where a host is on its way, [`Stage`] says. Sites (what one owner has
-//! registered) have budgets, so that a site which makes up pages for ever cannot crowd out the
-//! others (Lee et al. 2008, IRLbot): a site is worth a few pages, and more for every other site
-//! that links to it. Budgets order hosts and leave nothing idle: a host of a site that is over
-//! budget waits in the spare lane of the workbench, where it is taken when nobody else is ready.
-//! When nearly all hosts wait there, all budgets double. A host whose site has had all the pages
-//! it may have is *parked*. What waits is never dropped.
+//! address is known. Where a host is on its way, [`Stage`] says. Among hosts that may be asked, the
+//! one goes first whose best URL has the highest priority: its mass ([`crate::order`]) times the
+//! *share* of its site. Sites (what one owner has registered) have shares, so that a site which
+//! makes up pages for ever, or domains, cannot crowd out the others: as many pages at full priority
+//! as the trust is worth that came from other sites and was not passed on to others, and less
+//! priority with each further page. That orders hosts and leaves nothing idle. When hardly any
+//! priority is left, trust is worth twice as many pages. A host whose site has had all the pages it
+//! may have is *parked*. What waits is never dropped.
 //!
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
@@ -15,40 +16,54 @@
 //! sessions. Its URLs are put aside, except for one per day.
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 30 bytes, or about 100
-//! with their place in the workbench; a site takes about 30, a queued URL eight while its host is
-//! in memory. The text of URLs is in the journal.
+//! with their place in the workbench; a site takes about 30, a queued URL 16 while its host is in
+//! memory. The text of URLs is in the journal.
 
 mod cold;
 mod folders;
 mod host;
 mod hosts;
+mod queue;
+mod ranking;
 mod shelf;
 mod site;
+mod standing;
 mod table;
+#[cfg(test)]
+mod tests;
 mod workbench;
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use arose::mix::mix;
 
 use crate::error::Error;
-use crate::journal::{HostId, Place, Queued};
-use crate::settings::Budget;
+use crate::journal::{Event, HostId, Place, Queued};
+use crate::order::{Gift, Level, Weight};
+use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
 
 pub(crate) use folders::{Folders, Novelty, PROBE};
-pub(crate) use host::{Host, LAST, RobotsJob, Rules, Stage, Turn};
+pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
 pub(crate) use hosts::Hosts;
+use queue::Entry;
+pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};
-use table::{Hashes, Numbers};
-pub(crate) use workbench::{EntryId, Lane, Workbench};
+pub(crate) use standing::Waiting;
+pub use standing::{SiteStanding, Standing};
+use table::Numbers;
+pub(crate) use workbench::{EntryId, Judgement, Lane, Rank, Workbench};
 
-/// How many hosts must be over budget for each that is not before all budgets double.
-const SPARE_SHARE: usize = 10;
+/// By how much the rank of a host must change to be noted: a sixteenth of a factor of two.
+const NOTED: Rank = 64;
 
-/// Hosts whose budget is looked at again in one go.
+/// Hosts taken, at least, before it is asked whether any priority is left.
+const ROUND: usize = 1000;
+
+/// Hosts that are looked at again in one go.
 const MAX_WATCHED: usize = 20_000;
 
 /// All hosts and their queues.
@@ -57,19 +72,24 @@ pub(crate) struct Frontier {
     pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<Site>,
     by_site: Numbers,
-    /// Which sites link to which, by a hash of both.
-    referrers: Hashes,
     pub(crate) bench: Workbench,
     budget: Budget,
-    /// How often budgets were doubled.
-    epoch: u32,
+    scale: Scale,
+    /// Hosts taken in the present round, and the best rank among them.
+    n_taken: usize,
+    best: Rank,
+    /// Whether the number of doublings has changed since it was written down, and sites whose trust
+    /// has.
+    has_doubled: bool,
+    changed: Vec<SiteId>,
+    /// Sites that are trusted most.
+    trusted: Vec<SiteId>,
     /// Hosts that are parked or in the spare lane, to be looked at again, the next one first.
     watched: VecDeque<HostId>,
-    /// How many of them are left of the present round, and how many were over budget in it.
+    /// How many of them are left of the present round.
     n_left: usize,
-    n_over: usize,
-    /// Hosts that are being asked.
-    n_busy: usize,
+    /// Mixed with the names of URLs, so that no site knows where they are.
+    seed: u64,
     /// Whether only URLs that were lost are wanted.
     wants_lost_only: bool,
     /// Hosts whose address is wanted.
@@ -85,19 +105,26 @@ pub(crate) struct Frontier {
 pub(crate) struct TooManyHosts;
 
 impl Frontier {
-    pub(crate) fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget, order: Order) -> Self {
         Self {
             hosts: Hosts::default(),
             sites: Vec::new(),
             by_site: Numbers::default(),
-            referrers: Hashes::default(),
             bench: Workbench::default(),
+            scale: Scale {
+                order,
+                pages: budget.pages as f64,
+                n_doublings: 0,
+            },
             budget,
-            epoch: 0,
+            n_taken: 0,
+            best: 0,
+            has_doubled: false,
+            changed: Vec::new(),
+            trusted: Vec::new(),
             watched: VecDeque::new(),
             n_left: 0,
-            n_over: 0,
-            n_busy: 0,
+            seed: RandomState::new().build_hasher().finish(),
             wants_lost_only: false,
             unresolved: Vec::new(),
             n_queued: 0,
@@ -107,7 +134,25 @@ impl Frontier {
 
     /// Has sites take as much as this from now on.
     pub(crate) fn set_budget(&mut self, budget: Budget) {
+        self.scale.pages = budget.pages as f64;
         self.budget = budget;
+    }
+
+    /// Takes down how much a site is trusted, while the journal is read again.
+    pub(crate) fn set_trust(&mut self, site: SiteId, trust: f32) {
+        self.sites[site as usize].trust = trust.max(0.0);
+        self.note_trusted(site);
+    }
+
+    /// How hosts are ranked.
+    pub(crate) fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Takes down how often trust became worth twice as many pages, while the journal is read
+    /// again.
+    pub(crate) fn set_doublings(&mut self, n: u32) {
+        self.scale.n_doublings = n;
     }
 
     /// The host of a URL, if it is known; `origin_hash` is the first half of its fingerprint.
@@ -132,7 +177,11 @@ impl Frontier {
     /// Adds a host that was admitted before.
     pub(crate) fn restore_host(&mut self, url: &NormalUrl, origin_hash: u64) {
         let site = self.site_of(url);
-        self.sites[site as usize].n_hosts += 1;
+        let of = &mut self.sites[site as usize];
+        if of.n_hosts == 0 {
+            of.host = self.hosts.len() as HostId;
+        }
+        of.n_hosts += 1;
         let mut host = Host::new(url, site);
         host.next = self.first_turn;
         host.holds_queue = self.wants_lost_only;
@@ -152,10 +201,111 @@ impl Frontier {
         site
     }
 
+    /// What stands for a URL at its host; `rest_hash` is the second half of its fingerprint.
+    pub(crate) fn tag(&self, rest_hash: u64) -> u32 {
+        (mix(rest_hash ^ self.seed) >> 32) as u32
+    }
+
     /// Puts a URL into the queue of its host.
-    pub(crate) fn push(&mut self, queued: &Queued<'_>, place: Place) {
-        self.hosts[queued.host as usize].push(queued.priority, place);
+    pub(crate) fn push(&mut self, queued: &Queued<'_>, tag: u32, place: Place) {
+        let entry = Entry::new(tag, place, queued.weight, queued.class);
+        self.hosts[queued.host as usize].push(entry, queued.is_last);
         self.n_queued += 1;
+    }
+
+    /// Gives something to a URL that waits; returns its place and what it has now, if that is more
+    /// than before. `rest_hash` is the second half of its fingerprint.
+    pub(crate) fn give(
+        &mut self,
+        id: HostId,
+        rest_hash: u64,
+        gift: Gift,
+    ) -> Option<(Place, Weight)> {
+        if !self.hosts.may_have_work(id) {
+            return None;
+        }
+        let gift = self.scale.order.received(gift);
+        let tag = self.tag(rest_hash);
+        let given = self.hosts[id as usize].give(tag, rest_hash, gift)?;
+        self.raise(id, given.1.mass);
+        Some(given)
+    }
+
+    /// Raises a URL that waits to the weight of a seed; returns its place and what it has now, if
+    /// that is more than before.
+    pub(crate) fn lift(&mut self, id: HostId, tag: u32, number: u32) -> Option<(Place, Weight)> {
+        let least = self.scale.order.weigh(Arrival {
+            is_seed: true,
+            is_list: false,
+            gift: Gift::NONE,
+            number,
+        });
+        let (place, weight, before) = self.hosts[id as usize].lift(tag, least)?;
+        self.entrust(None, id, weight.trust.amount() - before.amount());
+        self.raise(id, weight.mass);
+        Some((place, weight))
+    }
+
+    /// Takes down that trust came to a host from a site, which has less of it now, or from outside.
+    pub(crate) fn entrust(&mut self, from: Option<SiteId>, id: HostId, trust: f32) {
+        let number = self.hosts.site(id);
+        if from == Some(number) || trust.is_nan() || trust <= 0.0 {
+            return;
+        }
+        self.change_trust(number, trust);
+        if let Some(from) = from {
+            self.change_trust(from, -trust);
+        }
+        let site = &self.sites[number as usize];
+        // Where a site has its share in full, more trust changes nothing.
+        let is_limited = site.share(self.scale.pages()) < 1.0;
+        if is_limited
+            && self.hosts.is_warm(id)
+            && self.hosts[id as usize].stage == Stage::Bench
+            && let Some(first) = self.hosts[id as usize].first()
+        {
+            self.raise(id, first.mass);
+        }
+    }
+
+    fn change_trust(&mut self, number: SiteId, by: f32) {
+        let site = &mut self.sites[number as usize];
+        site.trust = (site.trust + by).max(0.0);
+        if !std::mem::replace(&mut site.is_changed, true) {
+            self.changed.push(number);
+            self.note_trusted(number);
+        }
+    }
+
+    /// What changed of sites since this was asked last, for the journal.
+    pub(crate) fn take_changes(&mut self) -> Vec<Event<'static>> {
+        let mut events = Vec::with_capacity(self.changed.len());
+        for number in std::mem::take(&mut self.changed) {
+            let site = &mut self.sites[number as usize];
+            site.is_changed = false;
+            let (host, trust) = (site.host, site.trust);
+            events.push(Event::Trust { host, trust });
+        }
+        if std::mem::take(&mut self.has_doubled) {
+            let n = self.scale.n_doublings.into();
+            events.push(Event::Doublings { n });
+        }
+        events
+    }
+
+    /// Has a host go sooner that waits with URLs of a lower rank than one with this mass.
+    pub(crate) fn raise(&mut self, id: HostId, mass: Level) {
+        let site = &self.sites[self.hosts.site(id) as usize];
+        let rank = self.scale.rank(mass, site.share(self.scale.pages()));
+        let host = &mut self.hosts[id as usize];
+        let is_noted = rank > host.rank.saturating_add(NOTED);
+        if host.stage != Stage::Bench || host.is_asleep || !is_noted {
+            return;
+        }
+        if let Some(address) = host.address {
+            host.rank = rank;
+            host.entry = self.bench.insert(id, address, host.lane, host.next, rank);
+        }
     }
 
     /// Moves a host that has something to fetch on to where that can happen: a host at rest, or one
@@ -189,8 +339,8 @@ impl Frontier {
                     true => host.next.max(host.wakes),
                     false => host.next,
                 };
-                let priority = host.priority();
-                host.entry = self.bench.insert(id, address, lane, time, priority);
+                host.rank = rank_of(host, &self.sites, self.scale);
+                host.entry = self.bench.insert(id, address, lane, time, host.rank);
             }
             None => {
                 host.stage = Stage::Names;
@@ -210,8 +360,10 @@ impl Frontier {
         if site.n_pages >= self.budget.max_pages {
             return None;
         }
-        let is_spare = host.goes_last() || self.is_over_budget(host.site);
-        Some(if is_spare { Lane::Spare } else { Lane::First })
+        Some(match host.goes_last() {
+            true => Lane::Spare,
+            false => Lane::First,
+        })
     }
 
     fn watch(&mut self, id: HostId) {
@@ -223,12 +375,39 @@ impl Frontier {
 
     /// A host that may be asked now. Its address is taken until [`Self::release`].
     pub(crate) fn take(&mut self, now: Duration) -> Option<HostId> {
-        let hosts = &self.hosts;
-        let counts = |id: HostId, entry| hosts[id as usize].entry == entry;
-        let id = self.bench.take(now, counts)?;
+        let (hosts, sites, scale) = (&mut self.hosts, &self.sites, self.scale);
+        let judge = |id: HostId, entry, rank: Rank| {
+            let host = &mut hosts[id as usize];
+            if host.entry != entry {
+                return Judgement::Outdated;
+            }
+            let now = rank_of(host, sites, scale);
+            if now.saturating_add(NOTED) < rank {
+                host.rank = now;
+                return Judgement::Lower(now);
+            }
+            Judgement::Fine
+        };
+        let (id, rank) = self.bench.take(now, judge)?;
         self.hosts[id as usize].stage = Stage::Busy;
-        self.n_busy += 1;
+        self.note_taken(rank);
         Some(id)
+    }
+
+    /// Has trust be worth twice as many pages when hardly any priority is left.
+    fn note_taken(&mut self, rank: Rank) {
+        self.n_taken += 1;
+        if rank < Rank::MAX {
+            self.best = self.best.max(rank);
+        }
+        if self.n_taken < ROUND.max(self.bench.n_entries) {
+            return;
+        }
+        if self.scale.is_scarce(self.best) {
+            self.scale.n_doublings += 1;
+            self.has_doubled = true;
+        }
+        (self.n_taken, self.best) = (0, 0);
     }
 
     /// Gives host and address free, to be asked again from these times on.
@@ -240,25 +419,17 @@ impl Frontier {
         next: Duration,
     ) {
         self.bench.release(address, next);
-        self.n_busy = self.n_busy.saturating_sub(1);
         let host = &mut self.hosts[id as usize];
         host.next = host.next.max(host_next);
         host.stage = Stage::Rest;
         self.advance(id);
     }
 
-    /// Whether the site of a host may have no further page for now.
-    pub(crate) fn is_over_budget(&self, site: SiteId) -> bool {
-        let site = &self.sites[site as usize];
-        site.n_pages >= site.allowance(&self.budget, self.epoch)
-    }
-
-    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: budgets
-    /// may have grown. At the end of a round all budgets double if nearly nobody is left who has
-    /// not used up his.
+    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: other URLs
+    /// may have come, or limits may have changed.
     pub(crate) fn rebalance(&mut self) {
         if self.n_left == 0 {
-            (self.n_left, self.n_over) = (self.watched.len(), 0);
+            self.n_left = self.watched.len();
         }
         for _ in 0..self.n_left.min(MAX_WATCHED) {
             self.n_left -= 1;
@@ -278,12 +449,7 @@ impl Frontier {
                 self.advance(id);
                 continue;
             }
-            self.n_over += usize::from(waits && !host.goes_last());
             self.watch(id);
-        }
-        let n_first = self.bench.n_first + self.n_busy;
-        if self.n_left == 0 && self.n_over > SPARE_SHARE * n_first {
-            self.epoch = self.epoch.saturating_add(1);
         }
     }
 
@@ -306,172 +472,14 @@ impl Frontier {
         }
         Ok(())
     }
-
-    /// Takes down that a site links to a host of another one; whether that is new.
-    pub(crate) fn refer(&mut self, from: SiteId, to: HostId) -> bool {
-        let site = self.hosts[to as usize].site;
-        let hash = self.sites[from as usize].hash;
-        site != from && self.add_referrer(site, hash)
-    }
-
-    /// Takes down that a site, by the hash of its name, links to another one.
-    pub(crate) fn add_referrer(&mut self, site: SiteId, from: u64) -> bool {
-        let site = &mut self.sites[site as usize];
-        // Beyond this a site has all the budget there is.
-        let most = self.budget.max_pages / self.budget.pages_per_referrer.max(1);
-        let is_new = site.n_referrers < most && self.referrers.insert(mix(site.hash) ^ from);
-        site.n_referrers += u64::from(is_new);
-        is_new
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fingerprint::Fingerprint;
-    use crate::journal::Kind;
-    use crate::url::Normalizer;
-
-    fn add(frontier: &mut Frontier, text: &str) -> Result<HostId, TooManyHosts> {
-        let url = Normalizer::default().normalize(text, None).unwrap();
-        frontier.add_host(&url, Fingerprint::of(&url).host)
+/// The rank of a host: that of what it is asked for next.
+fn rank_of(host: &Host, sites: &[Site], scale: Scale) -> Rank {
+    if !host.jobs.is_empty() {
+        return Rank::MAX;
     }
-
-    fn push(frontier: &mut Frontier, host: HostId, priority: u64, place: Place) {
-        let queued = Queued {
-            host,
-            depth: 0,
-            priority,
-            n_redirects: 0,
-            kind: Kind::Page,
-            rest: "/",
-            found_on: "",
-        };
-        frontier.push(&queued, place);
-    }
-
-    const BUDGET: Budget = Budget {
-        max_pages: 40,
-        pages: 2,
-        pages_per_referrer: 3,
-        max_hosts: 2,
-    };
-
-    #[test]
-    fn a_site_has_only_so_many_hosts() {
-        let mut frontier = Frontier::new(BUDGET);
-        assert_eq!(add(&mut frontier, "http://a.x.org/"), Ok(0));
-        assert_eq!(add(&mut frontier, "http://b.x.org/"), Ok(1));
-        assert_eq!(add(&mut frontier, "http://c.x.org/"), Err(TooManyHosts));
-        assert_eq!(add(&mut frontier, "http://y.org/"), Ok(2));
-    }
-
-    #[test]
-    fn urls_leave_by_priority_then_in_order() {
-        let mut frontier = Frontier::new(BUDGET);
-        let host = add(&mut frontier, "http://h.org/").unwrap();
-        for (priority, place) in [(1, 10), (0, 20), (1, 30), (0, 40)] {
-            push(&mut frontier, host, priority, place);
-        }
-        let host = &mut frontier.hosts[host as usize];
-        let order: Vec<Place> = std::iter::from_fn(|| host.pop())
-            .map(|turn| turn.place)
-            .collect();
-        assert_eq!(order, [20, 40, 10, 30]);
-    }
-
-    /// A host with an address and one URL that waits.
-    fn add_ready(frontier: &mut Frontier, text: &str, n: u8) -> HostId {
-        let host = add(frontier, text).unwrap();
-        frontier.hosts[host as usize].address = Some(IpAddr::from([1, 1, 1, n]));
-        push(frontier, host, 0, u64::from(n));
-        host
-    }
-
-    fn site(frontier: &mut Frontier, host: HostId) -> &mut Site {
-        let site = frontier.hosts[host as usize].site;
-        &mut frontier.sites[site as usize]
-    }
-
-    /// Over budget a host lets others go first, is taken when there are none, and comes first again
-    /// when another site links to it. With all the pages it may have it is parked.
-    #[test]
-    fn budgets_order_and_never_drop() {
-        let mut frontier = Frontier::new(BUDGET);
-        let over = add_ready(&mut frontier, "http://h.org/", 1);
-        let other = add_ready(&mut frontier, "http://o.org/", 2);
-        site(&mut frontier, over).n_pages = 2;
-        frontier.advance(over);
-        frontier.advance(other);
-        let take = |frontier: &mut Frontier| frontier.take(Duration::ZERO);
-        assert_eq!(take(&mut frontier), Some(other));
-        assert_eq!(take(&mut frontier), Some(over));
-        let now = Duration::ZERO;
-        frontier.release(over, now, IpAddr::from([1, 1, 1, 1]), now);
-        frontier.release(other, now, IpAddr::from([1, 1, 1, 2]), now);
-        let of = frontier.hosts[over as usize].site;
-        assert!(frontier.add_referrer(of, 77) && !frontier.add_referrer(of, 77));
-        frontier.rebalance();
-        let lane = |frontier: &Frontier| frontier.hosts[over as usize].lane;
-        assert_eq!(lane(&frontier), Lane::First);
-        assert_eq!(take(&mut frontier), Some(other));
-        assert_eq!(take(&mut frontier), Some(over));
-        assert_eq!(take(&mut frontier), None);
-        site(&mut frontier, over).n_pages = 40;
-        frontier.release(over, now, IpAddr::from([1, 1, 1, 1]), now);
-        assert_eq!(frontier.hosts[over as usize].stage, Stage::Parked);
-        frontier.rebalance();
-        assert_eq!((take(&mut frontier), frontier.n_queued), (None, 2));
-    }
-
-    /// Where nearly all hosts are over budget, budgets double until they are not.
-    #[test]
-    fn budgets_double_when_all_are_used_up() {
-        let mut frontier = Frontier::new(BUDGET);
-        for n in 0..20 {
-            let host = add_ready(&mut frontier, &format!("http://h{n}.org/"), n);
-            site(&mut frontier, host).n_pages = 7;
-            frontier.advance(host);
-        }
-        for lane in [Lane::Spare, Lane::Spare, Lane::First] {
-            frontier.rebalance();
-            assert!((0..20).all(|host| frontier.hosts[host].lane == lane));
-        }
-    }
-
-    /// What was found on duplicates goes behind everything else, at its host and between hosts.
-    #[test]
-    fn links_of_duplicates_go_last() {
-        let mut frontier = Frontier::new(BUDGET);
-        let last = add(&mut frontier, "http://l.org/").unwrap();
-        frontier.hosts[last as usize].address = Some(IpAddr::from([1, 1, 1, 1]));
-        push(&mut frontier, last, LAST, 5);
-        frontier.advance(last);
-        let other = add_ready(&mut frontier, "http://o.org/", 2);
-        push(&mut frontier, other, LAST, 8);
-        push(&mut frontier, other, 9, 9);
-        frontier.advance(other);
-        assert_eq!(frontier.take(Duration::ZERO), Some(other));
-        assert_eq!(frontier.take(Duration::ZERO), Some(last));
-        assert_eq!(frontier.hosts[other as usize].drain(), [2, 9, 8]);
-    }
-
-    /// Lost URLs are asked for alone, or with all others.
-    #[test]
-    fn lost_urls_are_kept() {
-        let mut frontier = Frontier::new(BUDGET);
-        let host = add_ready(&mut frontier, "http://h.org/", 1);
-        push(&mut frontier, host, 0, 7);
-        frontier.hosts[host as usize].lose(7);
-        let gone = add_ready(&mut frontier, "http://g.org/", 2);
-        frontier.hosts[gone as usize].is_lost = true;
-        assert_eq!((frontier.n_lost(), frontier.n_queued), (2, 3));
-        frontier.hold_queues().unwrap();
-        (0..2).for_each(|host| frontier.hosts[host].forgive());
-        let pop = |host: &mut Host| host.pop().map(|turn| turn.place);
-        let host = &mut frontier.hosts[host as usize];
-        assert_eq!((pop(host), pop(host)), (Some(7), None));
-        assert_eq!(host.drain(), [1]);
-        assert_eq!(pop(&mut frontier.hosts[gone as usize]), Some(2));
-    }
+    let mass = host.first().map_or(Level::NONE, |first| first.mass);
+    let site = &sites[host.site as usize];
+    scale.rank(mass, site.share(scale.pages()))
 }

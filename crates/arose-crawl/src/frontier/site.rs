@@ -1,8 +1,9 @@
-//! Sites and their budgets.
+//! Sites: what one owner has registered, and how much it is trusted.
 
 use arose::digest::digest64;
 
-use crate::settings::Budget;
+use crate::journal::HostId;
+use crate::order;
 
 /// A site's number.
 pub(crate) type SiteId = u32;
@@ -12,58 +13,37 @@ pub(crate) type SiteId = u32;
 pub(crate) struct Site {
     /// Of its name.
     pub(crate) hash: u64,
-    pub(crate) n_hosts: u32,
     /// Pages asked for.
     pub(crate) n_pages: u64,
-    /// Other sites that link here; no more than matter for the budget.
-    pub(crate) n_referrers: u64,
+    /// The first of its hosts, and how many there are.
+    pub(crate) host: HostId,
+    pub(crate) n_hosts: u32,
+    /// Trust that its seeds have or that came by links from other sites, less what went to others.
+    pub(crate) trust: f32,
+    /// Whether that has changed since it was written down.
+    pub(super) is_changed: bool,
 }
 
 impl Site {
     pub(crate) fn new(hash: u64) -> Self {
         Self {
             hash,
-            n_hosts: 0,
             n_pages: 0,
-            n_referrers: 0,
+            host: 0,
+            n_hosts: 0,
+            trust: 0.0,
+            is_changed: false,
         }
     }
 
-    /// Pages that it may have, after budgets were doubled `epoch` times.
-    pub(crate) fn allowance(&self, budget: &Budget, epoch: u32) -> u64 {
-        let by_referrers = budget.pages_per_referrer.saturating_mul(self.n_referrers);
-        let pages = budget.pages.max(1).saturating_add(by_referrers);
-        let doubled = pages.checked_mul(1_u64.checked_shl(epoch).unwrap_or(0));
-        doubled
-            .filter(|&pages| pages > 0)
-            .unwrap_or(u64::MAX)
-            .min(budget.max_pages)
+    /// The part of its priority that its next page has, where a unit of trust is worth so many
+    /// pages.
+    pub(crate) fn share(&self, pages: f64) -> f64 {
+        order::share(self.trust, self.n_pages, pages)
     }
 }
 
 /// What stands for the name of a site.
 pub(crate) fn hash(name: &str) -> u64 {
     digest64(name.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn allowances_grow_up_to_the_most() {
-        let budget = Budget {
-            max_pages: 100,
-            pages: 10,
-            pages_per_referrer: 5,
-            max_hosts: 1,
-        };
-        let mut site = Site::new(0);
-        assert_eq!(site.allowance(&budget, 0), 10);
-        assert_eq!(site.allowance(&budget, 2), 40);
-        site.n_referrers = 2;
-        assert_eq!(site.allowance(&budget, 0), 20);
-        assert_eq!(site.allowance(&budget, 3), 100);
-        assert_eq!(site.allowance(&budget, 64), 100);
-    }
 }

@@ -1,9 +1,9 @@
-//! Small tables of hashes, for what there is ten million of.
+//! A small table of hashes, for what there is ten million of.
 //!
 //! A general map takes some 30 bytes for a hash and a number. Here the numbers index an array that
-//! holds the hashes anyway, so a slot takes four bytes ([`Numbers`]), and a set of hashes eight
-//! ([`Hashes`]). Slots are searched from where the hash points to, mixed with a seed that no site
-//! knows; at most three quarters of them are taken.
+//! holds the hashes anyway, so a slot takes four bytes ([`Numbers`]). Slots are searched from where
+//! the hash points to, mixed with a seed that no site knows; at most three quarters of them are
+//! taken.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -67,66 +67,17 @@ impl Numbers {
     }
 }
 
-/// A set of hashes.
-#[derive(Debug)]
-pub(crate) struct Hashes {
-    /// Zero where there is none; a hash of zero becomes another one.
-    slots: Vec<u64>,
-    n: usize,
-    seed: u64,
-}
-
-impl Default for Hashes {
-    fn default() -> Self {
-        Self {
-            slots: vec![0; 16],
-            n: 0,
-            seed: seed(),
-        }
-    }
-}
-
-impl Hashes {
-    /// Adds a hash; whether it is new.
-    pub(crate) fn insert(&mut self, hash: u64) -> bool {
-        if 4 * (self.n + 1) > 3 * self.slots.len() {
-            let old = std::mem::take(&mut self.slots);
-            self.slots = vec![0; 2 * old.len()];
-            for hash in old.into_iter().filter(|&hash| hash > 0) {
-                self.put(hash);
-            }
-        }
-        let is_new = self.put(hash.max(1));
-        self.n += usize::from(is_new);
-        is_new
-    }
-
-    fn put(&mut self, hash: u64) -> bool {
-        let mut at = mix(hash ^ self.seed) as usize & (self.slots.len() - 1);
-        while self.slots[at] > 0 {
-            if self.slots[at] == hash {
-                return false;
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = hash;
-        true
-    }
-}
-
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use arose::mix::SplitMix;
 
     #[test]
-    fn as_maps_and_sets_of_the_library() {
+    fn as_maps_of_the_library() {
         let mut random = SplitMix::new(5);
         let hashes: Vec<u64> = (0..3000).map(|_| random.next_u64()).collect();
         let mut numbers = Numbers::default();
@@ -137,10 +88,5 @@ mod tests {
         }
         assert!((0..3000).all(|n| numbers.find(of(n), of) == Some(n)));
         assert_eq!(numbers.find(7, of), None);
-        let (mut set, mut model) = (Hashes::default(), BTreeSet::new());
-        for _ in 0..9000 {
-            let hash = random.below(4000);
-            assert_eq!(set.insert(hash), model.insert(hash.max(1)), "{hash}");
-        }
     }
 }

@@ -5,16 +5,21 @@
 //!
 //! *Idea.* A queue per address of the hosts there, by the time from which they may be asked; above
 //! it a heap of addresses by the time at which their first host and they themselves are ready
-//! (Boldi et al. 2018, the workbench of BUbiNG). Taking a host takes its address off the heap, so
-//! one request at a time per host and per address needs no further care. Among hosts that are
-//! ready, the one that has waited longest goes first, so none is served twice before another that
-//! was ready is served once.
+//! (Boldi et al. 2018, the workbench of BUbiNG). When that time has come the address goes to a
+//! second heap, with the best of its hosts, where the one with the highest [`Rank`] is next. Among
+//! equals it is the one that has waited longest, so none is served twice before another of its rank
+//! that was ready is served once. Taking a host takes its address off both heaps, so one request at
+//! a time per host and per address needs no further care.
+//!
+//! Ranks fall while hosts wait, so one that is about to be taken is judged once more; one whose
+//! rank has risen is inserted again, and its old entry does not count any more.
 //!
 //! All of this exists twice, once per [`Lane`]. A host in the spare lane is taken only when no host
 //! of the first lane is ready, so it uses capacity that would be idle and costs the others nothing.
 //!
 //! *Cost.* Logarithmic in hosts and addresses; about 70 bytes each. Filled by the frontier when a
-//! host has something to fetch, emptied by it when a request may be made.
+//! host has something to fetch, emptied by it when a request may be made. *Error.* Of the hosts at
+//! one address that are ready, the best of the [`LOOKED_AT`] that have waited longest goes first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -40,24 +45,52 @@ impl Lane {
 /// The number of an entry in the workbench; a host has one that counts.
 pub(crate) type EntryId = u64;
 
+/// Orders hosts that are ready; the largest goes first.
+pub(crate) type Rank = u32;
+
+/// Hosts of an address among which the best is looked for.
+const LOOKED_AT: usize = 32;
+
+/// What becomes of an entry whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// Its host is taken.
+    Fine,
+    /// Its rank is only this by now.
+    Lower(Rank),
+    /// It does not count any more.
+    Outdated,
+}
+
 /// Hosts by address and by time. Times are since the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Workbench {
     numbers: HashMap<IpAddr, usize>,
     addresses: Vec<Address>,
-    /// By lane, the addresses with hosts that are not being asked; outdated items are skipped.
-    heaps: [BinaryHeap<Reverse<(Order, usize)>>; 2],
+    /// By lane, the addresses whose time has not come, and those with hosts that may be asked;
+    /// outdated items are skipped.
+    waiting: [BinaryHeap<Reverse<(Duration, EntryId, usize)>>; 2],
+    ready: [BinaryHeap<Ready>; 2],
     n_pushed: EntryId,
+    /// Entries in all, outdated ones included.
+    pub(crate) n_entries: usize,
     /// Addresses without hosts, with the times from which on they may be forgotten, and numbers of
     /// those that were.
     emptied: VecDeque<(Duration, usize)>,
     free: Vec<usize>,
-    /// Hosts that wait in the first lane.
-    pub(crate) n_first: usize,
 }
 
-/// Time, priority and, among equals, who came first.
-type Order = (Duration, u64, EntryId);
+/// An address with a host that may be asked: by its rank, then by who has waited longest.
+type Ready = (Rank, Reverse<Duration>, Reverse<EntryId>, usize);
+
+/// A host in its queue, by time and, among equals, by who came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    time: Duration,
+    entry: EntryId,
+    host: HostId,
+    rank: Rank,
+}
 
 #[derive(Debug, Default)]
 struct Address {
@@ -73,14 +106,46 @@ struct Address {
 /// The hosts of an address in one lane.
 #[derive(Debug, Default)]
 struct Queue {
-    hosts: BinaryHeap<Reverse<(Order, HostId)>>,
-    /// What stands for it in the heap now.
-    item: Option<Order>,
+    hosts: BinaryHeap<Reverse<Waiting>>,
+    /// What stands for it among those whose time has not come.
+    item: Option<(Duration, EntryId)>,
+    /// The host that stands for it among those that may be asked.
+    chosen: Option<Waiting>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.chosen.is_none()
+    }
+
+    /// Puts the host back that was chosen.
+    fn put_back(&mut self) {
+        self.hosts.extend(self.chosen.take().map(Reverse));
+    }
+
+    /// Chooses the best host among those that have waited longest.
+    fn choose(&mut self, now: Duration) -> Option<Waiting> {
+        let mut others = Vec::new();
+        while let Some(&Reverse(host)) = self.hosts.peek()
+            && host.time <= now
+            && others.len() < LOOKED_AT
+        {
+            self.hosts.pop();
+            if let Some(worse) = match self.chosen {
+                Some(chosen) if chosen.rank >= host.rank => Some(host),
+                _ => self.chosen.replace(host),
+            } {
+                others.push(Reverse(worse));
+            }
+        }
+        self.hosts.extend(others);
+        self.chosen
+    }
 }
 
 impl Address {
     fn is_empty(&self) -> bool {
-        let is_empty = |lane| self.queue(lane).is_none_or(|queue| queue.hosts.is_empty());
+        let is_empty = |lane| self.queue(lane).is_none_or(Queue::is_empty);
         Lane::ALL.into_iter().all(is_empty)
     }
 
@@ -100,7 +165,7 @@ impl Address {
 }
 
 impl Workbench {
-    /// Puts a host at an address, to be asked from `time` on; a smaller `priority` goes first.
+    /// Puts a host at an address, to be asked from `time` on; the largest `rank` goes first.
     /// Returns the entry that stands for it.
     pub(crate) fn insert(
         &mut self,
@@ -108,7 +173,7 @@ impl Workbench {
         address: IpAddr,
         lane: Lane,
         time: Duration,
-        priority: u64,
+        rank: Rank,
     ) -> EntryId {
         let (addresses, free) = (&mut self.addresses, &mut self.free);
         let number = *self.numbers.entry(address).or_insert_with(|| {
@@ -120,34 +185,53 @@ impl Workbench {
             number
         });
         self.n_pushed += 1;
-        let order = (time, priority, self.n_pushed);
+        self.n_entries += 1;
         let address = &mut self.addresses[number];
         let queue = match lane {
             Lane::First => &mut address.first,
             Lane::Spare => address.spare.get_or_insert_default(),
         };
-        queue.hosts.push(Reverse((order, host)));
-        self.n_first += usize::from(lane == Lane::First);
+        // A better one may have to be chosen.
+        if queue.chosen.is_some_and(|chosen| chosen.rank < rank) {
+            queue.put_back();
+        }
+        queue.hosts.push(Reverse(Waiting {
+            time,
+            entry: self.n_pushed,
+            host,
+            rank,
+        }));
         self.renew(number, lane);
         self.n_pushed
     }
 
     /// Takes the host that may be asked at `now`, if there is one; its address stays taken until it
-    /// is [released](Self::release). Entries that do not count any more are dropped.
+    /// is [released](Self::release).
     pub(crate) fn take(
         &mut self,
         now: Duration,
-        counts: impl Fn(HostId, EntryId) -> bool,
-    ) -> Option<HostId> {
+        mut judge: impl FnMut(HostId, EntryId, Rank) -> Judgement,
+    ) -> Option<(HostId, Rank)> {
         self.forget(now);
         for lane in Lane::ALL {
-            while let Some((host, entry, number)) = self.pop(lane, now) {
-                self.n_first -= usize::from(lane == Lane::First);
-                if counts(host, entry) {
-                    self.claim(number);
-                    return Some(host);
+            self.promote(lane, now);
+            while let Some((number, host)) = self.pop(lane) {
+                self.n_entries -= 1;
+                match judge(host.host, host.entry, host.rank) {
+                    Judgement::Fine => {
+                        self.claim(number);
+                        return Some((host.host, host.rank));
+                    }
+                    Judgement::Lower(rank) => {
+                        self.n_entries += 1;
+                        if let Some(queue) = self.addresses[number].queue_mut(lane) {
+                            queue.hosts.push(Reverse(Waiting { rank, ..host }));
+                        }
+                    }
+                    Judgement::Outdated => {}
                 }
                 self.renew(number, lane);
+                self.promote(lane, now);
             }
         }
         None
@@ -172,18 +256,32 @@ impl Workbench {
         }
     }
 
-    /// Takes the first host of a lane out of its queue, if its time has come.
-    fn pop(&mut self, lane: Lane, now: Duration) -> Option<(HostId, EntryId, usize)> {
-        self.drop_outdated(lane);
-        let &Reverse(((time, ..), number)) = self.heaps[lane as usize].peek()?;
-        if time > now {
-            return None;
+    /// Has the addresses of a lane whose time has come wait by rank.
+    fn promote(&mut self, lane: Lane, now: Duration) {
+        loop {
+            self.drop_outdated(lane);
+            match self.waiting[lane as usize].peek() {
+                Some(&Reverse((time, _, number))) if time <= now => {
+                    self.waiting[lane as usize].pop();
+                    let queue = self.addresses[number].queue_mut(lane);
+                    let Some(queue) = queue else { continue };
+                    queue.item = None;
+                    if let Some(host) = queue.choose(now) {
+                        let item = (host.rank, Reverse(host.time), Reverse(host.entry), number);
+                        self.ready[lane as usize].push(item);
+                    }
+                }
+                _ => return,
+            }
         }
-        self.heaps[lane as usize].pop();
-        let queue = self.addresses[number].queue_mut(lane)?;
-        queue.item = None;
-        let Reverse(((.., entry), host)) = queue.hosts.pop()?;
-        Some((host, entry, number))
+    }
+
+    /// Takes the best host of a lane out of its queue.
+    fn pop(&mut self, lane: Lane) -> Option<(usize, Waiting)> {
+        self.drop_outdated(lane);
+        let (.., number) = self.ready[lane as usize].pop()?;
+        let host = self.addresses[number].queue_mut(lane)?.chosen.take()?;
+        Some((number, host))
     }
 
     fn claim(&mut self, number: usize) {
@@ -192,6 +290,7 @@ impl Workbench {
         for lane in Lane::ALL {
             if let Some(queue) = address.queue_mut(lane) {
                 queue.item = None;
+                queue.put_back();
             }
         }
     }
@@ -200,10 +299,35 @@ impl Workbench {
     pub(crate) fn next_time(&mut self) -> Option<Duration> {
         let times = Lane::ALL.map(|lane| {
             self.drop_outdated(lane);
-            let first = self.heaps[lane as usize].peek();
-            first.map(|Reverse(((time, ..), _))| *time)
+            let ready = self.ready[lane as usize].peek().map(|item| item.1.0);
+            let waiting = self.waiting[lane as usize].peek();
+            ready.or(waiting.map(|Reverse((time, ..))| *time))
         });
         times.into_iter().flatten().min()
+    }
+
+    /// The hosts that go first among those that may be asked, so many; the best one of each
+    /// address.
+    pub(crate) fn best(&self, n: usize) -> Vec<HostId> {
+        let heap = self.ready[Lane::First as usize].as_slice();
+        let mut best = Vec::new();
+        let mut reached = BinaryHeap::from_iter(heap.first().map(|item| (item, 0)));
+        // Outdated items are passed over, though not without end.
+        for _ in 0..16 * n {
+            let Some((&(_, _, Reverse(entry), number), at)) = reached.pop() else {
+                break;
+            };
+            let chosen = self.addresses[number].queue(Lane::First);
+            let chosen = chosen.and_then(|queue| queue.chosen);
+            let chosen = chosen.filter(|chosen| chosen.entry == entry);
+            best.extend(chosen.map(|chosen| chosen.host));
+            let below = [2 * at + 1, 2 * at + 2];
+            reached.extend(below.into_iter().filter_map(|at| Some((heap.get(at)?, at))));
+            if best.len() == n {
+                break;
+            }
+        }
+        best
     }
 
     /// Gives an address free, to be asked again from `next` on.
@@ -222,29 +346,39 @@ impl Workbench {
         }
     }
 
-    /// Puts an address into the heap of a lane by the time of its first host there.
+    /// Has an address wait for the time of its first host of a lane, unless one is chosen.
     fn renew(&mut self, number: usize, lane: Lane) {
         let address = &mut self.addresses[number];
         let (is_taken, next) = (address.is_taken, address.next);
         let Some(queue) = address.queue_mut(lane) else {
             return;
         };
-        let Some(&Reverse(((time, priority, entry), _))) = queue.hosts.peek() else {
+        let Some(&Reverse(first)) = queue.hosts.peek() else {
             return;
         };
-        let item = (time.max(next), priority, entry);
-        if !is_taken && queue.item != Some(item) {
+        let item = (first.time.max(next), first.entry);
+        if !is_taken && queue.chosen.is_none() && queue.item != Some(item) {
             queue.item = Some(item);
-            self.heaps[lane as usize].push(Reverse((item, number)));
+            self.waiting[lane as usize].push(Reverse((item.0, item.1, number)));
         }
     }
 
     fn drop_outdated(&mut self, lane: Lane) {
-        let heap = &mut self.heaps[lane as usize];
-        while let Some(&Reverse((item, number))) = heap.peek() {
+        let heap = &mut self.waiting[lane as usize];
+        while let Some(&Reverse((time, entry, number))) = heap.peek() {
             let queue = self.addresses[number].queue(lane);
-            if queue.is_some_and(|queue| queue.item == Some(item)) {
-                return;
+            if queue.is_some_and(|queue| queue.item == Some((time, entry))) {
+                break;
+            }
+            heap.pop();
+        }
+        let heap = &mut self.ready[lane as usize];
+        while let Some(&(rank, _, Reverse(entry), number)) = heap.peek() {
+            let chosen = self.addresses[number]
+                .queue(lane)
+                .and_then(|queue| queue.chosen);
+            if chosen.is_some_and(|chosen| chosen.entry == entry && chosen.rank == rank) {
+                break;
             }
             heap.pop();
         }
@@ -263,7 +397,9 @@ mod tests {
     }
 
     fn take(bench: &mut Workbench, now: Duration) -> Option<HostId> {
-        bench.take(now, |_, _| true)
+        bench
+            .take(now, |_, _, _| Judgement::Fine)
+            .map(|(host, _)| host)
     }
 
     fn address(n: u8) -> IpAddr {
@@ -284,17 +420,62 @@ mod tests {
         assert_eq!(take(&mut bench, seconds(1)), None);
         assert_eq!(take(&mut bench, seconds(2)), Some(2));
         assert_eq!(take(&mut bench, seconds(5)), Some(3));
-        assert_eq!((take(&mut bench, seconds(9)), bench.n_first), (None, 0));
+        assert_eq!((take(&mut bench, seconds(9)), bench.n_entries), (None, 0));
     }
 
     #[test]
-    fn among_equals_the_smaller_priority_then_the_first() {
+    fn among_those_that_are_ready_the_largest_rank_then_the_first() {
         let mut bench = Workbench::default();
-        for (host, priority) in [(1, 1), (2, 0), (3, 0)] {
-            bench.insert(host, address(host as u8), Lane::First, seconds(1), priority);
+        for (host, rank, time) in [(1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 9, 2)] {
+            bench.insert(host, address(host as u8), Lane::First, seconds(time), rank);
         }
         let order: Vec<_> = std::iter::from_fn(|| take(&mut bench, seconds(1))).collect();
         assert_eq!(order, [2, 3, 1]);
+        assert_eq!(bench.next_time(), Some(seconds(2)));
+    }
+
+    /// Of the hosts at one address the best goes first, also if it comes while another is chosen.
+    #[test]
+    fn the_best_host_of_an_address() {
+        let mut bench = Workbench::default();
+        for (host, rank) in [(1, 3), (2, 5)] {
+            bench.insert(host, address(1), Lane::First, seconds(0), rank);
+        }
+        bench.insert(3, address(2), Lane::First, seconds(0), 9);
+        assert_eq!(take(&mut bench, seconds(1)), Some(3));
+        assert_eq!(bench.best(5), [2]);
+        bench.insert(4, address(1), Lane::First, seconds(0), 6);
+        for host in [4, 2, 1] {
+            assert_eq!(take(&mut bench, seconds(1)), Some(host));
+            assert_eq!(take(&mut bench, seconds(1)), None);
+            bench.release(address(1), seconds(0));
+        }
+        assert_eq!((take(&mut bench, seconds(1)), bench.n_entries), (None, 0));
+    }
+
+    /// A host whose rank has fallen lets others go first; one that was inserted again with a higher
+    /// one goes before, and once.
+    #[test]
+    fn ranks_change() {
+        let mut bench = Workbench::default();
+        bench.insert(1, address(1), Lane::First, seconds(0), 8);
+        bench.insert(2, address(2), Lane::First, seconds(0), 5);
+        let mut judge = |host, _, rank| match (host, rank) {
+            (1, 8) => Judgement::Lower(3),
+            _ => Judgement::Fine,
+        };
+        assert_eq!(bench.take(seconds(0), &mut judge), Some((2, 5)));
+        let risen = bench.insert(1, address(1), Lane::First, seconds(0), 7);
+        bench.insert(3, address(3), Lane::First, seconds(0), 4);
+        let mut judge = |host, entry, _| match host == 1 && entry != risen {
+            true => Judgement::Outdated,
+            false => Judgement::Fine,
+        };
+        assert_eq!(bench.take(seconds(0), &mut judge), Some((1, 7)));
+        bench.release(address(1), seconds(0));
+        assert_eq!(bench.take(seconds(0), &mut judge), Some((3, 4)));
+        assert_eq!(bench.take(seconds(0), &mut judge), None);
+        assert_eq!(bench.n_entries, 0);
     }
 
     /// A host of the spare lane goes when the first lane has none that is ready, at its own address
@@ -306,14 +487,18 @@ mod tests {
         let replaced = bench.insert(2, address(2), Lane::Spare, seconds(0), 0);
         bench.insert(2, address(2), Lane::First, seconds(0), 0);
         bench.insert(3, address(1), Lane::First, seconds(3), 0);
-        let mut take = |now| bench.take(seconds(now), |_, entry| entry != replaced);
+        let judge = |_, entry, _| match entry == replaced {
+            true => Judgement::Outdated,
+            false => Judgement::Fine,
+        };
+        let mut take = |now| bench.take(seconds(now), judge).map(|(host, _)| host);
         assert_eq!((take(0), take(0), take(0)), (Some(2), Some(1), None));
         bench.release(address(1), seconds(3));
         bench.insert(1, address(1), Lane::Spare, seconds(1), 0);
-        let mut take = |now| bench.take(seconds(now), |_, entry| entry != replaced);
+        let mut take = |now| bench.take(seconds(now), judge).map(|(host, _)| host);
         assert_eq!((take(2), take(3), take(9)), (None, Some(3), None));
         bench.release(address(2), seconds(0));
-        assert_eq!(bench.take(seconds(9), |_, entry| entry != replaced), None);
+        assert_eq!(bench.take(seconds(9), judge), None);
         bench.release(address(1), seconds(4));
         assert_eq!(bench.next_time(), Some(seconds(4)));
     }

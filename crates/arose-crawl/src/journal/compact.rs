@@ -11,7 +11,7 @@
 //! meanwhile is appended ([`Journal::catch_up`]), and the successor takes the name of the journal.
 //!
 //! *Cost.* No more than one URL is rewritten for each that is done, so the time of a crawl grows by
-//! a constant factor. Memory meanwhile: 4 bytes and a bit for each URL in the file, 8 for each
+//! a constant factor. Memory meanwhile: 8 bytes and a bit for each URL in the file, 8 for each
 //! host, and what is known of URLs that failed.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::frame::replay_synced;
 use super::{Batch, Event, Frame, HostId, Journal, Place};
 use crate::error::Error;
+use crate::order::Weight;
 
 /// Bytes of a frame of the successor: a URL is looked for in a whole one.
 const FRAME: usize = 4 << 10;
@@ -67,14 +68,15 @@ impl Old {
         };
         let (mut url, mut state) = (0, 0);
         replay_synced(self.until, &self.file, path, |frame| {
-            for &(event, place) in &frame.events {
-                let is_kept = match event {
-                    Event::Host(_) | Event::Referrer { .. } => true,
-                    Event::Url(_) => {
+            for &(mut event, place) in &frame.events {
+                let is_kept = match &mut event {
+                    Event::Host(_) => true,
+                    Event::Url(queued) => {
                         url += 1;
+                        queued.weight = survey.weights.get(url - 1).copied().unwrap_or_default();
                         survey.waits.get(url - 1)
                     }
-                    _ if state_of(&event).is_some() => {
+                    other if state_of(other).is_some() => {
                         state += 1;
                         survey.is_last.get(state - 1)
                     }
@@ -103,12 +105,15 @@ impl Old {
 #[derive(Default)]
 struct Survey {
     urls: Places,
-    /// Which URLs are not done, in the order of the file.
+    /// Which URLs are not done, in the order of the file, and their last weights.
     waits: Bits,
+    weights: Vec<Weight>,
     /// Which states are the last of their kind and host, in the order of the file.
     is_last: Bits,
-    /// Numbers of the last states: of rules by host, which nearly all have, and of others.
+    /// Numbers of the last states: of rules and of trust by host, which nearly all have, and of
+    /// others.
     rules: Vec<u32>,
+    trust: Vec<u32>,
     states: HashMap<(HostId, u8), u32>,
     /// Pages fetched, by host.
     n_pages: Vec<u32>,
@@ -148,6 +153,7 @@ fn state_of(event: &Event<'_>) -> Option<(HostId, u8)> {
         Event::Delay { host, .. } => Some((host, 1)),
         Event::NotBefore { host, .. } => Some((host, 2)),
         Event::Unreachable { host, .. } => Some((host, 3)),
+        Event::Trust { host, .. } => Some((host, 4)),
         _ => None,
     }
 }
@@ -163,11 +169,21 @@ impl Survey {
             match event {
                 Event::Host(_) => {
                     self.rules.push(NONE);
+                    self.trust.push(NONE);
                     self.n_pages.push(0);
                 }
-                Event::Url(_) => {
+                Event::Url(queued) => {
                     self.urls.push(place);
                     self.waits.push(true);
+                    self.weights.push(queued.weight);
+                }
+                Event::Weight { place, weight, .. } => {
+                    let number = self.urls.find(place);
+                    if let Some(number) = number
+                        && let Some(last) = self.weights.get_mut(number)
+                    {
+                        *last = weight;
+                    }
                 }
                 Event::Done { host, place } => {
                     let is_page = self.end(host, place);
@@ -206,6 +222,7 @@ impl Survey {
                 Event::Counters(_) => self.take_last(2, event),
                 Event::Seen { .. } => self.take_last(3, event),
                 Event::Contents { .. } => self.take_last(4, event),
+                Event::Doublings { .. } => self.take_last(5, event),
                 _ => {}
             }
         }
@@ -231,10 +248,15 @@ impl Survey {
         let number = self.is_last.n_bits as u32;
         self.is_last.push(counts);
         let before = match kind {
-            0 => self
-                .rules
-                .get_mut(host as usize)
-                .map(|last| std::mem::replace(last, number)),
+            0 | 4 => {
+                let lasts = if kind == 0 {
+                    &mut self.rules
+                } else {
+                    &mut self.trust
+                };
+                let last = lasts.get_mut(host as usize);
+                last.map(|last| std::mem::replace(last, number))
+            }
             _ => self.states.insert((host, kind), number),
         };
         if let Some(before) = before.filter(|&before| before != NONE) {

@@ -5,9 +5,10 @@
 //! ```
 
 use super::{HostId, Place};
+use crate::order::{Level, Weight};
 
 /// Something that happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Event<'b> {
     /// A host was met; hosts are numbered in this order. Its `scheme://host[:port]`.
     Host(&'b str),
@@ -27,8 +28,16 @@ pub(crate) enum Event<'b> {
     Delay { host: HostId, millis: u64 },
     /// A host is to be left alone until then, in milliseconds since 1970.
     NotBefore { host: HostId, millis: u64 },
-    /// A site, by the hash of its name, links to a host of another site.
-    Referrer { host: HostId, site: u64 },
+    /// The site whose first host this is has been trusted so much by others.
+    Trust { host: HostId, trust: f32 },
+    /// So often trust has become worth twice as many pages.
+    Doublings { n: u64 },
+    /// So much is known of a queued URL by the links to it.
+    Weight {
+        host: HostId,
+        place: Place,
+        weight: Weight,
+    },
     /// So far the archive is valid: number of the file, bytes of it and of its index.
     Archive {
         file: u64,
@@ -76,8 +85,12 @@ pub(crate) struct Queued<'b> {
     pub(crate) host: HostId,
     /// Links from a seed.
     pub(crate) depth: u32,
-    /// Orders the URLs of a host; the smallest first.
-    pub(crate) priority: u64,
+    /// What is known of it by the links to it; orders the URLs of a host.
+    pub(crate) weight: Weight,
+    /// What a sitemap says of its priority ([`crate::order::class_of`]).
+    pub(crate) class: u8,
+    /// Whether it goes behind the others of its host.
+    pub(crate) is_last: bool,
     /// Redirects that led here.
     pub(crate) n_redirects: u8,
     /// What it is.
@@ -118,15 +131,31 @@ impl Event<'_> {
             Event::Host(origin) => put(1, &[], Some(origin.as_bytes())),
             Event::Url(url) => {
                 let flags = u64::from(url.n_redirects) << 2 | url.kind as u64;
-                let numbers = [url.host.into(), url.depth.into(), url.priority, flags];
-                put(2, &numbers, Some(url.rest.as_bytes()));
+                put(2, &[url.host.into(), url.depth.into(), flags], None);
+                // As many bytes for every weight: it may change where the rest stays.
+                out.extend(url.weight.mass.bits().to_le_bytes());
+                out.extend(url.weight.trust.bits().to_le_bytes());
+                out.push(url.class & 7 | u8::from(url.is_last) << 3);
+                push_number(out, url.rest.len() as u64);
+                out.extend_from_slice(url.rest.as_bytes());
                 push_number(out, url.found_on.len() as u64);
                 out.extend_from_slice(url.found_on.as_bytes());
             }
             Event::Done { host, place } => put(3, &[host.into(), place], None),
             Event::Delay { host, millis } => put(4, &[host.into(), millis], None),
             Event::NotBefore { host, millis } => put(5, &[host.into(), millis], None),
-            Event::Referrer { host, site } => put(6, &[host.into(), site], None),
+            Event::Trust { host, trust } => {
+                put(6, &[host.into(), trust.to_bits().into()], None);
+            }
+            Event::Doublings { n } => put(14, &[n], None),
+            Event::Weight {
+                host,
+                place,
+                weight,
+            } => {
+                let levels = [weight.mass, weight.trust].map(|level| u64::from(level.bits()));
+                put(22, &[host.into(), place, levels[0], levels[1]], None);
+            }
             Event::Archive {
                 file,
                 bytes,
@@ -202,9 +231,18 @@ impl<'b> Decoder<'b> {
                 host: self.host()?,
                 millis: self.number()?,
             },
-            6 => Event::Referrer {
+            6 => Event::Trust {
                 host: self.host()?,
-                site: self.number()?,
+                trust: f32::from_bits(self.number()?.try_into().ok()?),
+            },
+            14 => Event::Doublings { n: self.number()? },
+            22 => Event::Weight {
+                host: self.host()?,
+                place: self.number()?,
+                weight: Weight {
+                    mass: Level::from_bits(self.number()?.try_into().ok()?),
+                    trust: Level::from_bits(self.number()?.try_into().ok()?),
+                },
             },
             7 => Event::Archive {
                 file: self.number()?,
@@ -263,12 +301,22 @@ impl<'b> Decoder<'b> {
     fn url(&mut self) -> Option<Event<'b>> {
         let host = self.host()?;
         let depth = self.number()?.try_into().ok()?;
-        let priority = self.number()?;
         let flags = self.number()?;
+        let mut level = || {
+            let bytes = [self.byte()?, self.byte()?];
+            Some(Level::from_bits(u16::from_le_bytes(bytes)))
+        };
+        let weight = Weight {
+            mass: level()?,
+            trust: level()?,
+        };
+        let order = self.byte()?;
         Some(Event::Url(Queued {
             host,
             depth,
-            priority,
+            weight,
+            class: order & 7,
+            is_last: order >> 3 & 1 == 1,
             n_redirects: (flags >> 2).try_into().ok()?,
             kind: *Kind::ALL.get((flags & 3) as usize)?,
             rest: self.text()?,

@@ -7,18 +7,26 @@ use proptest::prelude::*;
 
 use super::event::Decoder;
 use super::*;
+use crate::order::{Level, Weight};
+
+const WEIGHT: Weight = Weight {
+    mass: Level::MOST,
+    trust: Level::NONE,
+};
 
 const URL: Queued<'static> = Queued {
     host: 300,
     depth: 7,
-    priority: u64::MAX,
+    weight: WEIGHT,
+    class: 5,
+    is_last: true,
     n_redirects: 2,
     kind: Kind::Sitemap,
     rest: "/a?b",
     found_on: "http://h/c",
 };
 
-const EVENTS: [Event<'static>; 19] = [
+const EVENTS: [Event<'static>; 21] = [
     Event::Host("http://h:8080"),
     Event::Url(URL),
     Event::Done {
@@ -33,9 +41,15 @@ const EVENTS: [Event<'static>; 19] = [
         host: 1,
         millis: 1 << 41,
     },
-    Event::Referrer {
+    Event::Trust {
         host: 1,
-        site: u64::MAX,
+        trust: 0.125,
+    },
+    Event::Doublings { n: 3 },
+    Event::Weight {
+        host: 1,
+        place: u64::MAX,
+        weight: WEIGHT,
     },
     Event::Archive {
         file: 3,
@@ -431,7 +445,7 @@ fn other_files_and_versions_are_refused_by_name() {
     std::fs::write(&path, [7; 60]).unwrap();
     assert!(open().contains("no journal"));
     std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
-    assert!(open().contains("version 2, not 5"));
+    assert!(open().contains("version 2, not 6"));
     std::fs::write(&path, b"").unwrap();
     assert!(open().contains("damaged at byte 0"));
 }

@@ -122,6 +122,7 @@ fn any_answer_is_met() {
                 depth: 0,
                 n_redirects: 0,
                 is_last: false,
+                weight: Weight::default(),
                 found_on: "".into(),
                 took: std::time::Duration::ZERO,
                 message,
@@ -197,6 +198,7 @@ fn job(path: &str) -> Job {
         depth: 0,
         n_redirects: 0,
         is_last: false,
+        weight: Weight::default(),
         found_on: "".into(),
         took: std::time::Duration::ZERO,
         message: Message {

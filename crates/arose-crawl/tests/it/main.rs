@@ -16,6 +16,7 @@ mod mutations;
 mod operators;
 mod pace;
 mod power;
+mod priority;
 mod progress;
 mod restart;
 mod robots;

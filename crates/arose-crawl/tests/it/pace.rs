@@ -49,7 +49,9 @@ fn order_is_an_argument() {
     let order = |priority: Box<arose_crawl::Priority>| {
         let web = tree();
         let folder = tempfile::tempdir().unwrap();
-        web.crawl_in_order(folder.path(), settings(), HOME, priority);
+        let mut settings = settings();
+        settings.crawl.order = arose_crawl::settings::Order::Breadth;
+        web.crawl_in_order(folder.path(), settings, HOME, priority);
         web.targets("a.test")
     };
     let breadth = ["/", "/b", "/a", "/b/1", "/b/2", "/a/1", "/a/2"];

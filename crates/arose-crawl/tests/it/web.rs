@@ -212,7 +212,10 @@ fn duplicates_are_dropped_and_nothing_else() {
     // One of each group stays, whichever came first; the others are its copies.
     let (mut n_near, mut n_dropped) = (0, 0);
     for (original, (n_pages, n_gone)) in groups {
-        assert!(n_gone < n_pages, "{original:?}: {n_gone} of {n_pages} dropped");
+        assert!(
+            n_gone < n_pages,
+            "{original:?}: {n_gone} of {n_pages} dropped"
+        );
         n_near += n_pages - 1;
         n_dropped += n_gone;
     }

@@ -232,7 +232,9 @@ fn a_crawl_is_drawn_while_it_grows() {
     let line = |i: u64| {
         json!({ "seconds": i, "pages": 100 * i, "queue": 50, "hosts": i,
         "exact_duplicates": i, "near_duplicates": i, "bytes": 1000 * i,
-        "statuses": { "200": 90 * i, "404": i }, "slowest": [["<slow>.example", 2500.0]] })
+        "statuses": { "200": 90 * i, "404": i }, "slowest": [["<slow>.example", 2500.0]],
+        "sites": [["<site>.example", 1.25, 0.5, 1234]],
+        "next": [["http://n.example/?a=<b>", 4.0, 0.5]] })
     };
     let mut text: String = (0..10).map(|i| format!("{}\n", line(i))).collect();
     let file = server.out.join("statistics.jsonl");

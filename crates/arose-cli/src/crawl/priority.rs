@@ -1,0 +1,119 @@
+//! What is fetched first, and why.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use arose_crawl::{SiteStanding, Standing, Status};
+use serde_json::{Value, json};
+
+use crate::output::write_json;
+use crate::read::Outcome;
+
+/// Says why a URL stands where it stands.
+pub(super) fn explain(dir: &Path, url: &str, json: bool) -> anyhow::Result<Outcome> {
+    let standing = arose_crawl::standing(dir, url)?;
+    let mut out = io::stdout().lock();
+    let written = match (&standing, json) {
+        (Some(standing), true) => write_json(&mut out, &url_json(standing)),
+        (None, true) => write_json(&mut out, &Value::Null),
+        (Some(standing), false) => write_reasons(&mut out, standing),
+        (None, false) => writeln!(
+            out,
+            "{url} does not wait: it was fetched, dropped or never met"
+        ),
+    };
+    written.context("cannot write the reasons")?;
+    Ok(match standing {
+        Some(_) => Outcome::Found,
+        None => Outcome::NothingFound,
+    })
+}
+
+fn write_reasons(out: &mut impl Write, standing: &Standing) -> io::Result<()> {
+    let site = &standing.site;
+    writeln!(out, "{}", standing.url)?;
+    writeln!(
+        out,
+        "priority {}, its mass times the share of its site",
+        figure(standing.priority)
+    )?;
+    writeln!(
+        out,
+        "mass {}: 0.15, or 10 if it is a seed, and what the pages that link to it passed on",
+        figure(standing.mass)
+    )?;
+    writeln!(
+        out,
+        "share {} of {}: {} pages asked for, trust {}",
+        figure(site.share),
+        site.name,
+        site.n_pages,
+        figure(site.trust)
+    )?;
+    match standing.is_last {
+        true => writeln!(out, "behind all others: only duplicates link to it"),
+        false => Ok(()),
+    }
+}
+
+/// The most important URLs and the most trusted sites.
+pub(super) fn write_lists(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    if !status.waiting.is_empty() {
+        writeln!(
+            out,
+            "\n{:>9} {:>9} {:>9}  next URLs",
+            "priority", "mass", "share"
+        )?;
+        for waiting in &status.waiting {
+            let numbers = [waiting.priority, waiting.mass, waiting.site.share].map(figure);
+            let [priority, mass, share] = numbers;
+            writeln!(out, "{priority:>9} {mass:>9} {share:>9}  {}", waiting.url)?;
+        }
+    }
+    if !status.sites.is_empty() {
+        writeln!(
+            out,
+            "\n{:>9} {:>9} {:>9}  most trusted sites",
+            "trust", "share", "pages"
+        )?;
+        for site in &status.sites {
+            let [trust, share] = [site.trust, site.share].map(figure);
+            writeln!(
+                out,
+                "{trust:>9} {share:>9} {:>9}  {}",
+                site.n_pages, site.name
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A number of any size.
+fn figure(value: f64) -> String {
+    match value {
+        0.0 | 0.01.. => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+pub(super) fn url_json(standing: &Standing) -> Value {
+    json!({
+        "url": standing.url,
+        "priority": standing.priority,
+        "mass": standing.mass,
+        "trust": standing.trust,
+        "is_last": standing.is_last,
+        "site": site_json(&standing.site),
+    })
+}
+
+pub(super) fn site_json(site: &SiteStanding) -> Value {
+    json!({
+        "name": site.name,
+        "trust": site.trust,
+        "share": site.share,
+        "pages": site.n_pages,
+    })
+}

@@ -1,0 +1,141 @@
+//! Orders: how URLs are ranked at their host, and hosts among each other.
+//!
+//! An order is a value of [`Order`], and what it has to say is here: with which mass a URL begins,
+//! what a link adds to it, and how a host ranks whose best URL has some mass and whose site has
+//! some share. A further order is a further value and its arms below.
+
+use super::workbench::Rank;
+use crate::order::{BASE, Gift, Level, SEED, STEPS, Weight};
+use crate::settings::Order;
+
+/// Ranks are levels of priority above this, so that those far below the smallest are some too.
+const FLOOR: i32 = 1 << 20;
+
+/// The best priority below which sites get more pages for their trust.
+const SCARCE: f32 = 0.01;
+
+/// How a URL comes to be known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Arrival {
+    /// Whether somebody named it to begin with, whose trust it has.
+    pub(crate) is_seed: bool,
+    /// Whether it is a list of pages, which goes before them.
+    pub(crate) is_list: bool,
+    /// What the link brings.
+    pub(crate) gift: Gift,
+    /// What the caller's own order says; the smallest go first.
+    pub(crate) number: u32,
+}
+
+impl Order {
+    /// The weight of a URL that is new.
+    pub(crate) fn weigh(self, arrival: Arrival) -> Weight {
+        let Arrival { is_seed, gift, .. } = arrival;
+        let base = match is_seed || arrival.is_list {
+            true => SEED,
+            false => BASE,
+        };
+        Weight {
+            mass: match self {
+                Self::Opic => Level::of(base + gift.mass),
+                Self::Breadth => in_turn(arrival.number),
+            },
+            trust: Level::of(gift.trust + f32::from(u8::from(is_seed))),
+        }
+    }
+
+    /// What a link brings to a URL that waits.
+    pub(crate) fn received(self, gift: Gift) -> Gift {
+        match self {
+            Self::Opic => gift,
+            Self::Breadth => Gift { mass: 0.0, ..gift },
+        }
+    }
+}
+
+/// A level that falls as a number grows. Numbers that are far from both ends of their range, and
+/// near each other, are taken for equal.
+fn in_turn(number: u32) -> Level {
+    const EXACT: u32 = 30_000;
+    const BETWEEN: u64 = u16::MAX as u64 - 2 * EXACT as u64 - 1;
+    let to_end = u32::MAX - number;
+    let turn = if number < EXACT {
+        number
+    } else if to_end < EXACT {
+        u32::from(u16::MAX) - 1 - to_end
+    } else {
+        EXACT + ((u64::from(number) * BETWEEN) >> 32) as u32
+    };
+    Level::from_bits(u16::MAX - turn as u16)
+}
+
+/// Ranks hosts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    pub(crate) order: Order,
+    /// Pages of a site at full priority for each unit of trust.
+    pub(crate) pages: f64,
+    /// How often that was doubled. Ranks are relative to it: all that a share limits stay in their
+    /// order when it grows.
+    pub(crate) n_doublings: u32,
+}
+
+impl Scale {
+    /// Pages for a unit of trust by now.
+    pub(crate) fn pages(&self) -> f64 {
+        self.pages * f64::from(self.n_doublings.min(60)).exp2()
+    }
+
+    /// The rank of a host whose best URL has a mass, and whose site a share.
+    pub(crate) fn rank(&self, mass: Level, share: f64) -> Rank {
+        let steps = f64::from(STEPS);
+        let level = match self.order {
+            Order::Opic => i32::from(mass.bits()) + (share.log2() * steps) as i32,
+            // Hosts take turns; those of a site that has had its share come later.
+            Order::Breadth => {
+                i32::from(Level::of(1.0).bits()) + share.log2().floor() as i32 * STEPS
+            }
+        };
+        let doublings = self.n_doublings.min(60) as i32 * STEPS;
+        (FLOOR + level - doublings).clamp(1, i32::MAX - 1) as Rank
+    }
+
+    /// Whether a rank stands for hardly any priority.
+    pub(crate) fn is_scarce(&self, rank: Rank) -> bool {
+        let doublings = i64::from(self.n_doublings.min(60)) * i64::from(STEPS);
+        i64::from(rank) - i64::from(FLOOR) + doublings < i64::from(Level::of(SCARCE).bits())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_order() {
+        let numbers = [0, 1, 2, 29_999, 30_000, 1 << 20, 1 << 31, u32::MAX - 30_000];
+        let more = [u32::MAX - 29_999, u32::MAX - 2, u32::MAX - 1, u32::MAX];
+        let levels: Vec<Level> = numbers.into_iter().chain(more).map(in_turn).collect();
+        assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
+        assert!(in_turn(0) > in_turn(1) && in_turn(u32::MAX - 1) > in_turn(u32::MAX));
+        assert!(in_turn(1) > in_turn(u32::MAX - 1) && in_turn(u32::MAX) > Level::NONE);
+    }
+
+    /// A rank is that of mass times share, and doubling leaves the order of limited sites alone.
+    #[test]
+    fn ranks_are_priorities() {
+        let scale = |n_doublings| Scale {
+            order: Order::Opic,
+            pages: 300.0,
+            n_doublings,
+        };
+        let mass = Level::of(8.0);
+        let full = scale(0).rank(Level::of(2.0), 1.0);
+        assert!(scale(0).rank(mass, 0.25).abs_diff(full) <= 1);
+        assert_eq!(scale(3).rank(mass, 1.0), scale(0).rank(mass, 0.125));
+        assert!(scale(0).is_scarce(scale(0).rank(mass, 0.001)));
+        assert!(!scale(0).is_scarce(full));
+        assert!(!scale(4).is_scarce(scale(0).rank(mass, 0.001)));
+        assert!(scale(60).rank(Level::NONE, 1e-15) > 0);
+    }
+}

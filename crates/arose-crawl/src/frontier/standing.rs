@@ -1,0 +1,169 @@
+//! Why URLs and sites stand where they stand, for people.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Frontier, SiteId, Turn};
+use crate::journal::{HostId, Place};
+use crate::url::NormalUrl;
+
+/// Sites that are remembered as the most trusted ones.
+const MOST: usize = 10;
+
+/// Why a URL that waits stands where it stands: its priority is its mass times the share of its
+/// site.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Standing {
+    /// The URL.
+    pub url: String,
+    /// What the pages that link to it gave it, and what every page has.
+    pub mass: f64,
+    /// How much it is trusted: what reached it of the trust of the seeds.
+    pub trust: f64,
+    /// Whether it goes behind all others, because duplicates alone link to it.
+    pub is_last: bool,
+    /// Its site.
+    pub site: SiteStanding,
+    /// By this it is compared with the URLs of other sites.
+    pub priority: f64,
+}
+
+/// How much of a crawl a site gets.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SiteStanding {
+    /// Its registrable domain.
+    pub name: String,
+    /// The trust of its seeds and what came from other sites, less what it passed on to others.
+    pub trust: f64,
+    /// Pages asked for.
+    pub n_pages: u64,
+    /// The part of its priority that its next page has.
+    pub share: f64,
+}
+
+/// A URL that waits, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) host: HostId,
+    pub(crate) place: Place,
+    turn: Turn,
+    is_last: bool,
+}
+
+impl Frontier {
+    /// The URLs with the highest priority, so many, the first one first.
+    pub(crate) fn most_important(&self, n: usize) -> Vec<Waiting> {
+        let mut best: BinaryHeap<Reverse<(u64, Reverse<Place>, HostId)>> = BinaryHeap::new();
+        for host in 0..self.hosts.len() as HostId {
+            let share = self.site_share(self.hosts.site(host));
+            for (turn, is_last) in self.hosts[host as usize].waiting() {
+                let by_mass = f64::from(turn.weight.mass.amount()) * share;
+                // Positive numbers are ordered like their bits.
+                let priority = if is_last { 0 } else { by_mass.to_bits() };
+                best.push(Reverse((priority, Reverse(turn.place), host)));
+                if best.len() > n {
+                    best.pop();
+                }
+            }
+        }
+        let best = best.into_sorted_vec().into_iter();
+        let found = best.filter_map(|Reverse((_, Reverse(place), host))| self.waiting(host, place));
+        found.collect()
+    }
+
+    /// The URL at a place of a host, if it waits there.
+    pub(crate) fn waiting(&self, host: HostId, place: Place) -> Option<Waiting> {
+        let mut all = self.hosts[host as usize].waiting();
+        let (turn, is_last) = all.find(|(turn, _)| turn.place == place)?;
+        Some(Waiting {
+            host,
+            place,
+            turn,
+            is_last,
+        })
+    }
+
+    /// The URL whose turn it is at a host, if that is in memory.
+    pub(crate) fn best_of(&self, host: HostId) -> Option<Waiting> {
+        if !self.hosts.is_warm(host) {
+            return None;
+        }
+        let place = self.hosts[host as usize].first_place()?;
+        self.waiting(host, place)
+    }
+
+    fn site_share(&self, site: SiteId) -> f64 {
+        self.sites[site as usize].share(self.scale.pages())
+    }
+
+    /// Why a URL stands where it stands.
+    pub(crate) fn standing(&self, waiting: Waiting, rest: &str) -> Standing {
+        let host = &self.hosts[waiting.host as usize];
+        let site = self.site_standing(host.site);
+        let mass = f64::from(waiting.turn.weight.mass.amount());
+        Standing {
+            url: format!("{}{rest}", host.origin),
+            mass,
+            trust: waiting.turn.weight.trust.amount().into(),
+            is_last: waiting.is_last,
+            priority: mass * site.share,
+            site,
+        }
+    }
+
+    /// How much of the crawl a site gets.
+    pub(crate) fn site_standing(&self, id: SiteId) -> SiteStanding {
+        let site = &self.sites[id as usize];
+        let origin = &self.hosts[site.host as usize].origin;
+        let url = NormalUrl::from_parts(origin, "/");
+        SiteStanding {
+            name: url.map_or_else(String::new, |url| url.site().to_owned()),
+            trust: site.trust.into(),
+            n_pages: site.n_pages,
+            share: self.site_share(id),
+        }
+    }
+
+    /// The sites that are trusted most, so many.
+    pub(crate) fn most_trusted(&self, n: usize) -> Vec<SiteStanding> {
+        let mut sites: Vec<SiteId> = (0..self.sites.len() as SiteId).collect();
+        let key = |&site: &SiteId| (Reverse(self.sites[site as usize].trust.to_bits()), site);
+        if sites.len() > n && n > 0 {
+            sites.select_nth_unstable_by_key(n - 1, key);
+        }
+        sites.truncate(n);
+        sites.sort_by_key(key);
+        sites.iter().map(|&site| self.site_standing(site)).collect()
+    }
+
+    /// Takes down that a site may be among the most trusted ones.
+    pub(super) fn note_trusted(&mut self, id: SiteId) {
+        if self.trusted.contains(&id) {
+            return;
+        }
+        let trust = |id: SiteId| self.sites[id as usize].trust;
+        if self.trusted.len() < MOST {
+            self.trusted.push(id);
+            return;
+        }
+        let least = (0..MOST)
+            .min_by(|&a, &b| f32::total_cmp(&trust(self.trusted[a]), &trust(self.trusted[b])));
+        if let Some(least) = least
+            && trust(id) > trust(self.trusted[least])
+        {
+            self.trusted[least] = id;
+        }
+    }
+
+    /// The sites that were found to be trusted most, without a look at all of them.
+    pub(crate) fn trusted_sites(&self) -> Vec<SiteStanding> {
+        let mut sites = self.trusted.clone();
+        sites.sort_by_key(|&site| (Reverse(self.sites[site as usize].trust.to_bits()), site));
+        sites.iter().map(|&site| self.site_standing(site)).collect()
+    }
+
+    /// Pages that a site gets with full priority for as much trust as a seed has, by now.
+    pub(crate) fn pages_for_trust(&self) -> f64 {
+        self.scale.pages()
+    }
+}

@@ -1,0 +1,222 @@
+//! Tests of the frontier.
+
+use super::*;
+use crate::fingerprint::Fingerprint;
+use crate::journal::Kind;
+use crate::url::Normalizer;
+
+fn add(frontier: &mut Frontier, text: &str) -> Result<HostId, TooManyHosts> {
+    let url = Normalizer::default().normalize(text, None).unwrap();
+    frontier.add_host(&url, Fingerprint::of(&url).host)
+}
+
+fn push(frontier: &mut Frontier, host: HostId, mass: f32, place: Place) {
+    let weight = Weight {
+        mass: Level::of(mass.abs()),
+        trust: Level::NONE,
+    };
+    let queued = Queued {
+        host,
+        depth: 0,
+        weight,
+        class: 0,
+        is_last: mass < 0.0,
+        n_redirects: 0,
+        kind: Kind::Page,
+        rest: "/",
+        found_on: "",
+    };
+    let tag = frontier.tag(place);
+    frontier.push(&queued, tag, place);
+}
+
+fn frontier() -> Frontier {
+    let budget = Budget {
+        max_pages: 40,
+        pages: 10,
+        max_hosts: 2,
+    };
+    Frontier::new(budget, Order::Opic)
+}
+
+#[test]
+fn a_site_has_only_so_many_hosts() {
+    let mut frontier = frontier();
+    assert_eq!(add(&mut frontier, "http://a.x.org/"), Ok(0));
+    assert_eq!(add(&mut frontier, "http://b.x.org/"), Ok(1));
+    assert_eq!(add(&mut frontier, "http://c.x.org/"), Err(TooManyHosts));
+    assert_eq!(add(&mut frontier, "http://y.org/"), Ok(2));
+}
+
+#[test]
+fn urls_leave_by_priority_then_in_order() {
+    let mut frontier = frontier();
+    let host = add(&mut frontier, "http://h.org/").unwrap();
+    for (mass, place) in [(1.0, 10), (2.0, 20), (1.0, 30), (2.0, 40)] {
+        push(&mut frontier, host, mass, place);
+    }
+    let gift = Gift {
+        mass: 1.5,
+        ..Gift::NONE
+    };
+    assert_eq!(
+        frontier.give(host, 30, gift).map(|(place, _)| place),
+        Some(30)
+    );
+    assert_eq!(frontier.give(host, 31, gift), None);
+    let host = &mut frontier.hosts[host as usize];
+    let order: Vec<Place> = std::iter::from_fn(|| host.pop())
+        .map(|turn| turn.place)
+        .collect();
+    assert_eq!(order, [30, 20, 40, 10]);
+}
+
+/// A host with an address and one URL that waits.
+fn add_ready(frontier: &mut Frontier, text: &str, n: u8) -> HostId {
+    let host = add(frontier, text).unwrap();
+    frontier.hosts[host as usize].address = Some(IpAddr::from([1, 1, 1, n]));
+    push(frontier, host, 1.0, u64::from(n));
+    host
+}
+
+fn site(frontier: &mut Frontier, host: HostId) -> &mut Site {
+    let site = frontier.hosts[host as usize].site;
+    &mut frontier.sites[site as usize]
+}
+
+const NOW: Duration = Duration::ZERO;
+
+/// A host lets others go first when its site has had its share, is taken when there are none,
+/// and comes first again when another site trusts it. With all the pages it may have it is
+/// parked.
+#[test]
+fn shares_order_and_never_drop() {
+    let mut frontier = frontier();
+    let over = add_ready(&mut frontier, "http://h.org/", 1);
+    let other = add_ready(&mut frontier, "http://o.org/", 2);
+    frontier.entrust(None, over, 0.5);
+    frontier.entrust(None, other, 1.0);
+    site(&mut frontier, over).n_pages = 7;
+    frontier.advance(over);
+    frontier.advance(other);
+    let take = |frontier: &mut Frontier| frontier.take(NOW);
+    assert_eq!(take(&mut frontier), Some(other));
+    assert_eq!(take(&mut frontier), Some(over));
+    frontier.release(over, NOW, IpAddr::from([1, 1, 1, 1]), NOW);
+    frontier.release(other, NOW, IpAddr::from([1, 1, 1, 2]), NOW);
+    site(&mut frontier, other).n_pages = 15;
+    let of = frontier.hosts.site(over);
+    frontier.entrust(Some(of), over, 1.0);
+    assert_eq!(site(&mut frontier, over).trust, 0.5);
+    frontier.entrust(Some(of + 1), over, 0.25);
+    assert_eq!(take(&mut frontier), Some(over));
+    assert_eq!(take(&mut frontier), Some(other));
+    assert_eq!(take(&mut frontier), None);
+    site(&mut frontier, over).n_pages = 40;
+    frontier.release(over, NOW, IpAddr::from([1, 1, 1, 1]), NOW);
+    assert_eq!(frontier.hosts[over as usize].stage, Stage::Parked);
+    frontier.rebalance();
+    assert_eq!((take(&mut frontier), frontier.n_queued), (None, 2));
+    let trust = |event: &Event<'_>| match *event {
+        Event::Trust { host, trust } => (host, trust),
+        _ => panic!("{event:?}"),
+    };
+    let changes: Vec<_> = frontier.take_changes().iter().map(trust).collect();
+    assert_eq!(changes, [(over, 0.75), (other, 0.75)]);
+    assert!(frontier.take_changes().is_empty());
+}
+
+/// A host goes first when a link raises what waits there.
+#[test]
+fn links_raise_hosts() {
+    let mut frontier = frontier();
+    for n in 0..3 {
+        let host = add_ready(&mut frontier, &format!("http://h{n}.org/"), n);
+        frontier.entrust(None, host, 1.0);
+        frontier.advance(host);
+    }
+    let gift = Gift {
+        mass: 4.0,
+        ..Gift::NONE
+    };
+    assert!(frontier.give(2, 2, gift).is_some());
+    let order: Vec<_> = std::iter::from_fn(|| frontier.take(NOW)).collect();
+    assert_eq!(order, [2, 0, 1]);
+    for host in 0..3 {
+        frontier.hosts[host as usize].pop();
+        let address = IpAddr::from([1, 1, 1, host]);
+        frontier.release(host.into(), NOW, address, NOW);
+    }
+    assert_eq!((frontier.take(NOW), frontier.bench.n_entries), (None, 0));
+}
+
+/// A seed that waits already gets what seeds have, once.
+#[test]
+fn a_known_url_may_become_a_seed() {
+    let mut frontier = frontier();
+    let host = add_ready(&mut frontier, "http://h.org/", 1);
+    let tag = frontier.tag(1);
+    let (place, weight) = frontier.lift(host, tag, 0).unwrap();
+    assert_eq!((place, weight.mass), (1, Level::of(10.0)));
+    assert_eq!(frontier.lift(host, tag, 0), None);
+    let trust = site(&mut frontier, host).trust;
+    assert!((trust - 1.0).abs() < 1e-3, "{trust}");
+}
+
+/// Where all sites are far beyond their shares, trust becomes worth more until they are not.
+#[test]
+fn shares_double_when_all_are_used_up() {
+    let mut frontier = frontier();
+    for n in 0..20 {
+        let host = add_ready(&mut frontier, &format!("http://h{n}.org/"), n);
+        frontier.entrust(None, host, 1e-5);
+        site(&mut frontier, host).n_pages = 9;
+        frontier.advance(host);
+    }
+    for n in 0..20 * ROUND {
+        let host = frontier.take(NOW).unwrap();
+        let address = IpAddr::from([1, 1, 1, host as u8]);
+        frontier.release(host, NOW, address, NOW);
+        assert!(frontier.bench.n_entries == 20, "{n}");
+    }
+    // 1e-5 of trust for 10 pages is 1e-4, over 10 pages 1e-5: ten doublings from .01.
+    assert_eq!(frontier.scale.n_doublings, 10);
+    let events = frontier.take_changes();
+    assert_eq!(events.last(), Some(&Event::Doublings { n: 10 }));
+}
+
+/// What was found on duplicates goes behind everything else, at its host and between hosts.
+#[test]
+fn links_of_duplicates_go_last() {
+    let mut frontier = frontier();
+    let last = add(&mut frontier, "http://l.org/").unwrap();
+    frontier.hosts[last as usize].address = Some(IpAddr::from([1, 1, 1, 1]));
+    push(&mut frontier, last, -1.0, 5);
+    frontier.advance(last);
+    let other = add_ready(&mut frontier, "http://o.org/", 2);
+    push(&mut frontier, other, -9.0, 8);
+    push(&mut frontier, other, 0.5, 9);
+    frontier.advance(other);
+    assert_eq!(frontier.take(Duration::ZERO), Some(other));
+    assert_eq!(frontier.take(Duration::ZERO), Some(last));
+    assert_eq!(frontier.hosts[other as usize].drain(), [2, 9, 8]);
+}
+
+/// Lost URLs are asked for alone, or with all others.
+#[test]
+fn lost_urls_are_kept() {
+    let mut frontier = frontier();
+    let host = add_ready(&mut frontier, "http://h.org/", 1);
+    push(&mut frontier, host, 1.0, 7);
+    frontier.hosts[host as usize].lose(7);
+    let gone = add_ready(&mut frontier, "http://g.org/", 2);
+    frontier.hosts[gone as usize].is_lost = true;
+    assert_eq!((frontier.n_lost(), frontier.n_queued), (2, 3));
+    frontier.hold_queues().unwrap();
+    (0..2).for_each(|host| frontier.hosts[host].forgive());
+    let pop = |host: &mut Host| host.pop().map(|turn| turn.place);
+    let host = &mut frontier.hosts[host as usize];
+    assert_eq!((pop(host), pop(host)), (Some(7), None));
+    assert_eq!(host.drain(), [1]);
+    assert_eq!(pop(&mut frontier.hosts[gone as usize]), Some(2));
+}

@@ -1,0 +1,332 @@
+//! What to fetch first: mass, trust and shares, as numbers alone.
+//!
+//! *Question.* A crawl never sees the whole web, so what it fetches first is what it is. Which of
+//! the URLs that wait are the most useful ones, when all that is known of them is who links to
+//! them?
+//!
+//! *Idea.* Base OPIC (after Abiteboul et al. 2003). Every known page has a *mass* of [`BASE`], a
+//! seed [`SEED`]. A page that is fetched passes [`DAMPING`] of its mass on, in equal parts to the
+//! pages it links to; what reaches a page that was fetched before is dropped. The URL with the
+//! largest mass is next. Each link is followed once, and no graph is kept. On `cnr-2000` half of
+//! all PageRank is fetched with the first fifth of the pages, for which breadth first needs a third
+//! more.
+//!
+//! *Guard.* Every order by links can be bought with links: a farm of pages that link to each other
+//! takes three quarters of such a crawl. So *trust* goes along with mass. Only seeds create it, one
+//! each, and it is divided by links in the same way. What a site received of it from other sites,
+//! and did not pass on to others, decides how many pages it gets at full priority ([`share`]);
+//! beyond that the priority falls with each page, and is never nothing. Trust that goes round among
+//! the thousand domains of one owner does not become more: they share what one would get.
+//!
+//! *Cost.* Four bytes for each URL: mass and trust are logarithms in steps of 0.07 % ([`Level`]).
+//! What is added is rounded up or down at random, so that a million small gifts are not lost; the
+//! dice depend on nothing but the two pages, and the same crawl has the same order again.
+
+use arose::mix::mix;
+
+/// The mass of every known page.
+pub(crate) const BASE: f32 = 0.15;
+
+/// The mass of a seed.
+pub(crate) const SEED: f32 = 10.0;
+
+/// The part of its mass that a page passes on.
+pub(crate) const DAMPING: f32 = 0.85;
+
+/// Steps of a [`Level`] in a factor of two.
+pub(crate) const STEPS: i32 = 1024;
+
+/// The binary logarithm of the smallest level.
+const LEAST: f32 = -36.0;
+
+/// An amount of mass or trust: 2^-36 to 2^28, or nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub(crate) struct Level(u16);
+
+impl Level {
+    pub(crate) const NONE: Self = Self(0);
+    #[cfg(test)]
+    pub(crate) const MOST: Self = Self(u16::MAX);
+
+    /// The nearest level.
+    pub(crate) fn of(amount: f32) -> Self {
+        Self::rounded(amount, 1 << 31)
+    }
+
+    /// The level with this number, as it was written down.
+    pub(crate) fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    pub(crate) fn amount(self) -> f32 {
+        match self.0 {
+            0 => 0.0,
+            bits => (f32::from(bits) / STEPS as f32 + LEAST).exp2(),
+        }
+    }
+
+    /// More by an amount; `dice` decide how that is rounded.
+    fn plus(self, amount: f32, dice: u32) -> Self {
+        match amount > 0.0 {
+            true => Self::rounded(self.amount() + amount, dice).max(self),
+            false => self,
+        }
+    }
+
+    fn rounded(amount: f32, dice: u32) -> Self {
+        // Nothing, and what is no number.
+        if amount.is_nan() || amount <= 0.0 {
+            return Self::NONE;
+        }
+        let exact = (f64::from(amount).log2() - f64::from(LEAST)) * f64::from(STEPS);
+        let exact = exact.clamp(1.0, f64::from(u16::MAX));
+        let is_up = (exact.fract() * 4_294_967_296.0) as u64 > u64::from(dice);
+        Self((exact as u16).saturating_add(u16::from(is_up)))
+    }
+}
+
+/// What is known of a page by its links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Weight {
+    pub(crate) mass: Level,
+    pub(crate) trust: Level,
+}
+
+impl Weight {
+    /// With what a link brings. `name` stands for the page.
+    pub(crate) fn plus(self, gift: Gift, name: u64) -> Self {
+        let dice = mix(gift.draw ^ mix(name));
+        Self {
+            mass: self.mass.plus(gift.mass, dice as u32),
+            trust: self.trust.plus(gift.trust, (dice >> 32) as u32),
+        }
+    }
+}
+
+/// What a link brings to the page it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Gift {
+    pub(crate) mass: f32,
+    pub(crate) trust: f32,
+    /// Stands for the page that gives: what it gives is rounded its own way.
+    pub(crate) draw: u64,
+}
+
+impl Gift {
+    pub(crate) const NONE: Self = Self {
+        mass: 0.0,
+        trust: 0.0,
+        draw: 0,
+    };
+
+    /// To each of `n_links` pages, from one with a weight and a quality between 0 and 1.
+    pub(crate) fn share_of(weight: Weight, quality: f32, n_links: usize, draw: u64) -> Self {
+        let quality = if quality >= 0.0 {
+            quality.min(1.0)
+        } else {
+            1.0
+        };
+        Self::whole(weight, draw).scaled(DAMPING * quality / n_links.max(1) as f32)
+    }
+
+    /// Whether it is nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.mass + self.trust <= 0.0
+    }
+
+    /// To the page that stands for this one: where a redirect leads, or the original of a
+    /// duplicate.
+    pub(crate) fn whole(weight: Weight, draw: u64) -> Self {
+        Self {
+            mass: weight.mass.amount(),
+            trust: weight.trust.amount(),
+            draw,
+        }
+    }
+
+    fn scaled(self, by: f32) -> Self {
+        Self {
+            mass: by * self.mass,
+            trust: by * self.trust,
+            ..self
+        }
+    }
+}
+
+/// The part of its priority that a site's next page has: all of it for the first `pages` pages for
+/// each unit of trust, then less with every page. Never nothing.
+pub(crate) fn share(trust: f32, n_fetched: u64, pages: f64) -> f64 {
+    let trust = f64::from(trust).max(1e-9);
+    let pages = if pages > 0.0 { pages } else { 1.0 };
+    (pages * trust / (1.0 + n_fetched as f64)).clamp(1e-15, 1.0)
+}
+
+/// What a sitemap says of the priority of a page, from 0 to 1, as a class of [`class_steps`]; 0 if
+/// it says nothing sensible.
+pub(crate) fn class_of(priority: f32) -> u8 {
+    match (0.0..=1.0).contains(&priority) {
+        true => 1 + (priority * 6.0).round() as u8,
+        false => 0,
+    }
+}
+
+/// By how many steps of a level a class moves a page among those of its host: a factor of 1/2 to 2.
+pub(crate) fn class_steps(class: u8) -> i32 {
+    match class {
+        1..=7 => (i32::from(class) - 4) * STEPS / 3,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::mix::SplitMix;
+
+    const LINKS: [&[usize]; 5] = [&[1, 2], &[2], &[0], &[2, 0], &[]];
+
+    /// The order and the masses at the time of the fetch, by the formulas above in plain numbers.
+    #[test]
+    fn base_opic_of_four_pages() {
+        let mut mass = [0.0; 5];
+        let mut is_fetched = [false; 5];
+        mass[3] = SEED;
+        let mut order = Vec::new();
+        loop {
+            let waiting = (0..5).filter(|&page| !is_fetched[page] && mass[page] > 0.0);
+            let Some(page) = waiting.max_by(|&a, &b| f32::total_cmp(&mass[a], &mass[b])) else {
+                break;
+            };
+            is_fetched[page] = true;
+            order.push((page, mass[page]));
+            let given = DAMPING * mass[page] / LINKS[page].len() as f32;
+            for &to in LINKS[page] {
+                if !is_fetched[to] {
+                    mass[to] = given + if mass[to] > 0.0 { mass[to] } else { BASE };
+                }
+            }
+        }
+        let expected = [(3, 10.0), (2, 4.4), (0, 8.14), (1, 3.6095)];
+        assert_eq!(order.len(), 4);
+        for ((page, mass), (expected, amount)) in order.into_iter().zip(expected) {
+            assert_eq!(page, expected);
+            assert!((mass - amount).abs() < 1e-5, "{mass} {amount}");
+        }
+    }
+
+    /// The same as levels and gifts have it.
+    #[test]
+    fn levels_keep_the_masses_of_four_pages() {
+        let mut weights = [Weight::default(); 5];
+        weights[3].mass = Level::of(SEED);
+        for page in [3, 2, 0] {
+            let gift = Gift::share_of(weights[page], 1.0, LINKS[page].len(), page as u64);
+            for &to in LINKS[page] {
+                if weights[to] == Weight::default() {
+                    weights[to].mass = Level::of(BASE);
+                }
+                weights[to] = weights[to].plus(gift, to as u64);
+            }
+        }
+        // Page 2 got more from page 0 when it had been fetched.
+        for (page, amount) in [(3, 10.0), (0, 8.14), (1, 3.6095)] {
+            let mass = weights[page].mass.amount();
+            assert!((mass / amount - 1.0).abs() < 2e-3, "{page}: {mass}");
+        }
+    }
+
+    /// Trust that is passed on until nothing is left is personalised PageRank.
+    #[test]
+    fn trust_is_personalised_pagerank() {
+        let (mut left, mut all) = ([0.0; 5], [0.0_f64; 5]);
+        left[3] = 1.0;
+        for _ in 0..400 {
+            let before = std::mem::take(&mut left);
+            for (page, links) in LINKS.iter().enumerate() {
+                all[page] += 0.15 * before[page];
+                for &to in *links {
+                    left[to] += f64::from(DAMPING) * before[page] / links.len() as f64;
+                }
+            }
+        }
+        let expected = [0.355568, 0.151116, 0.343315, 0.15, 0.0];
+        for (found, expected) in all.into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn levels_are_near_their_amounts() {
+        for amount in [1e-9, 0.15, 1.0, 10.0, 123_456.0] {
+            let back = Level::of(amount).amount();
+            assert!((back / amount - 1.0).abs() < 4e-4, "{amount} {back}");
+        }
+        assert_eq!(Level::of(0.0), Level::NONE);
+        assert_eq!(Level::of(f32::NAN), Level::NONE);
+        assert_eq!(Level::of(-1.0), Level::NONE);
+        assert_eq!(Level::of(f32::INFINITY), Level::MOST);
+        assert_eq!(Level::NONE.amount(), 0.0);
+    }
+
+    /// A million gifts that are each far below a step are not lost.
+    #[test]
+    fn a_million_small_gifts_count() {
+        let mut random = SplitMix::new(3);
+        let mut weight = Weight {
+            mass: Level::of(BASE),
+            trust: Level::NONE,
+        };
+        for n in 0..1_000_000_u64 {
+            let gift = Gift {
+                mass: 1e-5 * (0.5 + (random.below(1000) as f32) / 1000.0),
+                trust: 1e-6,
+                draw: n,
+            };
+            weight = weight.plus(gift, 7);
+        }
+        let (mass, trust) = (weight.mass.amount(), weight.trust.amount());
+        assert!((mass / 10.15 - 1.0).abs() < 0.03, "{mass}");
+        assert!((trust - 1.0).abs() < 0.05, "{trust}");
+    }
+
+    #[test]
+    fn a_gift_never_takes() {
+        let weight = Weight {
+            mass: Level::of(5.0),
+            trust: Level::of(1.0),
+        };
+        for bad in [f32::NAN, -1.0, 0.0] {
+            let gift = Gift {
+                mass: bad,
+                trust: bad,
+                draw: 3,
+            };
+            assert_eq!(weight.plus(gift, 1), weight);
+        }
+        let bad = Gift::share_of(weight, f32::NAN, 0, 0);
+        assert!((bad.mass - 4.25).abs() < 0.01, "{bad:?}");
+        assert!(Gift::share_of(weight, 0.0, 3, 1).is_nothing());
+    }
+
+    #[test]
+    fn shares_fall_with_pages_and_never_to_nothing() {
+        assert_eq!(share(1.0, 0, 300.0), 1.0);
+        assert_eq!(share(1.0, 299, 300.0), 1.0);
+        assert!((share(1.0, 599, 300.0) - 0.5).abs() < 1e-12);
+        assert!((share(0.01, 29, 300.0) - 0.1).abs() < 1e-6);
+        assert!(share(0.0, u64::MAX, 300.0) > 0.0);
+        assert!(share(f32::NAN, 5, f64::NAN) > 0.0);
+    }
+
+    #[test]
+    fn priorities_of_sitemaps() {
+        assert_eq!([0.0, 0.5, 1.0].map(class_of), [1, 4, 7]);
+        assert_eq!([f32::NAN, -0.1, 1.5, f32::INFINITY].map(class_of), [0; 4]);
+        let steps = [1, 4, 7, 0, 8].map(class_steps);
+        assert_eq!(steps, [-STEPS, 0, STEPS, 0, 0]);
+    }
+}

@@ -1,0 +1,264 @@
+//! What a crawl fetches first, end to end: mass, repeated links, redirects, sitemaps, shares, and
+//! the same order after a kill at any moment.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use arose::mix::SplitMix;
+use arose_crawl::settings::Order;
+use arose_crawl::{End, Settings, standing, status};
+
+use crate::script::{Reply, Request, Web, page, response, settings};
+
+const ONE: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1"])];
+const HOME: &[&str] = &["http://a.test/"];
+
+fn web_of(links: &'static [(&'static str, &'static [&'static str])]) -> Web {
+    Web::new(ONE, move |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        target => {
+            let found = links.iter().find(|(page, _)| *page == target);
+            page(request, found.map(|(_, links)| *links).unwrap_or_default())
+        }
+    })
+}
+
+fn order_of(web: &Web, settings: Settings) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let summary = web.crawl(folder.path(), settings, HOME);
+    assert_eq!(summary.end, End::Done);
+    web.targets("a.test")
+}
+
+/// A page that several others link to goes before those found earlier, also if the links have the
+/// same text on every page; breadth first does not care.
+#[test]
+fn repeated_links_count() {
+    const LINKS: &[(&str, &[&str])] = &[
+        ("/", &["/a", "/b", "/c", "/d", "/e"]),
+        ("/a", &["/e", "/e", "/a"]),
+        ("/e", &["/d"]),
+    ];
+    let order = order_of(&web_of(LINKS), settings());
+    assert_eq!(order, ["/", "/a", "/e", "/d", "/b", "/c"]);
+    let mut breadth = settings();
+    breadth.crawl.order = Order::Breadth;
+    let order = order_of(&web_of(LINKS), breadth);
+    assert_eq!(order, ["/", "/a", "/b", "/c", "/d", "/e"]);
+}
+
+/// A redirect passes all that it has to where it leads.
+#[test]
+fn redirects_pass_everything_on() {
+    let web = Web::new(ONE, |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        "/" => page(request, &["/r", "/b", "/c", "/t"]),
+        "/r" => response(301, "Location: /t\r\n", b""),
+        _ => page(request, &[]),
+    });
+    assert_eq!(order_of(&web, settings()), ["/", "/r", "/t", "/b", "/c"]);
+}
+
+/// Priorities of a sitemap order the pages that it lists, unless they are all the same; what is no
+/// number between 0 and 1 says nothing.
+#[test]
+fn priorities_of_sitemaps_order_a_site() {
+    let order = |priorities: [&'static str; 5]| {
+        let web = Web::new(ONE, move |request| match request.target.as_str() {
+            "/robots.txt" => response(200, "", b"Sitemap: http://a.test/map.xml\n"),
+            "/map.xml" => {
+                let url = |(n, priority): (usize, &&str)| {
+                    format!("<url><loc>/{n}</loc><priority>{priority}</priority></url>")
+                };
+                let urls: String = priorities.iter().enumerate().map(url).collect();
+                let body = format!("<urlset>{urls}</urlset>");
+                response(200, "Content-Type: text/xml\r\n", body.as_bytes())
+            }
+            _ => page(request, &[]),
+        });
+        let mut order = order_of(&web, settings());
+        order.retain(|target| !["/", "/map.xml"].contains(&target.as_str()));
+        order
+    };
+    assert_eq!(
+        order(["0.1", "0.9", "NaN", "0.5", "1.0"]),
+        ["/4", "/1", "/2", "/3", "/0"]
+    );
+    assert_eq!(order(["0.8"; 5]), ["/0", "/1", "/2", "/3", "/4"]);
+    let absurd = ["1e30", "-1", "inf", "NaN", "high"];
+    assert_eq!(order(absurd), ["/0", "/1", "/2", "/3", "/4"]);
+}
+
+/// A page of a hundred thousand links, and a thousand of them once more and to itself.
+#[test]
+fn a_page_with_many_links() {
+    let web = Web::new(ONE, |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        "/" => {
+            let link = |n: u32| format!("<a href=/{n}>x</a>");
+            let again = |n: u32| format!("<a href=/{n}>y</a><a href=/>z</a>");
+            let links = (0..100_000).map(link).chain((0..1000).map(again));
+            let body: String = links.collect();
+            response(200, "Content-Type: text/html\r\n", body.as_bytes())
+        }
+        _ => page(request, &["/77", "/77", "/"]),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.stop.pages = 4;
+    settings.duplicates.check = false;
+    let summary = web.crawl(folder.path(), settings, HOME);
+    assert_eq!(summary.end, End::Limit);
+    assert_eq!(summary.n_queued, 99_997);
+    assert_eq!(web.targets("a.test"), ["/", "/0", "/77", "/1"]);
+    let status = status(folder.path()).unwrap();
+    assert_eq!((status.n_queued, status.waiting.len()), (99_997, 10));
+    let first = &status.waiting[0];
+    assert_eq!(first.url, "http://a.test/2");
+    let each = 0.15 + 8.5 / 100_001.0;
+    assert!((first.mass / each - 1.0).abs() < 2e-3, "{first:?}");
+    assert_eq!((status.sites.len(), status.sites[0].n_pages), (1, 4));
+    assert!((status.sites[0].trust - 1.0).abs() < 1e-3);
+    let one = standing(folder.path(), "http://a.test/5").unwrap().unwrap();
+    assert_eq!(
+        (one.mass, one.url.as_str()),
+        (first.mass, "http://a.test/5")
+    );
+    assert_eq!(standing(folder.path(), "http://a.test/77").unwrap(), None);
+    assert_eq!(standing(folder.path(), "http://b.test/").unwrap(), None);
+    assert!(standing(folder.path(), "no url").is_err());
+}
+
+const N_PAGES: u64 = 52;
+
+/// A site whose pages have a few links each, to a few pages more often than to others.
+fn tangle(request: &Request) -> Reply {
+    if request.target == "/robots.txt" {
+        return response(404, "", b"");
+    }
+    let n: u64 = request.target[1..].parse().unwrap_or(0);
+    let mut random = SplitMix::new(n);
+    let mut links: Vec<String> = (0..4)
+        .map(|_| {
+            let most = 1 + random.below(N_PAGES);
+            format!("/{}", random.below(most))
+        })
+        .collect();
+    links.push(format!("/{}", (n + 1) % N_PAGES));
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
+    page(request, &links)
+}
+
+fn careful(compact: u64) -> Settings {
+    let mut settings = settings();
+    settings.archive.commit = 0.01;
+    settings.archive.compact = compact;
+    settings.machine.hosts_in_memory = 1;
+    settings.duplicates.check = false;
+    settings.duplicates.stale_after = 0;
+    settings
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+/// What a kill at any request leaves of a crawl goes on in the order in which the crawl went on.
+#[test]
+fn the_same_order_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = tempfile::tempdir().unwrap();
+    let snapshots: Rc<RefCell<Vec<PathBuf>>> = Rc::default();
+    let (root, to) = (folder.path().to_owned(), kept.path().to_owned());
+    let list = Rc::clone(&snapshots);
+    let web = Web::new(ONE, move |request| {
+        let mut list = list.borrow_mut();
+        let snapshot = to.join(list.len().to_string());
+        copy(&root, &snapshot);
+        list.push(snapshot);
+        tangle(request)
+    });
+    web.crawl(folder.path(), careful(1000), HOME);
+    let whole = web.targets("a.test");
+    assert_eq!(whole.len() as u64, N_PAGES + 1);
+    let by_number = (0..N_PAGES).map(|n| format!("/{n}"));
+    assert!(!whole.iter().skip(1).cloned().eq(by_number.skip(1)));
+    let snapshots = snapshots.take();
+    assert!(snapshots.len() > 50, "{}", snapshots.len());
+    for (n_requests, snapshot) in snapshots.iter().enumerate() {
+        // The first request is for robots.txt.
+        let n_before = n_requests.saturating_sub(1);
+        let web = Web::new(ONE, tangle);
+        let compact = if n_requests % 5 == 0 { 1000 } else { 64 << 20 };
+        let summary = web.crawl(snapshot, careful(compact), HOME);
+        assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+        let rest = web.targets("a.test");
+        // What was read when the kill came may not have been committed.
+        assert!(whole.ends_with(&rest), "{n_before}: {rest:?} of {whole:?}");
+        let n_again = (rest.len() + n_before).checked_sub(whole.len());
+        assert!(n_again.is_some_and(|n| n <= 1), "{n_before}: {n_again:?}");
+    }
+}
+
+/// Sites take turns by trust: one that many pages of others link to is not held back by one that
+/// has many pages and few links from elsewhere.
+#[test]
+fn trust_from_other_sites_counts() {
+    const NAMES: &[(&str, &[&str])] = &[
+        ("seed.test", &["10.0.0.1"]),
+        ("good.test", &["10.0.0.2"]),
+        ("farm.test", &["10.0.0.3"]),
+    ];
+    let web = Web::new(NAMES, |request| {
+        if request.target == "/robots.txt" {
+            return response(404, "", b"");
+        }
+        let n: u32 = request.target[1..].parse().unwrap_or(0);
+        let links: Vec<String> = match request.host.as_str() {
+            "seed.test" => {
+                let own = (1..40).map(|n| format!("/{n}"));
+                let good = (0..5).map(|at| format!("http://good.test/{}", 5 * n + at));
+                let farm = (n == 3).then(|| "http://farm.test/0".to_owned());
+                own.chain(good).chain(farm).collect()
+            }
+            "good.test" => vec![format!("/{}", n + 1)],
+            _ => (1..30)
+                .map(|at| format!("/{}", (n * 31 + at) % 5000))
+                .collect(),
+        };
+        let links: Vec<&str> = links.iter().map(String::as_str).collect();
+        page(request, &links)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.scope.reach = arose_crawl::settings::Reach::Web;
+    settings.budget.pages = 20;
+    settings.duplicates.stale_after = 0;
+    // One request at a time, so that somebody has to wait.
+    settings.fetch.in_flight = 1;
+    settings.polite.delay = 0.0;
+    settings.polite.address_delay = 0.0;
+    settings.polite.factor = 0.0;
+    settings.stop.pages = 200;
+    web.crawl(folder.path(), settings, &["http://seed.test/"]);
+    let n_of = |host: &str| web.targets(host).len();
+    assert!(
+        n_of("farm.test") * 3 < n_of("good.test"),
+        "{} {}",
+        n_of("farm.test"),
+        n_of("good.test")
+    );
+    let status = status(folder.path()).unwrap();
+    let names: Vec<&str> = status.sites.iter().map(|site| site.name.as_str()).collect();
+    assert_eq!(names, ["seed.test", "good.test", "farm.test"]);
+    assert!(status.sites[2].share < 0.2, "{:?}", status.sites);
+}
