@@ -40,6 +40,7 @@
 //! | decide, and say why | [`rule`], [`site`] |
 //! | group and keep | [`cluster`] |
 //! | judge the result | [`judgement`], [`exact`] |
+//! | decide which pages of a crawl to visit again | [`freshness`] |
 //! | estimate how large an index is and how much two of them share | [`estimate`] |
 //!
 //! What is absent, on purpose: no input or output, no clock, no thread, no randomness without a
@@ -63,6 +64,7 @@ pub mod estimate;
 pub mod exact;
 pub mod feature;
 pub mod filter;
+pub mod freshness;
 pub mod judgement;
 pub mod lead_byte;
 pub mod mix;

@@ -1,0 +1,204 @@
+//! Signals: sitemaps and feeds that say, sometimes wrongly, that a page has changed.
+//!
+//! A share `l` of the changes of a page is announced (*recall*), and announcements without a change
+//! come at a rate `v`. Then changes without a signal come at the rate `a = (1 - l) r`, signals at
+//! `g = l r + v`, and each signal is evidence of `b = ln(g/v)` for a change: the page is as it was with
+//! probability `exp(-x)`, where `x = a t + n b` after `t` days and `n` signals. Everything is a
+//! function of `x` (Busa-Fekete et al. 2025). Recall and false rate are learned from visits
+//! ([`Quality`]): a site whose dates are those of the moment gets `b` close to 0 by itself.
+
+use super::Value;
+
+/// Terms of the sums; they fall faster than powers.
+const MAX_TERMS: usize = 200;
+
+/// How a page changes and is announced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Signals {
+    /// Changes per day.
+    pub rate: f64,
+    /// The share of changes that is announced, 0 to 1.
+    pub recall: f64,
+    /// Announcements per day without a change.
+    pub false_rate: f64,
+}
+
+/// What a policy that visits a page at some evidence has of it, on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// Days between visits.
+    pub interval: f64,
+    /// Of these: days that the page is up to date.
+    pub fresh: f64,
+}
+
+impl Signals {
+    /// Changes per day that no signal announces.
+    #[must_use]
+    pub fn unannounced(&self) -> f64 {
+        (1.0 - self.recall.clamp(0.0, 1.0)) * self.rate
+    }
+
+    /// Signals per day.
+    #[must_use]
+    pub fn signal_rate(&self) -> f64 {
+        self.recall.clamp(0.0, 1.0) * self.rate + self.false_rate
+    }
+
+    /// The evidence of one signal; infinite if signals are never wrong.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        match self.signal_rate() > 0.0 {
+            true => (self.signal_rate() / self.false_rate).ln(),
+            false => 0.0,
+        }
+    }
+
+    /// The evidence after `days` and `n` signals.
+    #[must_use]
+    pub fn evidence(&self, days: f64, n: u32) -> f64 {
+        let of_signals = match n {
+            0 => 0.0,
+            n => f64::from(n) * self.weight(),
+        };
+        self.unannounced() * days.max(0.0) + of_signals
+    }
+
+    /// What visiting at evidence `x` brings.
+    #[must_use]
+    pub fn at(&self, x: f64) -> Evidence {
+        let (a, g, b) = (self.unannounced(), self.signal_rate(), self.weight());
+        // Signals that say nothing: the interval is fixed.
+        if g <= 0.0 || b < 1e-9 {
+            let t = x / a;
+            return Evidence {
+                interval: t,
+                fresh: -(-x).exp_m1() / a,
+            };
+        }
+        let (mut interval, mut fresh, mut factor) = (0.0, 0.0, 1.0);
+        for i in 0..MAX_TERMS {
+            let left = x - i as f64 * b;
+            if left <= 0.0 || left.is_nan() {
+                break;
+            }
+            let y = left / a;
+            let of_interval = more_than(i, g * y) / g;
+            let of_fresh = factor * more_than(i, (a + g) * y) / (a + g);
+            interval += of_interval;
+            fresh += of_fresh;
+            factor *= self.false_rate / (a + g);
+            if of_interval < interval * 1e-14 {
+                break;
+            }
+        }
+        Evidence { interval, fresh }
+    }
+
+    /// The value of a visit at evidence `x`, if being out of date is what costs.
+    #[must_use]
+    pub fn value(&self, mu: f64, x: f64) -> f64 {
+        let Evidence { interval, fresh } = self.at(x);
+        mu * (fresh - (-x).exp() * interval)
+    }
+
+    /// The same with a part that grows without bound, as that of [`Value::Harmonic`]: what changes
+    /// without a signal has its turn however long none comes. Without signals it is that value.
+    #[must_use]
+    pub fn harmonic_value(&self, mu: f64, days: f64, n: u32) -> f64 {
+        let a = self.unannounced();
+        let beyond = Value::Harmonic.of(mu, a, days) - Value::Binary.of(mu, a, days);
+        self.value(mu, self.evidence(days, n)) + beyond
+    }
+
+    /// The days after which [`Signals::harmonic_value`] reaches `value` if no further signal comes.
+    #[must_use]
+    pub fn wait(&self, mu: f64, n: u32, value: f64) -> f64 {
+        const MOST: f64 = 1e5;
+        if n > 0 && self.weight().is_infinite() || self.harmonic_value(mu, 0.0, n) >= value {
+            return 0.0;
+        }
+        let (mut low, mut high) = (0.0, MOST);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            match self.harmonic_value(mu, middle, n) >= value {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        high
+    }
+}
+
+/// The probability of more than `i` events where `z` are expected.
+fn more_than(i: usize, z: f64) -> f64 {
+    if z.is_infinite() {
+        return 1.0;
+    }
+    // From the side that has no cancellation.
+    let mut term = (-z).exp();
+    if z < i as f64 {
+        for j in 1..=i {
+            term *= z / j as f64;
+        }
+        let (mut sum, mut j) = (0.0, i + 1);
+        while term > sum * 1e-17 && j < i + 1000 {
+            term *= z / j as f64;
+            sum += term;
+            j += 1;
+        }
+        return sum;
+    }
+    let mut sum = term;
+    for j in 1..=i {
+        term *= z / j as f64;
+        sum += term;
+    }
+    1.0 - sum
+}
+
+/// How good the signals of a site have been.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Quality {
+    /// Changes found that a signal had announced.
+    pub announced: f32,
+    /// Changes found that none had.
+    pub missed: f32,
+    /// Signals behind which there was no change.
+    pub wrong: f32,
+    /// Days in intervals without change.
+    pub days: f32,
+}
+
+impl Quality {
+    /// Takes down a visit of a page, `days` after the one before, that `n` signals announced.
+    pub fn note(&mut self, days: f64, n: u32, is_changed: bool) {
+        if !days.is_finite() || days < 0.0 {
+            return;
+        }
+        match (is_changed, n) {
+            (true, 0) => self.missed += 1.0,
+            // The first stands for the change; the others say nothing that is not known.
+            (true, _) => self.announced += 1.0,
+            (false, n) => {
+                self.wrong += n as f32;
+                self.days += days as f32;
+            }
+        }
+    }
+
+    /// Signals for a page of this rate: recall 0.5 and as many wrong ones as changes, until visits
+    /// say otherwise.
+    #[must_use]
+    pub fn signals(&self, rate: f64) -> Signals {
+        let n_changes = f64::from(self.announced + self.missed);
+        let recall = (f64::from(self.announced) + 0.5) / (n_changes + 1.0);
+        // The prior weighs as much as one change does.
+        let false_rate = (f64::from(self.wrong) + 1.0) / (f64::from(self.days) + 1.0 / rate);
+        Signals {
+            rate,
+            recall,
+            false_rate,
+        }
+    }
+}
