@@ -62,11 +62,23 @@ pub enum Counter {
     Withdrawn,
     /// Duplicates whose links were not followed.
     UnfollowedDuplicates,
+    /// Visits of pages that were fetched before.
+    Revisits,
+    /// Of these: the content is another one.
+    Changed,
+    /// Of these: the server said that nothing has changed.
+    NotModified,
+    /// Pages that are gone: nothing was there three times.
+    GonePages,
+    /// Pages fetched before that robots.txt or the settings do not allow any more.
+    ForbiddenPages,
+    /// Hosts that said of changed pages that nothing has changed.
+    UntrustedHosts,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 31] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -92,6 +104,12 @@ impl Counter {
         Self::BadSeeds,
         Self::Withdrawn,
         Self::UnfollowedDuplicates,
+        Self::Revisits,
+        Self::Changed,
+        Self::NotModified,
+        Self::GonePages,
+        Self::ForbiddenPages,
+        Self::UntrustedHosts,
     ];
 
     /// A name for machines.
@@ -123,6 +141,12 @@ impl Counter {
             Self::BadSeeds => "bad_seeds",
             Self::Withdrawn => "withdrawn",
             Self::UnfollowedDuplicates => "unfollowed_duplicates",
+            Self::Revisits => "revisits",
+            Self::Changed => "changed",
+            Self::NotModified => "not_modified",
+            Self::GonePages => "gone_pages",
+            Self::ForbiddenPages => "forbidden_pages",
+            Self::UntrustedHosts => "untrusted_hosts",
         }
     }
 }

@@ -33,6 +33,7 @@ mod names;
 mod number;
 mod pace;
 mod page;
+mod pages;
 pub mod resolve;
 pub mod robots;
 pub mod scope;
@@ -47,9 +48,10 @@ mod workers;
 
 pub use arose_corpus::url;
 pub use crawl::{
-    BadSeed, Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary,
-    archives, crawl, index_lines, is_crawl, is_paused, is_running, kept_settings, pause,
-    queued_urls, reload, repair, resume, retry, status,
+    BadSeed, Control, Crawl, End, PageInfo, PageVersion, Plan, Priority, Refresh, Repaired, Seams,
+    Seeds, Snapshot, Status, Summary, archives, crawl, index_lines, is_crawl, is_paused,
+    is_running, kept_settings, pages as list_pages, pause, plan, queued_urls, refresh, reload,
+    repair, resume, retry, status, versions,
 };
 pub use error::Error;
 pub use log::{FailedUrl, failures};

@@ -5,6 +5,7 @@
 //! input.
 
 mod repetition;
+mod version;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use arose::digest::digest64;
 use arose_corpus::html::{self, Links};
 use arose_corpus::payload;
 use arose_corpus::{Limits, decode_content};
-use arose_dedup::index;
+use arose_dedup::index::{self, Sketch};
 
 use crate::archive::{Packed, Packer, Record, bare_media_type, payload_digest};
 use crate::contain::contain;
@@ -26,11 +27,13 @@ use crate::frontier::Novelty;
 use crate::guard::{Candidate, Counts, Guard, Reason};
 use crate::journal::{HostId, Kind};
 use crate::log;
+use crate::pages::{Revisit, Version};
 use crate::robots;
-use crate::settings::{DuplicateLinks, Settings};
+use crate::settings::{DuplicateBody, DuplicateLinks, Settings};
 use crate::sitemap;
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
 use repetition::{leads_on, shape};
+use version::{elsewhere, is_as_before, nonzero, note_unmodified, raw};
 
 /// Stands for a queued URL while it is fetched and read.
 pub(crate) type Ticket = u64;
@@ -55,6 +58,8 @@ pub(crate) struct Job {
     /// When it came, in seconds since 1970.
     pub(crate) date: i64,
     pub(crate) address: IpAddr,
+    /// The version that was there before, if it was fetched before.
+    pub(crate) revisit: Option<Box<Revisit>>,
 }
 
 /// What came of it.
@@ -87,6 +92,10 @@ pub(crate) struct Report {
     pub(crate) record: Packed,
     /// What the log says of it.
     pub(crate) line: String,
+    /// Its content, and the version that was there before.
+    pub(crate) version: Version,
+    pub(crate) revisit: Option<Box<Revisit>>,
+    pub(crate) kind: Kind,
 }
 
 impl Report {
@@ -112,6 +121,9 @@ impl Report {
             counts: Counts::default(),
             record: Packed::default(),
             line: String::new(),
+            version: Version::default(),
+            revisit: None,
+            kind: job.kind,
         }
     }
 }
@@ -258,6 +270,7 @@ impl Reader {
         report.is_unread |= packed.is_none();
         report.record = packed.unwrap_or_default();
         report.line = line(&job, &payload, &report);
+        report.revisit = job.revisit;
         report
     }
 
@@ -286,9 +299,14 @@ impl Reader {
         tests::fail_if_told_to(job);
         match report.status {
             _ if job.ticket.is_none() => {}
-            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(job, head, &mut report),
+            200..=299 if job.kind == Kind::Sitemap => {
+                report.version = raw(job);
+                self.read_sitemap(job, head, &mut report);
+            }
             200..=299 => self.read_page(job, head, payload, &mut report),
+            304 if job.revisit.is_some() => note_unmodified(job, &mut report),
             300..=399 => {
+                report.version = elsewhere(job, header("location"));
                 let link = Link {
                     text: header("location"),
                     kind: job.kind,
@@ -298,6 +316,7 @@ impl Reader {
             }
             _ => {}
         }
+        version::refer_back(job, &mut report);
         report
     }
 
@@ -327,7 +346,10 @@ impl Reader {
             payload,
             cut: message.cut,
             original: report.original.as_ref(),
-            near_duplicates: shared.settings.duplicates.body,
+            near_duplicates: match report.version.is_same {
+                true => DuplicateBody::Drop,
+                false => shared.settings.duplicates.body,
+            },
             request: request.as_deref(),
         };
         record.pack(&mut self.packer)
@@ -342,13 +364,29 @@ impl Reader {
         };
         let url = job.url.as_str();
         let page = payload::read(&body, header("content-type"), Some(url), &self.html);
-        if let Some(contents) = &shared.contents
+        let keeps_sketches = shared.contents.is_some() || shared.settings.recrawl.on;
+        let sketch = match &page {
+            Ok(page) if keeps_sketches => self.sketcher.page(page, job.url.host()),
+            Ok(page) => Sketch::of_digest(page.content_digest()),
+            Err(_) => self.sketcher.bytes(&body),
+        };
+        report.version.digest = nonzero(sketch.digest.0 as u64);
+        if keeps_sketches && page.is_ok() {
+            report.version.sketch = self.sketcher.version();
+        }
+        if is_as_before(job, report) {
+            // Equal bytes have equal links.
+            let is_identical = report
+                .original
+                .as_ref()
+                .is_some_and(|o| o.payload == digest);
+            if is_identical {
+                report.is_page = page.is_ok();
+                return;
+            }
+        } else if let Some(contents) = &shared.contents
             && !body.is_empty()
         {
-            let sketch = match &page {
-                Ok(page) => self.sketcher.page(page, job.url.host()),
-                Err(_) => self.sketcher.bytes(&body),
-            };
             let date = job.date;
             let payload = digest;
             let bytes = || self.sketcher.bytes(job.message.body());
@@ -376,10 +414,11 @@ impl Reader {
             return;
         }
         report.is_page = true;
-        report.novelty.is_duplicate = report.original.is_some();
+        report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
         report.novelty.shape = shape(&job.url, &page.text);
         // Whoever names a seed wants what it leads to.
-        let links = match report.original.is_some() && job.depth > 0 {
+        let is_duplicate = report.original.is_some() && job.revisit.is_none();
+        let links = match is_duplicate && job.depth > 0 {
             true => shared.settings.duplicates.links,
             false => DuplicateLinks::First,
         };

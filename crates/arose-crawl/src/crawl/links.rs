@@ -112,6 +112,7 @@ impl Crawl {
                         Some(Membership::New) => self.queue(&pending),
                         _ => {
                             self.counters.add(Counter::Known, 1);
+                            self.n_known_seeds += u64::from(pending.is_seed());
                             self.frontier.find(pending.found.fingerprint.host)
                         }
                     };

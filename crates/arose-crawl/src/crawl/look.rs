@@ -74,7 +74,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
     })
 }
 
-fn restore(folder: &Path) -> Result<Restored, Error> {
+pub(super) fn restore(folder: &Path) -> Result<Restored, Error> {
     let (path, file) = journal(folder)?;
     restore_from(&path, &file)
 }
@@ -151,7 +151,8 @@ pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
     let mut urls = Vec::new();
     replay(&file, &path, |frame| {
         for (event, place) in &frame.events {
-            if let Event::Url(Queued { host, rest, .. }) = event
+            if let Event::Url(queued) | Event::Again { queued, .. } = event
+                && let Queued { host, rest, .. } = queued
                 && waiting.contains(place)
             {
                 let origin = &restored.frontier.hosts[*host as usize].origin;

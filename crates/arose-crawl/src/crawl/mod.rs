@@ -15,9 +15,12 @@
 mod background;
 mod files;
 mod links;
+mod listing;
 mod live;
 mod look;
 mod outage;
+mod recrawl;
+mod refresh;
 mod repair;
 mod report;
 mod response;
@@ -29,6 +32,7 @@ mod slots;
 mod start;
 mod store;
 mod turn;
+mod versions;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -46,6 +50,12 @@ pub use repair::{Repaired, repair};
 
 pub use live::{is_paused, pause, reload, resume};
 
+pub use listing::{PageInfo, Plan, pages, plan};
+
+pub use refresh::{Refresh, refresh};
+
+pub use versions::{PageVersion, versions};
+
 pub use start::{BadSeed, kept_settings};
 
 pub use look::{Status, archives, index_lines, is_crawl, is_running, queued_urls, status};
@@ -60,6 +70,7 @@ use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
 use crate::names::Names;
 use crate::page::{Found, Report, Shared, Ticket};
+use crate::pages::Revisit;
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
 use crate::scope::Seeded;
 use crate::seen::Seen;
@@ -71,6 +82,7 @@ use crate::workers::Workers;
 use background::Background;
 use files::GivenUp;
 use outage::Outage;
+use recrawl::Recrawl;
 use slots::Slots;
 
 /// A number for a URL and its depth; the smallest go first.
@@ -260,6 +272,8 @@ pub struct Summary {
     pub n_full_hosts: u64,
     /// Seeds of this run that cannot be crawled, the first few.
     pub bad_seeds: Vec<BadSeed>,
+    /// Seeds of this run that were met before.
+    pub n_known_seeds: u64,
     /// Hosts met.
     pub n_hosts: u64,
     /// Of this run.
@@ -404,6 +418,10 @@ pub struct Crawl {
     stalled: Duration,
     outage: Outage,
     n_fetched: u64,
+    recrawl: Recrawl,
+    /// Pages that somebody asked for and that are looked for.
+    ordered: Option<refresh::Ordered>,
+    n_known_seeds: u64,
     committed: Duration,
     synced: Duration,
     sent: mpsc::Sender<Arrived>,
@@ -431,6 +449,13 @@ struct Pending {
     found_on: Arc<str>,
     /// Whether it goes last.
     is_last: bool,
+}
+
+impl Pending {
+    /// Whether somebody named it.
+    fn is_seed(&self) -> bool {
+        self.depth == 0 && self.from.is_none() && self.found_on.is_empty()
+    }
 }
 
 /// What the links that were found are asked for with.
@@ -509,6 +534,9 @@ struct Page {
     is_last: bool,
     /// The page that it was found on.
     found_on: Box<str>,
+    /// The version that was there before, and how to ask for another one.
+    revisit: Option<Box<Revisit>>,
+    condition: Option<(&'static str, Box<str>)>,
 }
 
 impl Crawl {

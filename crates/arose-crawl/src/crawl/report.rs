@@ -59,11 +59,13 @@ impl Crawl {
             Some(_) => Part::Pages,
             None => Part::Robots,
         };
+        let visited = self.note_visit(&report);
         self.background.send(Command::Append {
             part,
             record: report.record,
             claim: report.claim,
             date,
+            visited,
         })?;
         let Some(ticket) = report.ticket else {
             return Ok(());
@@ -73,6 +75,7 @@ impl Crawl {
             self.counters.add(Counter::Lost, 1);
             return Ok(());
         }
+        let is_again = report.revisit.is_some();
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);
         self.counters.add(Counter::Known, report.n_known);
@@ -83,19 +86,21 @@ impl Crawl {
             (0..n).for_each(|_| self.counters.refuse(refusal));
         }
         match report.status {
+            // Each page counts once.
+            _ if is_again => {}
             300..=399 => self.counters.add(Counter::Redirects, 1),
             400..=499 => self.counters.add(Counter::ClientErrors, 1),
             500.. => self.counters.add(Counter::ServerErrors, 1),
             _ => self.counters.add(Counter::Pages, u64::from(report.is_page)),
         }
-        if let Some(original) = &report.original {
+        if let Some(original) = report.original.as_ref().filter(|_| !is_again) {
             let counter = match original.rule {
                 "exact" => Counter::ExactDuplicates,
                 _ => Counter::NearDuplicates,
             };
             self.counters.add(counter, 1);
         }
-        if report.is_page {
+        if report.is_page && !is_again {
             let is_unfollowed = u64::from(report.is_unfollowed);
             self.counters
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);

@@ -15,6 +15,7 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::Rules;
 use crate::guard::{Candidate, Guard};
 use crate::journal::{Event, Frame, Queued};
+use crate::pages::{PageId, Slot};
 use crate::seen::{self, Entry};
 use crate::settings::seconds;
 
@@ -37,6 +38,10 @@ pub(super) struct Restored {
     pub(super) guard: Option<Guard>,
     /// Queued URLs that it does not approve, by host and in ascending order.
     pub(super) withdrawn: BTreeMap<HostId, Vec<Place>>,
+    /// What the journal knows of pages that were visited, and of those to be visited again.
+    pub(super) visited: BTreeMap<PageId, Slot>,
+    pub(super) again: BTreeMap<Place, PageId>,
+    pub(super) untrusted: HashSet<HostId>,
 }
 
 /// What the journal says of its companions: as much of them was on the disk.
@@ -46,22 +51,25 @@ pub(super) struct Standing {
     /// The row of the index of contents below which all pages are in the archive.
     pub(super) row: u32,
     pub(super) committed: Committed,
+    /// Pages of the page table.
+    pub(super) n_pages: u32,
 }
 
 impl Standing {
     /// As the journal has it.
-    pub(super) fn events(self) -> [Event<'static>; 2] {
+    pub(super) fn events(self) -> [Event<'static>; 3] {
         let Self {
             n_seen: n_urls,
             row,
             committed,
+            n_pages,
         } = self;
         let contents = Event::Contents {
             row,
             log: committed.log,
             bytes: committed.n_bytes,
         };
-        [Event::Seen { n_urls }, contents]
+        [Event::Seen { n_urls }, contents, Event::Table { n_pages }]
     }
 }
 
@@ -174,6 +182,9 @@ impl Restored {
             n_urls: 0,
             guard: None,
             withdrawn: BTreeMap::new(),
+            visited: BTreeMap::new(),
+            again: BTreeMap::new(),
+            untrusted: HashSet::new(),
         }
     }
 
@@ -246,6 +257,7 @@ impl Restored {
             | Event::RobotsArchive { .. }
             | Event::Counters(_)
             | Event::Seen { .. }
+            | Event::Table { .. }
             | Event::Contents { .. } => self.is_closed,
             _ => false,
         };
@@ -275,6 +287,25 @@ impl Restored {
                 }
                 self.frontier.push(&queued, place);
             }
+            Event::Again { page, queued } => {
+                check(queued.host)?;
+                let origin = &self.frontier.hosts[queued.host as usize].origin;
+                let url = NormalUrl::from_parts(origin, queued.rest);
+                if !self.is_approved(url.as_ref(), &queued) {
+                    self.withdrawn.entry(queued.host).or_default().push(place);
+                }
+                self.again.insert(place, page);
+                self.frontier.push_again(&queued, place);
+            }
+            Event::Visited { page, slot } => {
+                let slot = Slot::from_bytes(slot);
+                let unread = || Error::damaged(Path::new(JOURNAL), "a page has no record");
+                self.visited.insert(page, slot.ok_or_else(unread)?);
+            }
+            Event::Table { n_pages } => self.standing.n_pages = n_pages,
+            Event::Untrusted { host } => {
+                self.untrusted.insert(check(host)?);
+            }
             Event::Tried {
                 host,
                 place,
@@ -286,6 +317,9 @@ impl Restored {
                 }
             }
             Event::Dropped { host, place } => {
+                if self.again.remove(&place).is_some() {
+                    self.frontier.end_again(host);
+                }
                 if self.frontier.hosts[check(host)? as usize].remove(place) {
                     self.frontier.n_queued -= 1;
                 }

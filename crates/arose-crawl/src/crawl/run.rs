@@ -33,6 +33,7 @@ impl Crawl {
         let mut end = None;
         let mut ended = None;
         self.forget_orders()?;
+        self.take_refresh()?;
         let mut burst = Vec::with_capacity(BURST);
         loop {
             let begun = self.now();
@@ -52,6 +53,7 @@ impl Crawl {
             self.wake(now);
             self.look_up();
             end = end.or_else(|| self.limit_reached(control));
+            self.recrawl.is_ending = end.is_some() || self.is_paused;
             if end.is_none() && !self.is_paused {
                 self.take_turns()?;
             }
@@ -151,7 +153,7 @@ impl Crawl {
     /// Whether all that came has been read.
     fn has_read_all(&self) -> bool {
         let background = &self.background;
-        let is_asking = background.n_reading + background.n_asked > 0;
+        let is_asking = background.n_reading + background.n_asked + background.n_recalls > 0;
         !is_asking && self.workers.n_open == 0 && self.found.is_empty()
     }
 
@@ -181,7 +183,7 @@ impl Crawl {
 
     /// Why there is nothing left to do; none if there is.
     fn exhausted(&mut self) -> Option<End> {
-        if self.is_paused || self.has_work() {
+        if self.is_paused || self.has_work() || self.recrawl.goes_on() {
             return None;
         }
         match self.frontier.n_queued {
@@ -222,6 +224,7 @@ impl Crawl {
         });
         self.idle.drop_old(now);
         self.frontier.rebalance();
+        self.visit_pages()?;
         let snapshot = Snapshot {
             counters: self.counters.clone(),
             n_queued: self.frontier.n_queued,
@@ -267,6 +270,7 @@ impl Crawl {
             n_queued: self.frontier.n_queued,
             n_lost: self.frontier.n_lost(),
             n_aside: self.frontier.n_aside(),
+            n_known_seeds: self.n_known_seeds,
             n_hosts: self.frontier.hosts.len() as u64,
             elapsed: self.now(),
             n_fetched: self.n_fetched,

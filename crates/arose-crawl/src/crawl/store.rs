@@ -15,6 +15,7 @@ use crate::error::Context;
 use crate::journal::Event;
 use crate::log::{self, Log};
 use crate::page;
+use crate::pages::{TABLE, Table};
 use crate::settings::seconds;
 
 /// Seconds between two points that survive the end of the machine.
@@ -95,6 +96,15 @@ impl Crawl {
             false => HashMap::new(),
         };
         let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
+        let n_stored = restored.standing.n_pages;
+        let table = Table::open(&folder.join(TABLE), n_stored, restored.visited)?;
+        let recrawl = Recrawl::new(
+            &settings,
+            &table,
+            restored.again,
+            restored.untrusted,
+            date as u32,
+        )?;
         let shared = Arc::new(Shared::new(settings, contents)?);
         let settings = &shared.settings;
         let is_synced = journal.is_synced();
@@ -111,6 +121,8 @@ impl Crawl {
             n_queued: restored.frontier.n_queued,
             rewriting: Rewriting::default(),
             log: Log::open(folder)?,
+            table,
+            visited: Vec::new(),
         };
         // Every request in flight and every lookup has room for its answer.
         let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
@@ -149,6 +161,9 @@ impl Crawl {
             stalled: Duration::ZERO,
             outage: Outage::default(),
             n_fetched: 0,
+            recrawl,
+            ordered: None,
+            n_known_seeds: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
             sent,
@@ -160,6 +175,7 @@ impl Crawl {
             crawl.frontier.first_turn = Duration::ZERO;
         }
         crawl.withdraw(&restored.withdrawn);
+        crawl.recall_waiting()?;
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
@@ -202,6 +218,7 @@ impl Crawl {
             batch: self.journal.take(),
             lines: std::mem::take(&mut self.lines),
             given_up: std::mem::take(&mut self.given_up),
+            visited: std::mem::take(&mut self.recrawl.visited),
             counters: self.counters.to_text(),
             n_new: self.n_new,
             n_queued: self.frontier.n_queued,
@@ -233,6 +250,8 @@ impl Crawl {
                 Ok(())
             }
             Reply::Synced | Reply::Tidied => Ok(()),
+            Reply::Recalled(recalls) => self.take_recalled(recalls),
+            Reply::Located(found) => self.take_located(&found),
             Reply::Read(host, turn, text) => self.go_on(host, turn, &text),
             Reply::Failed(error) => Err(*error),
         }

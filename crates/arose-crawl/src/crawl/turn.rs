@@ -184,12 +184,18 @@ impl Crawl {
 
     /// Takes a URL off the queue for good.
     pub(super) fn done(&mut self, host: HostId, place: Place) {
-        self.journal.push(Event::Done { host, place });
+        // A page that was visited again was counted when it was fetched first.
+        let event = match self.end_visit(host, place) {
+            true => Event::Dropped { host, place },
+            false => Event::Done { host, place },
+        };
+        self.journal.push(event);
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
 
     /// Takes a URL off the queue that is not to be requested.
     pub(super) fn drop_url(&mut self, host: HostId, place: Place) {
+        self.forbid(host, place);
         self.journal.push(Event::Dropped { host, place });
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
@@ -258,6 +264,10 @@ impl Crawl {
             self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
         }
+        if let Some(wait) = self.wait_for_new(id) {
+            self.frontier.release(id, now + wait, address, now);
+            return Ok(());
+        }
         let next = self.next_page(id, &robots, now)?;
         self.ask_for(id, address, next, now);
         Ok(())
@@ -267,9 +277,13 @@ impl Crawl {
     fn ask_for(&mut self, id: HostId, address: IpAddr, next: Next, now: Duration) {
         match next {
             Next::Page(page) => {
-                self.count_page(id);
-                let site = self.frontier.hosts[id as usize].site;
-                self.frontier.sites[site as usize].n_pages += 1;
+                // Budgets are for new pages.
+                if page.revisit.is_none() {
+                    self.recrawl.spend_new();
+                    self.count_page(id);
+                    let site = self.frontier.hosts[id as usize].site;
+                    self.frontier.sites[site as usize].n_pages += 1;
+                }
                 self.ask(id, address, Asked::Page(page), now);
             }
             Next::Reading => {}
@@ -347,6 +361,11 @@ impl Crawl {
         now: Duration,
     ) -> Option<Page> {
         let stale_after = self.settings().duplicates.stale_after;
+        // Its archive is gone, and with it what it could be compared with.
+        if self.recrawl.is_forgotten(turn.place) {
+            self.done(id, turn.place);
+            return None;
+        }
         let host = &mut self.frontier.hosts[id as usize];
         let url = NormalUrl::from_parts(&host.origin, &text.rest);
         let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
@@ -362,14 +381,14 @@ impl Crawl {
             return None;
         }
         let folders = host.folders.as_deref_mut();
-        let is_seed = text.depth == 0;
-        if !is_seed && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
-        {
+        let is_new = text.depth > 0 && !self.recrawl.is_again(turn.place);
+        if is_new && folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now)) {
             self.counters.add(Counter::Stale, 1);
             host.aside.push(turn.place);
             host.wakes = now + PROBE;
             return None;
         }
+        let (revisit, condition) = self.recrawl.visit(id, turn.place);
         self.n_tickets += 1;
         self.open.insert(self.n_tickets, turn.place);
         Some(Page {
@@ -381,6 +400,8 @@ impl Crawl {
             n_redirects: text.n_redirects,
             is_last: text.priority >= LAST,
             found_on: text.found_on(&host.origin).into(),
+            revisit,
+            condition,
         })
     }
 
@@ -390,7 +411,10 @@ impl Crawl {
             Asked::Robots(job) => (&*job.rest, Kind::Page),
             Asked::Page(page) => (page.url.rest(), page.kind),
         };
-        let request = request(host, address, rest, kind);
+        let mut request = request(host, address, rest, kind);
+        if let Asked::Page(page) = &asked {
+            request.condition.clone_from(&page.condition);
+        }
         let kept = self.idle.take(id, now);
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
@@ -433,5 +457,6 @@ fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {
         is_tls: host.is_tls(),
         rest: rest.into(),
         kind,
+        condition: None,
     }
 }

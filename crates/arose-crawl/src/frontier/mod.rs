@@ -27,7 +27,7 @@ mod site;
 mod table;
 mod workbench;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -78,6 +78,8 @@ pub(crate) struct Frontier {
     pub(crate) n_queued: u64,
     /// When hosts may be asked first.
     pub(crate) first_turn: Duration,
+    /// Hosts with pages to be visited again, and how many: budgets are for new pages.
+    pub(crate) revisited: HashMap<HostId, u32>,
 }
 
 /// Why a URL has no host here.
@@ -102,6 +104,7 @@ impl Frontier {
             unresolved: Vec::new(),
             n_queued: 0,
             first_turn: Duration::ZERO,
+            revisited: HashMap::new(),
         }
     }
 
@@ -158,6 +161,22 @@ impl Frontier {
         self.n_queued += 1;
     }
 
+    /// Puts a page into the queue of its host that is to be visited again.
+    pub(crate) fn push_again(&mut self, queued: &Queued<'_>, place: Place) {
+        *self.revisited.entry(queued.host).or_default() += 1;
+        self.push(queued, place);
+    }
+
+    /// Takes down that a page waits no more to be visited again.
+    pub(crate) fn end_again(&mut self, host: HostId) {
+        if let Some(n) = self.revisited.get_mut(&host) {
+            *n -= 1;
+            if *n == 0 {
+                self.revisited.remove(&host);
+            }
+        }
+    }
+
     /// Moves a host that has something to fetch on to where that can happen: a host at rest, or one
     /// just done with.
     pub(crate) fn advance(&mut self, id: HostId) {
@@ -204,7 +223,7 @@ impl Frontier {
         let host = &self.hosts[id as usize];
         let site = &self.sites[host.site as usize];
         // What others wait for goes before budgets.
-        if !host.jobs.is_empty() {
+        if !host.jobs.is_empty() || self.revisited.contains_key(&id) {
             return Some(Lane::First);
         }
         if site.n_pages >= self.budget.max_pages {

@@ -7,8 +7,9 @@
 //! *Idea.* The journal itself. A first pass over the part that is on the disk tells which URLs are
 //! not done and what was said last of each host. A second pass copies these events, in order, into
 //! a successor. Every event keeps its place: where events were left out, a [`Event::Skip`] says how
-//! many bytes they had. So nothing that the crawl holds in memory changes. What was written
-//! meanwhile is appended ([`Journal::catch_up`]), and the successor takes the name of the journal.
+//! many bytes they had. So nothing that the crawl holds in memory changes. Visits of pages are left
+//! out: the page table has them. What was written meanwhile is appended ([`Journal::catch_up`]),
+//! and the successor takes the name of the journal.
 //!
 //! *Cost.* No more than one URL is rewritten for each that is done, so the time of a crawl grows by
 //! a constant factor. Memory meanwhile: 4 bytes and a bit for each URL in the file, 8 for each
@@ -70,7 +71,7 @@ impl Old {
             for &(event, place) in &frame.events {
                 let is_kept = match event {
                     Event::Host(_) | Event::Referrer { .. } => true,
-                    Event::Url(_) => {
+                    Event::Url(_) | Event::Again { .. } => {
                         url += 1;
                         survey.waits.get(url - 1)
                     }
@@ -148,6 +149,7 @@ fn state_of(event: &Event<'_>) -> Option<(HostId, u8)> {
         Event::Delay { host, .. } => Some((host, 1)),
         Event::NotBefore { host, .. } => Some((host, 2)),
         Event::Unreachable { host, .. } => Some((host, 3)),
+        Event::Untrusted { host } => Some((host, 4)),
         _ => None,
     }
 }
@@ -165,7 +167,7 @@ impl Survey {
                     self.rules.push(NONE);
                     self.n_pages.push(0);
                 }
-                Event::Url(_) => {
+                Event::Url(_) | Event::Again { .. } => {
                     self.urls.push(place);
                     self.waits.push(true);
                 }
@@ -206,6 +208,7 @@ impl Survey {
                 Event::Counters(_) => self.take_last(2, event),
                 Event::Seen { .. } => self.take_last(3, event),
                 Event::Contents { .. } => self.take_last(4, event),
+                Event::Table { .. } => self.take_last(5, event),
                 _ => {}
             }
         }

@@ -46,7 +46,7 @@ impl Batch {
         let place = self.end();
         event.write(&mut self.events);
         self.n_new_hosts += u64::from(matches!(event, Event::Host(_)));
-        self.n_urls += u64::from(matches!(event, Event::Url(_)));
+        self.n_urls += u64::from(matches!(event, Event::Url(_) | Event::Again { .. }));
         place
     }
 

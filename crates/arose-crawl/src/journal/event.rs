@@ -65,6 +65,14 @@ pub(crate) enum Event<'b> {
     /// All rows of the index of contents below this one are of records in the archive, and so much
     /// of its log was on the disk: its number, and bytes.
     Contents { row: u32, log: u64, bytes: u64 },
+    /// A URL that was fetched before is queued to be visited again: which page it is.
+    Again { page: u32, queued: Queued<'b> },
+    /// A page was visited, and this is what is known of it since.
+    Visited { page: u32, slot: &'b [u8] },
+    /// So many pages of the page table were on the disk.
+    Table { n_pages: u32 },
+    /// A host says that pages have not changed when they have.
+    Untrusted { host: HostId },
     /// So many bytes of events were left out here; places go on behind them.
     Skip { n_bytes: u64 },
 }
@@ -101,7 +109,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Page, Self::Sitemap, Self::Requisite];
+    pub(crate) const ALL: [Self; 3] = [Self::Page, Self::Sitemap, Self::Requisite];
 }
 
 impl Event<'_> {
@@ -117,12 +125,16 @@ impl Event<'_> {
         match *self {
             Event::Host(origin) => put(1, &[], Some(origin.as_bytes())),
             Event::Url(url) => {
-                let flags = u64::from(url.n_redirects) << 2 | url.kind as u64;
-                let numbers = [url.host.into(), url.depth.into(), url.priority, flags];
-                put(2, &numbers, Some(url.rest.as_bytes()));
-                push_number(out, url.found_on.len() as u64);
-                out.extend_from_slice(url.found_on.as_bytes());
+                out.push(2);
+                url.write(out);
             }
+            Event::Again { page, queued } => {
+                put(14, &[page.into()], None);
+                queued.write(out);
+            }
+            Event::Visited { page, slot } => put(15, &[page.into()], Some(slot)),
+            Event::Table { n_pages } => put(42, &[n_pages.into()], None),
+            Event::Untrusted { host } => put(16, &[host.into()], None),
             Event::Done { host, place } => put(3, &[host.into(), place], None),
             Event::Delay { host, millis } => put(4, &[host.into(), millis], None),
             Event::NotBefore { host, millis } => put(5, &[host.into(), millis], None),
@@ -159,6 +171,19 @@ impl Event<'_> {
     }
 }
 
+impl Queued<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let flags = u64::from(self.n_redirects) << 2 | self.kind as u64;
+        for number in [self.host.into(), self.depth.into(), self.priority, flags] {
+            push_number(out, number);
+        }
+        for text in [self.rest, self.found_on] {
+            push_number(out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
 pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -189,7 +214,16 @@ impl<'b> Decoder<'b> {
         self.at += 1;
         Some(match tag {
             1 => Event::Host(self.text()?),
-            2 => self.url()?,
+            2 => Event::Url(self.url()?),
+            14 => Event::Again {
+                page: self.number()?.try_into().ok()?,
+                queued: self.url()?,
+            },
+            15 => Event::Visited {
+                page: self.number()?.try_into().ok()?,
+                slot: self.slice()?,
+            },
+            16 => Event::Untrusted { host: self.host()? },
             3 => Event::Done {
                 host: self.host()?,
                 place: self.number()?,
@@ -253,6 +287,9 @@ impl<'b> Decoder<'b> {
                 log: self.number()?,
                 bytes: self.number()?,
             },
+            42 => Event::Table {
+                n_pages: self.number()?.try_into().ok()?,
+            },
             50 => Event::Skip {
                 n_bytes: self.number()?,
             },
@@ -260,12 +297,12 @@ impl<'b> Decoder<'b> {
         })
     }
 
-    fn url(&mut self) -> Option<Event<'b>> {
+    fn url(&mut self) -> Option<Queued<'b>> {
         let host = self.host()?;
         let depth = self.number()?.try_into().ok()?;
         let priority = self.number()?;
         let flags = self.number()?;
-        Some(Event::Url(Queued {
+        Some(Queued {
             host,
             depth,
             priority,
@@ -273,7 +310,7 @@ impl<'b> Decoder<'b> {
             kind: *Kind::ALL.get((flags & 3) as usize)?,
             rest: self.text()?,
             found_on: self.text()?,
-        }))
+        })
     }
 
     pub(crate) fn number(&mut self) -> Option<u64> {
@@ -308,7 +345,7 @@ impl<'b> Decoder<'b> {
 /// The URL at the beginning of some bytes, if there is a whole one.
 pub(super) fn url_at(bytes: &[u8]) -> Option<Queued<'_>> {
     match (Decoder { bytes, at: 0 }).event() {
-        Some(Event::Url(queued)) => Some(queued),
+        Some(Event::Url(queued) | Event::Again { queued, .. }) => Some(queued),
         _ => None,
     }
 }

@@ -22,7 +22,7 @@ use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
 /// 5 since places are not offsets in the file, and URLs say where they were found.
-pub(super) const VERSION: u64 = 5;
+pub(super) const VERSION: u64 = 6;
 /// Magic, version, and two notes of how far the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, place of the first event, checksum.

@@ -127,6 +127,7 @@ fn any_answer_is_met() {
                 message,
                 date: 0,
                 address: IpAddr::from([127, 0, 0, 1]),
+                revisit: None,
             });
             assert!(
                 !report.is_unread,
@@ -206,6 +207,7 @@ fn job(path: &str) -> Job {
         },
         date: 0,
         address: IpAddr::from([10, 0, 0, 1]),
+        revisit: None,
     }
 }
 

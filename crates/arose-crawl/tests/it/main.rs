@@ -17,6 +17,7 @@ mod operators;
 mod pace;
 mod power;
 mod progress;
+mod recrawl;
 mod restart;
 mod robots;
 mod script;

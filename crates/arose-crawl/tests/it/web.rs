@@ -195,8 +195,8 @@ fn duplicates_are_dropped_and_nothing_else() {
     let mut settings = settings(&server);
     settings.duplicates.body = DuplicateBody::Drop;
     run(folder.path(), settings, &homes(&server));
-    // Pages and dropped pages by original. The order of the index says nothing: the record of a copy
-    // may reach the archive before that of the page which another thread had judged first.
+    // Pages and dropped pages by original. The order of the index says nothing: the record of a
+    // copy may reach the archive before that of the page which another thread had judged first.
     let mut groups: BTreeMap<PageId, (u32, u32)> = BTreeMap::new();
     for line in index_lines(folder.path()).unwrap() {
         let json = &line[line.find('{').unwrap()..];
@@ -212,7 +212,10 @@ fn duplicates_are_dropped_and_nothing_else() {
     // One of each group stays, whichever came first; the others are its copies.
     let (mut n_near, mut n_dropped) = (0, 0);
     for (original, (n_pages, n_gone)) in groups {
-        assert!(n_gone < n_pages, "{original:?}: {n_gone} of {n_pages} dropped");
+        assert!(
+            n_gone < n_pages,
+            "{original:?}: {n_gone} of {n_pages} dropped"
+        );
         n_near += n_pages - 1;
         n_dropped += n_gone;
     }

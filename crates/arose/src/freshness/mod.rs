@@ -1,28 +1,28 @@
 //! Freshness: which page of a crawl should be visited again now?
 //!
 //! *Question.* Pages change, at rates that nobody knows, and a crawler can visit only so many a
-//! second. Each visit tells whether a page changed since the last one, never how often. Which visits
-//! keep the most pages up to date?
+//! second. Each visit tells whether a page changed since the last one, never how often. Which
+//! visits keep the most pages up to date?
 //!
 //! *Idea.* Changes of a page are taken for a Poisson process. Three numbers of its past suffice
 //! ([`History`]): time in intervals without change, time in intervals with one, and the number of
-//! these. A [`Posterior`] over 48 rates follows from them and a [`Prior`], which is learned from all
-//! pages of the crawl. A closed formula, the *crawl value* ([`Value`]), says how much a visit is
-//! worth after some time; the largest goes first. No solver allocates the budget: a [`Schedule`]
+//! these. A [`Posterior`] over 48 rates follows from them and a [`Prior`], which is learned from
+//! all pages of the crawl. A closed formula, the *crawl value* ([`Value`]), says how much a visit
+//! is worth after some time; the largest goes first. No solver allocates the budget: a [`Schedule`]
 //! visits a page when its value reaches a threshold, and moves the threshold until the budget is
 //! spent.
 //!
 //! Two mistakes make such a scheduler worse than visiting all pages in turn. Plugging an estimated
-//! rate into a bounded value gives up on pages that changed twice in a row, and never learns better.
-//! So values are averaged over the posterior, and the default value is unbounded in time. And pages
-//! whose bytes change with every request take the whole budget: only changes of content count, which
-//! is for the caller to decide.
+//! rate into a bounded value gives up on pages that changed twice in a row, and never learns
+//! better. So values are averaged over the posterior, and the default value is unbounded in time.
+//! And pages whose bytes change with every request take the whole budget: only changes of content
+//! count, which is for the caller to decide.
 //!
-//! *Papers.* Cho & Garcia-Molina 2003; Kolobov et al. 2019; Azar et al. 2018; Busa-Fekete et al. 2025
-//! for the values with signals. *Cost.* 24 bytes per page; a decision takes about a microsecond.
-//! *Error.* Changes of real pages come in bursts; the replay in `bench/freshness` measures what
-//! remains of the optimum. *Not for* pages whose rate changes with the season: histories do not
-//! forget.
+//! *Papers.* Cho & Garcia-Molina 2003; Kolobov et al. 2019; Azar et al. 2018; Busa-Fekete et al.
+//! 2025 for the values with signals. *Cost.* 24 bytes per page; a decision takes about a
+//! microsecond. *Error.* Changes of real pages come in bursts; the replay in `bench/freshness`
+//! measures what remains of the optimum. *Not for* pages whose rate changes with the season:
+//! histories do not forget.
 //!
 //! Times are in days, rates per day.
 

@@ -1,8 +1,8 @@
 //! Optimal revisit rates, if change rates were known: what a schedule can reach at best, and what a
 //! budget would buy before it is spent.
 //!
-//! All three problems have one multiplier `L`, the value of the last visit that the budget pays for.
-//! It is found by bisection; each page then has its own closed or monotone equation.
+//! All three problems have one multiplier `L`, the value of the last visit that the budget pays
+//! for. It is found by bisection; each page then has its own closed or monotone equation.
 
 use super::Value;
 
@@ -90,8 +90,8 @@ fn random(value: Value, page: &Demand, threshold: f64) -> f64 {
     }
 }
 
-/// Random visits for [`Value::Binary`] where hosts have caps of their own: each page names its host,
-/// if that has one.
+/// Random visits for [`Value::Binary`] where hosts have caps of their own: each page names its
+/// host, if that has one.
 #[must_use]
 pub fn capped(pages: &[Demand], hosts: &[Option<usize>], caps: &[f64], budget: f64) -> Allocation {
     let of_host = |host: usize| {

@@ -243,8 +243,8 @@ const TOLERANCE: f64 = 1e-6;
 const MAX_STEPS: usize = 50;
 
 /// The most likely rate under a prior in the logarithm of the rate: the root of
-/// `sum_changed t/(e^{rt} - 1) - U + a/r - b`, for those who have no grid. With `a` and `b` of 0 it is
-/// the maximum of the likelihood: 0 if nothing changed, and `most` if everything did.
+/// `sum_changed t/(e^{rt} - 1) - U + a/r - b`, for those who have no grid. With `a` and `b` of 0 it
+/// is the maximum of the likelihood: 0 if nothing changed, and `most` if everything did.
 #[must_use]
 pub fn map_rate(changed: &[f64], unchanged: f64, a: f64, b: f64, most: f64) -> f64 {
     let slope = |rate: f64| {

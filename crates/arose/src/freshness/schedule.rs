@@ -1,13 +1,14 @@
 //! The schedule: pages in the order of the time at which a visit becomes worth it.
 //!
 //! The naive way computes the value of every page at every moment and takes the largest. Instead
-//! there is a threshold: the time at which a page will reach it is known in advance, so pages wait in
-//! a queue ordered by that time. If more pages are ready than the budget pays for, the threshold
-//! rises, and it falls if there are fewer. A page that comes up is looked at again: the threshold may
-//! have moved since, and then it goes back.
+//! there is a threshold: the time at which a page will reach it is known in advance, so pages wait
+//! in a queue ordered by that time. If more pages are ready than the budget pays for, the threshold
+//! rises. If there are fewer, the next pages are visited before their time, and it falls. A page
+//! that comes up is looked at again: the threshold may have moved since, and then it goes back.
 //!
-//! *Cost.* 8 bytes per page here and 16 for its [`Stats`], which the caller keeps; about 1.4 decisions
-//! per visit. Politeness needs nothing more: a page of a busy host waits, and its value grows.
+//! *Cost.* 8 bytes per page here and 16 for its [`Stats`], which the caller keeps; about 1.4
+//! decisions per visit. Politeness needs nothing more: a page of a busy host waits, and its value
+//! grows.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -111,6 +112,8 @@ pub struct Schedule {
     value: Value,
     min_interval: u32,
     threshold: f64,
+    /// The highest threshold that a time in the queue was computed with.
+    highest: f64,
     /// Times and pages in one number, the time first.
     due: BinaryHeap<Reverse<u64>>,
     /// Pages that have reached the threshold.
@@ -128,6 +131,7 @@ impl Schedule {
             value,
             min_interval,
             threshold: 1.0,
+            highest: 0.0,
             due: BinaryHeap::new(),
             ready: VecDeque::new(),
             owed: 0.0,
@@ -178,9 +182,15 @@ impl Schedule {
         self.due.peek().map(|Reverse(entry)| (entry >> 32) as u32)
     }
 
-    /// Sets the threshold so that pages like these, `n_pages` in all, are visited `per_second` times
-    /// a second.
-    pub fn calibrate(&mut self, sample: &[(Stats, &Prior)], n_pages: u64, per_second: f64) {
+    /// Sets the threshold so that pages like these, `n_pages` in all, are visited `per_second`
+    /// times a second; not above what a visit of any of them is worth now, or none would be due.
+    pub fn calibrate(
+        &mut self,
+        sample: &[(Stats, &Prior)],
+        n_pages: u64,
+        per_second: f64,
+        now: u32,
+    ) {
         let per_day = per_second * DAY;
         if sample.is_empty() || n_pages == 0 || !per_day.is_finite() || per_day <= 0.0 {
             return;
@@ -208,7 +218,15 @@ impl Schedule {
                 false => high = middle,
             }
         }
-        self.threshold = (low * high).sqrt();
+        let worth = posteriors
+            .iter()
+            .zip(sample)
+            .map(|((posterior, mu), (stats, _))| {
+                let days = f64::from(now.saturating_sub(stats.last)) / DAY;
+                mu * posterior.value(self.value, days)
+            });
+        let most = worth.fold(LEAST, f64::max);
+        self.threshold = (low * high).sqrt().min(most);
     }
 
     /// The days after which a page reaches a value.
@@ -247,6 +265,7 @@ impl Schedule {
             }
             _ => self.days(&posterior, self.threshold / mu),
         };
+        self.highest = self.highest.max(self.threshold);
         let wait = (days * DAY).min(f64::from(u32::MAX)) as u32;
         Some(stats.last.saturating_add(wait.max(self.min_interval)))
     }
@@ -260,6 +279,7 @@ impl Schedule {
 
     /// Adds a page whose time is known.
     pub fn add_at(&mut self, page: u32, time: u32) {
+        self.highest = self.highest.max(self.threshold);
         // Growing by doubling would take the memory of as many pages again.
         if self.due.len() == self.due.capacity() {
             self.due.reserve_exact(self.due.len() / 16 + 64);
@@ -273,18 +293,18 @@ impl Schedule {
         self.ready.clear();
     }
 
-    /// The pages to be visited now, if the budget pays for so many visits since this was asked last.
-    /// They leave the schedule; their owner adds them again when they were visited.
+    /// The pages to be visited now, if the budget pays for so many visits since this was asked
+    /// last. They leave the schedule; their owner adds them again when they were visited.
     pub fn tick(&mut self, pages: &impl Pages, now: u32, budget: f64) -> Vec<u32> {
         let budget = match budget.is_finite() {
             true => budget.max(0.0),
             false => 0.0,
         };
+        if self.threshold < 0.5 * self.highest {
+            self.rebuild(pages, now);
+        }
         self.fill(pages, now, budget);
-        let n_ready = self.ready.len() as f64;
-        if n_ready < 2.0 * budget {
-            self.threshold = (self.threshold * 0.95).max(LEAST);
-        } else if n_ready > 6.0 * budget {
+        if self.ready.len() as f64 > 6.0 * budget {
             self.threshold = (self.threshold * 1.01).min(MOST);
         }
         // What could not be spent is not saved up for a burst.
@@ -294,38 +314,77 @@ impl Schedule {
         self.ready.drain(..n).collect()
     }
 
-    /// Makes pages ready, as many as some ticks pay for.
+    /// Computes all times again. Where the threshold has fallen, pages wait for times that are too
+    /// late, and behind others that were added since.
+    fn rebuild(&mut self, pages: &impl Pages, now: u32) {
+        self.highest = 0.0;
+        for Reverse(entry) in std::mem::take(&mut self.due) {
+            let page = entry as u32;
+            if let Some(time) = self.time_of(page, pages, now) {
+                self.add_at(page, time);
+            }
+        }
+    }
+
+    /// Makes pages ready, as many as some ticks pay for: those whose time has come. If these are
+    /// few, the threshold is too high; then those that come next are visited before their time, and
+    /// the threshold falls, though not below what they are worth.
     fn fill(&mut self, pages: &impl Pages, now: u32, budget: f64) {
         let most = (8.0 * budget).ceil() as usize + 1;
         let least = (2.0 * budget).ceil() as usize;
         let mut back = Vec::new();
-        // Pages whose time has come; and if these are few, those that come next, whose times were
-        // computed when the threshold was higher.
         let mut n_early = least + 4;
+        let mut lowest = f64::INFINITY;
         for _ in 0..4 * most + 16 {
-            if self.ready.len() >= most {
-                break;
-            }
-            let Some(Reverse(entry)) = self.due.peek() else {
+            let Some(Reverse(entry)) = self.due.peek().filter(|_| self.ready.len() < most) else {
                 break;
             };
             let (page, time) = (*entry as u32, (entry >> 32) as u32);
-            if time > now {
-                if self.ready.len() >= least || n_early == 0 {
-                    break;
-                }
-                n_early -= 1;
+            let is_early = time > now;
+            if is_early && (self.ready.len() >= least || n_early == 0) {
+                break;
             }
+            n_early -= usize::from(is_early);
             self.due.pop();
             match self.time_of(page, pages, now) {
                 Some(time) if time <= now => self.ready.push_back(page),
-                Some(time) => back.push((page, time)),
+                Some(time) => match self.worth(page, pages, now).filter(|_| is_early) {
+                    Some(worth) => {
+                        lowest = lowest.min(worth);
+                        self.ready.push_back(page);
+                    }
+                    None => back.push((page, time)),
+                },
                 None => {}
             }
+        }
+        if lowest.is_finite() {
+            self.threshold = (self.threshold * 0.95)
+                .max(lowest.min(self.threshold))
+                .max(LEAST);
         }
         for (page, time) in back {
             self.add_at(page, time);
         }
+    }
+
+    /// What a visit is worth now; nothing if the last one was a moment ago.
+    fn worth(&self, page: u32, pages: &impl Pages, now: u32) -> Option<f64> {
+        let stats = pages.stats(page)?;
+        let seconds = now.checked_sub(stats.last)?;
+        if seconds < self.min_interval.max(1) {
+            return None;
+        }
+        let posterior = Posterior::new(pages.prior(page), &stats.history());
+        let days = f64::from(seconds) / DAY;
+        let mu = stats.importance();
+        Some(match pages.signals(page) {
+            Some((quality, n)) if self.value == Value::Harmonic => {
+                let signals = quality.signals(posterior.rate());
+                signals.harmonic_value(mu, days, n)
+            }
+            _ => mu * posterior.value(self.value, days),
+        })
     }
 }
 

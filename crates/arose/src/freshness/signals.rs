@@ -2,9 +2,9 @@
 //!
 //! A share `l` of the changes of a page is announced (*recall*), and announcements without a change
 //! come at a rate `v`. Then changes without a signal come at the rate `a = (1 - l) r`, signals at
-//! `g = l r + v`, and each signal is evidence of `b = ln(g/v)` for a change: the page is as it was with
-//! probability `exp(-x)`, where `x = a t + n b` after `t` days and `n` signals. Everything is a
-//! function of `x` (Busa-Fekete et al. 2025). Recall and false rate are learned from visits
+//! `g = l r + v`, and each signal is evidence of `b = ln(g/v)` for a change: the page is as it was
+//! with probability `exp(-x)`, where `x = a t + n b` after `t` days and `n` signals. Everything is
+//! a function of `x` (Busa-Fekete et al. 2025). Recall and false rate are learned from visits
 //! ([`Quality`]): a site whose dates are those of the moment gets `b` close to 0 by itself.
 
 use super::Value;

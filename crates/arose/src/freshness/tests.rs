@@ -520,7 +520,7 @@ fn schedules_reach_the_optimal_rates() {
     let sample: Vec<(Stats, &Prior)> = (0..100u32)
         .map(|page| (known.stats[0], known.prior(page)))
         .collect();
-    schedule.calibrate(&sample, n_pages as u64, budget / f64::from(tick));
+    schedule.calibrate(&sample, n_pages as u64, budget / f64::from(tick), tick);
     for page in 0..n_pages as u32 {
         schedule.add(page, &known, 0);
     }

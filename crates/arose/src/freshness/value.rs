@@ -1,15 +1,15 @@
 //! Crawl values: what is a visit worth now?
 //!
 //! If being out of date costs `c(t)` per day, `t` days after the last visit, then a visit is worth
-//! `V(t) = t c(t) - integral of c from 0 to t`: what the page costs at its present rate beyond what it
-//! has cost on average. Visiting the page with the largest value reaches the optimal rates without
-//! knowing them.
+//! `V(t) = t c(t) - integral of c from 0 to t`: what the page costs at its present rate beyond what
+//! it has cost on average. Visiting the page with the largest value reaches the optimal rates
+//! without knowing them.
 
 /// The cost that a crawl wants to be small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Value {
-    /// The time that pages are out of date. Bounded by `mu/r`: pages that change too often are given
-    /// up.
+    /// The time that pages are out of date. Bounded by `mu/r`: pages that change too often are
+    /// given up.
     Binary,
     /// Changes missed, each counting less than the one before: the `i`-th costs `1/i`. Grows with
     /// time without bound, so every page has its turn.
