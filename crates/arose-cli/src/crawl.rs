@@ -3,10 +3,12 @@
 mod closing;
 mod failures;
 mod metrics;
+mod pages;
 pub(crate) mod progress;
 mod repair;
 mod seeds;
 mod signals;
+mod watch;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -43,6 +45,9 @@ use crate::read::Outcome;
   arose crawl status crawl
   arose crawl failures crawl                # what failed, by reason
   arose crawl retry crawl                   # what could not be reached
+  arose crawl -o crawl --recrawl --every 30d # visits pages again
+  arose crawl plan crawl --per-second 0.5   # what visits would buy
+  arose crawl refresh crawl https://example.org/news
   arose crawl pause crawl                   # and resume, and reload
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
@@ -109,6 +114,16 @@ struct Crawl {
     /// Asks this name server; may be given several times.
     #[arg(long, value_name = "ADDRESS:PORT")]
     name_server: Vec<SocketAddr>,
+    /// Visit pages again when a visit is worth it, until the crawl is stopped; kept for the next
+    /// run
+    #[arg(long)]
+    recrawl: bool,
+    /// Requests for pages per second with `--recrawl`, visits and new URLs together
+    #[arg(long, value_name = "N", requires = "recrawl", conflicts_with = "every")]
+    per_second: Option<f64>,
+    /// Mean time between two visits of a page with `--recrawl`, e.g. 30d [default: 30d]
+    #[arg(long, value_name = "TIME", requires = "recrawl", value_parser = pages::days)]
+    every: Option<f64>,
     /// Serves counters in the format of Prometheus at this address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -181,6 +196,49 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List the pages fetched: versions, change rates, next visits
+    Pages {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show how many pages a budget of visits would keep up to date
+    Plan {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// Visits per second
+        #[arg(long, value_name = "N")]
+        per_second: f64,
+        /// Print the plan as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Visit pages again as soon as politeness allows
+    ///
+    /// The pages go to the front of the queues of their hosts. A running crawl answers when it will
+    /// visit each; otherwise `arose crawl -o DIR` visits them first.
+    Refresh {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// URLs of pages or sitemaps; one that ends in `*` stands for all pages that begin so
+        #[arg(value_name = "URL", required = true)]
+        urls: Vec<String>,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every visit of a page and what changed, from the archive
+    Watch {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// URL of the page
+        url: String,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// Have a running crawl send no further requests until it is resumed
     Pause {
         /// Directory of the crawl
@@ -225,6 +283,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         Some(Command::Status { dir, json }) => status(dir, *json),
         Some(Command::Retry { dir, json }) => retry(dir, *json),
         Some(Command::Failures { dir, json }) => failures::run(dir, *json),
+        Some(Command::Pages { dir, json }) => pages::list(dir, *json),
+        Some(Command::Plan {
+            dir,
+            per_second,
+            json,
+        }) => pages::plan(dir, *per_second, *json),
+        Some(Command::Refresh { dir, urls, json }) => pages::refresh(dir, urls, *json),
+        Some(Command::Watch { dir, url, json }) => watch::run(dir, url, *json),
         Some(Command::Pause { dir }) => order(arose_crawl::pause(dir)),
         Some(Command::Resume { dir }) => order(arose_crawl::resume(dir)),
         Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),
@@ -346,6 +412,17 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
         None => settings.duplicates.links,
     };
     add_new(&mut settings.network.name_servers, &options.name_server);
+    settings.recrawl.on |= options.recrawl;
+    if let Some(per_second) = options.per_second {
+        anyhow::ensure!(
+            per_second.is_finite() && per_second > 0.0,
+            "`--per-second` is {per_second}, expected a number above 0"
+        );
+        settings.recrawl.per_second = per_second;
+    }
+    if let Some(every) = options.every {
+        (settings.recrawl.every, settings.recrawl.per_second) = (every, 0.0);
+    }
     Ok(settings)
 }
 

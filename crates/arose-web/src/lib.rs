@@ -127,6 +127,7 @@ fn router(site: Shared) -> Router {
         .route("/api/document/{doc}", get(api::document))
         .route("/api/ratings", get(api::ratings))
         .route("/api/crawl", get(api::crawl))
+        .route("/api/refresh", post(api::refresh))
         .route("/api/openapi.json", get(api::description))
         .route("/assets/{name}", get(html::asset))
         .fallback(answer::not_found);
