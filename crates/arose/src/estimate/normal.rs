@@ -5,8 +5,8 @@
 //!
 //! *Idea.* Repeatedly integrating the density by parts gives
 //! `cdf(x) = 1/2 + density(x) (x + x^3/3 + x^5/(3 5) + ..)` (Marsaglia 2004), whose terms all have
-//! the same sign. The quantile is found by bisection. Student's quantile is the normal one stretched
-//! by a series in one over the degrees of freedom (Cornish & Fisher 1937).
+//! the same sign. The quantile is found by bisection. Student's quantile is the normal one
+//! stretched by a series in one over the degrees of freedom (Cornish & Fisher 1937).
 //!
 //! *Cost.* [`cdf`] at most about 100 terms, [`quantile`] about 60 times that. *Error.* Absolute
 //! 1e-15 for [`cdf`], 1e-13 for quantiles between 1e-4 and 1 - 1e-4; [`student_quantile`] 0.001
