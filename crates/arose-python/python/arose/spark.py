@@ -673,6 +673,8 @@ def _counts(files: Any) -> dict[str, int]:
         "dropped_near": sum(by_rule.values()),
         "dropped_known": 0,
         "dropped_empty": empty,
+        # Filters do not run on a cluster.
+        "dropped_filtered": 0,
         "pairs": sum(files.count("pairs", "rule").values()),
     }
 
