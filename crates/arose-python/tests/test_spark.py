@@ -202,7 +202,7 @@ def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monke
         raise Died(name)
 
     monkeypatch.setattr(Stages, "finish", dying)
-    # Whoever goes on may have other executors: what is stored must fit what is made anew.
+    # The run may be resumed with other executors: what is stored must fit what is computed again.
     for partitions in [4, 7, 16, 3, 1, 5] * 4:
         try:
             dedup(spark, [lines], out, partitions=partitions, input_bytes=20_000)

@@ -258,7 +258,7 @@ impl Queue {
         self.is_list = true;
     }
 
-    /// Divides the URLs anew.
+    /// Distributes the URLs over this many buckets.
     fn spread(&mut self, n_buckets: usize) {
         let old = std::mem::take(&mut self.buckets);
         let mean = self.n / n_buckets;

@@ -287,7 +287,7 @@ impl Schedule {
         self.due.push(Reverse(entry(page, time)));
     }
 
-    /// Forgets all pages, for the owner to add them anew.
+    /// Removes all pages, so that the owner can add them again.
     pub fn clear(&mut self) {
         self.due.clear();
         self.ready.clear();
