@@ -16,7 +16,8 @@ Each argument is a shape and a number of documents. The shapes are
     items       pages of one template on one site, 120 words and 20 of their own
 
 Corpora are made once, compressed with zstd where a `zstd` command is found, and stay in DIR. Each run
-has `--memory 2GiB` (or `--memory SIZE`) and the default policy (or `--policy NAME`). A line of JSON per run goes to standard output: CPU seconds
+has `--memory 2GiB` (or `--memory SIZE`) and the default policy (or `--policy NAME`), and with `--ids-only` lists
+the kept documents instead of copying them. A line of JSON per run goes to standard output: CPU seconds
 (user and system), wall seconds, peak resident bytes (VmHWM), the most bytes the work directory held
 and how many these are per document, and the counts of the run. Figures mean something on an idle
 machine only.
@@ -59,6 +60,7 @@ def parse():
     parser.add_argument("--memory", default="2GiB")
     parser.add_argument("--threads", default="2")
     parser.add_argument("--policy", default="jaccard")
+    parser.add_argument("--ids-only", action="store_true", help="write no copies of kept documents")
     parser.add_argument("runs", nargs="+", metavar="SHAPE:N")
     return parser.parse_args()
 
@@ -126,6 +128,7 @@ def measure(options, run, corpus, n_documents):
     shutil.rmtree(out, ignore_errors=True)
     command = [options.arose, "dedup", corpus, "-o", out, "--memory", options.memory]
     command += ["--threads", options.threads, "--policy", options.policy]
+    command += ["--ids-only"] if options.ids_only else []
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peaks = {"memory": 0, "disk": 0}

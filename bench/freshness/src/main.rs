@@ -3,6 +3,7 @@
 mod histories;
 mod policies;
 mod replay;
+mod scale;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -48,6 +49,12 @@ enum Command {
     },
     /// Measure decisions per second on one core
     Decisions,
+    /// Measure memory and CPU time of a schedule of many pages
+    Scale {
+        /// Pages
+        #[arg(default_value_t = 10_000_000)]
+        pages: u32,
+    },
 }
 
 fn main() -> Result<()> {
@@ -68,6 +75,7 @@ fn main() -> Result<()> {
             decisions();
             Ok(())
         }
+        Command::Scale { pages } => scale::run(pages),
     }
 }
 

@@ -4,18 +4,19 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use anyhow::{Result, bail};
-use arose::freshness::{History, Pages, Prior, Schedule, Stats, Value};
+use arose::freshness::{History, Pages, Posterior, Prior, Schedule, Stats, Value};
 
 use crate::histories::Page;
 
 /// All policies, in the order of the table.
-pub const POLICIES: [&str; 7] = [
+pub const POLICIES: [&str; 8] = [
     "round robin",
     "Nutch's rule",
     "proportional",
     "estimate + binary",
     "prior + binary",
     "prior + harmonic",
+    "largest harmonic value",
     "hindsight rates",
 ];
 
@@ -68,6 +69,7 @@ pub fn new(name: &str, pages: &[Page], every: f64, half_life: f64) -> Result<Box
         }
         "prior + binary" => Box::new(Learned::new(Value::Binary, n, every, half_life)),
         "prior + harmonic" => Box::new(Learned::new(Value::Harmonic, n, every, half_life)),
+        "largest harmonic value" => Box::new(Greedy::new(n)),
         _ => bail!("no policy `{name}`"),
     })
 }
@@ -217,13 +219,7 @@ impl Policy for Largest {
         let mut values: Vec<(f64, u32)> = live
             .map(|(number, page)| ((self.value)(page, now - page.last), number))
             .collect();
-        if n == 0 || values.is_empty() {
-            return Vec::new();
-        }
-        let n = n.min(values.len());
-        values.select_nth_unstable_by(n - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        values.truncate(n);
-        values.into_iter().map(|(_, page)| page).collect()
+        take_largest(&mut values, n)
     }
 
     fn visited(&mut self, page: u32, now: f64, days: f64, is_changed: bool) {
@@ -341,4 +337,84 @@ impl Policy for Learned {
         stats.visit(seconds(now), is_changed);
         self.schedule.add(page, &self.known, seconds(now));
     }
+}
+
+/// What the schedule approximates: the value of every page at every step, and the largest ones.
+struct Greedy {
+    stats: Vec<Option<Stats>>,
+    posteriors: Vec<Option<Posterior>>,
+    prior: Prior,
+    learned: f64,
+    owed: f64,
+}
+
+impl Greedy {
+    fn new(n: usize) -> Self {
+        Self {
+            stats: vec![None; n],
+            posteriors: vec![None; n],
+            prior: Prior::default(),
+            learned: f64::NEG_INFINITY,
+            owed: 0.0,
+        }
+    }
+
+    fn learn(&mut self) {
+        let histories: Vec<History> = self.stats.iter().flatten().map(Stats::history).collect();
+        self.prior = self.prior.learned(&histories, ROUNDS);
+        for page in 0..self.stats.len() {
+            self.judge(page);
+        }
+    }
+
+    fn judge(&mut self, page: usize) {
+        let history = self.stats[page].map(|stats| stats.history());
+        self.posteriors[page] = history.map(|history| Posterior::new(&self.prior, &history));
+    }
+}
+
+impl Policy for Greedy {
+    fn add(&mut self, page: u32, now: f64) {
+        self.stats[page as usize] = Some(Stats::new(seconds(now), 1.0));
+        self.judge(page as usize);
+    }
+
+    fn remove(&mut self, page: u32) {
+        self.stats[page as usize] = None;
+        self.posteriors[page as usize] = None;
+    }
+
+    fn step(&mut self, now: f64, budget: f64) -> Vec<u32> {
+        if now - self.learned >= 1.0 {
+            self.learned = now;
+            self.learn();
+        }
+        let n = whole(&mut self.owed, budget);
+        let pages = self.stats.iter().zip(&self.posteriors);
+        let mut values: Vec<(f64, u32)> = (0..)
+            .zip(pages)
+            .filter_map(|(page, (stats, posterior))| {
+                let days = now - f64::from((*stats)?.last) / 86_400.0;
+                Some((posterior.as_ref()?.value(Value::Harmonic, days), page))
+            })
+            .collect();
+        take_largest(&mut values, n)
+    }
+
+    fn visited(&mut self, page: u32, now: f64, _: f64, is_changed: bool) {
+        if let Some(stats) = &mut self.stats[page as usize] {
+            stats.visit(seconds(now), is_changed);
+        }
+        self.judge(page as usize);
+    }
+}
+
+/// The pages with the largest values, so many.
+fn take_largest(values: &mut Vec<(f64, u32)>, n: usize) -> Vec<u32> {
+    let n = n.min(values.len());
+    if n == 0 {
+        return Vec::new();
+    }
+    values.select_nth_unstable_by(n - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    values[..n].iter().map(|(_, page)| *page).collect()
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read, Write};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value, json};
 
-use crate::output::{printable, write_json};
+use crate::output::{printable, say, write_json};
 use crate::read::Outcome;
 
 /// The result of a command for one input.
@@ -109,8 +109,10 @@ pub(crate) fn from_standard_input<A: Answer>(
 /// Reports the first invalid lines only.
 fn report(n_bad: u64, message: &str) {
     match n_bad.cmp(&(MAX_REPORTS + 1)) {
-        Ordering::Less => eprintln!("arose: {}", printable(message)),
-        Ordering::Equal => eprintln!("arose: further invalid lines are only counted"),
+        Ordering::Less => say(format_args!("arose: {}", printable(message))),
+        Ordering::Equal => say(format_args!(
+            "arose: further invalid lines are only counted"
+        )),
         Ordering::Greater => {}
     }
 }

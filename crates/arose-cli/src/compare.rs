@@ -19,8 +19,9 @@ use serde_json::json;
 use crate::corpus::Reading;
 use crate::input::{self, Limit};
 use crate::losses::{self, Warnings};
+use crate::options::threshold;
 use crate::output::{printable, similarity, write_json};
-use crate::policy::{PolicyName, threshold};
+use crate::policy::PolicyName;
 
 /// Compare two texts by every score and show the rule that matches.
 ///
@@ -37,19 +38,8 @@ use crate::policy::{PolicyName, threshold};
   arose compare pages.jsonl pages.jsonl --document-a p1 --document-b p7
   arose compare --policy content --among crawl/ page.html other.html
 
-Policies:
-  exact       the text is the same, symbols included
-  jaccard     the exact similarity is at least --threshold
-  content     the texts have the same content in the same order; text that other pages of the
-              site repeat, in A, B and --among, counts less. Shows both texts side by side
-  b           at least 2 of 6 super-shingles match
-  c           at least 372 of 384 simhash bits match
-  combined    at least 2 super-shingles and 355 bits match
-  site        combined on the same site, c between sites, both if --site is unknown
-  site-union  site, and combined between sites too
-  contained   the exact containment of the shorter text is at least --threshold
-Exact duplicates are duplicates under every policy. Texts shorter than twice the shingle length
-are duplicates only if exact.")]
+`arose help policies` describes the policies. With --policy content, shows both texts side by side;
+text that other pages of the site repeat, in A, B and --among, counts less.")]
 pub(crate) struct Options {
     /// File with one document; `-` is standard input
     a: PathBuf,
@@ -64,7 +54,7 @@ pub(crate) struct Options {
     /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
     #[arg(short = 'w', long, value_name = "N")]
     shingle: Option<NonZeroUsize>,
-    /// Definition of a duplicate
+    /// Definition of a duplicate; see `arose help policies`
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
     /// Minimum similarity (policy jaccard) or containment (policy contained) [default: 0.8,

@@ -5,10 +5,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::Arguments;
 use crate::read::Outcome;
 
 /// Print a completion script for a shell.
@@ -25,12 +23,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        options.shell,
-        &mut Arguments::command(),
-        "arose",
-        &mut script,
-    );
+    clap_complete::generate(options.shell, &mut crate::command(), "arose", &mut script);
     let mut out = io::stdout().lock();
     let written = out.write_all(&script).and_then(|()| out.flush());
     written.context("cannot write the script")?;
@@ -52,6 +45,6 @@ pub(crate) fn write_man_pages(options: &ManOptions) -> anyhow::Result<Outcome> {
     let folder = &options.folder;
     let unwritable = || format!("cannot write man pages to `{}`", folder.display());
     fs::create_dir_all(folder).with_context(unwritable)?;
-    clap_mangen::generate_to(Arguments::command(), folder).with_context(unwritable)?;
+    clap_mangen::generate_to(crate::command(), folder).with_context(unwritable)?;
     Ok(Outcome::Found)
 }

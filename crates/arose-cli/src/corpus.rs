@@ -13,13 +13,13 @@ pub(crate) struct Reading {
     /// How to extract text from web pages
     #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
     mode: ModeName,
-    /// Field or column with the text, tried before the defaults; may be a path such as data.text.
+    /// Field or column with the text, tried before the defaults; may be a path such as data.text
     #[arg(long, value_name = "NAME")]
     text_field: Vec<String>,
-    /// Field or column with the ID, tried before the defaults; may be a path.
+    /// Field or column with the ID, tried before the defaults; may be a path
     #[arg(long, value_name = "NAME")]
     id_field: Vec<String>,
-    /// Field or column with the URL, tried before the defaults; may be a path.
+    /// Field or column with the URL, tried before the defaults; may be a path
     #[arg(long, value_name = "NAME")]
     url_field: Vec<String>,
     /// Read only archived responses with status 200 to 299
@@ -36,13 +36,13 @@ pub(crate) struct Reading {
 pub(crate) struct Choosing {
     #[command(flatten)]
     reading: Reading,
-    /// Read only files in directories that match this pattern, whatever their kind; repeatable.
+    /// Read only files in directories that match this pattern, whatever their kind; repeatable
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
-    /// Leave out files and directories that match this pattern; repeatable.
+    /// Leave out files and directories that match this pattern; repeatable
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
-    /// Read all text files in directories, not only those of known kinds.
+    /// Read all text files in directories, not only those of known kinds
     #[arg(long)]
     all_text: bool,
 }

@@ -1,13 +1,17 @@
-//! `arose crawl`: fetches pages politely and drops duplicates on the way.
+//! `arose crawl`: fetches pages politely and recognizes duplicates on the way.
 
 mod closing;
 mod failures;
 mod metrics;
+mod pages;
 mod priority;
 pub(crate) mod progress;
 mod repair;
 mod seeds;
-mod signals;
+mod status;
+mod watch;
+
+pub use status::crawl_status;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -18,20 +22,23 @@ use std::time::Duration;
 use anyhow::Context;
 use arose_crawl::counters::{Counter, Counters};
 use arose_crawl::settings::{DuplicateLinks, Reach, TEMPLATE};
-use arose_crawl::{Control, End, Settings, Status, Summary};
+use arose_crawl::{Control, End, Settings, Summary};
 use serde_json::{Value, json};
 
-use crate::output::write_json;
+use crate::options::duration;
+use crate::output::{row, write_json};
+use crate::progress::watch;
 use crate::read::Outcome;
+use crate::signals::{self, Actions};
 
-/// Crawls the web, politely, and drops duplicates on the way.
+/// Crawl websites politely and drop duplicates on the way.
 ///
-/// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes into DIR:
-/// archive/*.warc.gz with every response and archive/*.cdxj that says where each is. A page with
-/// the payload of another is a revisit record; a near duplicate is stored whole and names what it
-/// resembles. The sites of the seeds are the scope; `--scope` says otherwise. robots.txt is obeyed,
-/// Crawl-delay, Request-rate and Visit-time included. A crawl that was interrupted or killed goes
-/// on where it was when it is started again with the same DIR; Ctrl-C finishes what is in flight.
+/// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes to DIR:
+/// archive/*.warc.gz with every response and archive/*.cdxj, which locates each of them. A page
+/// with the payload of another becomes a revisit record; a near duplicate is stored whole, with the
+/// page that it duplicates. The crawl stays on the sites of the seeds, unless --scope is given. It
+/// obeys robots.txt, including Crawl-delay, Request-rate and Visit-time. An interrupted or killed
+/// crawl resumes when you start it again with the same DIR; Ctrl-C finishes open requests.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -42,14 +49,17 @@ use crate::read::Outcome;
   arose crawl -o crawl                      # resumes
   arose crawl --print-settings > crawl.toml # every setting with its default
   arose crawl status crawl
-  arose crawl failures crawl                # what failed, by reason
-  arose crawl retry crawl                   # what could not be reached
+  arose crawl failures crawl                # failed URLs, by reason
+  arose crawl retry crawl                   # URLs that could not be reached
+  arose crawl -o crawl --recrawl --every 30d # visits pages again
+  arose crawl plan crawl --per-second 0.5   # what visits would buy
+  arose crawl refresh crawl https://example.org/news
   arose crawl pause crawl                   # and resume, and reload
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
 
-Exit code 0 means done, 1 nothing was fetched, 2 an error."
+Exit code: 0 if done, 1 if nothing was fetched, 2 on error."
 )]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -60,10 +70,10 @@ pub(crate) struct Options {
 
 #[derive(clap::Args)]
 struct Crawl {
-    /// URLs, files of URLs, sitemaps; `-` is standard input.
+    /// URLs, files of URLs, sitemaps; `-` is standard input
     #[arg(value_name = "SEED")]
     seeds: Vec<String>,
-    /// The folder to write into; a crawl that is there goes on.
+    /// Output directory; a crawl in it is resumed
     #[arg(
         short,
         long,
@@ -71,52 +81,62 @@ struct Crawl {
         required_unless_present = "print_settings"
     )]
     output: Option<PathBuf>,
-    /// Settings, as a TOML file; kept in DIR for the next run.
+    /// Settings file (TOML); kept in DIR for the next run
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// A URL or mail address for the owners of sites; needed to leave loopback.
+    /// URL or email address where site owners can reach you; required beyond loopback
     #[arg(long, value_name = "ADDRESS")]
     contact: Option<String>,
-    /// Crawls this host only; may be given several times.
+    /// Crawl only this host; repeatable
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Crawls this domain and all hosts below it only; may be given several times.
+    /// Crawl only this domain and its subdomains; repeatable
     #[arg(long, value_name = "NAME")]
     domain: Vec<String>,
     /// How far from the seeds to go; kept for the next run [default: site]
     #[arg(long, value_name = "REACH", conflicts_with_all = ["host", "domain"])]
     scope: Option<Scope>,
-    /// Also fetch what pages need to be shown (styles, pictures, scripts, fonts), from any host
+    /// Also fetch styles, images, scripts and fonts of pages, from any host
     #[arg(long)]
     requisites: bool,
-    /// Links from a seed, at most.
+    /// Maximum link depth from a seed
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// Pages, at most.
+    /// Stop after this many pages
     #[arg(long, value_name = "N")]
     pages: Option<u64>,
-    /// Seconds of this run, at most; not kept for the next one
-    #[arg(long, value_name = "S")]
-    seconds: Option<f64>,
-    /// Seconds between two requests to a host, and to an address.
-    #[arg(long, value_name = "S")]
-    delay: Option<f64>,
-    /// Asks private and loopback addresses too.
+    /// Stop after this time, e.g. 90 or 2h; not kept for the next run
+    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    seconds: Option<Duration>,
+    /// Seconds between requests to the same host or IP address, or e.g. 500ms
+    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    delay: Option<Duration>,
+    /// Allow private and loopback IP addresses
     #[arg(long)]
     allow_private: bool,
-    /// When to follow the links of duplicates.
+    /// When to follow the links of duplicates
     #[arg(long, value_name = "WHEN")]
     duplicate_links: Option<WhenFollowed>,
-    /// Asks this name server; may be given several times.
+    /// DNS server to use; repeatable
     #[arg(long, value_name = "ADDRESS:PORT")]
     name_server: Vec<SocketAddr>,
-    /// Serves counters in the format of Prometheus at this address.
+    /// Visit pages again when a visit is worth it, until the crawl is stopped; kept for the next
+    /// run
+    #[arg(long)]
+    recrawl: bool,
+    /// Requests for pages per second with `--recrawl`, visits and new URLs together
+    #[arg(long, value_name = "N", requires = "recrawl", conflicts_with = "every")]
+    per_second: Option<f64>,
+    /// Mean time between two visits of a page with `--recrawl`, e.g. 30d [default: 30d]
+    #[arg(long, value_name = "TIME", requires = "recrawl", value_parser = duration)]
+    every: Option<Duration>,
+    /// Serve counters for Prometheus on this IP address and port
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
-    /// Prints a settings file with every default, and does nothing.
+    /// Print a settings file with all defaults and exit
     #[arg(long)]
     print_settings: bool,
-    /// Prints the summary as JSON.
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
@@ -148,7 +168,7 @@ impl From<Scope> for Reach {
 /// When the links of duplicates are followed.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum WhenFollowed {
-    /// Behind all other links
+    /// After all other links
     Last,
     /// Never, except those of seeds
     Never,
@@ -158,26 +178,26 @@ enum WhenFollowed {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Show the state and counters of a crawl.
+    /// Show the state and counters of a crawl
     Status {
-        /// The folder of the crawl.
+        /// Directory of the crawl
         dir: PathBuf,
-        /// Prints it as JSON.
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// Say why this URL stands where it stands in the queue, and nothing else.
+        /// Explain the position of this URL in the queue, and print nothing else
         #[arg(long, value_name = "URL")]
         why: Option<String>,
     },
-    /// Ask again for the URLs that are lost for now, and for nothing else.
+    /// Fetch the URLs that could not be reached, and no others
     Retry {
-        /// The folder of the crawl.
+        /// Directory of the crawl
         dir: PathBuf,
-        /// Prints the summary as JSON.
+        /// Print the summary as JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the URLs whose last try failed, by reason
+    /// List the URLs whose last request failed, by reason
     Failures {
         /// Directory of the crawl
         dir: PathBuf,
@@ -185,17 +205,60 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Have a running crawl send no further requests until it is resumed
+    /// List the pages fetched: versions, change rates, next visits
+    Pages {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show how many pages a budget of visits would keep up to date
+    Plan {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// Visits per second
+        #[arg(long, value_name = "N")]
+        per_second: f64,
+        /// Print the plan as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Visit pages again as soon as politeness allows
+    ///
+    /// The pages go to the front of the queues of their hosts. A running crawl answers when it will
+    /// visit each; otherwise `arose crawl -o DIR` visits them first.
+    Refresh {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// URLs of pages or sitemaps; one that ends in `*` stands for all pages that begin so
+        #[arg(value_name = "URL", required = true)]
+        urls: Vec<String>,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every visit of a page and what changed, from the archive
+    Watch {
+        /// Directory of the crawl
+        dir: PathBuf,
+        /// URL of the page
+        url: String,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pause a running crawl
     Pause {
         /// Directory of the crawl
         dir: PathBuf,
     },
-    /// Have a paused crawl continue
+    /// Resume a paused crawl
     Resume {
         /// Directory of the crawl
         dir: PathBuf,
     },
-    /// Have a running crawl take the settings in DIR/settings.toml
+    /// Reload the settings of a running crawl from DIR/settings.toml
     ///
     /// SIGHUP does the same. If the settings cannot be used, the crawl continues with those it has.
     Reload {
@@ -214,11 +277,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Prints what was fetched as one sorted CDXJ index, or the URLs that still wait.
+    /// Print the archive index as sorted CDXJ, or the queued URLs
     Export {
-        /// The folder of the crawl.
+        /// Directory of the crawl
         dir: PathBuf,
-        /// Prints the URLs that wait instead.
+        /// Print the queued URLs instead
         #[arg(long)]
         queue: bool,
     },
@@ -227,11 +290,19 @@ enum Command {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     match &options.command {
         Some(Command::Status { dir, json, why }) => match why {
-            None => status(dir, *json),
+            None => status::print(dir, *json),
             Some(url) => priority::explain(dir, url, *json),
         },
         Some(Command::Retry { dir, json }) => retry(dir, *json),
         Some(Command::Failures { dir, json }) => failures::run(dir, *json),
+        Some(Command::Pages { dir, json }) => pages::list(dir, *json),
+        Some(Command::Plan {
+            dir,
+            per_second,
+            json,
+        }) => pages::plan(dir, *per_second, *json),
+        Some(Command::Refresh { dir, urls, json }) => pages::refresh(dir, urls, *json),
+        Some(Command::Watch { dir, url, json }) => watch::run(dir, url, *json),
         Some(Command::Pause { dir }) => order(arose_crawl::pause(dir)),
         Some(Command::Resume { dir }) => order(arose_crawl::resume(dir)),
         Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),
@@ -248,7 +319,7 @@ fn order(taken: Result<(), arose_crawl::Error>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// Inputs of other commands, with the archives of a crawl in place of its folder.
+/// Inputs of other commands, with the archives of a crawl in place of its directory.
 ///
 /// # Errors
 ///
@@ -275,38 +346,47 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
     let is_new = !arose_crawl::is_crawl(folder);
     anyhow::ensure!(
         !(is_new && seeds.pages.is_empty() && seeds.sitemaps.is_empty()),
-        "there is no crawl in `{}` to resume; pass seeds",
+        "no crawl to resume in `{}`; pass at least one seed",
         folder.display()
     );
     let settings = settings(options, folder)?;
     let control = Arc::new(Control::default());
-    signals::stop_on_interrupt(&control);
+    stop_on_interrupt(&control);
     if let Some(address) = options.metrics {
         metrics::serve(address, &control)?;
     }
-    if let Some(seconds) = options.seconds.filter(|seconds| *seconds > 0.0) {
-        let duration = Duration::try_from_secs_f64(seconds);
-        control.end_after(duration.context("`--seconds` is too large")?);
+    if let Some(time) = options.seconds.filter(|time| !time.is_zero()) {
+        control.end_after(time);
     }
-    let shown = progress::start(&control);
-    let summary = arose_crawl::crawl(folder, settings, seeds, &control);
-    shown.end();
+    let summary = watch(progress::step_of(&control), || {
+        arose_crawl::crawl(folder, settings, seeds, &control)
+    });
     end(summary, folder, options.json)
 }
 
-/// Goes on with the settings of the last run.
+/// Ctrl-C finishes open requests; SIGHUP reloads the settings.
+fn stop_on_interrupt(control: &Arc<Control>) {
+    let [stopped, reloaded] = [Arc::clone(control), Arc::clone(control)];
+    signals::watch(Actions {
+        message: "finishing open requests; press Ctrl-C again to stop now",
+        stop: Box::new(move || stopped.stop()),
+        reload: Some(Box::new(move || reloaded.reload())),
+    });
+}
+
+/// Resumes with the settings of the last run.
 fn retry(folder: &Path, json: bool) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         arose_crawl::is_crawl(folder),
-        "`{}` holds no crawl; pass the directory of one",
+        "no crawl in `{}`; pass the directory of a crawl",
         folder.display()
     );
     let settings = arose_crawl::kept_settings(folder)?;
     let control = Arc::new(Control::default());
-    signals::stop_on_interrupt(&control);
-    let shown = progress::start(&control);
-    let summary = arose_crawl::retry(folder, settings, &control);
-    shown.end();
+    stop_on_interrupt(&control);
+    let summary = watch(progress::step_of(&control), || {
+        arose_crawl::retry(folder, settings, &control)
+    });
     end(summary, folder, json)
 }
 
@@ -328,7 +408,7 @@ fn end(
     })
 }
 
-/// Those of the file, else those of the last run, with what the options say.
+/// The settings of the file, or else of the last run, with the options applied.
 fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     let mut settings = match &options.settings {
         Some(path) => read_settings(path)?,
@@ -343,8 +423,10 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     settings.scope.requisites |= options.requisites;
     settings.scope.max_depth = options.depth.unwrap_or(settings.scope.max_depth);
     settings.stop.pages = options.pages.unwrap_or(settings.stop.pages);
-    settings.polite.delay = options.delay.unwrap_or(settings.polite.delay);
-    settings.polite.address_delay = options.delay.unwrap_or(settings.polite.address_delay);
+    if let Some(delay) = options.delay {
+        settings.polite.delay = delay.as_secs_f64();
+        settings.polite.address_delay = delay.as_secs_f64();
+    }
     settings.network.allow_private |= options.allow_private;
     settings.duplicates.links = match options.duplicate_links {
         Some(WhenFollowed::Last) => DuplicateLinks::Last,
@@ -353,10 +435,26 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
         None => settings.duplicates.links,
     };
     add_new(&mut settings.network.name_servers, &options.name_server);
+    settings.recrawl.on |= options.recrawl;
+    if let Some(per_second) = options.per_second {
+        anyhow::ensure!(
+            per_second.is_finite() && per_second > 0.0,
+            "`--per-second` is {per_second}, expected a number above 0"
+        );
+        settings.recrawl.per_second = per_second;
+    }
+    if let Some(every) = options.every {
+        anyhow::ensure!(
+            !every.is_zero(),
+            "`--every` is 0, expected a time such as 30d"
+        );
+        let days = every.as_secs_f64() / 86_400.0;
+        (settings.recrawl.every, settings.recrawl.per_second) = (days, 0.0);
+    }
     Ok(settings)
 }
 
-/// Adds what is not there yet: the same command may resume a crawl.
+/// Adds new items only: the same command may resume a crawl.
 fn add_new<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
     for item in more {
         if !list.contains(item) {
@@ -373,41 +471,33 @@ pub(crate) fn read_settings(path: &Path) -> anyhow::Result<Settings> {
 
 fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::Result<()> {
     write_counters(out, &summary.counters)?;
-    writeln!(out, "{:<20} {:>12}", "still queued", summary.n_queued)?;
-    let rate = summary.n_fetched as f64 / summary.elapsed.as_secs_f64().max(1e-9);
-    writeln!(
-        out,
-        "{:<20} {:>12}  in {:.1} s, {rate:.0} a second",
-        "answers, this run",
-        summary.n_fetched,
-        summary.elapsed.as_secs_f64()
-    )?;
+    row(out, "still queued", summary.n_queued, "")?;
+    let seconds = summary.elapsed.as_secs_f64();
+    let rate = summary.n_fetched as f64 / seconds.max(1e-9);
+    let note = format!("in {seconds:.1} s, {rate:.0} per second");
+    row(out, "responses in this run", summary.n_fetched, &note)?;
     for line in closing::lines(summary, folder) {
         writeln!(out, "{line}")?;
     }
     writeln!(out, "archive: {}", folder.join("archive").display())
 }
 
-/// The counters that are not zero, and why what was rejected was.
+/// The counters that are not zero, and rejections by reason.
 fn write_counters(out: &mut impl Write, counters: &Counters) -> io::Result<()> {
     for counter in Counter::ALL {
         let value = counters.get(counter);
         if value > 0 {
-            writeln!(
-                out,
-                "{:<20} {value:>12}",
-                counter.as_str().replace('_', " ")
-            )?;
+            row(out, &counter.as_str().replace('_', " "), value, "")?;
         }
     }
     for (reason, value) in counters.rejections().filter(|(_, value)| *value > 0) {
-        writeln!(out, "  rejected, {reason:<17} {value:>4}")?;
+        row(out, &format!("  rejected, {reason}"), value, "")?;
     }
     for (rule, value) in counters.quality_rejections() {
-        writeln!(out, "  quality, {rule:<18} {value:>4}")?;
+        row(out, &format!("  quality, {rule}"), value, "")?;
     }
     for (failure, value) in counters.failures().filter(|(_, value)| *value > 0) {
-        writeln!(out, "  failed, {failure:<19} {value:>4}")?;
+        row(out, &format!("  failed, {failure}"), value, "")?;
     }
     Ok(())
 }
@@ -446,66 +536,6 @@ fn summary_json(summary: &Summary) -> Value {
         "seconds": summary.elapsed.as_secs_f64(),
         "counters": counters_json(&summary.counters),
     })
-}
-
-/// The state and counters of a crawl, as `arose crawl status --json` prints them.
-///
-/// # Errors
-///
-/// If there is no crawl in the directory, or it is damaged.
-pub fn crawl_status(dir: &Path) -> anyhow::Result<Value> {
-    Ok(status_json(&arose_crawl::status(dir)?))
-}
-
-fn status_json(status: &Status) -> Value {
-    json!({
-        "state": state(status),
-        "still_queued": status.n_queued,
-        "lost_for_now": status.n_lost,
-        "hosts": status.n_hosts,
-        "archive_files": status.n_archive_files,
-        "archive_bytes": status.n_archive_bytes,
-        "waiting": status.waiting.iter().map(priority::url_json).collect::<Vec<_>>(),
-        "sites": status.sites.iter().map(priority::site_json).collect::<Vec<_>>(),
-        "pages_for_trust": status.pages_for_trust,
-        "counters": counters_json(&status.counters),
-    })
-}
-
-fn state(status: &Status) -> &'static str {
-    match (status.is_running, status.is_closed) {
-        (true, _) => "running",
-        (false, true) => "stopped in good order",
-        (false, false) => "interrupted",
-    }
-}
-
-fn status(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
-    let status = arose_crawl::status(dir)?;
-    let mut out = io::stdout().lock();
-    let state = state(&status);
-    let written = match json {
-        true => write_json(&mut out, &status_json(&status)),
-        false => write_counters(&mut out, &status.counters).and_then(|()| {
-            writeln!(out, "{:<20} {:>12}", "still queued", status.n_queued)?;
-            writeln!(out, "{:<20} {:>12}", "lost for now", status.n_lost)?;
-            writeln!(out, "{:<20} {:>12}", "hosts", status.n_hosts)?;
-            writeln!(
-                out,
-                "{:<20} {:>12}",
-                "archive files", status.n_archive_files
-            )?;
-            writeln!(
-                out,
-                "{:<20} {:>12}",
-                "archive bytes", status.n_archive_bytes
-            )?;
-            priority::write_lists(&mut out, &status)?;
-            writeln!(out, "{state}")
-        }),
-    };
-    written.context("cannot write the status")?;
-    Ok(Outcome::Found)
 }
 
 fn export_index(dir: &Path) -> anyhow::Result<Outcome> {

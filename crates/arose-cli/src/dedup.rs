@@ -1,6 +1,7 @@
-//! `arose dedup`: finds the duplicates in files and keeps one of each group.
+//! `arose dedup`: finds duplicates in files and keeps one copy of each.
 
 pub(crate) mod progress;
+pub(crate) mod start;
 pub(crate) mod summary;
 
 use std::io::{self, BufWriter, Write};
@@ -20,130 +21,119 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::corpus;
-use crate::output::{watch, write_json};
-use crate::policy::{
-    PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind, threshold,
-};
+use crate::options::{file_size, memory, threshold};
+use crate::output::{look, row, say, write_json};
+use crate::policy::{PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind};
+use crate::progress::watch;
 use crate::quality;
 use crate::read::Outcome;
 use summary::{outcome, tell};
 
-/// Finds exact and near duplicates in files and keeps one document of each group.
+/// Find exact and near duplicates in files and keep one copy of each.
 ///
-/// Reads what `arose read` reads: WARC, JSON, Parquet, CSV, folders of pages, each plain, gzip,
-/// zstd, xz or bzip2. Writes into OUT: documents.parquet (a row per document: kept or not, for
-/// which document, by which rule, how similar), pairs.parquet (each dropped document and its kept
-/// one, with their scores), kept.* (the documents that stay, in the format they came in),
-/// summary.json and report.html. A run that was interrupted goes on where it was when it is
-/// started again.
+/// Reads everything that `arose read` reads: WARC, JSON Lines, Parquet, CSV and directories of
+/// pages, compressed with gzip, zstd, xz or bzip2 or not. Writes to OUT: documents.parquet (a row
+/// per document: kept or dropped, for which document, by which rule, how similar), pairs.parquet
+/// (each dropped document and its kept one, with their scores), kept.* (kept documents in their
+/// input format), summary.json and report.html. An interrupted run resumes when you start it
+/// again.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out
   arose dedup 'crawl/*.warc.gz' -o out --policy site
   arose dedup pages/ -o out --threshold 0.9 --keep longest
   zcat corpus.jsonl.gz | arose dedup - -o out
-  arose dedup crawl -o out                    # the folder of arose crawl
+  arose dedup crawl -o out                    # the directory of arose crawl
   arose dedup corpus.parquet -o out --dry-run
   arose dedup . -o out --include '*.md' --exclude drafts
   arose dedup tomorrow.warc.gz -o out --against seen --update-index
   arose dedup corpus.jsonl -o out --filter gopher,fineweb_dup_chars
   arose dedup crawl.warc.gz -o out --dropped revisit --max-file-size 1GiB
 
-Policies:
-  exact     the text is the same, symbols included
-  jaccard   the share of common shingles reaches --threshold
-  content   the own text is the same, in the same order; what a site repeats on
-            its other pages counts less
-  b         2 of 6 super-shingles agree (Broder)
-  c         372 of 384 simhash bits agree (Charikar)
-  combined  b, and 355 bits agree (Henzinger)
-  site      combined inside a site, c between sites
-  site-union  as site, and combined between sites too
-  contained  a longer kept document has --threshold of its shingles (0.9): excerpts, teasers
-  url       the normalized URL is the same, whatever the text
+`arose help policies` describes the policies.
 
 Exit code: 0 if done, 1 if there were no documents, 2 on error, 3 if a file could not be read
 completely.")]
 pub(crate) struct Options {
-    /// Files, folders, patterns; `-` is standard input.
+    /// Files, directories, patterns; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The folder to write into; it is made if it is not there.
+    /// Output directory; created if missing
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// What makes two documents duplicates.
+    /// Definition of a duplicate; see `arose help policies`
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
     policy: PolicyName,
     /// Minimum Jaccard similarity of duplicates (policy jaccard), or share of a document that
-    /// another contains (policy contained). [default: 0.8, and 0.9 for contained]
+    /// another contains (policy contained) [default: 0.8, or 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
     threshold: Option<Threshold>,
-    /// Level at which duplicates are removed (policy content). [default: same]
+    /// Level at which duplicates are dropped (policy content) [default: same]
     #[arg(long, value_enum)]
     remove: Option<RemoveName>,
-    /// How the word pairs that sites repeat are counted (policy content). [default: exact]
+    /// How to count the word pairs that sites repeat (policy content) [default: exact]
     #[arg(long, value_enum)]
     site_counts: Option<SiteCountsName>,
-    /// Tokens per shingle. [default: 5, and 8 for the other policies]
+    /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
     #[arg(short = 'w', long = "shingle", value_name = "N")]
     w: Option<NonZeroUsize>,
-    /// Tokens per shingle of documents in scripts without blanks. [default: as --shingle]
+    /// Tokens per shingle in scripts written without spaces [default: value of --shingle]
     #[arg(long = "cjk-shingle", value_name = "N")]
     cjk_w: Option<NonZeroUsize>,
-    /// Share of the pairs at the threshold to find, at least (policy jaccard). [default: 0.995]
+    /// Minimum recall of pairs at the threshold (policy jaccard) [default: 0.995]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     recall: Option<Threshold>,
-    /// What pairs are verified against before they are reported. [default: text]
+    /// How to verify candidate pairs [default: text]
     #[arg(long, value_enum)]
     verify: Option<VerifyName>,
-    /// Which document of a group stays.
+    /// Which duplicate to keep
     #[arg(long, value_enum, default_value_t = KeepName::First)]
     keep: KeepName,
-    /// The field or column with the number for --keep priority; the greatest stays.
+    /// Field or column with the number for --keep priority; the greatest is kept
     #[arg(long, value_name = "NAME", required_if_eq("keep", "priority"))]
     priority_field: Option<String>,
-    /// Field or column with the time for --keep newest or copies, before the usual guesses
+    /// Field or column with the time for --keep newest or copies, tried before the defaults
     #[arg(long, value_name = "NAME")]
     time_field: Option<String>,
-    /// What exact duplicates have in common
+    /// What must be the same in exact duplicates
     #[arg(long, value_enum, default_value_t = ExactName::Text)]
     exact: ExactName,
-    /// Drop empty documents, which are kept otherwise: they are never duplicates
+    /// Drop empty documents; otherwise they are kept and are never duplicates
     #[arg(long)]
     drop_empty: bool,
-    /// What makes duplicates of documents under two shingles. [default: exact]
+    /// How to match documents shorter than two shingles [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
-    /// What a site is (policies content, site and site-union). [default: registrable]
+    /// How to derive the site from a host (policies content, site and site-union)
+    /// [default: registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
-    /// Documents under one key whose sketches are all compared; with more, each meets fewer.
-    /// [default: 1024]
+    /// Compare all pairs only for keys shared by at most N documents [default: 1024]
     #[arg(long, value_name = "N")]
     cap: Option<NonZeroUsize>,
     /// Pairs to list in pairs.parquet; does not affect which documents are kept
     #[arg(long, value_enum, default_value_t = PairsName::Verified)]
     pairs: PairsName,
-    /// Selects the permutations. [default: 1]
+    /// Seed of the MinHash permutations [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Memory to stay under, such as 2GiB; results do not depend on it. [default: half of
-    /// the machine's or container's]
+    /// Memory limit, e.g. 2GiB; does not affect results [default: half of the machine's or
+    /// container's]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
-    /// Drops what this index (see `arose index`) knows by its own rule, before anything else.
+    /// First drop documents already in this index, as decided by its own policy
     #[arg(long, value_name = "INDEX")]
     against: Option<PathBuf>,
-    /// Adds the documents kept to the index, once the run is complete.
+    /// Add the kept documents to the index when the run is complete
     #[arg(long, requires = "against")]
     update_index: bool,
-    /// What dropped documents of web archives become. [default: remove]
+    /// What to write for dropped documents of web archives [default: remove]
     #[arg(long, value_enum, conflicts_with = "ids_only")]
     dropped: Option<DroppedName>,
-    /// Split the files of kept documents so that none is larger, e.g. 1GiB.
+    /// Maximum size of a file of kept documents, e.g. 1GiB; larger ones are split
     #[arg(long, value_name = "SIZE", value_parser = file_size, conflicts_with = "ids_only")]
     max_file_size: Option<NonZeroU64>,
-    /// Write the names of the kept documents to kept.ids.jsonl, and no copies.
+    /// Write the names of kept documents to kept.ids.jsonl, not the documents
     #[arg(long)]
     ids_only: bool,
     /// Measure the quality of documents: signals of spam and the rules of Gopher, C4 and FineWeb
@@ -154,35 +144,32 @@ pub(crate) struct Options {
     /// name, separated by commas; implies --quality
     #[arg(long, value_name = "RULES", value_delimiter = ',', value_parser = quality::filter)]
     filter: Vec<Selection>,
-    /// Milliseconds between two checkpoints of reading, for tests.
+    /// Milliseconds between checkpoints of reading, for tests
     #[arg(long, value_name = "N", hide = true)]
     checkpoint_millis: Option<u64>,
-    /// Removes a run that is in OUT and begins anew.
+    /// Replace an existing run in OUT
     #[arg(long)]
     force: bool,
-    /// Prints what would be done, found and needed, and does nothing.
+    /// Print the method, expected recall and resource needs, then exit
     #[arg(long)]
     dry_run: bool,
-    /// Prints the summary as JSON.
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-    /// Print how pairs are searched for, and the probability of finding one by its similarity
-    #[arg(short, long)]
-    verbose: bool,
     #[command(flatten)]
     corpus: corpus::Choosing,
-    /// Stop with exit code 2 if part of the input cannot be read, before any document is kept.
+    /// Stop with exit code 2 if part of the input cannot be read, before any document is kept
     #[arg(long)]
     strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum VerifyName {
-    /// The shingles of the texts, exactly.
+    /// By the exact similarity of the texts
     Text,
-    /// The sketches.
+    /// By the similarity estimated from sketches
     Sketch,
-    /// Nothing.
+    /// Not at all
     None,
 }
 
@@ -204,7 +191,7 @@ enum SiteCountsName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DroppedName {
-    /// Nothing: their records go
+    /// Nothing
     Remove,
     /// Revisit records, which refer to the kept document
     Revisit,
@@ -228,15 +215,15 @@ enum PairsName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KeepName {
-    /// The first in the input.
+    /// The first in the input
     First,
-    /// The one with most text.
+    /// The one with the most text
     Longest,
-    /// The one fetched last.
+    /// The one fetched last
     Newest,
-    /// The one with most exact copies.
+    /// The one with the most exact duplicates
     Copies,
-    /// The one with the greatest number in the field --priority-field.
+    /// The one with the greatest number in the field of --priority-field
     Priority,
 }
 
@@ -257,10 +244,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         true => Start::Anew,
         false => Start::Resume,
     };
-    let progress = Progress::default();
-    let summary = watch(progress::line_of(&progress), || {
+    let before = start::look_at(&options.output, start);
+    let progress = start::interruptible(Progress::default());
+    let summary = watch(progress::step_of(&progress), || {
         arose_dedup::run(&inputs, &config, &options.output, start, &progress)
     })?;
+    before.tell(&options.output);
     let mut out = BufWriter::new(io::stdout().lock());
     let written = if options.json {
         write_json(&mut out, &summary)
@@ -397,48 +386,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
     })
 }
 
-/// Memory as written on the command line.
-fn memory(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        bytes if bytes >= MIN_MEMORY => Ok(bytes),
-        _ => Err(format!("expected at least {} MiB", MIN_MEMORY >> 20)),
-    }
-}
-
-/// The size of a file as written on the command line.
-fn file_size(text: &str) -> Result<NonZeroU64, String> {
-    NonZeroU64::new(size(text)?).ok_or_else(|| "expected at least 1 byte".to_owned())
-}
-
-/// A number of bytes: `512MiB`, `2GB`, `1073741824`.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..].to_ascii_lowercase()[..] {
-        "" | "b" => 1_u64,
-        "k" | "kib" => 1 << 10,
-        "kb" => 1_000,
-        "m" | "mib" => 1 << 20,
-        "mb" => 1_000_000,
-        "g" | "gib" => 1 << 30,
-        "gb" => 1_000_000_000,
-        "t" | "tib" => 1 << 40,
-        "tb" => 1_000_000_000_000,
-        _ => return Err("expected a size such as 2GiB or 500MB".to_owned()),
-    };
-    let number: f64 = digits
-        .trim()
-        .parse()
-        .map_err(|_| "expected a size such as 2GiB".to_owned())?;
-    let bytes = number * unit as f64;
-    match bytes.is_finite() && bytes >= 0.0 {
-        true => Ok(bytes as u64),
-        false => Err("expected a size such as 2GiB".to_owned()),
-    }
-}
-
-const MIN_MEMORY: u64 = 64 << 20;
-
-/// Says what will be done before it is.
+/// With --verbose, prints the method and the probability of finding a pair.
 fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     let promise = arose_dedup::promise(config)?;
     let at = |similarity: f64| {
@@ -452,13 +400,13 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
     let method = arose_dedup::method(config)?;
-    match (options.verbose, options.policy.has_sketches()) {
+    match (look().is_verbose, options.policy.has_sketches()) {
         (false, _) => {}
-        (true, false) => eprintln!("arose dedup: {method}"),
-        (true, true) => eprintln!(
+        (true, false) => say(format_args!("arose dedup: {method}")),
+        (true, true) => say(format_args!(
             "arose dedup: {method}; probability of finding a pair: {}",
             chances.join(", ")
-        ),
+        )),
     }
     Ok(())
 }
@@ -486,26 +434,20 @@ fn plan(options: &Options, inputs: &[PathBuf], config: &Config) -> anyhow::Resul
         return Ok(Outcome::Found);
     }
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    writeln!(out, "input           {:>10} MiB", mib(plan.input_bytes))?;
-    writeln!(out, "documents       {:>10} (estimated)", plan.documents)?;
-    writeln!(
-        out,
-        "text            {:>10} MiB (estimated)",
-        mib(plan.text_bytes)
-    )?;
-    writeln!(out, "memory          {:>10} MiB", mib(plan.memory_bytes))?;
-    writeln!(
-        out,
-        "disk            {:>10} MiB while it runs",
-        mib(plan.disk_bytes)
-    )?;
+    row(&mut out, "input", mib(plan.input_bytes), "MiB")?;
+    row(&mut out, "documents", plan.documents, "estimated")?;
+    row(&mut out, "text", mib(plan.text_bytes), "MiB, estimated")?;
+    row(&mut out, "memory", mib(plan.memory_bytes), "MiB")?;
+    row(&mut out, "disk", mib(plan.disk_bytes), "MiB while it runs")?;
     writeln!(out, "method: {}", arose_dedup::method(config)?)?;
-    writeln!(
-        out,
-        "a pair of this similarity is found with this probability:"
-    )?;
+    writeln!(out, "probability of finding a pair, by similarity:")?;
     for (similarity, probability) in promise {
-        writeln!(out, "  {similarity:<6} {probability:.4}")?;
+        row(
+            &mut out,
+            &format!("  {similarity}"),
+            format!("{probability:.4}"),
+            "",
+        )?;
     }
     out.flush().context("cannot write the result")?;
     Ok(Outcome::Found)

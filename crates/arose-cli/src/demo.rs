@@ -17,7 +17,10 @@ use testweb::judge::By;
 use testweb::truth::Visit;
 use testweb::{Config, Kind, PageCount, PageId, Robots, Server, Target};
 
-use crate::crawl::progress;
+use crate::crawl::progress as crawl;
+use crate::dedup::progress as dedup;
+use crate::output::{remark, row};
+use crate::progress::watch;
 use crate::read::Outcome;
 
 /// Crawl a synthetic web on this machine and compare the result with the ground truth.
@@ -68,21 +71,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     );
     let server = Server::start(web(options)).context("cannot serve the synthetic web")?;
     let seeds: Vec<String> = home_pages(&server);
-    eprintln!(
+    remark(format_args!(
         "arose demo: synthetic web of {} hosts on loopback",
         server.web.hosts().len()
-    );
+    ));
     let control = Arc::new(Control::default());
-    let shown = progress::start(&control);
-    let pages = seeds.clone();
-    let sitemaps = Vec::new();
-    let summary = arose_crawl::crawl(
-        folder,
-        settings(&server),
-        Seeds { pages, sitemaps },
-        &control,
-    );
-    shown.end();
+    let start = Seeds {
+        pages: seeds.clone(),
+        sitemaps: Vec::new(),
+    };
+    let summary = watch(crawl::step_of(&control), || {
+        arose_crawl::crawl(folder, settings(&server), start, &control)
+    });
     let summary = summary.context("the crawl failed")?;
     let kept = deduplicate(folder)?;
     let is_right = tell(&server, &seeds, &summary, &kept, folder)?;
@@ -156,7 +156,10 @@ fn deduplicate(folder: &Path) -> anyhow::Result<Value> {
     config.corpus.statuses = arose_corpus::Statuses::Success;
     let out = folder.join(DEDUP);
     let progress = Progress::default();
-    arose_dedup::run(&inputs, &config, &out, Start::Anew, &progress).context("cannot deduplicate")
+    let summary = watch(dedup::step_of(&progress), || {
+        arose_dedup::run(&inputs, &config, &out, Start::Anew, &progress)
+    });
+    summary.context("cannot deduplicate")
 }
 
 /// Prints the result next to the ground truth, and returns whether they agree.
@@ -198,28 +201,16 @@ fn tell(
     let counts = &kept["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
     let mut out = io::stdout().lock();
-    let mut row =
-        |what: &str, value: u64, truth: String| writeln!(out, "{what:<44} {value:>7}  {truth}");
-    row(
-        "pages found",
-        found as u64,
-        format!("of {} reachable", reachable.len()),
-    )?;
-    row(
-        "duplicates recognized while crawling",
-        n_dropped,
-        format!("{n_copies} pages duplicate others; the rest are traps"),
-    )?;
-    row(
-        "of these, dropped from the archive by dedup",
-        count("dropped_exact") + count("dropped_near"),
-        "near duplicates; exact duplicates are stored once".to_owned(),
-    )?;
-    row(
-        "requests that broke a rule (server log)",
-        n_rude as u64,
-        format!("of {}", log.records.len()),
-    )?;
+    let out = &mut out;
+    let note = format!("of {} reachable", reachable.len());
+    row(out, "pages found", found, &note)?;
+    let note = format!("{n_copies} pages duplicate others; the rest are traps");
+    row(out, "duplicates in the crawl", n_dropped, &note)?;
+    let n_dropped = count("dropped_exact") + count("dropped_near");
+    let note = "near duplicates; the archive stores exact duplicates once";
+    row(out, "dropped by dedup", n_dropped, note)?;
+    let note = format!("of {}, by the log of the servers", log.records.len());
+    row(out, "requests that broke rules", n_rude, &note)?;
     let dedup = folder.join(DEDUP);
     writeln!(out, "archive: {}", folder.join("archive").display())?;
     writeln!(out, "report: {}", dedup.join("report.html").display())?;

@@ -19,10 +19,9 @@ use arose_dedup::report::html::counted;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::output::{printable, write_json};
-use crate::policy::{
-    PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind, threshold,
-};
+use crate::options::threshold;
+use crate::output::{printable, remark, row, say, write_json};
+use crate::policy::{PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind};
 use crate::read::Outcome;
 
 /// Maintain an index of documents and look up duplicates in it.
@@ -70,20 +69,11 @@ enum Command {
   arose index create seen
   arose index create --policy site seen
   arose index create --policy b --keys mega seen
-  arose index create --samples 200 --agree 160 seen
+  arose index create --minhash 200 --agree 160 seen
   arose index create --passages --min 13 books
 
-Policies, as for `arose dedup`:
-  exact       the text is the same, symbols included
-  jaccard     the similarity, estimated from sketches, is at least --threshold
-  b           at least 2 of 6 super-shingles match
-  c           at least 372 of 384 simhash bits match
-  combined    b, and at least 355 bits match
-  site        combined on the same site, c between sites, both if a site is unknown
-  site-union  site, and combined between sites too
-Exact duplicates are duplicates under every policy. All settings are fixed when the index is
-created. `arose dedup --against` finds nothing new in documents that it has added with the same
-settings.")]
+`arose help policies` describes the policies. All settings are fixed when the index is created.
+`arose dedup --against` finds nothing new in documents that it has added with the same settings.")]
 struct Create {
     /// Directory of the index; must be empty or missing
     #[arg(value_name = "INDEX")]
@@ -94,7 +84,7 @@ struct Create {
     /// Minimum length of a passage in tokens, with --passages [default: 50]
     #[arg(long, value_name = "N", requires = "passages")]
     min: Option<usize>,
-    /// Definition of a duplicate
+    /// Definition of a duplicate; see `arose help policies`
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard, conflicts_with = "passages")]
     policy: PolicyName,
     /// Minimum Jaccard similarity (policy jaccard) [default: 0.8]
@@ -124,9 +114,9 @@ struct Create {
     seed: Option<u64>,
     /// Store this many complete MinHash values of 8 bytes; duplicates match in --agree of them,
     /// which replaces --threshold (policy jaccard)
-    #[arg(long, value_name = "T", conflicts_with_all = ["threshold", "recall"])]
+    #[arg(long = "minhash", value_name = "T", conflicts_with_all = ["threshold", "recall"])]
     samples: Option<NonZeroU16>,
-    /// Minimum number of matching MinHash values [default: four fifths of --samples]
+    /// Minimum number of matching MinHash values [default: four fifths of --minhash]
     #[arg(long, value_name = "M", requires = "samples")]
     agree: Option<NonZeroU16>,
 }
@@ -221,7 +211,7 @@ fn check_used(options: &Create) -> anyhow::Result<()> {
     policy.check_used(&[
         ("--threshold", options.threshold.is_some(), is_jaccard),
         ("--recall", options.recall.is_some(), is_jaccard),
-        ("--samples", options.samples.is_some(), is_jaccard),
+        ("--minhash", options.samples.is_some(), is_jaccard),
         ("--site", options.site.is_some(), policy.is_by_site()),
         ("--keys", options.keys.is_some(), has_features),
         ("--shingle", options.shingle.is_some(), is_near),
@@ -256,7 +246,7 @@ fn remove(options: &Remove) -> anyhow::Result<Outcome> {
     let mut remove = |name: &str| -> anyhow::Result<()> {
         if !index.remove(name)? {
             n_missing += 1;
-            eprintln!("arose: no document `{}`", printable(name));
+            say(format_args!("arose: no document `{}`", printable(name)));
         }
         Ok(())
     };
@@ -302,9 +292,9 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
         write_json(&mut out, &object)
     } else {
         let text = |name: &str| name.replace('_', " ");
-        writeln!(out, "{:<14}{policy}", "policy").and_then(|()| {
+        writeln!(out, "policy: {policy}").and_then(|()| {
             rows.iter()
-                .try_for_each(|(name, value)| writeln!(out, "{:<14}{value}", text(name)))
+                .try_for_each(|(name, value)| row(&mut out, &text(name), value, ""))
         })
     };
     written
@@ -316,12 +306,12 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
 fn verify(options: &Folder) -> anyhow::Result<Outcome> {
     passages::refuse(&options.folder, "verify")?;
     let verified = index::verify(&options.folder)?;
-    eprintln!(
+    remark(format_args!(
         "no damage in {}, {} and {}",
         counted(verified.n_files, "file", "files"),
         counted(verified.n_records, "record", "records"),
         counted(verified.n_entries, "entry", "entries")
-    );
+    ));
     Ok(Outcome::Found)
 }
 
@@ -331,12 +321,12 @@ fn compact(options: &Folder) -> anyhow::Result<Outcome> {
     let before = index.stats()?;
     index.compact()?;
     let after = index.stats()?;
-    eprintln!(
+    remark(format_args!(
         "{} in {} bytes; reclaimed {}",
         counted(after.n_docs, "document", "documents"),
         after.disk_bytes,
         counted(before.n_dead, "removed document", "removed documents")
-    );
+    ));
     Ok(Outcome::Found)
 }
 

@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use arose_corpus::charset::{self, Markup};
 use arose_corpus::{Config, Counts, Reason};
 
-use crate::dedup::size;
-use crate::output::printable;
+use crate::options::size;
+use crate::output::{printable, say};
 
 /// Maximum size of an input.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -33,7 +33,9 @@ impl Limit {
     pub(crate) fn hint(self, counts: &Counts) {
         if counts.skipped.contains_key(&Reason::TooLarge) {
             let limit = self.in_words();
-            eprintln!("arose: the limit is {limit}; raise it with --max-size");
+            say(format_args!(
+                "arose: the limit is {limit}; raise it with --max-size"
+            ));
         }
     }
 

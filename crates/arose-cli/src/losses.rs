@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 use arose_corpus::{Config, Item, Loss, Losses, Reason, Warning};
 use arose_dedup::report::html::counted;
 
-use crate::output::printable;
+use crate::output::{printable, say};
 use crate::read::Outcome;
 
 /// Number of warnings shown one by one.
@@ -26,9 +26,9 @@ impl Warnings {
         }
         self.n += 1;
         if self.n <= MAX_WARNINGS {
-            eprintln!("arose: {}", words(warning));
+            say(format_args!("arose: {}", words(warning)));
         } else if self.n == MAX_WARNINGS + 1 {
-            eprintln!("arose: further warnings are only counted");
+            say(format_args!("arose: further warnings are only counted"));
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn outcome(losses: &Losses, otherwise: Outcome) -> Outcome {
         return otherwise;
     }
     for warning in &losses.files {
-        eprintln!("arose: {}", words(warning));
+        say(format_args!("arose: {}", words(warning)));
     }
     say_incomplete(losses.n_files);
     Outcome::Incomplete
@@ -57,7 +57,9 @@ pub(crate) fn outcome(losses: &Losses, otherwise: Outcome) -> Outcome {
 /// The last line on standard error of a command that ends with exit code 3.
 pub(crate) fn say_incomplete(n_files: u64) {
     let files = counted(n_files, "file", "files");
-    eprintln!("arose: {files} could not be read completely; everything else is done");
+    say(format_args!(
+        "arose: {files} could not be read completely; everything else is done"
+    ));
 }
 
 /// Returns an error if a warning is about lost input.

@@ -2,10 +2,57 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
+
+use crate::options::{Everywhere, How, When};
+use crate::progress::write_line;
+
+/// How a command shows what it does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) progress: How,
+    pub(crate) color: When,
+    pub(crate) is_quiet: bool,
+    pub(crate) is_verbose: bool,
+}
+
+/// The look of the command that runs. A process runs one command at a time; the Python wheel runs
+/// several, one after the other.
+static LOOK: RwLock<Look> = RwLock::new(Look {
+    progress: How::Auto,
+    color: When::Auto,
+    is_quiet: false,
+    is_verbose: false,
+});
+
+pub(crate) fn set_look(options: &Everywhere) {
+    *LOOK.write().unwrap_or_else(PoisonError::into_inner) = Look {
+        progress: match options.quiet {
+            true => How::Never,
+            false => options.progress,
+        },
+        color: options.color,
+        is_quiet: options.quiet,
+        is_verbose: options.verbose,
+    };
+}
+
+pub(crate) fn look() -> Look {
+    *LOOK.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether standard output is to have colours.
+pub(crate) fn has_color() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    match look().color {
+        When::Always => true,
+        When::Never => false,
+        When::Auto => io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb(),
+    }
+}
 
 /// Writes one JSON object on one line.
 pub(crate) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
@@ -13,10 +60,34 @@ pub(crate) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> 
     writeln!(out)
 }
 
-/// Writes a line to standard error. Errors are ignored: a closed standard error does not stop the
-/// command.
+/// Writes a warning or an error to standard error, on a line of its own.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
-    drop(writeln!(io::stderr(), "{line}"));
+    write_line(&line.to_string());
+}
+
+/// Writes a remark to standard error, unless --quiet is given.
+pub(crate) fn remark(line: fmt::Arguments<'_>) {
+    if !look().is_quiet {
+        say(line);
+    }
+}
+
+/// Writes a row of a summary: a label, a number and a note, which may be empty.
+pub(crate) fn row(
+    out: &mut impl Write,
+    label: &str,
+    value: impl fmt::Display,
+    note: &str,
+) -> io::Result<()> {
+    // JSON values ignore the width.
+    let value = value.to_string();
+    let line = format!("{label:<24} {value:>10}  {note}");
+    writeln!(out, "{}", line.trim_end())
+}
+
+/// A share of documents or tokens, e.g. ` 12.5%`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    format!("{:5.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 /// 64-bit words in hexadecimal, in order, without separators.
@@ -40,35 +111,4 @@ pub(crate) fn printable(text: &str) -> String {
             }
         })
         .collect()
-}
-
-/// Runs `work` while another thread shows its progress: on a terminal in one line that is
-/// overwritten, elsewhere in a new line every ten seconds.
-pub(crate) fn watch<T>(line: impl FnMut() -> String + Send, work: impl FnOnce() -> T) -> T {
-    let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| show_progress(line, &is_done));
-        let result = work();
-        is_done.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        result
-    })
-}
-
-fn show_progress(mut line: impl FnMut() -> String, is_done: &AtomicBool) {
-    let is_terminal = io::stderr().is_terminal();
-    let pause = Duration::from_millis(if is_terminal { 200 } else { 10_000 });
-    loop {
-        std::thread::park_timeout(pause);
-        if is_done.load(Ordering::Relaxed) {
-            break;
-        }
-        match is_terminal {
-            true => drop(write!(io::stderr(), "\r\x1b[K{}", line())),
-            false => say(format_args!("{}", line())),
-        }
-    }
-    if is_terminal {
-        drop(write!(io::stderr(), "\r\x1b[K"));
-    }
 }

@@ -14,10 +14,12 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::corpus;
-use crate::dedup::progress::line_of;
-use crate::dedup::size;
-use crate::dedup::summary::{outcome, tell_losses, tell_warnings};
-use crate::output::{watch, write_json};
+use crate::dedup::progress::step_of;
+use crate::dedup::start;
+use crate::dedup::summary::{outcome, tell_skipped};
+use crate::options::memory;
+use crate::output::{percent, row, write_json};
+use crate::progress::watch;
 use crate::read::Outcome;
 
 /// Find passages that occur more than once, or that occur in a reference, and remove them.
@@ -103,7 +105,7 @@ pub(crate) struct Options {
     min_left: Option<u32>,
     /// Memory limit, e.g. 2GiB; does not affect results [default: half of the machine's or
     /// container's]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
     /// Replace an existing run in OUT
     #[arg(long)]
@@ -195,14 +197,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let out_dir = &options.output;
     let against = (!options.against.is_empty())
         .then(|| choices.against(Reference::Files(options.against.clone())));
-    let progress = match against {
+    let before = start::look_at(out_dir, start);
+    let progress = start::interruptible(match against {
         Some(_) => Progress::of_reference(),
         None => Progress::of_passages(),
-    };
-    let summary = watch(line_of(&progress), || match &against {
+    });
+    let summary = watch(step_of(&progress), || match &against {
         Some(what) => against::run(&inputs, what, &config, out_dir, start, &progress),
         None => arose_dedup::passages::run(&inputs, &config, out_dir, start, &progress),
     })?;
+    before.tell(out_dir);
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match (options.json, &against) {
         (true, _) => write_json(&mut out, &summary),
@@ -273,16 +277,12 @@ fn config(options: &Options, choices: &Choices) -> Config {
 /// Prints which items of a reference were found.
 fn tell_items(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let count = |name: &str| summary["counts"][name].as_u64().unwrap_or(0);
-    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let found = count("items_found");
-    writeln!(out, "read            {:>10}", count("read"))?;
-    writeln!(out, "items           {:>10}", count("items"))?;
-    writeln!(
-        out,
-        "found           {found:>10}  {:5.1}%  {} in full",
-        percent(found, count("items")),
-        count("items_whole")
-    )?;
+    row(out, "read", count("read"), "")?;
+    row(out, "items", count("items"), "")?;
+    let share = percent(found, count("items"));
+    let note = format!("{share}  {} in full", count("items_whole"));
+    row(out, "found", found, &note)?;
     for (name, label, note) in [
         ("items_common_only", "common only", "see --common"),
         ("items_undecided", "undecided", "fewer than 8 tokens"),
@@ -290,22 +290,25 @@ fn tell_items(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Resul
         ("matches_not_listed", "not listed", "matches; see --list"),
     ] {
         if let n @ 1.. = count(name) {
-            writeln!(out, "{label:<15} {n:>10}  {note}")?;
+            row(out, label, n, note)?;
         }
     }
     let documents = count("documents_found");
-    let share = percent(documents, count("read"));
-    writeln!(out, "in documents    {documents:>10}  {share:5.1}%")?;
+    row(
+        out,
+        "in documents",
+        documents,
+        &percent(documents, count("read")),
+    )?;
     if summary["removal"]["written"].as_bool() == Some(true) {
         let removal = |name: &str| summary["removal"][name].as_u64().unwrap_or(0);
-        writeln!(
-            out,
-            "removed         {:>10}  {:5.1}%  in {}, {} dropped",
-            removal("removed"),
+        let note = format!(
+            "{}  in {}, {} dropped",
             percent(removal("removed"), count("tokens")),
             counted(removal("documents_changed"), "document", "documents"),
             removal("documents_dropped")
-        )?;
+        );
+        row(out, "removed", removal("removed"), &note)?;
     }
     tell_end(out, summary, folder)
 }
@@ -314,46 +317,41 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     let (counts, removal) = (&summary["counts"], &summary["removal"]);
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let count = |name: &str| number(&counts[name]);
-    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let tokens = match summary["settings"]["unit"].as_str() {
         None | Some("token") => "tokens".to_owned(),
         Some(unit) => format!("{unit}s"),
     };
-    writeln!(out, "read            {:>10}", count("read"))?;
-    writeln!(out, "{tokens:<15} {:>10}", count("tokens"))?;
+    row(out, "read", count("read"), "")?;
+    row(out, &tokens, count("tokens"), "")?;
     let covered = count("covered");
-    let share = percent(covered, count("tokens"));
-    writeln!(out, "repeated        {covered:>10}  {share:5.1}%")?;
-    writeln!(
-        out,
-        "passages        {:>10}  {}, longest {}",
-        count("passages"),
+    row(out, "repeated", covered, &percent(covered, count("tokens")))?;
+    let note = format!(
+        "{}, longest {}",
         counted(count("occurrences"), "occurrence", "occurrences"),
         counted(count("longest"), tokens.trim_end_matches('s'), &tokens)
-    )?;
+    );
+    row(out, "passages", count("passages"), &note)?;
     let removed = number(&removal["removed"]);
-    let share = percent(removed, count("tokens"));
     let (label, dropped) = match removal["written"].as_bool() {
         Some(true) => ("removed", "dropped"),
         _ => ("removable", "would drop"),
     };
-    writeln!(
-        out,
-        "{label:<15} {removed:>10}  {share:5.1}%  in {}",
-        counted(
-            number(&removal["documents_changed"]),
-            "document",
-            "documents"
-        )
-    )?;
+    let changed = number(&removal["documents_changed"]);
+    let note = format!(
+        "{}  in {}",
+        percent(removed, count("tokens")),
+        counted(changed, "document", "documents")
+    );
+    row(out, label, removed, &note)?;
     if let n @ 1.. = number(&removal["documents_dropped"]) {
-        let note = "with too little left; see --min-left";
-        writeln!(out, "{dropped:<15} {n:>10}  {note}")?;
+        row(out, dropped, n, "with too little left; see --min-left")?;
     }
     if let n @ 1.. = count("capped_passages") {
-        writeln!(
+        row(
             out,
-            "shortened lists {n:>10}  not all places listed; see --list"
+            "shortened lists",
+            n,
+            "not all places listed; see --list",
         )?;
     }
     tell_end(out, summary, folder)
@@ -361,16 +359,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
 
 /// Prints what was skipped, and where the results are.
 fn tell_end(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
-    let counts = &summary["counts"];
-    let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
-    writeln!(out, "skipped         {skipped:>10}")?;
-    if let Some(reasons) = counts["skipped"]["by_reason"].as_object() {
-        for (reason, n) in reasons {
-            writeln!(out, "  {reason}: {n}")?;
-        }
-    }
-    tell_losses(out, summary)?;
-    tell_warnings(out, summary)?;
+    tell_skipped(out, summary)?;
     if let Some(kept) = summary["kept_in"].as_str() {
         writeln!(out, "kept documents: {}", folder.join(kept).display())?;
     }

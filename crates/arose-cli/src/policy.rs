@@ -2,14 +2,34 @@
 
 use std::num::NonZeroUsize;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use arose::Threshold;
 use arose::rule::{Criterion, DEFAULT_CONTAINMENT, Remove, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use clap::ValueEnum;
 
-/// What makes two documents duplicates.
+/// Help on policies, the topic `policies`.
+pub(crate) const HELP: &str = "\
+exact       the text is the same after Unicode and whitespace normalization, symbols included
+jaccard     the similarity (the share of common shingles) is at least --threshold
+content     the texts have the same content in the same order; text that a site repeats on its
+            other pages counts less. --remove decides whether other versions are dropped
+b           at least 2 of 6 super-shingles match (Broder)
+c           at least 372 of 384 simhash bits match (Charikar)
+combined    b, and at least 355 bits match (Henzinger)
+site        combined on the same site, c between sites, both if a site is unknown
+site-union  site, and combined between sites too
+contained   a longer kept document contains --threshold of its shingles, by default 0.9:
+            excerpts, teasers
+url         the normalized URL is the same, whatever the text
+
+Exact duplicates are duplicates under every policy except url. Texts shorter than twice the shingle
+length are duplicates only if exact, unless --short any is given. `arose dedup` verifies jaccard and
+contained on the texts; an index estimates from sketches and has no content, contained or url.
+docs/defaults.md says why jaccard at 0.8 is the default.";
+
+/// Definition of a duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
     Exact,
@@ -114,10 +134,22 @@ pub(crate) fn site_kind(name: Option<SiteName>) -> SiteKind {
     }
 }
 
-/// A number in 0..=1 as written on the command line.
-pub(crate) fn threshold(argument: &str) -> anyhow::Result<Threshold> {
-    let value = argument
-        .parse()
-        .with_context(|| format!("{argument:?} is not a number"))?;
-    Ok(Threshold::new(value)?)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names are defined once, by the library; help has a line for each.
+    #[test]
+    fn issue_32_policies_have_the_names_of_the_library() {
+        for policy in PolicyName::value_variants() {
+            let value = policy.to_possible_value().expect("no policy is hidden");
+            let name = policy.criterion(None).name();
+            assert_eq!(value.get_name(), name);
+            let mut lines = HELP.lines();
+            assert!(
+                lines.any(|line| line.split_whitespace().next() == Some(name)),
+                "{name}"
+            );
+        }
+    }
 }

@@ -2,9 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use arose::quality::Selection;
@@ -17,7 +16,8 @@ use serde_json::json;
 
 use crate::corpus::Choosing;
 use crate::losses;
-use crate::output::{printable, write_json};
+use crate::output::{printable, remark, say, write_json};
+use crate::progress::{Display, Step};
 use crate::quality;
 
 /// Extract documents from archives, tables and directories.
@@ -247,35 +247,18 @@ struct Notices {
     n_filtered: u64,
     /// How many of them fail a rule.
     filtered: BTreeMap<&'static str, u64>,
-    terminal: Option<Terminal>,
-    next_progress: Instant,
-}
-
-/// On a terminal, progress is one line that is overwritten.
-#[derive(Default)]
-struct Terminal {
-    has_progress: bool,
+    display: Display,
 }
 
 impl Notices {
     fn new(max_warnings: u64) -> Self {
-        let terminal = io::stderr().is_terminal().then(Terminal::default);
-        let mut notices = Self {
+        Self {
             max_warnings,
             n_warnings: 0,
             n_filtered: 0,
             filtered: BTreeMap::new(),
-            terminal,
-            next_progress: Instant::now(),
-        };
-        notices.schedule_progress();
-        notices
-    }
-
-    /// Sets the time of the next progress line: every 10 seconds unless on a terminal.
-    fn schedule_progress(&mut self) {
-        let seconds = if self.terminal.is_some() { 1 } else { 10 };
-        self.next_progress = Instant::now() + Duration::from_secs(seconds);
+            display: Display::new(),
+        }
     }
 
     fn filter(&mut self, rules: Selection) {
@@ -288,60 +271,48 @@ impl Notices {
     fn warn(&mut self, warning: &Warning) {
         self.n_warnings += 1;
         if self.n_warnings <= self.max_warnings {
-            self.say(&format!("arose: {}", printable(&warning.to_string())));
+            say(format_args!("arose: {}", printable(&warning.to_string())));
         } else if self.n_warnings == self.max_warnings + 1 {
-            self.say("arose: further warnings are only counted; see more with --warnings N");
+            say(format_args!(
+                "arose: further warnings are only counted; see more with --warnings N"
+            ));
         }
     }
 
-    /// Prints progress every few seconds.
     fn progress(&mut self, counts: &Counts) {
-        if Instant::now() < self.next_progress {
-            return;
-        }
-        self.schedule_progress();
-        let line = format!(
-            "arose: {}, {} MB of text, {} skipped so far",
-            documents(counts),
-            counts.text_bytes / 1_000_000,
-            counts.skipped.values().sum::<u64>()
-        );
-        match &mut self.terminal {
-            Some(terminal) => {
-                eprint!("\r{line}\x1B[K");
-                terminal.has_progress = true;
-            }
-            None => eprintln!("{line}"),
-        }
+        self.display.tick(|| Step {
+            stage: "read".to_owned(),
+            done: counts.documents,
+            unit: "documents",
+            note: format!(
+                "{} MB of text, {} skipped",
+                counts.text_bytes / 1_000_000,
+                counts.skipped.values().sum::<u64>()
+            ),
+            ..Step::default()
+        });
     }
 
-    /// Writes a line, replacing the progress line if there is one.
-    fn say(&mut self, line: &str) {
-        if let Some(terminal) = &mut self.terminal
-            && std::mem::take(&mut terminal.has_progress)
-        {
-            eprint!("\r\x1B[K");
-        }
-        eprintln!("{line}");
-    }
-
-    fn finish(mut self, counts: &Counts) {
+    fn finish(self, counts: &Counts) {
         let bytes = counts.text_bytes;
-        self.say(&format!("{}, {bytes} bytes of text", documents(counts)));
+        remark(format_args!("{}, {bytes} bytes of text", documents(counts)));
         for (reason, n) in &counts.skipped {
-            eprintln!("  {n} skipped: {reason}");
+            remark(format_args!("  {n} skipped: {reason}"));
         }
         if !counts.unknown_files.is_empty() {
-            eprintln!("  unknown formats: {}", kinds(&counts.unknown_files));
+            remark(format_args!(
+                "  unknown formats: {}",
+                kinds(&counts.unknown_files)
+            ));
         }
         if self.n_filtered > 0 {
-            eprintln!("  {} left out by the filter", self.n_filtered);
+            remark(format_args!("  {} left out by the filter", self.n_filtered));
         }
         for (rule, n) in &self.filtered {
-            eprintln!("    {n} fail {rule}");
+            remark(format_args!("    {n} fail {rule}"));
         }
         for (reason, n) in &counts.marked {
-            eprintln!("  {n} marked: {reason}");
+            remark(format_args!("  {n} marked: {reason}"));
         }
     }
 }

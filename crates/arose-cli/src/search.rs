@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 use anyhow::Context;
 use arose_dedup::report::html::counted;
@@ -17,11 +16,21 @@ use arose_search::{
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::output::{printable, say, watch, write_json};
+use crate::output::{printable, remark, say, write_json};
+use crate::progress::{Step, watch};
 use crate::read::Outcome;
 
-/// Results of one site, unless another number is asked for.
+/// Default number of results per site.
 pub const PER_SITE: usize = 2;
+
+/// Help on queries, the topic `queries`.
+pub(crate) const QUERIES: &str = "\
+red rose            both words              red OR rose     either
+\"red rose\"          one after the other     rose -thorn     without the other; also NOT
+(a OR b) c          parentheses             ros*            words that start like this
+site:example.org    on a host or domain     lang:en         in a language
+title:rose          in the title            url:rose        in the URL
+year:2024           fetched in a year       *               all documents";
 
 /// Search the output of `arose dedup` or `arose crawl`, with near duplicates collapsed.
 ///
@@ -36,54 +45,48 @@ pub const PER_SITE: usize = 2;
   arose search out rose --json --no-collapse
   arose search out --quote essay.txt --min 20
 
-Queries:
-  red rose            both words              red OR rose     either
-  \"red rose\"          one after the other     rose -thorn     without the other; also NOT
-  (a OR b) c          parentheses             ros*            words that start like this
-  site:example.org    on a host or domain     lang:en         in a language
-  title:rose          in the title            url:rose        in the URL
-  year:2024           fetched in a year       *               all documents
+`arose help queries` describes the syntax of queries.
 
 Exit code: 0 if documents were found, 1 if none, 2 on error.")]
 pub(crate) struct Options {
-    /// Output directory of `arose dedup` or `arose crawl`, or a directory of web archives.
+    /// Output directory of `arose dedup` or `arose crawl`, or a directory of web archives
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Query; several arguments are one query.
+    /// Query; several arguments are one query
     #[arg(required_unless_present = "quote", value_name = "QUERY")]
     query: Vec<String>,
-    /// Find the documents that contain passages of the text in FILE; - is standard input.
+    /// Find the documents that contain passages of the text in FILE; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["query", "sort", "per_site"])]
     quote: Option<PathBuf>,
-    /// Minimum length of a passage for --quote, in tokens, 2 to 1000.
+    /// Minimum length of a passage for --quote, in tokens, 2 to 1000
     #[arg(long, value_name = "N", default_value_t = 13, requires = "quote",
           value_parser = clap::value_parser!(u16).range(2..=1000))]
     min: u16,
-    /// Maximum number of results.
+    /// Maximum number of results
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     limit: usize,
-    /// Number of results to skip.
+    /// Number of results to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
-    /// Ranking of the results.
+    /// Ranking of the results
     #[arg(long, value_enum, default_value_t = Sort::Score)]
     sort: Sort,
-    /// Show every matching document, near duplicates included.
+    /// Show every matching document, near duplicates included
     #[arg(long)]
     no_collapse: bool,
-    /// Show only kept documents.
+    /// Show only kept documents
     #[arg(long)]
     kept: bool,
-    /// Maximum number of results per site; 0 for any number [default: 2, or 0 with --no-collapse].
+    /// Maximum number of results per site; 0 for any number [default: 2, or 0 with --no-collapse]
     #[arg(long, value_name = "N")]
     per_site: Option<usize>,
-    /// Print one JSON object.
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Directory for the search index, if DIR is read-only.
+    /// Directory for the search index, if DIR is read-only
     #[arg(long, value_name = "DIR")]
     index: Option<PathBuf>,
-    /// Rebuild the search index.
+    /// Rebuild the search index
     #[arg(long)]
     rebuild: bool,
 }
@@ -93,14 +96,21 @@ pub(crate) struct Options {
 pub(crate) fn with_negations(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> impl Iterator<Item = OsString> {
-    let (mut n_before, mut is_search, mut is_over) = (0, false, false);
+    let (mut n_before, mut n_after) = (0, 0);
+    let (mut is_named, mut is_search, mut is_over) = (false, false, false);
     arguments.into_iter().flat_map(move |argument| {
         n_before += 1;
-        is_search |= n_before == 2 && argument == "search";
+        is_search |= argument == "search" && !is_named;
+        // Options of all commands may stand before the name of the command.
+        let text = argument.to_str().unwrap_or_default();
+        is_named |= n_before > 1
+            && !text.starts_with('-')
+            && !["auto", "always", "lines", "never"].contains(&text);
+        n_after += usize::from(is_named);
         is_over |= argument == "--";
         match argument
             .to_str()
-            .filter(|_| is_search && !is_over && n_before > 3)
+            .filter(|_| is_search && !is_over && n_after > 2)
         {
             Some(text) if is_negation(text) => {
                 let word = &text[1..];
@@ -115,7 +125,7 @@ pub(crate) fn with_negations(
     })
 }
 
-/// Whether an argument is a dash and a word, and none of the short options `-h` and `-l`.
+/// Whether an argument is a dash and a word, and no short option.
 fn is_negation(text: &str) -> bool {
     let Some(word) = text.strip_prefix('-') else {
         return false;
@@ -125,14 +135,15 @@ fn is_negation(text: &str) -> bool {
             .bytes()
             .all(|byte| byte.is_ascii_digit())
     });
-    !word.is_empty() && !word.starts_with('-') && word != "h" && !is_limit
+    let is_option = is_limit || ["h", "q", "v"].contains(&word);
+    !word.is_empty() && !word.starts_with('-') && !is_option
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Sort {
-    /// Best match first.
+    /// Best match first
     Score,
-    /// Last fetched first.
+    /// Last fetched first
     Newest,
 }
 
@@ -188,13 +199,13 @@ pub(crate) fn folder(path: &Path, index: Option<&Path>) -> anyhow::Result<Folder
     })
 }
 
-/// The index of a directory, up to date; what is done for that is told on standard error.
+/// Updates the index of a directory and opens it; reports the changes on standard error.
 pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
     if rebuild {
         arose_search::remove(folder)?;
     }
     let progress = Progress::default();
-    let updated = watch(line_of(&progress), || {
+    let updated = watch(step_of(&progress), || {
         arose_search::update(folder, &Config::default(), &progress)
     })?;
     tell(folder, &updated);
@@ -203,7 +214,7 @@ pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
 
 fn tell(folder: &Folder, updated: &Updated) {
     if updated.n_added + updated.n_removed > 0 {
-        say(format_args!(
+        remark(format_args!(
             "arose: {} in the search index, {} added, {} removed",
             counted(updated.n_documents, "document", "documents"),
             updated.n_added,
@@ -233,14 +244,17 @@ fn tell(folder: &Folder, updated: &Updated) {
     }
 }
 
-/// Progress of indexing, in words.
-fn line_of(progress: &Progress) -> impl FnMut() -> String + Send {
-    let begin = Instant::now();
-    move || {
-        let n = progress.n_documents.load(Relaxed);
-        let megabytes = progress.text_bytes.load(Relaxed) as f64 / 1e6;
-        let rate = megabytes / begin.elapsed().as_secs_f64().max(0.001);
-        format!("indexing: {n} documents, {megabytes:.0} MB, {rate:.1} MB/s")
+/// Progress of indexing.
+fn step_of(progress: &Progress) -> impl FnMut() -> Step + Send {
+    move || Step {
+        stage: "index".to_owned(),
+        done: progress.n_documents.load(Relaxed),
+        unit: "documents",
+        note: format!(
+            "{} MB of text",
+            progress.text_bytes.load(Relaxed) / 1_000_000
+        ),
+        ..Step::default()
     }
 }
 
@@ -338,10 +352,15 @@ mod tests {
             "arose search out -lily -hello",
             "arose search out NOT lily NOT hello",
         );
+        check(
+            "arose --progress lines -q search out -lily",
+            "arose --progress lines -q search out NOT lily",
+        );
         for line in [
             "arose search out rose -l 5 --json",
             "arose search out rose -l5 -l=5 -h",
             "arose search out rose - -- -thorn",
+            "arose --color never search out rose -q -v",
             "arose dedup in -o out",
         ] {
             check(line, line);

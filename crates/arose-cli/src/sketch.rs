@@ -25,7 +25,7 @@ use crate::read::Outcome;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose sketch rose.txt
-  arose sketch -w 4 --tokens rose.txt
+  arose sketch -w 4 --show-tokens rose.txt
   arose sketch --mode content page.html crawl.warc.gz
   echo 'a rose is a rose is a rose' | arose sketch --json -
 
@@ -39,7 +39,7 @@ pub(crate) struct Options {
     #[arg(short = 'w', long, value_name = "N", default_value_t = arose::shingle::FEATURE_W)]
     shingle: NonZeroUsize,
     /// List every token, not only the first few
-    #[arg(long)]
+    #[arg(long = "show-tokens")]
     tokens: bool,
     /// Print one JSON object per document.
     #[arg(long)]
@@ -53,7 +53,7 @@ pub(crate) struct Options {
     strict: bool,
 }
 
-/// Number of tokens shown without `--tokens`.
+/// Number of tokens shown without `--show-tokens`.
 const N_SHOWN: usize = 12;
 
 /// Maximum number of characters shown per token.

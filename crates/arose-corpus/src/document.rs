@@ -223,6 +223,8 @@ pub enum Reason {
     NoText,
     /// A Parquet file or row group that does not decode.
     BadParquet,
+    /// A PDF that is encrypted, damaged or beyond the limits.
+    BadPdf,
     /// Bytes that are not valid in the character set; they became U+FFFD.
     Malformed,
     /// A page that was read only in part: nested too deep, too many links, a bad base.
@@ -273,6 +275,7 @@ impl Reason {
             Reason::BadRow => "bad row",
             Reason::NoText => "no text field",
             Reason::BadParquet => "damaged parquet",
+            Reason::BadPdf => "unreadable PDF",
             Reason::Malformed => "malformed characters",
             Reason::OddPage => "odd page",
         }

@@ -27,12 +27,15 @@ use arose_dedup::disk;
 
 use crate::error::{Context, Error};
 use crate::journal::Event;
+use crate::pages::Position;
 use crate::settings::Settings;
 pub(crate) use names::{cdxj_path, files, index_files, warc_path};
 pub(crate) use pack::Packer;
 pub(crate) use record::{Packed, Record, bare_media_type, payload_digest};
 use record::{digest, record_id};
-pub(crate) use scan::{FileScan, Stored, bears_out, mend_index, name_in_line};
+pub(crate) use scan::{
+    FileScan, Stored, bears_out, mend_index, name_in_line, place_of_line, read_at,
+};
 
 /// Bytes gathered before they are written.
 const BUFFER: usize = 1 << 20;
@@ -209,10 +212,15 @@ impl Archive {
     }
 
     /// Appends a packed record and the line that says where it is.
-    pub(crate) fn append(&mut self, record: &Packed, date: i64) -> Result<(), Error> {
+    /// Returns where that is.
+    pub(crate) fn append(&mut self, record: &Packed, date: i64) -> Result<Position, Error> {
         if self.records.end() >= self.config.max_file {
             self.next_file(date)?;
         }
+        let position = Position {
+            file: u32::try_from(self.file).unwrap_or(u32::MAX),
+            offset: self.records.end(),
+        };
         if let (Some(line), Some(member)) = (&record.line, record.members.first()) {
             let length = member.len(&self.lines) as u64;
             let place = place_of(length, self.records.end(), &self.stem);
@@ -223,7 +231,13 @@ impl Archive {
         for member in &record.members {
             member.seal(&self.lines, &mut self.sealed);
         }
-        self.records.push(&self.sealed)
+        self.records.push(&self.sealed)?;
+        Ok(position)
+    }
+
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Hands all that was appended to the system; returns how far the archive goes.

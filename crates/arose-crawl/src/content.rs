@@ -19,9 +19,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arose::digest::Digest;
+use arose::simhash::Fingerprint384;
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::payload::Page;
 use arose_dedup::index::{self, Committed, Index, Options, Seen, Settings, Sketch};
+
+use crate::pages;
 
 /// Makes sketches; its memory is used again from page to page.
 #[derive(Debug)]
@@ -55,6 +58,11 @@ impl Sketcher {
         let digest = page.content_digest();
         self.sketcher
             .sketch_of_tokens(&self.tokens, digest, Some(host))
+    }
+
+    /// What tells whether another version of the page sketched last differs in more than noise.
+    pub(crate) fn version(&self) -> pages::Sketch {
+        pages::Sketch::of(Fingerprint384::of(&self.tokens.fingerprints))
     }
 
     /// The sketch of something that is no text: only equal bytes make duplicates.

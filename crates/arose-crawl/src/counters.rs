@@ -70,11 +70,27 @@ pub enum Counter {
     QualityRejected,
     /// Sites that fell to one request per day for the quality of their pages.
     BadSites,
+    /// Visits of pages that were fetched before.
+    Revisits,
+    /// Of these: the content is another one.
+    Changed,
+    /// Of these: the server said that nothing has changed.
+    NotModified,
+    /// Pages that are gone: nothing was there three times.
+    GonePages,
+    /// Pages fetched before that robots.txt or the settings do not allow any more.
+    ForbiddenPages,
+    /// Hosts that said of changed pages that nothing has changed.
+    UntrustedHosts,
+    /// Announcements of changes, by sitemaps and feeds.
+    Signals,
+    /// Announcements whose dates cannot be true.
+    ImplausibleSignals,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 37] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -104,6 +120,14 @@ impl Counter {
         Self::SpamLike,
         Self::QualityRejected,
         Self::BadSites,
+        Self::Revisits,
+        Self::Changed,
+        Self::NotModified,
+        Self::GonePages,
+        Self::ForbiddenPages,
+        Self::UntrustedHosts,
+        Self::Signals,
+        Self::ImplausibleSignals,
     ];
 
     /// A name for machines.
@@ -139,6 +163,14 @@ impl Counter {
             Self::SpamLike => "spam_like",
             Self::QualityRejected => "quality_rejected",
             Self::BadSites => "bad_sites",
+            Self::Revisits => "revisits",
+            Self::Changed => "changed",
+            Self::NotModified => "not_modified",
+            Self::GonePages => "gone_pages",
+            Self::ForbiddenPages => "forbidden_pages",
+            Self::UntrustedHosts => "untrusted_hosts",
+            Self::Signals => "signals",
+            Self::ImplausibleSignals => "implausible_signals",
         }
     }
 }

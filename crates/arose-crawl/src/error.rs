@@ -61,6 +61,12 @@ pub enum Error {
     /// A thread that reads pages has ended.
     #[error("a thread that reads pages has failed; the crawl can be resumed")]
     Worker,
+    /// So much has happened in a crawl that places of further URLs cannot be told apart.
+    #[error("`{}` has written 2 TB of events, as many as one crawl can have; start another one with other seeds", path.display())]
+    Full {
+        /// The folder of the crawl.
+        path: PathBuf,
+    },
     /// Another process uses the folder.
     #[error("`{}` is in use by another process", path.display())]
     Locked {

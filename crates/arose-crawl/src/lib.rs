@@ -24,6 +24,7 @@ mod date;
 mod error;
 mod fetch;
 pub mod fingerprint;
+pub mod focus;
 mod frontier;
 pub mod guard;
 mod journal;
@@ -35,9 +36,11 @@ mod number;
 mod order;
 mod pace;
 mod page;
+mod pages;
 pub mod rehearsal;
 pub mod resolve;
 pub mod robots;
+pub mod rules;
 pub mod scope;
 pub mod seen;
 pub mod settings;
@@ -50,12 +53,13 @@ mod workers;
 
 pub use arose_corpus::url;
 pub use crawl::{
-    BadSeed, Control, Crawl, End, Priority, Repaired, Seams, Seeds, Snapshot, Status, Summary,
-    archives, crawl, index_lines, is_crawl, is_paused, is_running, kept_settings, pause,
-    queued_urls, reload, repair, resume, retry, standing, status,
+    BadSeed, Control, Crawl, End, Freshness, PageInfo, PageVersion, Plan, Priority, Refresh,
+    Repaired, Seams, Seeds, Snapshot, Status, Summary, archives, crawl, index_lines, is_crawl,
+    is_paused, is_running, kept_settings, page_state, pages as list_pages, pause, plan,
+    queued_urls, refresh, reload, repair, resume, retry, standing, status, versions,
 };
 pub use error::Error;
-pub use frontier::{SiteStanding, Standing};
+pub use frontier::{SiteQuality, SiteStanding, Standing};
 pub use log::{FailedUrl, failures};
 pub use settings::Settings;
 pub use turns::Turns;

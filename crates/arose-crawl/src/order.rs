@@ -14,13 +14,15 @@
 //! *Guard.* Every order by links can be bought with links: a farm of pages that link to each other
 //! takes three quarters of such a crawl. So *trust* goes along with mass. Only seeds create it, one
 //! each, and it is divided by links in the same way. What a site received of it from other sites,
-//! and did not pass on to others, decides how many pages it gets at full priority ([`share`]);
-//! beyond that the priority falls with each page, and is never nothing. Trust that goes round among
-//! the thousand domains of one owner does not become more: they share what one would get.
+//! of which no single link brings much, and did not pass on to others, decides how many pages it
+//! gets at full priority ([`share`]); beyond that the priority falls with each page, and is never
+//! nothing. Trust that goes round among the thousand domains of one owner does not become more:
+//! they share what one would get.
 //!
-//! *Cost.* Four bytes for each URL: mass and trust are logarithms in steps of 0.07 % ([`Level`]).
-//! What is added is rounded up or down at random, so that a million small gifts are not lost; the
-//! dice depend on nothing but the two pages, and the same crawl has the same order again.
+//! *Cost.* 20 bits for each URL: mass and trust are logarithms ([`Level`]), mass in steps of 0.07 %
+//! and trust, which only counts in sums over many pages, in steps of a factor of 1.4. What is added
+//! is rounded up or down at random, so that a million small gifts are not lost; the dice depend on
+//! nothing but the two pages, and the same crawl has the same order again.
 
 use arose::mix::mix;
 
@@ -39,6 +41,15 @@ pub(crate) const STEPS: i32 = 1024;
 /// The binary logarithm of the smallest level.
 const LEAST: f32 = -36.0;
 
+/// The masses of queued URLs are above this level, which is 1/8; so many levels are told apart.
+const MASS_FLOOR: u16 = 33 * STEPS as u16;
+pub(crate) const N_MASSES: u16 = 14 * STEPS as u16;
+
+/// The smallest trust of a page, how many levels it is to the next one, and how many there are.
+const TRUST_FLOOR: u16 = 16 * STEPS as u16;
+const TRUST_GRAIN: u16 = STEPS as u16 / 2;
+const N_TRUSTS: u16 = 63;
+
 /// An amount of mass or trust: 2^-36 to 2^28, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub(crate) struct Level(u16);
@@ -51,6 +62,11 @@ impl Level {
     /// The nearest level.
     pub(crate) fn of(amount: f32) -> Self {
         Self::rounded(amount, 1 << 31)
+    }
+
+    /// The trust of a page; `draw` decides how that is rounded.
+    pub(crate) fn of_trust(amount: f32, draw: u64) -> Self {
+        Self::NONE.plus_trust(amount, mix(draw) as u32)
     }
 
     /// The level with this number, as it was written down.
@@ -84,9 +100,33 @@ impl Level {
         }
         let exact = (f64::from(amount).log2() - f64::from(LEAST)) * f64::from(STEPS);
         let exact = exact.clamp(1.0, f64::from(u16::MAX));
-        let is_up = (exact.fract() * 4_294_967_296.0) as u64 > u64::from(dice);
+        let is_up = is_below(dice, exact.fract());
         Self((exact as u16).saturating_add(u16::from(is_up)))
     }
+
+    /// More trust by an amount, in the levels that a page may have. What is expected of it is the
+    /// exact sum.
+    fn plus_trust(self, amount: f32, dice: u32) -> Self {
+        let sum = f64::from(self.amount()) + f64::from(amount);
+        if amount.is_nan() || amount <= 0.0 {
+            return self;
+        }
+        let grain = f64::from(TRUST_GRAIN) / f64::from(STEPS);
+        let floor = Self(TRUST_FLOOR);
+        let above = (sum / f64::from(floor.amount())).log2() / grain;
+        if above < 0.0 {
+            let is_up = is_below(dice, (above * grain).exp2());
+            return if is_up { floor.max(self) } else { self };
+        }
+        let part = ((above.fract() * grain).exp2() - 1.0) / (grain.exp2() - 1.0);
+        let number = (above as u16).saturating_add(u16::from(is_below(dice, part)));
+        Self(TRUST_FLOOR + number.min(N_TRUSTS - 1) * TRUST_GRAIN).max(self)
+    }
+}
+
+/// Whether dice fall below a probability.
+fn is_below(dice: u32, probability: f64) -> bool {
+    (probability * 4_294_967_296.0) as u64 > u64::from(dice)
 }
 
 /// What is known of a page by its links.
@@ -102,7 +142,28 @@ impl Weight {
         let dice = mix(gift.draw ^ mix(name));
         Self {
             mass: self.mass.plus(gift.mass, dice as u32),
-            trust: self.trust.plus(gift.trust, (dice >> 32) as u32),
+            trust: self.trust.plus_trust(gift.trust, (dice >> 32) as u32),
+        }
+    }
+
+    /// Mass and trust in 14 and 6 bits, as a queue has them. Masses are from 1/8 to 2,048, and so
+    /// much is the most trust.
+    pub(crate) fn to_small(self) -> (u16, u16) {
+        let mass = self.mass.0.saturating_sub(MASS_FLOOR);
+        let above = self.trust.0.checked_sub(TRUST_FLOOR);
+        let trust = above.map_or(0, |above| above / TRUST_GRAIN + 1);
+        (mass.clamp(1, N_MASSES - 1), trust.min(N_TRUSTS))
+    }
+
+    /// What [`Self::to_small`] made.
+    pub(crate) fn from_small(mass: u16, trust: u16) -> Self {
+        let trust = match trust {
+            0 => Level::NONE,
+            _ => Level(TRUST_FLOOR + (trust - 1) * TRUST_GRAIN),
+        };
+        Self {
+            mass: Level(MASS_FLOOR + mass),
+            trust,
         }
     }
 }
@@ -114,6 +175,8 @@ pub(crate) struct Gift {
     pub(crate) trust: f32,
     /// Stands for the page that gives: what it gives is rounded its own way.
     pub(crate) draw: u64,
+    /// Whether it is one of the links of a page, and not what stands for the page.
+    pub(crate) is_link: bool,
 }
 
 impl Gift {
@@ -121,6 +184,7 @@ impl Gift {
         mass: 0.0,
         trust: 0.0,
         draw: 0,
+        is_link: false,
     };
 
     /// To each of `n_links` pages, from one with a weight and a quality between 0 and 1.
@@ -130,7 +194,13 @@ impl Gift {
         } else {
             1.0
         };
-        Self::whole(weight, draw).scaled(DAMPING * quality / n_links.max(1) as f32)
+        let part = DAMPING * quality / n_links.max(1) as f32;
+        Self {
+            mass: part * weight.mass.amount(),
+            trust: part * weight.trust.amount(),
+            draw,
+            is_link: true,
+        }
     }
 
     /// Whether it is nothing.
@@ -145,14 +215,7 @@ impl Gift {
             mass: weight.mass.amount(),
             trust: weight.trust.amount(),
             draw,
-        }
-    }
-
-    fn scaled(self, by: f32) -> Self {
-        Self {
-            mass: by * self.mass,
-            trust: by * self.trust,
-            ..self
+            is_link: false,
         }
     }
 }
@@ -283,14 +346,40 @@ mod tests {
         for n in 0..1_000_000_u64 {
             let gift = Gift {
                 mass: 1e-5 * (0.5 + (random.below(1000) as f32) / 1000.0),
-                trust: 1e-6,
                 draw: n,
+                ..Gift::NONE
             };
             weight = weight.plus(gift, 7);
         }
-        let (mass, trust) = (weight.mass.amount(), weight.trust.amount());
+        let mass = weight.mass.amount();
         assert!((mass / 10.15 - 1.0).abs() < 0.03, "{mass}");
-        assert!((trust - 1.0).abs() < 0.05, "{trust}");
+    }
+
+    /// Trust has few levels: that of one page may be off by a half, that of many is not.
+    #[test]
+    fn issue_26_trust_is_right_on_average() {
+        for (each, n_gifts) in [(1e-6, 1000), (1e-3, 200), (0.03, 1), (1.0, 3)] {
+            let mut sum = 0.0;
+            for page in 0..4000_u64 {
+                let mut weight = Weight::default();
+                for draw in 0..n_gifts {
+                    let gift = Gift {
+                        trust: each,
+                        draw: mix(draw + (1 << 40)),
+                        ..Gift::NONE
+                    };
+                    weight = weight.plus(gift, page);
+                    let (mass, trust) = weight.to_small();
+                    assert_eq!(Weight::from_small(mass, trust).trust, weight.trust);
+                }
+                sum += weight.trust.amount();
+            }
+            let mean = sum / 4000.0 / n_gifts as f32;
+            assert!((mean / each - 1.0).abs() < 0.04, "{each}: {mean}");
+        }
+        assert_eq!(Level::of_trust(1.0, 7).amount(), 1.0);
+        assert_eq!(Level::of_trust(f32::INFINITY, 7).amount(), 2048.0);
+        assert_eq!(Level::of_trust(f32::NAN, 7), Level::NONE);
     }
 
     #[test]
@@ -304,6 +393,7 @@ mod tests {
                 mass: bad,
                 trust: bad,
                 draw: 3,
+                is_link: true,
             };
             assert_eq!(weight.plus(gift, 1), weight);
         }

@@ -7,6 +7,7 @@
 mod links;
 mod quality;
 mod repetition;
+mod version;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use arose_corpus::html::{self, Links, Switch};
 use arose_corpus::payload;
 use arose_corpus::quality::Assessor;
 use arose_corpus::{Limits, decode_content};
-use arose_dedup::index;
+use arose_dedup::index::{self, Sketch};
 
 use crate::archive::{Packed, Packer, Record, bare_media_type, payload_digest};
 use crate::contain::contain;
@@ -29,13 +30,15 @@ use crate::guard::{Counts, Guard, Reason};
 use crate::journal::{HostId, Kind};
 use crate::log;
 use crate::order::Weight;
+use crate::pages::{Revisit, Version};
 use crate::robots;
-use crate::settings::{DuplicateLinks, Settings};
+use crate::settings::{DuplicateBody, DuplicateLinks, Settings};
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
 use quality::{Judged, is_same_site, template};
 use repetition::{leads_on, shape};
+use version::{elsewhere, is_as_before, nonzero, note_unmodified, raw};
 
 /// Stands for a queued URL while it is fetched and read.
 pub(crate) type Ticket = u64;
@@ -62,6 +65,8 @@ pub(crate) struct Job {
     /// When it came, in seconds since 1970.
     pub(crate) date: i64,
     pub(crate) address: IpAddr,
+    /// The version that was there before, if it was fetched before.
+    pub(crate) revisit: Option<Box<Revisit>>,
 }
 
 /// What came of it.
@@ -77,6 +82,8 @@ pub(crate) struct Report {
     pub(crate) is_page: bool,
     /// How much it weighs, from 0.1 to 1; 1 where that is unknown.
     pub(crate) quality: f32,
+    /// Whether its own text weighs less than a half, whatever it copies.
+    pub(crate) is_poor: bool,
     /// The rule of the settings that rejects it.
     pub(crate) rejected_by: Option<Box<str>>,
     /// What home pages of one template at one IP address share; none for other pages.
@@ -110,6 +117,11 @@ pub(crate) struct Report {
     pub(crate) record: Packed,
     /// What the log says of it.
     pub(crate) line: String,
+    /// Its content, and the version that was there before.
+    pub(crate) version: Version,
+    pub(crate) revisit: Option<Box<Revisit>>,
+    /// Pages that a list says have changed, by their fingerprints, and when.
+    pub(crate) announced: Vec<(u128, u32)>,
 }
 
 impl Report {
@@ -125,6 +137,7 @@ impl Report {
             status: job.message.head().map_or(0, |head| head.status),
             is_page: false,
             quality: 1.0,
+            is_poor: false,
             rejected_by: None,
             template: None,
             is_unread: false,
@@ -144,6 +157,9 @@ impl Report {
             counts: Counts::default(),
             record: Packed::default(),
             line: String::new(),
+            version: Version::default(),
+            revisit: None,
+            announced: Vec::new(),
         }
     }
 }
@@ -299,6 +315,7 @@ impl Reader {
         report.is_unread |= packed.is_none();
         report.record = packed.unwrap_or_default();
         report.line = line(&job, &payload, &report);
+        report.revisit = job.revisit;
         report
     }
 
@@ -327,9 +344,14 @@ impl Reader {
         tests::fail_if_told_to(job);
         match report.status {
             _ if job.ticket.is_none() => {}
-            200..=299 if job.kind == Kind::Sitemap => self.read_sitemap(job, head, &mut report),
+            200..=299 if job.kind == Kind::Sitemap => {
+                report.version = raw(job);
+                self.read_sitemap(job, head, &mut report);
+            }
             200..=299 => self.read_page(job, head, payload, &mut report),
+            304 if job.revisit.is_some() => note_unmodified(job, &mut report),
             300..=399 => {
+                report.version = elsewhere(job, header("location"));
                 let link = Link {
                     text: header("location"),
                     kind: job.kind,
@@ -340,6 +362,7 @@ impl Reader {
             }
             _ => {}
         }
+        version::refer_back(job, &mut report);
         self.count_links(&mut report);
         let original = report.original.as_ref();
         let url = original.and_then(|original| self.normalize(&original.url));
@@ -374,7 +397,10 @@ impl Reader {
             payload,
             cut: message.cut,
             original: report.original.as_ref(),
-            near_duplicates: shared.settings.duplicates.body,
+            near_duplicates: match report.version.is_same {
+                true => DuplicateBody::Drop,
+                false => shared.settings.duplicates.body,
+            },
             request: request.as_deref(),
         };
         record.pack(&mut self.packer)
@@ -389,13 +415,29 @@ impl Reader {
         };
         let url = job.url.as_str();
         let page = payload::read(&body, header("content-type"), Some(url), &self.html);
-        if let Some(contents) = &shared.contents
+        let keeps_sketches = shared.contents.is_some() || shared.settings.recrawl.on;
+        let sketch = match &page {
+            Ok(page) if keeps_sketches => self.sketcher.page(page, job.url.host()),
+            Ok(page) => Sketch::of_digest(page.content_digest()),
+            Err(_) => self.sketcher.bytes(&body),
+        };
+        report.version.digest = nonzero(sketch.digest.0 as u64);
+        if keeps_sketches && page.is_ok() {
+            report.version.sketch = self.sketcher.version();
+        }
+        if is_as_before(job, report) {
+            // Equal bytes have equal links.
+            let is_identical = report
+                .original
+                .as_ref()
+                .is_some_and(|o| o.payload == digest);
+            if is_identical {
+                report.is_page = page.is_ok();
+                return;
+            }
+        } else if let Some(contents) = &shared.contents
             && !body.is_empty()
         {
-            let sketch = match &page {
-                Ok(page) => self.sketcher.page(page, job.url.host()),
-                Err(_) => self.sketcher.bytes(&body),
-            };
             let date = job.date;
             let payload = digest;
             let bytes = || self.sketcher.bytes(job.message.body());
@@ -423,11 +465,12 @@ impl Reader {
             return;
         }
         report.is_page = true;
-        report.novelty.is_duplicate = report.original.is_some();
+        report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
         report.novelty.shape = shape(&job.url, &page.text);
         self.judge_quality(job, &page, report);
         // Whoever names a seed wants what it leads to.
-        let links = match report.original.is_some() && job.depth > 0 {
+        let is_duplicate = report.original.is_some() && job.revisit.is_none();
+        let links = match is_duplicate && job.depth > 0 {
             true => shared.settings.duplicates.links,
             false => DuplicateLinks::First,
         };
@@ -452,13 +495,14 @@ impl Reader {
     /// Weighs a page, and looks whether the settings reject it.
     fn judge_quality(&mut self, job: &Job, page: &payload::Page, report: &mut Report) {
         let metadata = page.metadata.as_deref();
-        let found = self
-            .assessor
-            .page(&page.text, page.title.as_deref(), metadata);
+        let ratio = self.shared.rejections.ratio();
+        let title = page.title.as_deref();
+        let found = self.assessor.page(&page.text, title, metadata, ratio);
         let original = report.original.as_ref().map(|original| &*original.url);
         let is_scraped = original.is_some_and(|original| !is_same_site(original, &job.url));
         let judged = Judged::new(found, is_scraped);
         report.quality = judged.weight as f32;
+        report.is_poor = judged.is_poor;
         report.rejected_by = self.shared.rejections.of(&judged);
         let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
         let visibility = visibility.filter(|_| job.url.rest() == "/");

@@ -4,12 +4,16 @@
 //! test keeps the two equal. Unknown names are errors, so that a misspelt limit does not go
 //! unnoticed.
 
+mod recrawl;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use recrawl::Recrawl;
 
 use crate::guard;
 use crate::scope::Roots;
@@ -41,6 +45,8 @@ pub struct Settings {
     pub quality: Quality,
     /// How much of the crawl a site may take.
     pub budget: Budget,
+    /// How pages are visited again.
+    pub recrawl: Recrawl,
     /// What is kept.
     pub archive: Archive,
     /// What the crawl may take of the machine.
@@ -434,8 +440,9 @@ pub struct Quality {
 pub struct Budget {
     /// Pages of a site, at most.
     pub max_pages: u64,
-    /// Pages of a site with full priority, for as much trust as a seed has. Trust goes from page to
-    /// page by links; what reached a site from others and was not passed on to others counts.
+    /// Pages of a site with full priority, for as much trust as a seed has, at first; more as the
+    /// crawl grows. Trust goes from page to page by links; what reached a site from others and was
+    /// not passed on to others counts.
     pub pages: u64,
     /// Hosts of a site, at most.
     pub max_hosts: u32,
@@ -593,7 +600,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 64);
+        assert_eq!(active.count(), 69);
     }
 
     #[test]

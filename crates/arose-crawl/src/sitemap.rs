@@ -69,6 +69,14 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// When it was last changed, in seconds since 1970. A day without a time is its beginning.
+    pub(crate) fn modified(&self) -> Option<u32> {
+        let text = self.last_modified.as_deref()?.trim();
+        let seconds = arose_corpus::time::parse(text)
+            .or_else(|| crate::date::parse(text).and_then(|seconds| seconds.try_into().ok()));
+        seconds?.try_into().ok()
+    }
+
     /// The priority as a number; not a number where there is none.
     pub(crate) fn priority(&self) -> f32 {
         let text = self.priority.as_deref();

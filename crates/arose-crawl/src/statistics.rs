@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::counters::Counter;
-use crate::crawl::Snapshot;
+use crate::crawl::{Freshness, Snapshot};
 use crate::error::{Context, Error};
-use crate::frontier::{SiteStanding, Standing};
+use crate::frontier::{SiteQuality, SiteStanding, Standing};
 use crate::journal::HostId;
 
 /// The file in the folder of a crawl.
@@ -179,6 +179,11 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
         format!("[\"{}\", {trust:.6}, {share:.6}, {n_pages}]", site.name)
     };
     let sites: Vec<String> = snapshot.sites.iter().map(site).collect();
+    let poor = |site: &SiteQuality| {
+        let (n_low, n_pages, is_bad) = (site.n_low, site.n_pages, site.is_bad);
+        format!("[\"{}\", {n_low}, {n_pages}, {is_bad}]", site.name)
+    };
+    let poor: Vec<String> = snapshot.poor_sites.iter().map(poor).collect();
     let next = |next: &Standing| {
         let url = serde_json::to_string(&next.url).unwrap_or_else(|_| "\"\"".to_owned());
         format!("[{url}, {:.4}, {:.6}]", next.mass, next.site.share)
@@ -186,16 +191,67 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
     let next: Vec<String> = snapshot.next.iter().map(next).collect();
     let _ = write!(
         text,
-        ", \"pages_for_trust\": {:.0}, \"sites\": [{}], \"next\": [{}]",
+        ", \"pages_for_trust\": {:.0}, \"sites\": [{}], \"poor_sites\": [{}], \"next\": [{}]",
         snapshot.pages_for_trust,
         sites.join(", "),
+        poor.join(", "),
         next.join(", "),
     );
+    if let Some(freshness) = &snapshot.freshness {
+        push_freshness(&mut text, freshness);
+    }
     text.push_str(match line {
         LineKind::Next => "}\n",
         LineKind::Last => ", \"is_done\": true}\n",
     });
     text
+}
+
+/// What is believed of pages. The last class of each kind has no bound.
+fn push_freshness(text: &mut String, freshness: &Freshness) {
+    let bound = |bound: f64| match bound.is_finite() {
+        true => bound.to_string(),
+        false => "null".to_owned(),
+    };
+    let by_age = freshness.by_age.iter();
+    let by_age = by_age.map(|(days, n, fresh)| format!("[{}, {n}, {fresh:.4}]", bound(*days)));
+    let by_rate = freshness.by_rate.iter();
+    let by_rate = by_rate.map(|(rate, n)| format!("[{}, {n}]", bound(*rate)));
+    let sites = freshness.sites.iter();
+    let sites =
+        sites.map(|(name, n, fresh, rate)| format!("[\"{name}\", {n}, {fresh:.4}, {rate:.6}]"));
+    let _ = write!(
+        text,
+        ", \"revisited_pages\": {}, \"fresh\": {:.4}, \"fresh_by_age\": [{}], \
+         \"pages_by_rate\": [{}], \"fresh_sites\": [{}]",
+        freshness.n_pages,
+        freshness.fresh,
+        by_age.collect::<Vec<_>>().join(", "),
+        by_rate.collect::<Vec<_>>().join(", "),
+        sites.collect::<Vec<_>>().join(", "),
+    );
+}
+
+/// The sites with the most pages of low quality, as the last line has them; none if it is not
+/// there.
+pub(crate) fn poor_sites(folder: &Path) -> Vec<SiteQuality> {
+    let text = std::fs::read(folder.join(FILE)).unwrap_or_default();
+    let line = text
+        .split(|&byte| byte == b'\n')
+        .rfind(|line| !line.is_empty());
+    let line: Option<serde_json::Value> = line.and_then(|line| serde_json::from_slice(line).ok());
+    let site = |site: &serde_json::Value| {
+        Some(SiteQuality {
+            name: site.get(0)?.as_str()?.to_owned(),
+            n_low: site.get(1)?.as_u64()?,
+            n_pages: site.get(2)?.as_u64()?,
+            is_bad: site.get(3)?.as_bool()?,
+        })
+    };
+    let sites = line
+        .as_ref()
+        .and_then(|line| line.get("poor_sites")?.as_array());
+    sites.into_iter().flatten().filter_map(site).collect()
 }
 
 /// The hosts that take longest to answer: a short list, so that no time has to be kept for others.
@@ -276,6 +332,32 @@ mod tests {
         assert_eq!(lines[0]["slowest"][0][0], "h.org");
         assert_eq!(lines[0].get("is_done"), None);
         assert_eq!(lines[1]["is_done"], true);
+    }
+
+    #[test]
+    fn what_is_believed_of_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut statistics = Statistics::open(folder.path()).unwrap();
+        let freshness = Freshness {
+            n_pages: 9,
+            fresh: 0.5,
+            by_age: vec![(1.0, 4, 0.75), (f64::INFINITY, 5, 0.3)],
+            by_rate: vec![(f64::INFINITY, 9)],
+            sites: vec![("h.org".to_owned(), 9, 0.5, 0.01)],
+        };
+        let snapshot = Snapshot {
+            freshness: Some(freshness),
+            ..snapshot(1)
+        };
+        statistics.write(LineKind::Next, &snapshot, &[]).unwrap();
+        let line = &lines(folder.path())[0];
+        assert_eq!(
+            (&line["fresh"], &line["revisited_pages"]),
+            (&0.5.into(), &9.into())
+        );
+        assert_eq!(line["fresh_by_age"][0][1], 4);
+        assert!(line["fresh_by_age"][1][0].is_null());
+        assert_eq!(line["fresh_sites"][0][0], "h.org");
     }
 
     /// Time goes on where it was, and what a crash tore is cut off.

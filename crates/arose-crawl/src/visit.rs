@@ -349,6 +349,7 @@ impl Visitor {
             message: response.message,
             date: 0,
             address: Ipv4Addr::UNSPECIFIED.into(),
+            revisit: None,
         };
         let report = self.reader.borrow_mut().look(&job, "");
         if report.is_unread {
@@ -543,5 +544,6 @@ fn request(url: &NormalUrl, address: IpAddr) -> Request {
         is_tls,
         rest: url.rest().into(),
         kind: Kind::Page,
+        condition: None,
     }
 }

@@ -1,17 +1,18 @@
-//! Times the stages of a run: `dedup_speed INPUT OUT POLICY THREADS`.
+//! Times the stages of a run: `dedup_speed INPUT OUT POLICY THREADS [MEMORY_MIB [ids]]`.
 //!
 //! Of web pages the visible text is taken, and all pairs are listed if `AROSE_ALL_PAIRS` is set.
+//! With `ids`, kept documents are listed and not copied.
 
 use std::path::{Path, PathBuf};
 
 use arose::rule::{Criterion, Remove};
-use arose_dedup::{Config, Progress, Start, run};
+use arose_dedup::{Config, KeptAs, Progress, Start, run};
 
 #[expect(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [input, out, policy, threads] = &args[..] else {
-        return Err("arguments: INPUT OUT POLICY THREADS".into());
+    let [input, out, policy, threads, more @ ..] = &args[..] else {
+        return Err("arguments: INPUT OUT POLICY THREADS [MEMORY_MIB [ids]]".into());
     };
     let mut config = Config::default();
     match policy.as_str() {
@@ -21,6 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     config.corpus.threads = threads.parse()?;
     config.corpus.html.mode = arose_corpus::html::Mode::Visible;
+    if let Some(mebibytes) = more.first() {
+        config.memory = mebibytes.parse::<u64>()? << 20;
+    }
+    if more.get(1).is_some_and(|kept| kept == "ids") {
+        config.output.kept = KeptAs::Ids;
+    }
     if std::env::var_os("AROSE_ALL_PAIRS").is_some() {
         config.pairs = arose_dedup::ListedPairs::All;
     }
@@ -36,5 +43,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{stage}");
     }
     println!("{}", summary["counts"]);
+    println!("{}", summary["peak_memory_bytes"]);
     Ok(())
 }

@@ -220,6 +220,36 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns when the content of a file that is there is on the disk, whoever wrote it.
+///
+/// # Errors
+///
+/// When the system refuses.
+pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()?;
+    if let Some(log) = recording_of(path) {
+        let mut state = log.state();
+        let file = state.opened(path, Start::AsItIs);
+        state.changes.push(Change::Sync { file });
+    }
+    Ok(())
+}
+
+/// Removes a directory with all that is in it.
+///
+/// # Errors
+///
+/// As `std::fs::remove_dir_all`.
+pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path)?;
+    if let Some(log) = recording_of(path) {
+        let mut state = log.state();
+        state.files.retain(|file, _| !file.starts_with(path));
+        state.removed(path);
+    }
+    Ok(())
+}
+
 /// Creates a directory with its parents, where they are missing; they last when this returns.
 ///
 /// # Errors

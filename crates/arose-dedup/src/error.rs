@@ -166,6 +166,9 @@ pub enum Error {
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,
+    /// More tokens than a search for passages can number.
+    #[error("the input has 2^46 tokens or more; split it")]
+    TooManyTokens,
     /// A passage must have at least two places.
     #[error("--times is 1, expected at least 2: every passage occurs once")]
     Times,

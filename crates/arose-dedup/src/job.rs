@@ -24,7 +24,7 @@ use crate::stage::kept::{Kept, beside};
 use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
 use crate::stage::{candidates, cluster, contained, exact, ids, read, sites, update, verify};
-use crate::work::{Note, Start, Work, read_json, write_json};
+use crate::work::{Note, Start, Work, read_json, write_json, write_json_to_disk};
 use crate::{Error, Progress};
 use found::Found;
 
@@ -255,8 +255,7 @@ impl<'a> Job<'a> {
             KeptAs::Nothing => write_json(&path, &summary)?,
             KeptAs::Copies | KeptAs::Ids => {
                 self.sync_results(&summary)?;
-                write_json(&path, &summary)?;
-                update::sync_entry(&path)?;
+                write_json_to_disk(&path, &summary)?;
             }
         }
         self.finish()?;

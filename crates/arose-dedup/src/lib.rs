@@ -14,6 +14,7 @@
 
 mod column;
 mod config;
+mod dictionary;
 pub mod disk;
 mod error;
 pub mod evaluate;

@@ -94,7 +94,7 @@ impl Chosen {
     }
 
     /// The members, ascending.
-    fn iter(&self) -> impl Iterator<Item = Ordinal> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ordinal> {
         let words = (0..).step_by(64).zip(&self.words);
         words.flat_map(|(start, &word)| {
             let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);

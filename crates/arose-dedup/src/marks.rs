@@ -23,7 +23,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::Error;
 use crate::config::Config;
-use crate::scheme::Tables;
+use crate::scheme::{Tables, key_bits};
 use crate::stage::weigher::Others;
 
 /// Bands of weighted values, and values of a band.
@@ -267,20 +267,20 @@ impl Tables for MarkTables {
         (WEIGHTED.0 + PLAIN.0) as u32
     }
 
-    fn key(&self, table: u32, marks: &Marks) -> u32 {
+    fn key(&self, table: u32, marks: &Marks) -> u64 {
         let band = table as usize;
         if let Some(plain) = band.checked_sub(WEIGHTED.0) {
-            return marks.plain[plain];
+            return marks.plain[plain].into();
         }
         if !marks.has_own() {
             // A key that only documents equal to it have, which it meets in the plain bands.
-            return hash(marks.plain.iter().map(|&key| key.into())) as u32;
+            return key_bits(hash(marks.plain.iter().map(|&key| key.into())));
         }
         let rows = &marks.low.as_flattened()[band * WEIGHTED.1..][..WEIGHTED.1];
         let word = rows
             .iter()
             .fold(0, |word, &low| word << 16 | u64::from(low));
-        mix(mix(marks.rest.as_flattened()[band].into()) ^ word) as u32
+        key_bits(mix(mix(marks.rest.as_flattened()[band].into()) ^ word))
     }
 
     fn accepts(&self, a: &Marks, b: &Marks) -> bool {

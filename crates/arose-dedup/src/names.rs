@@ -9,7 +9,7 @@ use crate::Error;
 use crate::column::Column;
 use crate::lookup::Chosen;
 use crate::record::{DocRecord, Ordinal};
-use crate::stage::read::{DOCS, NAMES};
+use crate::stage::columns::{DOCS, NAMES};
 
 /// What the input calls a document.
 #[derive(Debug, Clone, PartialEq, Eq)]

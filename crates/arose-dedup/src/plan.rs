@@ -9,13 +9,18 @@ use arose_corpus::{Item, Position};
 
 use crate::Error;
 use crate::config::{Config, SiteCounts};
-use crate::marks::Marks;
+use crate::marks::{MarkTables, Marks};
 use crate::record::{DocRecord, Samples, Vectors};
+use crate::scheme::{Bands, Rules, Tables as _};
+use crate::stage::keys::Key;
+use crate::stage::row::STORED_TOKENS;
 
 /// Documents that are read to guess the rest.
 const SAMPLE: u64 = 1000;
 /// Letters of a token and the blank after it, in most texts.
 const BYTES_PER_TOKEN: u64 = 6;
+/// Bytes of a name, and of the buckets of a document, in most cases.
+const NAME_BYTES: usize = 64;
 /// How much smaller compression makes a text, in most cases.
 const COMPRESSION: u64 = 4;
 
@@ -50,26 +55,41 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
     };
     let documents = (sample.n_docs as f64 * scale).round() as u64;
     let text_bytes = (sample.text_bytes as f64 * scale) as u64;
-    let samples = match config.policy.criterion {
-        Criterion::Jaccard(_) => size_of::<Samples>(),
-        Criterion::Content(_) => size_of::<Marks>(),
-        _ => 0,
-    };
-    // Names and runs of equal keys take as much again, more or less, as the smallest of these.
-    let per_doc = size_of::<DocRecord>() + size_of::<Vectors>() + samples + 128;
+    let tokens = text_bytes / BYTES_PER_TOKEN;
+    let per_doc = bytes_per_doc(config, tokens / documents.max(1))?;
     // What sites repeat is sorted twice, 16 bytes for each distinct pair of words.
     let per_token = match (config.policy.criterion, config.site_counts) {
-        (Criterion::Content(_), SiteCounts::Exact) => 8 + 2 * 16,
-        (Criterion::Content(_), SiteCounts::Sampled) => 8 + 2,
-        _ => 8,
+        (Criterion::Content(_), SiteCounts::Exact) => 3 + 2 * 16,
+        (Criterion::Content(_), SiteCounts::Sampled) => 3 + 2,
+        _ => 3,
     };
     Ok(Plan {
         input_bytes,
         documents,
         text_bytes,
         memory_bytes: config.memory.min((96 << 20) + 400 * documents),
-        disk_bytes: text_bytes / BYTES_PER_TOKEN * per_token + documents * per_doc as u64,
+        disk_bytes: tokens * per_token + documents * per_doc,
     })
+}
+
+/// Bytes of the work files per document of so many tokens, tokens aside.
+fn bytes_per_doc(config: &Config, n_tokens: u64) -> Result<u64, Error> {
+    let vectors = size_of::<Vectors>();
+    let (n_tables, sketch) = match config.policy.criterion {
+        Criterion::Jaccard(threshold) => {
+            let stored = size_of::<Samples>() + size_of::<[u64; 6]>();
+            let is_stored = n_tokens >= STORED_TOKENS as u64;
+            let n_tables = Bands::new(config, threshold)?.n_tables();
+            (n_tables, if is_stored { stored } else { 0 })
+        }
+        Criterion::Content(_) => {
+            let n_tables = MarkTables::new(config)?.n_tables();
+            (n_tables, vectors + size_of::<Marks>())
+        }
+        _ => (Rules::new(config)?.n_tables(), vectors),
+    };
+    let keys = size_of::<Key>() * n_tables as usize;
+    Ok((size_of::<DocRecord>() + NAME_BYTES + keys + sketch) as u64)
 }
 
 /// The first documents of the input.

@@ -6,6 +6,8 @@ use arose::parity::{self, Parity};
 use arose::rule::Rule;
 use bytemuck::{Pod, Zeroable};
 
+use crate::dictionary::TokenPlace;
+
 /// The number of a document in input order; four bytes, since pairs are kept by the million.
 pub(crate) type Ordinal = u32;
 
@@ -51,7 +53,7 @@ impl Samples {
 pub(crate) struct DocRecord {
     /// The digest that exact duplicates share, low half first.
     pub(crate) digest: [u64; 2],
-    /// Its first token in the file of tokens.
+    /// Where its tokens begin, in units of the file of tokens.
     pub(crate) tokens_at: u64,
     /// Its first byte in the file of names.
     pub(crate) names_at: u64,
@@ -69,10 +71,26 @@ pub(crate) struct DocRecord {
     pub(crate) n_tokens: u32,
     /// Bytes of text.
     pub(crate) n_bytes: u32,
-    pub(crate) flags: u32,
+    /// Tokens that are written out, being in no dictionary.
+    pub(crate) n_literals: u32,
+    /// Its place among the sketches that are stored, or [`NOT_STORED`].
+    pub(crate) sketch_at: u32,
+    pub(crate) flags: u16,
+    /// The dictionary of its tokens.
+    pub(crate) dictionary: u16,
 }
 
 impl DocRecord {
+    /// Where its tokens are.
+    pub(crate) fn tokens(&self) -> TokenPlace {
+        TokenPlace {
+            at: self.tokens_at,
+            n_tokens: self.n_tokens,
+            n_literals: self.n_literals,
+            dictionary: self.dictionary,
+        }
+    }
+
     /// Its digest.
     pub(crate) fn content(&self) -> Digest {
         Digest(u128::from(self.digest[1]) << 64 | u128::from(self.digest[0]))
@@ -93,16 +111,18 @@ pub(crate) struct NullText {
 
 /// A document without a time.
 pub(crate) const NOT_FETCHED: i64 = i64::MIN;
+/// A document whose sketch is made again from its tokens where it is needed.
+pub(crate) const NOT_STORED: u32 = u32::MAX;
 /// Too few tokens for a sketch to mean anything.
-pub(crate) const SHORT: u32 = 1;
+pub(crate) const SHORT: u16 = 1;
 /// No text and no images.
-pub(crate) const EMPTY: u32 = 2;
+pub(crate) const EMPTY: u16 = 2;
 /// Without a URL, if URLs are compared: never a duplicate.
-pub(crate) const ALONE: u32 = 8;
+pub(crate) const ALONE: u16 = 8;
 /// Rejected by a filter: it takes no part in the run.
-pub(crate) const FILTERED: u32 = 16;
+pub(crate) const FILTERED: u16 = 16;
 /// Mostly in a script written without spaces.
-pub(crate) const UNSPACED: u32 = 4;
+pub(crate) const UNSPACED: u16 = 4;
 
 /// B and C of a document, and its site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]

@@ -10,7 +10,7 @@ use arose::content::{Content, FREE_PAGES};
 use arose::digest::digest64;
 use arose::site::SiteKind;
 
-use crate::stage::read::site_digest;
+use crate::stage::urls::site_digest;
 use crate::stage::weigher::{key, salt};
 
 /// Takes documents whose word pairs are to be counted.

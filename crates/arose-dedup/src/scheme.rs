@@ -30,6 +30,14 @@ use bytemuck::{Pod, Zeroable};
 use crate::config::{Config, Verify};
 use crate::record::{MAX_BANDS, N_SAMPLES, Samples, Vectors};
 
+/// Bits of a key.
+pub(crate) const KEY_BITS: u32 = 40;
+
+/// Those bits of a number.
+pub(crate) fn key_bits(number: u64) -> u64 {
+    number & ((1 << KEY_BITS) - 1)
+}
+
 /// Tables of keys over sketches of one kind.
 pub(crate) trait Tables: Sync {
     type Sketch: Pod + Send + Sync;
@@ -37,9 +45,9 @@ pub(crate) trait Tables: Sync {
     /// How many there are.
     fn n_tables(&self) -> u32;
 
-    /// The key of a sketch in a table. Of 32 bits: at a hundred million documents one in forty
-    /// meets a stranger in a table by accident, which costs a comparison.
-    fn key(&self, table: u32, sketch: &Self::Sketch) -> u32;
+    /// The key of a sketch in a table, of at most [`KEY_BITS`]: at a hundred million documents one
+    /// in ten thousand meets a stranger in a table by accident, which costs a comparison.
+    fn key(&self, table: u32, sketch: &Self::Sketch) -> u64;
 
     /// Whether two documents that meet stay candidates.
     fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
@@ -130,12 +138,15 @@ impl Bands {
             *low = *sample as u16;
         }
         for (rest, rows) in kept.rest.iter_mut().zip(sketch.chunks(self.banding.q())) {
-            let all = rows.iter().fold(0_u64, |all, sample| {
-                all.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(sample >> 16)
-            });
-            *rest = mix(all) as u8;
+            *rest = rest_of(rows);
         }
         kept
+    }
+
+    /// The keys of a sketch in all tables: those of what is kept of it.
+    pub(crate) fn keys(&self, sketch: &[u32]) -> impl ExactSizeIterator<Item = u64> {
+        let bands = sketch.chunks_exact(self.banding.q()).take(self.banding.b());
+        bands.map(|rows| band_key(rows.iter().map(|row| *row as u16), rest_of(rows)))
     }
 
     /// The Jaccard coefficient that two sketches suggest.
@@ -195,6 +206,26 @@ fn passing(jaccard: f64, min_equal: u32) -> f64 {
     at_least(N_SAMPLES as u64, agree, u64::from(min_equal))
 }
 
+/// What is kept of the high halves of the samples of a band.
+fn rest_of(rows: &[u32]) -> u8 {
+    let all = rows.iter().fold(0_u64, |all, sample| {
+        all.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(sample >> 16)
+    });
+    mix(all) as u8
+}
+
+/// The key of a band by the low halves of its samples, four at a time, and what is kept of the
+/// rest.
+fn band_key(mut rows: impl ExactSizeIterator<Item = u16>, rest: u8) -> u64 {
+    let mut key = u64::from(rest);
+    while rows.len() > 0 {
+        let chunk = rows.by_ref().take(4);
+        let word = chunk.fold(0, |word, sample| word << 16 | u64::from(sample));
+        key = mix(key ^ word);
+    }
+    key_bits(key)
+}
+
 fn n_equal(a: &Samples, b: &Samples) -> u32 {
     // Counted in lanes as wide as the samples, as many at a time as a register has.
     let equal = a.low.iter().zip(&b.low).map(|(a, b)| u16::from(a == b));
@@ -208,17 +239,10 @@ impl Tables for Bands {
         self.banding.b() as u32
     }
 
-    fn key(&self, table: u32, sketch: &Samples) -> u32 {
+    fn key(&self, table: u32, sketch: &Samples) -> u64 {
         let q = self.banding.q();
         let rows = &sketch.low[table as usize * q..][..q];
-        let rest = sketch.rest[table as usize];
-        let key = rows.chunks(4).fold(rest.into(), |key, chunk| {
-            let word = chunk
-                .iter()
-                .fold(0, |word, &sample| word << 16 | u64::from(sample));
-            mix(key ^ word)
-        });
-        key as u32
+        band_key(rows.iter().copied(), sketch.rest[table as usize])
     }
 
     fn accepts(&self, a: &Samples, b: &Samples) -> bool {
@@ -362,18 +386,18 @@ impl Tables for Rules {
         (self.subsets.len() + n_pieces) as u32
     }
 
-    fn key(&self, table: u32, sketch: &Vectors) -> u32 {
+    fn key(&self, table: u32, sketch: &Vectors) -> u64 {
         let table = table as usize;
         if let Some(subset) = self.subsets.get(table) {
             let features = subset.iter().map(|&j| sketch.features[j]);
-            return features.fold(0, |key, feature| mix(key ^ feature)) as u32;
+            return key_bits(features.fold(0, |key, feature| mix(key ^ feature)));
         }
         let fingerprint = Fingerprint(sketch.simhash);
         let mut keys = self
             .pieces
             .iter()
             .flat_map(|pieces| pieces.keys(&fingerprint));
-        mix(keys.nth(table - self.subsets.len()).unwrap_or(0)) as u32
+        key_bits(mix(keys.nth(table - self.subsets.len()).unwrap_or(0)))
     }
 
     fn accepts(&self, a: &Vectors, b: &Vectors) -> bool {
@@ -477,6 +501,21 @@ mod tests {
         });
         let (met, all) = (met.sum::<usize>(), (n * bands.n_tables()) as usize);
         assert!(met > 0 && met * 256 < 2 * all, "{met} of {all}");
+    }
+
+    #[test]
+    fn keys_are_those_of_what_is_kept() {
+        use arose::mix::SplitMix;
+        let mut random = SplitMix::new(9);
+        for threshold in [0.5, 0.8, 0.95] {
+            let bands = bands(threshold);
+            let sketch: Vec<u32> = (0..N_SAMPLES).map(|_| random.next_u64() as u32).collect();
+            let kept = bands.keep(&sketch, &[]);
+            let expected = (0..bands.n_tables()).map(|table| bands.key(table, &kept));
+            let keys: Vec<u64> = bands.keys(&sketch).collect();
+            assert_eq!(keys, expected.collect::<Vec<_>>());
+            assert!(keys.iter().all(|key| *key < 1 << KEY_BITS));
+        }
     }
 
     /// Texts of a known cosine are found as often as the policy c promises: bits are independent,

@@ -9,7 +9,7 @@ use crate::config::{Config, Verify};
 use crate::marks::MarkTables;
 use crate::record::{Accepted, NO_SCORE, PairKey, Samples, Scores, Vectors};
 use crate::scheme::{Bands, Rules};
-use crate::stage::read::has_simhash;
+use crate::stage::row::has_simhash;
 
 /// Scores pairs and applies the rule.
 pub(crate) struct Scorer {

@@ -14,7 +14,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::disk::Lock;
+use crate::disk::{self, Lock};
 use crate::inputs::Inputs;
 use crate::source::Source;
 use crate::stage::checkpoint::CHECKPOINT;
@@ -224,7 +224,7 @@ fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
 }
 
 fn remove_folder(path: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(path) {
+    match disk::remove_folder(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("remove", path)(error))
         }
@@ -267,11 +267,20 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
         })
 }
 
-/// Writes a file that is whole or not there.
+/// Writes a file that is whole or not there, as long as the machine runs.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let partial = beside(path);
+    fs::write(&partial, json_bytes(value)).map_err(Error::io("write", &partial))?;
+    fs::rename(&partial, path).map_err(Error::io("rename", &partial))
+}
+
+/// Writes a file that is on the disk when this returns, and whole or not there before.
+pub(crate) fn write_json_to_disk(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    disk::replace(path, &json_bytes(value)).map_err(Error::io("write", path))
+}
+
+fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(value).expect("own types have string keys");
     bytes.push(b'\n');
-    fs::write(&partial, bytes).map_err(Error::io("write", &partial))?;
-    fs::rename(&partial, path).map_err(Error::io("rename", &partial))
+    bytes
 }

@@ -7,13 +7,14 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use arose::Threshold;
+use arose::quality::{Family, RULES, Selection};
 use arose::rule::{Criterion, DEFAULT_CONTAINMENT, DEFAULT_THRESHOLD, Policy, Remove, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::site::SiteKind;
 use arose_corpus::html::Mode;
 use arose_corpus::{Fields, Files, Statuses};
 use arose_dedup::{
-    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output,
+    Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Quality,
     SiteCounts, Update, Verify,
 };
 use pyo3::prelude::*;
@@ -97,6 +98,9 @@ pub(crate) struct Options {
     dropped: DroppedName,
     max_file_size: Option<NonZeroU64>,
     ids_only: bool,
+    quality: bool,
+    /// Rules and families of rules, by name.
+    filter: Vec<String>,
     /// Whether only the tables are wanted, of a run whose directory is temporary.
     tables_only: bool,
     reading: Reading,
@@ -130,6 +134,8 @@ impl Default for Options {
             dropped: DroppedName::Remove,
             max_file_size: None,
             ids_only: false,
+            quality: false,
+            filter: Vec::new(),
             tables_only: false,
             reading: Reading::default(),
         }
@@ -450,6 +456,25 @@ impl Options {
         Ok(())
     }
 
+    /// Whether quality is measured, and the rules that documents must not fail.
+    fn quality(&self) -> PyResult<Option<Quality>> {
+        let mut filter = Selection::default();
+        for name in &self.filter {
+            let Some(rules) = Selection::named(name) else {
+                let families = Family::ALL.map(|family| format!("'{}'", family.as_str()));
+                let rules: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+                return Err(error::SettingError::new_err(format!(
+                    "filter='{name}', expected {} or a rule: {}",
+                    families.join(", "),
+                    rules.join(", ")
+                )));
+            };
+            filter = filter.union(rules);
+        }
+        let is_measured = self.quality || !self.filter.is_empty();
+        Ok(is_measured.then_some(Quality { filter }))
+    }
+
     pub(crate) fn config(&self) -> PyResult<Config> {
         if self.keep == KeepName::Priority && self.priority_field.is_none() {
             return Err(error::SettingError::new_err(
@@ -540,7 +565,7 @@ impl Options {
                 max_file_bytes: self.max_file_size,
             },
             checkpoint: Config::default().checkpoint,
-            quality: None,
+            quality: self.quality()?,
             on_loss: self.reading.on_loss(),
             corpus,
         })

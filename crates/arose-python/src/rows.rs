@@ -21,7 +21,7 @@ use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::dedup::open_parquet;
@@ -352,7 +352,7 @@ pub(crate) fn documents_of(documents: &Bound<'_, Table>, rows: Vec<usize>) -> Py
     found.collect()
 }
 
-/// The first rows of a table, by column; what is no number or text is None.
+/// The first rows of a table, by column; what is no number, text or list of these is None.
 #[pyfunction]
 pub(crate) fn first_rows<'py>(
     table: &Bound<'py, Table>,
@@ -395,8 +395,16 @@ fn value<'py>(py: Python<'py>, array: &ArrayRef, row: usize) -> PyResult<Bound<'
         DataType::Int64 => number!(Int64Type),
         DataType::Float32 => number!(Float32Type),
         DataType::Float64 => number!(Float64Type),
+        DataType::List(_) => list(py, &array.as_list::<i32>().value(row)),
+        DataType::FixedSizeList(..) => list(py, &array.as_fixed_size_list().value(row)),
         _ => none(),
     }
+}
+
+fn list<'py>(py: Python<'py>, items: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let items = (0..items.len()).map(|i| value(py, items, i));
+    let items = items.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, items)?.into_any())
 }
 
 /// A byte per document or row: 1 where it is kept.

@@ -52,15 +52,21 @@ pub(crate) fn differences(py: Python<'_>, a: &str, b: &str) -> (String, String) 
             frames: None,
         };
         side_by_side::rows(&mut html, [a, b], showing).expect("memory can be written to");
-        (marked(a, b, tokenizer), html)
+        let text = match (marked(a, b, tokenizer), a == b) {
+            (Some(text), _) => text,
+            (None, true) => "no differences".to_owned(),
+            (None, false) => "no differences except case, punctuation and whitespace".to_owned(),
+        };
+        (text, html)
     })
 }
 
-fn marked(a: &str, b: &str, tokenizer: Tokenizer) -> String {
+/// The changes in words; none if the tokens are the same.
+fn marked(a: &str, b: &str, tokenizer: Tokenizer) -> Option<String> {
     let (a, b) = (Pieces::new(a, tokenizer), Pieces::new(b, tokenizer));
     let diff = Diff::new(&a, &b, Bounds::PAGE);
     if diff.hunks.is_empty() {
-        return "no differences".to_owned();
+        return None;
     }
     let mut text = String::new();
     for hunk in &diff.hunks {
@@ -72,7 +78,7 @@ fn marked(a: &str, b: &str, tokenizer: Tokenizer) -> String {
     if diff.n_hidden_after > 0 || diff.n_left != [0, 0] {
         text.push('…');
     }
-    text.trim_end().to_owned()
+    Some(text.trim_end().to_owned())
 }
 
 fn mark(text: &mut String, hunk: &Hunk, a: &Pieces<'_>, b: &Pieces<'_>) {

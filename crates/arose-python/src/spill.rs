@@ -210,6 +210,7 @@ impl State {
                 self.writer.insert(writer)
             }
         };
+        check_types(&writer.schema, &arrays)?;
         let batch = RecordBatch::try_new(Arc::clone(&writer.schema), arrays);
         let batch = batch.map_err(error::arrow)?;
         self.n_rows += batch.num_rows() as u64;
@@ -261,6 +262,31 @@ impl State {
         })?;
         Ok(Writer::start(writer, schema))
     }
+}
+
+/// An error if a batch has other columns than those before it.
+fn check_types(schema: &Schema, arrays: &[ArrayRef]) -> PyResult<()> {
+    if schema.fields().len() != arrays.len() {
+        let names = schema.fields().iter();
+        let names: Vec<&str> = names.map(|field| &**field.name()).collect();
+        return Err(InputError::new_err(format!(
+            "a batch has {} columns, expected {}: {}",
+            arrays.len(),
+            names.len(),
+            names.join(", ")
+        )));
+    }
+    for (field, array) in schema.fields().iter().zip(arrays) {
+        if field.data_type() != array.data_type() {
+            return Err(InputError::new_err(format!(
+                "column {:?} has type {} in one batch and {} in another; cast it first",
+                field.name(),
+                type_name(field.data_type()),
+                type_name(array.data_type())
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A thread that writes, so that the caller can make the next batch meanwhile.

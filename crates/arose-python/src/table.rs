@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pyo3::exceptions::PyImportError;
+use pyo3::exceptions::{PyImportError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::error::PyArrowResult;
@@ -119,6 +119,23 @@ impl Table {
         let names = self.column_names().join(", ");
         let rows = counted(self.__len__() as u64, "row", "rows");
         format!("<arose.Table of {rows}: {names}>")
+    }
+
+    /// The first rows, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let result = slf.py().import("arose._result")?;
+        result.call_method1("table_html", (slf, slf.repr()?))
+    }
+
+    /// A column, as pyarrow has it.
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let names = slf.get().column_names();
+        if !names.contains(&name) {
+            let names = names.join(", ");
+            let words = format!("no column {name:?}; columns: {names}");
+            return Err(PyKeyError::new_err(words));
+        }
+        Self::to_pyarrow(slf)?.get_item(name)
     }
 
     /// The names of its columns.

@@ -31,6 +31,7 @@ def test_issue_30_the_bar_of_tqdm_ends_at_its_total(capsys, monkeypatch):
     monkeypatch.setattr(tqdm, "tqdm", Bar)
     arose.passages(TEXTS, progress=True)
     assert bars and all(bar.n <= (bar.total or bar.n) for bar in bars)
+    assert "3.00/" not in capsys.readouterr().err
     assert bars[-1].n == bars[-1].total and bars[-1].desc.startswith("arose: ")
 
 
@@ -45,7 +46,7 @@ def test_issue_30_a_function_is_told_every_stage_of_passages():
     calls = []
     arose.passages(TEXTS, progress=lambda *call: calls.append(call))
     stage, done, total = calls[-1]
-    assert done == total or total is None
+    assert done == total and total is not None
     with pytest.raises(RuntimeError, match="enough"):
         def stop(*_):
             raise RuntimeError("enough")

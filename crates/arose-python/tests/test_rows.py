@@ -47,6 +47,10 @@ def kinds():
     yield "pandas series", pandas.Series(TEXTS)
     yield "pandas strings", pandas.Series(TEXTS, dtype="string")
     yield "pandas categories", pandas.Series(TEXTS, dtype="category")
+    yield "pandas array", pandas.Series(TEXTS, dtype="string").array
+    yield "pandas index", pandas.Index(TEXTS)
+    yield "pandas frame of categories", pandas.DataFrame({"text": TEXTS}).astype("category")
+    yield "numpy strings", numpy.array(TEXTS, dtype=numpy.dtypes.StringDType(na_object=None))
     yield "pandas frame", pandas.DataFrame({"text": TEXTS}, index=list("abcdef"))
     yield "polars series", polars.Series(TEXTS)
     yield "polars categories", polars.Series(TEXTS, dtype=polars.Categorical)
@@ -83,6 +87,16 @@ def test_issue_30_datasets():
     stream = data.to_iterable_dataset()
     assert arose.dedup(stream, **OPTIONS).mask.tolist() == KEPT
     assert [row["n"] for row in found.filter(stream)] == [0, 1, 3, 5]
+    # A column, and a stream whose columns are not known beforehand.
+    assert arose.dedup(data["text"], **OPTIONS).mask.tolist() == KEPT
+    assert found.filter(data["text"]) == [TEXTS[0], None, TEXTS[3], ""]
+    rows = [{"text": text, "n": n} for n, text in enumerate(TEXTS)]
+    stream = datasets.IterableDataset.from_generator(lambda: iter(rows))
+    assert arose.dedup(stream, **OPTIONS).mask.tolist() == KEPT
+    assert [row["n"] for row in found.filter(stream)] == [0, 1, 3, 5]
+    assert len(arose.Sketcher().stream(stream).read_all()) == 6
+    with pytest.raises(arose.InputError, match="no text column.*columns found: words"):
+        arose.dedup(datasets.IterableDataset.from_generator(lambda: iter([{"words": "a"}])))
     with pytest.raises(TypeError, match="DatasetDict.*train"):
         arose.dedup(datasets.DatasetDict(train=data))
 
@@ -110,6 +124,15 @@ def test_issue_30_filter_keeps_index_and_columns():
         found.filter_arrow(arrow.slice(0, 2))
 
 
+def test_issue_30_a_mask_belongs_to_the_caller():
+    found = arose.dedup(TEXTS, **OPTIONS)
+    mask = found.mask
+    mask &= numpy.arange(6) > 0
+    mask[3] = False
+    assert mask.tolist() == [False, True, False, False, False, True]
+    assert found.mask.tolist() == KEPT
+
+
 def test_issue_30_missing_columns_are_errors():
     frame = pandas.DataFrame({"review": ["good", "bad"], "stars": [5, 1]})
     with pytest.raises(arose.InputError, match=r'review \(string\), stars.*pass text_field="review"'):
@@ -128,6 +151,32 @@ def test_issue_30_missing_columns_are_errors():
     assert arose.dedup(good, keep="priority", priority_field="n").mask.all()
     with pytest.raises(arose.InputError, match="int64, expected strings"):
         arose.dedup(pa.array([1, 2]))
+
+
+def test_issue_30_a_column_of_mixed_types_is_named(tmp_path):
+    frame = pandas.DataFrame({"text": ["a", None, 1, 2.5]}, dtype=object)
+    with pytest.raises(arose.InputError, match="column 'text' has values of .* str and, in row 2, int"):
+        arose.dedup(frame)
+    frame = pandas.DataFrame({"text": ["a", "b"], "mixed": [1, "x"]})
+    assert len(arose.dedup(frame).documents) == 2
+    with pytest.raises(arose.InputError, match="column 'mixed' has values of .* int and, in row 1, str"):
+        arose.dedup(frame, tmp_path / "out")
+
+
+def test_issue_30_a_column_is_not_taken_for_the_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for data in [
+        pandas.DataFrame({"review": ["a"]}),
+        polars.DataFrame({"review": ["a"]}),
+        polars.LazyFrame({"review": ["a"]}),
+        pa.table({"review": ["a"]}),
+    ]:
+        for call in [arose.dedup, arose.passages]:
+            with pytest.raises(arose.InputError, match="output='review' is a column; pass text_field="):
+                call(data, "review")
+            assert list(tmp_path.iterdir()) == []
+    assert len(arose.dedup(data, "./review", text_field="review").documents) == 1
+    assert (tmp_path / "review" / "summary.json").exists()
 
 
 def test_issue_30_a_misspelt_field_of_a_file_is_an_error(tmp_path):
@@ -225,6 +274,20 @@ def test_issue_30_ids_name_no_temporary_file(tmp_path):
     assert [row["id"] for row in rows(arose.dedup(odd).documents)] == ["table#0", "table#1"]
 
 
+def test_issue_30_batches_that_differ_are_told(tmp_path):
+    class Changing:
+        def __init__(self):
+            self.column_names = None
+
+        def iter(self, batch_size):
+            return iter([{"text": ["a"], "n": [1]}, {"text": ["b"], "n": ["c"]}])
+
+    Changing.__module__ = "datasets.test"
+    assert arose.dedup(Changing()).mask.tolist() == [True, True]
+    with pytest.raises(arose.InputError, match='column "n" has type int64 in one batch and string in another'):
+        arose.dedup(Changing(), tmp_path / "out")
+
+
 def test_issue_30_missing_values_of_every_library():
     texts = ["one text", None, float("nan"), numpy.nan, pandas.NA, pandas.NaT, numpy.str_("another")]
     assert arose.dedup(texts).summary["counts"]["read"] == 2
@@ -243,6 +306,8 @@ def test_issue_30_policies_are_those_of_the_command(tmp_path):
     assert arose.dedup([long, part], policy="contained", threshold=1.0, w=3).mask.tolist() == [True, False]
     pages = pa.table({"url": ["http://a.org/x", "http://A.org:80/x", "http://b.org/"], "text": list("abc")})
     assert arose.dedup(pages, policy="url").mask.tolist() == [True, False, True]
+    with pytest.raises(arose.InputError, match="policy='url' needs a column with URLs"):
+        arose.dedup(["a", "b"], policy="url")
     site = [f"menu home about contact news {i} " + " ".join(f"own{i}x{j}" for j in range(30)) for i in range(6)]
     urls = [f"http://site.org/{i}" for i in range(7)]
     table = pa.table({"url": urls, "text": [*site, site[0]]})
@@ -254,6 +319,43 @@ def test_issue_30_policies_are_those_of_the_command(tmp_path):
     words = subprocess.run(script, capture_output=True, text=True).stdout
     offered = words.split("--policy <POLICY>")[1].split("possible values: ")[1].split("]")[0]
     assert sorted(offered.replace(",", " ").split()) == sorted(arose._settings.POLICIES)
+
+
+def test_issue_30_options_are_those_of_the_command():
+    import inspect
+    import re
+
+    import arose.spark
+
+    command = [sys.executable, "-m", "arose", "dedup", "--help"]
+    words = subprocess.run(command, capture_output=True, text=True).stdout
+    flags = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", words, re.MULTILINE))
+    names = {"shingle": "w", "cjk-shingle": "cjk_w"}
+    # What a program has by other means.
+    shown = {"dry-run", "json", "verbose", "help"}
+    assert len(flags) > 30 and shown <= flags
+    own = {names.get(flag, flag.replace("-", "_")) for flag in flags - shown}
+    parameters = set(inspect.signature(arose.dedup).parameters)
+    assert own <= parameters, own - parameters
+    assert parameters - own == {"data", "texts", "files", "name", "progress"}
+    # The command on Spark has the same flags, and those of its own.
+    actions = arose.spark.arguments()._actions
+    there = {flag.removeprefix("--") for a in actions for flag in a.option_strings if flag.startswith("--")}
+    assert there - flags == {"tables-only", "partitions", "gather", "master", "conf", "remote"}
+
+
+def test_issue_30_quality_is_measured_and_filters():
+    good = " ".join(f"The word{i} of that kind is to be with word{i * 7 % 97}." for i in range(20))
+    texts = [good, "short", None, good + " And more of that.", "# # # #"]
+    found = arose.dedup(texts, quality=True)
+    assert found.mask.tolist() == [True, True, True, False, True]
+    columns = found.documents.to_pyarrow()
+    assert columns["gopher_words"].to_pylist()[1:3] == [1.0, None]
+    for rules in ["gopher_words", ["gopher_words", "c4_lorem_ipsum"]]:
+        found = arose.dedup(texts, filter=rules)
+        assert found.mask.tolist() == [True, False, True, False, False]
+        assert found.documents.to_pyarrow()["rule"].to_pylist()[1] == "filter"
+        assert "5 rows, 2 kept, 0 exact and 1 near duplicate in 1 cluster, 2 filtered out" in repr(found)
 
 
 def test_issue_30_files_of_a_run_can_be_split(tmp_path):
@@ -319,14 +421,29 @@ def test_results_speak(tmp_path):
     assert repr(found) == "<arose.Deduplicated: 6 rows, 4 kept, 1 exact and 1 near duplicate in 1 cluster>"
     page = found._repr_html_()
     assert "6 rows, 4 kept" in page and "Largest clusters" in page and "Sample pairs" in page
-    assert page.count("<table>") == 2 and "<td>table#0</td><td>3</td>" in page
+    assert page.count("<table>") == 2 and f"<td>table#0</td><td>3</td><td>{ROSE}</td>" in page
+    assert f"<td>{ROSE}</td><td>{ROSE} or tomorrow</td>" in page
     cluster = rows(found.clusters)
     assert cluster == [{"cluster": 0, "kept_id": "table#0", "size": 3, "members": [0, 2, 4]}]
+    marked = ["<b> & " * 50] * 2
+    assert f"<td>{'&lt;b&gt; &amp; ' * 20}…</td>" in arose.dedup(marked)._repr_html_()
+    shown = found.clusters._repr_html_()
+    assert "arose.Table of 1 row: cluster, kept_id" in shown and "<td>[0, 2, 4]</td>" in shown
+    assert found.documents["kept"].to_pylist() == KEPT
+    with pytest.raises(KeyError, match="no column .*kpet.*; columns: row, id"):
+        found.documents["kpet"]
     again = pickle.loads(pickle.dumps(found))
+    assert again._repr_html_().count("<table>") == 2
     assert rows(again.documents) == rows(found.documents) and repr(again) == repr(found)
     shown = found.show_pair(0, 4)
     assert "{+or tomorrow+}" in str(shown) and "<mark>" in shown._repr_html_()
     assert found.report(tmp_path / "report.html").startswith("<!")
+    assert str(found.show_pair(0, 2)) == "no differences except case, punctuation and whitespace"
+    assert str(found.show_pair(0, 0)) == "no differences"
+    with pytest.raises(TypeError, match="b is str, expected the number of a row"):
+        found.show_pair(0, "1")
+    with pytest.raises(IndexError, match="no row 9"):
+        found.show_pair(0, 9)
     with pytest.raises(ValueError, match="row 1 has no text"):
         found.show_pair(0, 1)
     with pytest.raises(arose.AroseError, match="gone"):
@@ -350,6 +467,13 @@ def test_an_index_in_batches(tmp_path):
             arose.Index.open(tmp_path / "seen")
         with pytest.raises(ValueError, match="1 names for 2 texts"):
             index.add(["a"], ["b", "c"])
+        assert repr(index) == "<arose.Index: 300 documents>"
+        for call in [lambda: index.query(5), lambda: index.insert("a", 5), lambda: index.query_or_insert("a", 5)]:
+            with pytest.raises(TypeError, match="text is int, expected str"):
+                call()
+        with pytest.raises(TypeError, match="name is int, expected str"):
+            index.remove(5)
+    assert repr(index) == "<arose.Index: closed>"
     with arose.Index.open(tmp_path / "seen", read_only=True) as reader:
         assert len(reader) == 300
         with pytest.raises(arose.AroseError, match="reading only"):

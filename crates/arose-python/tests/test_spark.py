@@ -365,18 +365,44 @@ def test_issue_30_the_session_of_the_caller_stays_as_it_is(spark, lines, tmp_pat
     assert {name: spark.conf.get(name, None) for name in SETTINGS} == before
 
 
-def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path):
+def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path, monkeypatch):
+    from arose import _frames
+    from arose.spark import SETTINGS
+
     texts = arose.read(lines).read_all().to_pyarrow()["text"].to_pylist()[:60]
-    rows = [(i, text) for i, text in enumerate([None, *texts])]
-    df = spark.createDataFrame(rows, "key long, review string").coalesce(1)
-    with pytest.raises(arose.InputError, match="text='txet': no such column.*review"):
-        dedup(df, text="txet")
+    rows = [(i, text) for i, text in enumerate([None, *texts, None])]
+    # Three partitions: the order of rows is that of the partitions.
+    df = spark.createDataFrame(rows, "key long, review string").repartitionByRange(3, "key")
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    for wrong, said in [
+        ({"text": "txet"}, "text='txet': no such column.*review"),
+        ({"text": "review", "id": "k"}, "id='k': no such column"),
+        ({"text_field": "review"}, "text_field is for files.*pass text"),
+        ({"text": "review", "output": "out"}, "output is for files.*directory"),
+        ({"text": "review", "against": "seen"}, "against needs a single machine"),
+    ]:
+        with pytest.raises(arose.AroseError, match=said):
+            dedup(df, **wrong)
+    with pytest.raises(arose.InputError, match="`kept` is a column of the result"):
+        dedup(df.withColumnRenamed("key", "kept"), text="review")
     found = dedup(df, text="review", id="key", directory=os.fspath(tmp_path / "frame"), partitions=2)
-    assert found.columns[:2] == ["key", "review"]
+    assert {name: spark.conf.get(name, None) for name in SETTINGS} == before
+    assert found.columns[:2] == ["key", "review"] and found.isStreaming is False
     got = {row["key"]: row for row in found.collect()}
     local = arose.dedup([text for _, text in rows]).documents.to_pyarrow().to_pylist()
-    assert len(got) == len(rows)
+    assert len(got) == len(rows) and 0 < sum(not row["kept"] for row in local)
+    number = {got[key]["arose_row"]: key for key in got}
     for row in local:
-        assert got[row["row"]]["kept"] == row["kept"]
-        assert got[row["row"]]["kept_id"] == row["kept_row"]
-        assert got[row["row"]]["rule"] == row["rule"]
+        own = got[row["row"]]
+        assert (own["key"], own["review"]) == rows[row["row"]]
+        assert (own["kept"], own["rule"]) == (row["kept"], row["rule"])
+        assert own["kept_id"] == row["kept_row"] == number.get(own["kept_row"])
+        assert number.get(own["cluster"]) == row["cluster"]
+    # It is a table like any other: nothing is computed until it is asked for, and it joins.
+    kept = found.where("kept").join(df, "key").select("key")
+    assert {row["key"] for row in kept.collect()} == {row["row"] for row in local if row["kept"]}
+    removed = []
+    monkeypatch.setattr(_frames.atexit, "register", lambda *call, **_: removed.append(call[1]))
+    again = dedup(df, text="review", partitions=2)
+    assert again.columns == ["key", "review", *_frames.FOUND] and again.count() == len(rows)
+    assert len(removed) == 1 and os.path.isdir(removed[0])

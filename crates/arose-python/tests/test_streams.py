@@ -88,6 +88,44 @@ def test_issue_30_a_stream_is_consumed_as_it_is_asked_for():
         next(arose.Sketcher().stream(["a", 2]))
 
 
+class LongText(str):
+    """A text that is counted while it is in memory."""
+
+    alive = 0
+    most = 0
+
+    def __new__(cls, text):
+        cls.alive += 1
+        cls.most = max(cls.most, cls.alive)
+        return super().__new__(cls, text)
+
+    def __del__(self):
+        LongText.alive -= 1
+
+
+@pytest.mark.parametrize("call", ["dedup", "passages", "stream", "add", "query_many"])
+def test_issue_30_few_long_texts_are_in_memory_at_once(call, tmp_path):
+    """A batch is bounded by its characters, too."""
+    LongText.most = LongText.alive = 0
+    n = 60
+    texts = (LongText(f"text {i} " * 100_000) for i in range(n))
+    if call == "stream":
+        assert sum(map(len, arose.Sketcher(samples=8).stream(texts))) == n
+    elif call == "dedup":
+        assert len(arose.dedup(texts, policy="exact").documents) == n
+    elif call == "passages":
+        assert len(arose.passages(texts, unit="line").documents) == n
+    else:
+        with arose.Index.create(tmp_path / "seen", policy="exact") as index:
+            if call == "add":
+                index.add((f"d{i}" for i in range(n)), texts)
+                assert len(index) == n
+            else:
+                assert index.query_many(texts) == [[]] * n
+    # 8 Mi characters in one batch, and another one that is on its way.
+    assert 9 <= LongText.most <= 25
+
+
 def test_threads_may_share_a_stream():
     stream = arose.Sketcher(samples=8).stream(TEXTS)
     found = []

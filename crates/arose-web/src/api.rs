@@ -239,6 +239,41 @@ pub(crate) async fn crawl(State(site): State<Shared>) -> Response {
     .await
 }
 
+/// Pages to be visited now.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Wanted {
+    urls: Vec<String>,
+}
+
+/// Has the crawl visit pages as soon as politeness allows.
+pub(crate) async fn refresh(
+    State(site): State<Shared>,
+    wanted: Result<Json<Wanted>, axum::extract::rejection::JsonRejection>,
+) -> Response {
+    let Ok(Json(wanted)) = wanted else {
+        return Refusal::bad_request("The body must be JSON: {\"urls\": [...]}.").into_json();
+    };
+    answer(&site, Lane::Light, move |view| {
+        let taken = arose_crawl::refresh(&view.folder.path, &wanted.urls);
+        let pages = taken.map_err(|error| Refusal {
+            status: axum::http::StatusCode::CONFLICT,
+            title: "Order not taken",
+            detail: format!("The crawl did not take the order: {error}."),
+        })?;
+        let pages = pages.iter().map(|(url, refresh)| {
+            let (state, seconds) = match refresh {
+                arose_crawl::Refresh::In(seconds) => ("queued", Some(*seconds)),
+                arose_crawl::Refresh::Next => ("next-run", None),
+                arose_crawl::Refresh::Unknown => ("unknown", None),
+                arose_crawl::Refresh::Invalid => ("invalid", None),
+            };
+            json!({ "url": url, "state": state, "seconds": seconds })
+        });
+        Ok(json!({ "pages": pages.collect::<Vec<Value>>() }))
+    })
+    .await
+}
+
 pub(crate) async fn description() -> Response {
     let text = include_str!("../assets/openapi.json");
     ([(CONTENT_TYPE, "application/json")], text).into_response()

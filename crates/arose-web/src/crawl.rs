@@ -52,8 +52,19 @@ pub(crate) struct Sample {
     pub(crate) slowest: Vec<(String, f64)>,
     /// The sites that are trusted most, with their trust, their share, and pages asked for.
     pub(crate) sites: Vec<(String, f64, f64, u64)>,
+    /// The sites with the most pages of low quality: these, all that were read, and whether the
+    /// site gets one request per day.
+    pub(crate) poor_sites: Vec<(String, u64, u64, bool)>,
     /// The next URLs, with their mass and the share of their site.
     pub(crate) next: Vec<(String, f64, f64)>,
+    /// The share of pages believed to be up to date, where pages are visited again.
+    pub(crate) fresh: Option<f64>,
+    /// By days since the last visit, at most: pages, and the share up to date.
+    pub(crate) fresh_by_age: Vec<(Option<f64>, u64, f64)>,
+    /// By changes per day, at most: pages.
+    pub(crate) pages_by_rate: Vec<(Option<f64>, u64)>,
+    /// Sites with their pages, the share up to date, and changes of a page per day.
+    pub(crate) fresh_sites: Vec<(String, u64, f64, f64)>,
     /// Whether this is the last line.
     pub(crate) is_done: bool,
     /// Every counter.
@@ -140,7 +151,11 @@ struct Page {
     statuses: Vec<(Markup, Count)>,
     slowest: Vec<(Markup, String)>,
     sites: Vec<(Markup, [String; 2], Count)>,
+    poor_sites: Vec<(Markup, [Count; 2], bool)>,
     next: Vec<(Markup, [String; 3])>,
+    fresh_by_age: Vec<(String, Count, String)>,
+    pages_by_rate: Vec<(String, Count)>,
+    fresh_sites: Vec<(Markup, Count, [String; 2])>,
 }
 
 /// What the address of the page asks for.
@@ -231,6 +246,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             Some(Count(dropped as u64).to_string()),
         ),
         ("received", last.counter("bytes").map(|n| bytes(n as u64))),
+        ("pages up to date (estimate)", last.fresh.map(percent)),
     ];
     let figures = figures
         .into_iter()
@@ -241,6 +257,14 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             .filter_map(|s| Some((s.seconds, s.counter(name)?)));
         values.collect()
     };
+    let again = |name: &str| match last.fresh {
+        Some(_) => curve(name),
+        None => Vec::new(),
+    };
+    let fresh = samples
+        .iter()
+        .filter_map(|sample| Some((sample.seconds, 100.0 * sample.fresh?)))
+        .collect();
     let plots = [
         ("Pages per second", rates(&curve("pages"))),
         ("URLs in the queue", curve("queue")),
@@ -249,6 +273,9 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             "Duplicates dropped",
             sums(&curve("exact_duplicates"), &curve("near_duplicates")),
         ),
+        ("Visits per second", rates(&again("revisits"))),
+        ("Changed pages found", again("changed")),
+        ("Pages up to date in percent (estimate)", fresh),
     ];
     let plots = plots.into_iter().filter(|(_, points)| !points.is_empty());
     let counters = last
@@ -285,13 +312,46 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             .take(MAX_ROWS)
             .map(|(site, trust, share, n)| (name(site), [*trust, *share].map(figure), Count(*n)))
             .collect(),
+        poor_sites: last
+            .poor_sites
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(site, n_low, n, is_bad)| (name(site), [Count(*n_low), Count(*n)], *is_bad))
+            .collect(),
         next: last
             .next
             .iter()
             .take(MAX_ROWS)
             .map(|(url, mass, share)| (name(url), [*mass, *share, mass * share].map(figure)))
             .collect(),
+        fresh_by_age: last
+            .fresh_by_age
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(days, n, fresh)| (bound(*days), Count(*n), percent(*fresh)))
+            .collect(),
+        pages_by_rate: last
+            .pages_by_rate
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(rate, n)| (bound(*rate), Count(*n)))
+            .collect(),
+        fresh_sites: last
+            .fresh_sites
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(site, n, fresh, rate)| (name(site), Count(*n), [percent(*fresh), figure(*rate)]))
+            .collect(),
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+/// The upper bound of a class of pages.
+fn bound(bound: Option<f64>) -> String {
+    bound.map_or_else(|| "more".to_owned(), |bound| bound.to_string())
 }
 
 /// A number of any size, in three digits or more.

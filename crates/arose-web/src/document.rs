@@ -47,6 +47,8 @@ struct Page {
     is_cut: bool,
     is_stored: bool,
     has_run: bool,
+    /// Where the visits of the page are listed.
+    history: Option<String>,
 }
 
 /// What a run or a crawl says of the document.
@@ -114,6 +116,7 @@ fn page_of(view: &View, doc: u64, document: &Indexed, stop: &Stop) -> Result<Pag
         is_cut: text.is_some_and(|text| end < text.len()),
         is_stored: view.folder.is_archived(document),
         has_run: view.run.is_some(),
+        history: crate::history::link(view, document.url.as_deref()),
     })
 }
 

@@ -26,6 +26,7 @@ mod error;
 mod estimates;
 mod export;
 mod guard;
+mod history;
 mod html;
 mod lanes;
 mod line_plot;
@@ -119,6 +120,7 @@ fn router(site: Shared) -> Router {
         .route("/ratings", get(rate::tables))
         .route("/crawl", get(crawl::page))
         .route("/crawl/{order}", post(crawl::order))
+        .route("/history", get(history::page))
         .route("/estimates", get(estimates::page))
         .route("/api/search", get(api::search))
         .route("/api/clusters", get(api::clusters))
@@ -127,6 +129,7 @@ fn router(site: Shared) -> Router {
         .route("/api/document/{doc}", get(api::document))
         .route("/api/ratings", get(api::ratings))
         .route("/api/crawl", get(api::crawl))
+        .route("/api/refresh", post(api::refresh))
         .route("/api/openapi.json", get(api::description))
         .route("/assets/{name}", get(html::asset))
         .fallback(answer::not_found);

@@ -42,6 +42,8 @@
 //! | weigh pages against spam, apply the filters of C4, Gopher and FineWeb | [`quality`] |
 //! | measure precision and recall | [`judgement`], [`exact`] |
 //! | decide which pages of a crawl to visit again | [`freshness`] |
+//! | decide which links of a crawl lead to a topic | [`focus`] |
+//! | learn which parts of URLs do not select a page | [`dust`] |
 //! | estimate the size and overlap of search engines | [`estimate`] |
 //!
 //! The crate has no input or output, no clock, no threads, and no randomness without a seed
@@ -59,12 +61,14 @@ pub mod compare;
 pub mod content;
 pub mod digest;
 pub mod doc;
+pub mod dust;
 pub mod eight_byte;
 mod error;
 pub mod estimate;
 pub mod exact;
 pub mod feature;
 pub mod filter;
+pub mod focus;
 pub mod freshness;
 pub mod judgement;
 pub mod lead_byte;

@@ -26,6 +26,7 @@
 //! *Error.* None except hash collisions, 2^-64 per pair. *Not for* whole-document similarity: a
 //! sketch of fixed size is smaller.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -197,48 +198,88 @@ pub struct Anchor {
 pub fn anchors(hashes: &[u64], window: usize, ties: Ties) -> Vec<Anchor> {
     let window = window.max(1);
     let mut anchors: Vec<Anchor> = Vec::new();
-    // Places that may still be a minimum, their hashes not descending. All minima of the window are
-    // in front.
-    let mut rising: VecDeque<usize> = VecDeque::new();
-    for (position, &hash) in hashes.iter().enumerate() {
-        while rising.back().is_some_and(|&last| hashes[last] > hash) {
-            rising.pop_back();
-        }
-        rising.push_back(position);
-        let Some(start) = (position + 1).checked_sub(window) else {
-            continue;
-        };
-        if rising[0] < start {
-            rising.pop_front();
-        }
-        let minimum = hashes[rising[0]];
-        let is_tied = rising.get(1).is_some_and(|&next| hashes[next] == minimum);
-        let rightmost = |rising: &VecDeque<usize>| {
-            let n_minima = match is_tied {
-                true => rising.partition_point(|&place| hashes[place] == minimum),
-                false => 1,
+    // A window is the end of one block of so many hashes and the beginning of the next.
+    let mut ends: Vec<Minimum> = Vec::new();
+    for (block, values) in hashes.chunks(window).enumerate() {
+        let mut beginning: Option<Minimum> = None;
+        for (i, &hash) in values.iter().enumerate() {
+            let position = block * window + i;
+            let here = Minimum::of(position, hash);
+            let upto = beginning.map_or(here, |before| before.and(here));
+            beginning = Some(upto);
+            let Some(start) = (position + 1).checked_sub(window) else {
+                continue;
             };
-            rising[n_minima - 1]
-        };
-        let is_still_minimum = |last: &Anchor| last.position >= start && last.hash == minimum;
-        match anchors.last_mut() {
-            Some(last)
-                if is_still_minimum(last)
-                    && (ties == Ties::Robust || last.position == rightmost(&rising)) =>
-            {
-                last.last_window = start;
-                last.is_tied |= is_tied;
-            }
-            _ => anchors.push(Anchor {
-                position: rightmost(&rising),
-                hash: minimum,
-                first_window: start,
-                last_window: start,
-                is_tied,
-            }),
+            let minimum = ends.get(i + 1).map_or(upto, |end| end.and(upto));
+            select_anchor(&mut anchors, start, minimum, ties);
         }
+        ends_of(values, block * window, &mut ends);
     }
     anchors
+}
+
+/// The rightmost minimum of some hashes.
+#[derive(Debug, Clone, Copy)]
+struct Minimum {
+    hash: u64,
+    position: usize,
+    /// Whether there is another one.
+    is_tied: bool,
+}
+
+impl Minimum {
+    fn of(position: usize, hash: u64) -> Self {
+        Self {
+            hash,
+            position,
+            is_tied: false,
+        }
+    }
+
+    /// The minimum of these hashes and some after them.
+    fn and(self, after: Self) -> Self {
+        match self.hash.cmp(&after.hash) {
+            Ordering::Less => self,
+            Ordering::Equal => Self {
+                is_tied: true,
+                ..after
+            },
+            Ordering::Greater => after,
+        }
+    }
+}
+
+/// The minimum from each place of a block to its end.
+fn ends_of(values: &[u64], first: usize, ends: &mut Vec<Minimum>) {
+    ends.clear();
+    ends.resize(values.len(), Minimum::of(0, 0));
+    let mut after: Option<Minimum> = None;
+    for (i, &hash) in values.iter().enumerate().rev() {
+        let here = Minimum::of(first + i, hash);
+        ends[i] = after.map_or(here, |after| here.and(after));
+        after = Some(ends[i]);
+    }
+}
+
+/// Adds the window at `start` to the last anchor, or a new anchor.
+fn select_anchor(anchors: &mut Vec<Anchor>, start: usize, minimum: Minimum, ties: Ties) {
+    let is_still_minimum = |last: &Anchor| {
+        last.position == minimum.position
+            || ties == Ties::Robust && last.position >= start && last.hash == minimum.hash
+    };
+    match anchors.last_mut().filter(|last| is_still_minimum(last)) {
+        Some(last) => {
+            last.last_window = start;
+            last.is_tied |= minimum.is_tied;
+        }
+        None => anchors.push(Anchor {
+            position: minimum.position,
+            hash: minimum.hash,
+            first_window: start,
+            last_window: start,
+            is_tied: minimum.is_tied,
+        }),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The evidence under the policy `content`: counts over the given documents, and both texts side by
 //! side.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use arose::content::shingler;
 use arose::shingle::Shingler;
@@ -12,7 +12,7 @@ use arose_dedup::explain::{Explained, Passage, Row, Source, explain};
 use arose_dedup::{RepeatCounter, Repeats};
 use serde_json::{Value, json};
 
-use crate::output::printable;
+use crate::output::{has_color, printable};
 
 /// Width of a column in characters.
 const WIDTH: usize = 47;
@@ -145,9 +145,7 @@ enum Paint {
 
 impl Paint {
     fn of_terminal() -> Self {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        match io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb {
+        match has_color() {
             true => Self::Colour,
             false => Self::Plain,
         }

@@ -20,7 +20,12 @@ pub(super) fn lines(summary: &Summary, folder: &Path) -> Vec<String> {
     };
     let bad = summary.bad_seeds.iter();
     let bad = bad.map(|seed| format!("bad seed `{}`: {}", seed.text, seed.reason));
-    std::iter::once(end).chain(bad).chain(left).collect()
+    let known = (summary.n_known_seeds > 0).then(|| {
+        let n = summary.n_known_seeds;
+        format!("seeds met before: {n}; `arose crawl refresh {dir} URL` visits pages again")
+    });
+    let rest = bad.chain(known).chain(left);
+    std::iter::once(end).chain(rest).collect()
 }
 
 /// What was not fetched.

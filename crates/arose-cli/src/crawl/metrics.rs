@@ -73,12 +73,50 @@ fn text(snapshot: &Snapshot) -> String {
         metric("site_share", "gauge", &label, site.share);
         metric("site_pages", "gauge", &label, site.n_pages as f64);
     }
+    for site in &snapshot.poor_sites {
+        let label = format!("{{site=\"{}\"}}", escaped(&site.name));
+        metric("site_low_quality", "gauge", &label, site.n_low as f64);
+        metric("site_read", "gauge", &label, site.n_pages as f64);
+        metric(
+            "site_bad",
+            "gauge",
+            &label,
+            f64::from(u8::from(site.is_bad)),
+        );
+    }
+    if let Some(freshness) = &snapshot.freshness {
+        metric("revisited_pages", "gauge", "", freshness.n_pages as f64);
+        metric("fresh", "gauge", "", freshness.fresh);
+        for (days, n, fresh) in &freshness.by_age {
+            let label = format!("{{days=\"{}\"}}", bound(*days));
+            metric("pages_by_age", "gauge", &label, *n as f64);
+            metric("fresh_by_age", "gauge", &label, *fresh);
+        }
+        for (rate, n) in &freshness.by_rate {
+            let label = format!("{{changes_per_day=\"{}\"}}", bound(*rate));
+            metric("pages_by_rate", "gauge", &label, *n as f64);
+        }
+        for (name, n, fresh, rate) in &freshness.sites {
+            let label = format!("{{site=\"{}\"}}", escaped(name));
+            metric("site_revisited_pages", "gauge", &label, *n as f64);
+            metric("site_fresh", "gauge", &label, *fresh);
+            metric("site_changes_per_day", "gauge", &label, *rate);
+        }
+    }
     if let Some(next) = snapshot.next.first() {
         metric("next_mass", "gauge", "", next.mass);
         metric("next_priority", "gauge", "", next.priority);
     }
     push_turns(&mut text, &snapshot.turns);
     text
+}
+
+/// The upper bound of a class, as histograms have it.
+fn bound(bound: f64) -> String {
+    match bound.is_finite() {
+        true => bound.to_string(),
+        false => "+Inf".to_owned(),
+    }
 }
 
 /// The value of a label.
@@ -103,7 +141,7 @@ fn push_turns(text: &mut String, turns: &Turns) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose_crawl::{SiteStanding, Standing};
+    use arose_crawl::{SiteQuality, SiteStanding, Standing};
 
     #[test]
     fn each_metric_has_its_type_once() {
@@ -122,6 +160,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_believed_of_pages() {
+        let text = text(&Snapshot {
+            freshness: Some(arose_crawl::Freshness {
+                n_pages: 9,
+                fresh: 0.5,
+                by_age: vec![(7.0, 4, 0.75), (f64::INFINITY, 5, 0.3)],
+                by_rate: vec![(0.1, 9)],
+                sites: vec![("a.org".to_owned(), 9, 0.5, 0.01)],
+            }),
+            ..Snapshot::default()
+        });
+        for line in [
+            "arose_crawl_fresh 0.5",
+            "arose_crawl_fresh_by_age{days=\"7\"} 0.75",
+            "arose_crawl_fresh_by_age{days=\"+Inf\"} 0.3",
+            "arose_crawl_pages_by_rate{changes_per_day=\"0.1\"} 9",
+            "arose_crawl_site_fresh{site=\"a.org\"} 0.5",
+        ] {
+            assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+        }
+    }
+
+    #[test]
     fn sites_and_what_is_next() {
         let site = |name: &str| SiteStanding {
             name: name.to_owned(),
@@ -131,6 +192,12 @@ mod tests {
         };
         let text = text(&Snapshot {
             sites: vec![site("a.org"), site("b\"c.org")],
+            poor_sites: vec![SiteQuality {
+                name: "spam.org".to_owned(),
+                n_pages: 30,
+                n_low: 29,
+                is_bad: true,
+            }],
             next: vec![Standing {
                 mass: 4.0,
                 priority: 1.0,
@@ -145,6 +212,9 @@ mod tests {
         );
         assert!(text.contains("arose_crawl_site_share{site=\"a.org\"} 0.25\n"));
         assert!(text.contains("arose_crawl_site_trust{site=\"b\\\"c.org\"} 1.5\n"));
+        assert!(text.contains("arose_crawl_site_low_quality{site=\"spam.org\"} 29\n"));
+        assert!(text.contains("arose_crawl_site_read{site=\"spam.org\"} 30\n"));
+        assert!(text.contains("arose_crawl_site_bad{site=\"spam.org\"} 1\n"));
         assert!(text.contains("arose_crawl_next_mass 4\n"), "{text}");
     }
 }

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use arose_crawl::{SiteStanding, Standing, Status};
+use arose_crawl::{SiteQuality, SiteStanding, Standing, Status};
 use serde_json::{Value, json};
 
 use crate::output::write_json;
 use crate::read::Outcome;
 
-/// Says why a URL stands where it stands.
+/// Explains the position of a URL in the queue.
 pub(super) fn explain(dir: &Path, url: &str, json: bool) -> anyhow::Result<Outcome> {
     let standing = arose_crawl::standing(dir, url)?;
     let mut out = io::stdout().lock();
@@ -57,7 +57,7 @@ fn write_reasons(out: &mut impl Write, standing: &Standing) -> io::Result<()> {
     }
 }
 
-/// The most important URLs and the most trusted sites.
+/// The most important URLs, the most trusted sites and those with the most bad pages.
 pub(super) fn write_lists(out: &mut impl Write, status: &Status) -> io::Result<()> {
     if !status.waiting.is_empty() {
         writeln!(
@@ -83,6 +83,22 @@ pub(super) fn write_lists(out: &mut impl Write, status: &Status) -> io::Result<(
                 out,
                 "{trust:>9} {share:>9} {:>9}  {}",
                 site.n_pages, site.name
+            )?;
+        }
+        writeln!(out)?;
+    }
+    if !status.poor_sites.is_empty() {
+        writeln!(
+            out,
+            "{:>9} {:>9}  sites with the most pages of low quality, last run",
+            "low", "pages"
+        )?;
+        for site in &status.poor_sites {
+            let note = if site.is_bad { ", 1 request a day" } else { "" };
+            writeln!(
+                out,
+                "{:>9} {:>9}  {}{note}",
+                site.n_low, site.n_pages, site.name
             )?;
         }
         writeln!(out)?;
@@ -115,5 +131,14 @@ pub(super) fn site_json(site: &SiteStanding) -> Value {
         "trust": site.trust,
         "share": site.share,
         "pages": site.n_pages,
+    })
+}
+
+pub(super) fn quality_json(site: &SiteQuality) -> Value {
+    json!({
+        "name": site.name,
+        "low_quality": site.n_low,
+        "pages": site.n_pages,
+        "is_bad": site.is_bad,
     })
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use arose_crawl::Repaired;
 use serde_json::{Value, json};
 
-use crate::output::write_json;
+use crate::output::{row, write_json};
 use crate::read::Outcome;
 
 pub(super) fn run(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
@@ -27,14 +27,14 @@ fn write(out: &mut impl Write, repaired: &Repaired, dir: &Path) -> io::Result<()
     if repaired.is_sound {
         return writeln!(out, "no damage found; nothing was changed");
     }
-    let mut row = |label: &str, n: u64| writeln!(out, "{label:<28} {n:>12}");
+    let mut row = |label: &str, n: u64| row(out, label, n, "");
     row("records in the archive", repaired.n_records)?;
     row("hosts", repaired.n_hosts)?;
     row("queued", repaired.n_queued)?;
     row("  found in pages only", repaired.n_from_links)?;
     row("unreadable journal bytes", repaired.n_lost_bytes)?;
     row("damaged archive bytes", repaired.n_damaged_bytes)?;
-    row("bytes of unfinished records", repaired.n_cut_bytes)?;
+    row("unfinished record bytes", repaired.n_cut_bytes)?;
     row("index files rebuilt", repaired.n_index_files)?;
     for path in &repaired.aside {
         writeln!(out, "kept aside: {}", path.display())?;

@@ -45,7 +45,7 @@ fn read_file(path: &Path, seeds: &mut Seeds) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A URL a line; blank lines and those that begin with `#` are skipped. Any bytes are legal.
+/// One URL per line; empty lines and lines that begin with `#` are skipped. Any bytes are legal.
 fn read_lines(mut input: impl BufRead, seeds: &mut Seeds) -> anyhow::Result<()> {
     const MAX_LINE: u64 = 1 << 16;
     let mut line = Vec::new();

@@ -10,7 +10,7 @@ use arose_dedup::results::kinds;
 use serde_json::Value;
 
 use crate::losses;
-use crate::output::printable;
+use crate::output::{percent, printable, remark, row, say};
 use crate::read::Outcome;
 
 /// Incomplete files that the summary on standard output names, at most.
@@ -20,13 +20,16 @@ const MAX_FILES: usize = 20;
 pub(crate) fn outcome(summary: &Value) -> Outcome {
     if let n_files @ 1.. = incomplete(summary) {
         for file in incomplete_files(summary) {
-            eprintln!("arose: {}", printable(&file));
+            say(format_args!("arose: {}", printable(&file)));
         }
         losses::say_incomplete(n_files);
         return Outcome::Incomplete;
     }
     match summary["counts"]["read"].as_u64() {
-        Some(0) | None => Outcome::NothingFound,
+        Some(0) | None => {
+            remark(format_args!("arose: no documents in the input"));
+            Outcome::NothingFound
+        }
         Some(_) => Outcome::Found,
     }
 }
@@ -40,7 +43,7 @@ fn incomplete_files(summary: &Value) -> Vec<String> {
 }
 
 /// Writes the warnings of a run, except those about incomplete files, which are named before.
-pub(crate) fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let named = incomplete_files(summary);
     let warnings = summary["warnings"].as_array().into_iter().flatten();
     for warning in warnings.filter_map(Value::as_str) {
@@ -62,8 +65,8 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
     let counts = &summary["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
     let read = count("read");
-    let share = |n: u64| 100.0 * n as f64 / read.max(1) as f64;
-    writeln!(out, "read            {read:>10}")?;
+    let share = |n: u64| percent(n, read);
+    row(out, "read", read, "")?;
     let near = match summary["settings"]["policy"].as_str() {
         Some("contained") => "contained",
         Some("url") => "same URL",
@@ -75,81 +78,69 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
         (near, "dropped_near"),
     ] {
         let n = count(name);
-        writeln!(out, "{label:<16} {n:>9}  {:5.1} %", share(n))?;
+        row(out, label, n, &share(n))?;
     }
-    if let Some(held) = summary["index"]["documents"].as_u64() {
-        let n = count("dropped_known");
-        writeln!(
-            out,
-            "{:<16} {n:>9}  {:5.1} %  (index: {})",
-            "already in index",
-            share(n),
-            counted(held, "document", "documents")
-        )?;
-        if summary["index"]["agrees"] == false {
-            let policy = summary["index"]["policy"].as_str().unwrap_or_default();
-            writeln!(
-                out,
-                "  the index decides by {policy}, which is not this run's policy; each may keep what \
-                 the other drops"
-            )?;
-        }
-    }
+    tell_index(out, summary)?;
     if let n @ 1.. = count("not_judged") {
-        let note = "kept; too short to be judged";
-        writeln!(out, "not judged      {n:>10}  {:5.1} %  {note}", share(n))?;
+        let note = format!("{}  kept; too short to be judged", share(n));
+        row(out, "not judged", n, &note)?;
     }
     if let n @ 1.. = count("empty") {
         let decision = match count("dropped_empty") {
             0 => "kept; see --drop-empty",
             _ => "dropped",
         };
-        writeln!(
-            out,
-            "empty           {n:>10}  {:5.1} %  {decision}",
-            share(n)
-        )?;
+        row(out, "empty", n, &format!("{}  {decision}", share(n)))?;
     }
     tell_quality(out, summary)?;
-    let skipped = counts["skipped"]["total"].as_u64().unwrap_or(0);
-    writeln!(out, "skipped         {skipped:>10}")?;
-    if let Some(reasons) = counts["skipped"]["by_reason"].as_object() {
-        for (reason, n) in reasons {
-            writeln!(out, "  {reason}: {n}")?;
-        }
-    }
-    tell_losses(out, summary)?;
-    tell_warnings(out, summary)?;
-    writeln!(
-        out,
-        "pairs           {:>10}  clusters: {}, largest: {}",
-        count("pairs"),
-        count("clusters"),
-        count("largest_cluster")
-    )?;
+    tell_skipped(out, summary)?;
+    let clusters = count("clusters");
+    let largest = count("largest_cluster");
+    let note = format!("clusters: {clusters}, largest: {largest}");
+    row(out, "pairs", count("pairs"), &note)?;
     if let n @ 1.. = count("versions") {
-        writeln!(
-            out,
-            "versions        {n:>10}  kept documents in {} groups of the same content",
-            count("version_groups")
-        )?;
+        let groups = counted(count("version_groups"), "group", "groups");
+        let note = format!("kept documents in {groups} of the same content");
+        row(out, "versions", n, &note)?;
     }
     if let Some(recall) = summary["recall"]["estimated"].as_f64() {
-        writeln!(out, "recall          {recall:>10.4}  estimated")?;
+        row(out, "recall", format!("{recall:.4}"), "estimated")?;
     }
-    let capped = summary["cap"]["pairs_not_compared"].as_u64().unwrap_or(0);
-    if capped > 0 {
-        writeln!(
+    if let Some(n @ 1..) = summary["cap"]["pairs_not_compared"].as_u64() {
+        row(
             out,
-            "not compared    {capped:>10}  pairs under very common keys; see --cap"
+            "not compared",
+            n,
+            "pairs under very common keys; see --cap",
         )?;
     }
     if let Some(added @ 1..) = summary["index"]["added"].as_u64() {
-        writeln!(out, "added to index  {added:>10}")?;
+        row(out, "added to the index", added, "")?;
     }
     let kept = summary["kept_in"].as_str().unwrap_or("kept");
     writeln!(out, "kept documents: {}", folder.join(kept).display())?;
     writeln!(out, "report: {}", folder.join("report.html").display())
+}
+
+/// Says what an index had already.
+fn tell_index(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    let Some(held) = summary["index"]["documents"].as_u64() else {
+        return Ok(());
+    };
+    let count = |name: &str| summary["counts"][name].as_u64().unwrap_or(0);
+    let n = count("dropped_known");
+    let documents = counted(held, "document", "documents");
+    let note = format!("{}  (index: {documents})", percent(n, count("read")));
+    row(out, "already in the index", n, &note)?;
+    if summary["index"]["agrees"] == false {
+        let policy = summary["index"]["policy"].as_str().unwrap_or_default();
+        writeln!(
+            out,
+            "  the index decides by {policy}, which is not this run's policy; each may keep what \
+             the other drops"
+        )?;
+    }
+    Ok(())
 }
 
 /// Says what was dropped by a filter, and what filters would drop.
@@ -158,8 +149,8 @@ fn tell_quality(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let Some(any) = quality["fails_any"].as_u64() else {
         return Ok(());
     };
-    let read = summary["counts"]["read"].as_u64().unwrap_or(0).max(1);
-    let share = |n: u64| 100.0 * n as f64 / read as f64;
+    let read = summary["counts"]["read"].as_u64().unwrap_or(0);
+    let share = |n: u64| percent(n, read);
     let n = summary["counts"]["dropped_filtered"].as_u64().unwrap_or(0);
     let note = match quality["filter"]
         .as_array()
@@ -168,17 +159,30 @@ fn tell_quality(out: &mut impl Write, summary: &Value) -> io::Result<()> {
         true => "dropped by the filter",
         false => "no filter; see --filter",
     };
-    writeln!(out, "filtered        {n:>10}  {:5.1} %  {note}", share(n))?;
+    row(out, "filtered", n, &format!("{}  {note}", share(n)))?;
     let families = quality["fails_by_family"].as_object();
     for (family, n) in families.into_iter().flatten() {
         let n = n.as_u64().unwrap_or(0);
-        writeln!(out, "  fail {family:<9} {n:>10}  {:5.1} %", share(n))?;
+        row(out, &format!("  fail {family}"), n, &share(n))?;
     }
-    writeln!(out, "  fail any       {any:>10}  {:5.1} %", share(any))
+    row(out, "  fail any", any, &share(any))
+}
+
+/// Says what was skipped, left aside or not read, and the warnings.
+pub(crate) fn tell_skipped(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+    let skipped = &summary["counts"]["skipped"];
+    row(out, "skipped", skipped["total"].as_u64().unwrap_or(0), "")?;
+    if let Some(reasons) = skipped["by_reason"].as_object() {
+        for (reason, n) in reasons {
+            row(out, &format!("  {reason}"), n, "")?;
+        }
+    }
+    tell_losses(out, summary)?;
+    tell_warnings(out, summary)
 }
 
 /// Says what was left aside and what could not be read.
-pub(crate) fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
+fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     if let Some(n @ 1..) = summary["counts"]["null_text"].as_u64() {
         let records = counted(n, "record", "records");
         writeln!(out, "  {records} with null text in the kept output")?;
@@ -190,12 +194,12 @@ pub(crate) fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<(
     {
         let kinds = printable(&kinds(&unknown));
         let n: u64 = unknown.values().sum();
-        writeln!(out, "unknown formats {n:>10}  {kinds}")?;
+        row(out, "unknown formats", n, &kinds)?;
     }
     let n @ 1.. = incomplete(summary) else {
         return Ok(());
     };
-    writeln!(out, "incomplete      {n:>10}  not read completely")?;
+    row(out, "incomplete files", n, "not read completely")?;
     let files = incomplete_files(summary);
     for file in files.iter().take(MAX_FILES) {
         writeln!(out, "  {}", printable(file))?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use arose_corpus::Config as Reading;
@@ -13,8 +14,10 @@ use arose_estimate::vocabulary::{self, Vocabulary};
 
 use clap::ValueEnum;
 
-use super::shown::Watch;
+use super::shown::step_of;
 use crate::crawl::read_settings;
+use crate::options::duration;
+use crate::progress::watch;
 
 /// Options of all commands that query search engines.
 #[derive(clap::Args)]
@@ -30,10 +33,10 @@ pub(crate) struct Asking {
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     budget: u64,
     /// Seconds between requests to the same search engine; overrides its description
-    #[arg(long, value_name = "SECONDS")]
-    delay: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    delay: Option<Duration>,
     /// Maximum number of results per query; overrides the description of the search engine
-    #[arg(long, value_name = "N")]
+    #[arg(short, long, value_name = "N")]
     limit: Option<usize>,
     /// Documents, or `.tsv` lists of words and page counts, to take query words from; repeatable
     /// [default: the first local search engine]
@@ -168,7 +171,8 @@ impl Asking {
         let pages = Rc::new(Pages::new(self.crawling()?));
         for argument in engines {
             let mut description = describe(argument)?;
-            description.delay = self.delay.or(description.delay);
+            let delay = self.delay.map(|delay| delay.as_secs_f64());
+            description.delay = delay.or(description.delay);
             description.limit = self.limit.or(description.limit);
             let name = description.name.clone().unwrap_or_else(|| argument.clone());
             let (engine, own) = engine::open(&description, &pages)
@@ -205,10 +209,8 @@ impl Ready {
         work: impl FnOnce(&mut Panel, &Vocabulary) -> Result<T, arose_estimate::Error>,
     ) -> anyhow::Result<T> {
         let progress: Arc<Progress> = self.panel.progress();
-        let watch = Watch::start(progress);
-        let result = work(&mut self.panel, &self.words);
-        watch.end();
-        Ok(result?)
+        let (panel, words) = (&mut self.panel, &self.words);
+        Ok(watch(step_of(&progress), || work(panel, words))?)
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Options {
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
     /// File of sampled pages
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "pages-from", value_name = "FILE")]
     pages: PathBuf,
     #[command(flatten)]
     lookup: Lookup,
@@ -31,8 +31,8 @@ pub(crate) struct Options {
 fn examples() -> String {
     format!(
         "Examples:\n  arose estimate walk crawl --draw pages.jsonl\n  arose estimate coverage out \
-         --pages pages.jsonl\n  arose estimate coverage out solr:http://127.0.0.1:8983/solr/pages \
-         --pages pages.jsonl \\\n      --check both\n\n{}",
+         --pages-from pages.jsonl\n  arose estimate coverage out solr:http://127.0.0.1:8983/solr/pages \
+         --pages-from pages.jsonl \\\n      --check both\n\n{}",
         super::ENGINES
     )
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use arose_crawl::Settings as Crawling;
@@ -15,10 +16,12 @@ use arose_estimate::engine::{Log, Progress, Reply, page_text};
 use arose_estimate::walk::Measure;
 use arose_estimate::walk::live::{self, Place};
 
-use super::shown::Watch;
+use super::shown::step_of;
 use super::walk::write_drawn;
 use crate::crawl::read_settings;
+use crate::options::duration;
 use crate::output::{printable, say};
+use crate::progress::watch;
 
 /// Options of live walks.
 #[derive(clap::Args)]
@@ -51,8 +54,8 @@ pub(crate) struct Live {
     #[arg(long, value_name = "NAME", requires = "live")]
     domain: Vec<String>,
     /// Seconds between requests to the same host or IP address
-    #[arg(long, value_name = "SECONDS", requires = "live")]
-    delay: Option<f64>,
+    #[arg(long, value_name = "SECONDS", requires = "live", value_parser = duration)]
+    delay: Option<Duration>,
     /// Settings file of `arose crawl` (TOML): agent, scope, limits, delays
     #[arg(long, value_name = "FILE", requires = "live")]
     settings: Option<PathBuf>,
@@ -92,8 +95,10 @@ impl Live {
         }
         settings.scope.hosts.extend(self.host.iter().cloned());
         settings.scope.domains.extend(self.domain.iter().cloned());
-        settings.polite.delay = self.delay.unwrap_or(settings.polite.delay);
-        settings.polite.address_delay = self.delay.unwrap_or(settings.polite.address_delay);
+        if let Some(delay) = self.delay {
+            settings.polite.delay = delay.as_secs_f64();
+            settings.polite.address_delay = delay.as_secs_f64();
+        }
         settings.network.allow_private |= self.allow_private;
         settings.network.name_servers.extend(&self.name_server);
         Ok(settings)
@@ -136,10 +141,9 @@ pub(super) fn run(live: &Live, walk: Walk<'_>) -> anyhow::Result<Findings> {
             found
         }
     };
-    let watch = Watch::start(Arc::clone(&progress));
-    let walked = live::run(&mut source, log, &settings, &progress);
-    watch.end();
-    let walked = walked?;
+    let walked = watch(step_of(&progress), || {
+        live::run(&mut source, log, &settings, &progress)
+    })?;
     if let (Some(path), Some(visits)) = (walk.draw, &visits) {
         fetch_drawn(path, visits, &walked.drawn)?;
     }

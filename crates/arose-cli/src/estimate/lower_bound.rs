@@ -22,7 +22,7 @@ pub(crate) struct Options {
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
     /// File of word lists, one list per line [default: lists of eight languages]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "words-from", value_name = "FILE")]
     words: Option<PathBuf>,
     #[command(flatten)]
     asking: Asking,
@@ -31,7 +31,7 @@ pub(crate) struct Options {
 fn concat_examples() -> String {
     format!(
         "Examples:\n  arose estimate lower-bound out\n  arose estimate lower-bound \
-         solr:http://127.0.0.1:8983/solr/pages --words words.txt\n\n{}",
+         solr:http://127.0.0.1:8983/solr/pages --words-from words.txt\n\n{}",
         super::ENGINES
     )
 }
@@ -52,7 +52,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     };
     ensure!(
         !lists.is_empty(),
-        "the file passed with --words is empty; write one list per line"
+        "the file passed with --words-from is empty; write one list per line"
     );
     let mut ready = options.asking.open(&options.engines, Words::NotNeeded)?;
     let seed = options.asking.seed;

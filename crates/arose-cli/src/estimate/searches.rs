@@ -24,7 +24,7 @@ pub(crate) struct Options {
     #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
     /// File of queries, one per line; phrases in quotation marks
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "queries-from", value_name = "FILE")]
     queries: PathBuf,
     /// Trust result lists without fetching pages; compare URLs only
     #[arg(long)]
@@ -38,8 +38,8 @@ pub(crate) struct Options {
 
 fn examples() -> String {
     format!(
-        "Examples:\n  arose estimate searches out1 out2 --queries log.txt\n  arose estimate searches \
-         a=out1 b=engine.toml --queries log.txt --size 4598\n\n{}",
+        "Examples:\n  arose estimate searches out1 out2 --queries-from log.txt\n  arose estimate searches \
+         a=out1 b=engine.toml --queries-from log.txt --size 4598\n\n{}",
         super::ENGINES
     )
 }

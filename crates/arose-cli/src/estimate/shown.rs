@@ -1,53 +1,29 @@
 //! Output of estimates, and progress.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::io::{self, BufWriter, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
+use arose_dedup::report::html::counted;
 use arose_estimate::engine::Progress;
 use arose_estimate::{Figure, Findings};
 
 use crate::output::{printable, write_json};
+use crate::progress::Step;
 use crate::read::Outcome;
 
-/// Progress display: one changing line on a terminal, a new line every ten seconds elsewhere.
-pub(crate) struct Watch {
-    end: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Watch {
-    pub(crate) fn start(progress: Arc<Progress>) -> Self {
-        let (end, ended) = channel();
-        let thread = std::thread::spawn(move || {
-            let is_terminal = io::stderr().is_terminal();
-            let every = Duration::from_millis(if is_terminal { 500 } else { 10_000 });
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
-                let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
-                let (done, wanted) = (get(&progress.n_done), get(&progress.n_wanted));
-                let n_requests = get(&progress.n_requests);
-                let line = format!("estimating: {done} of {wanted}, {n_requests} requests");
-                let mut err = io::stderr().lock();
-                let _ = match is_terminal {
-                    true => write!(err, "\r{line}\x1b[K").and_then(|()| err.flush()),
-                    false => writeln!(err, "{line}"),
-                };
-            }
-            if is_terminal {
-                let _ = write!(io::stderr(), "\r\x1b[K");
-            }
-        });
-        Self { end, thread }
-    }
-
-    pub(crate) fn end(self) {
-        drop(self.end);
-        // The work is done, whatever happened to the display.
-        let _ = self.thread.join();
+/// Says how far a study is.
+pub(crate) fn step_of(progress: &Progress) -> impl FnMut() -> Step + Send {
+    move || {
+        let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        let wanted = get(&progress.n_wanted);
+        Step {
+            stage: "estimate".to_owned(),
+            done: get(&progress.n_done),
+            total: (wanted > 0).then_some(wanted),
+            note: counted(get(&progress.n_requests), "request", "requests"),
+            ..Step::default()
+        }
     }
 }
 

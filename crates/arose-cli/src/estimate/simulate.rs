@@ -37,7 +37,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     copied: f64,
     /// Maximum number of results per query
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(short, long, value_name = "N", default_value_t = 100)]
     limit: usize,
     /// Relative error of claimed result counts
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]

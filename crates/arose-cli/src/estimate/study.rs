@@ -2,24 +2,27 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
+use arose_estimate::engine::Progress;
 use arose_estimate::study::{self, Config, Source, Study};
 use clap::ValueEnum;
 
-use super::shown::{Watch, show};
-use crate::output::{printable, say, write_json};
+use super::shown::{show, step_of};
+use crate::output::{printable, remark, say, write_json};
+use crate::progress::{Step, watch};
 use crate::read::Outcome;
 
 /// Run every applicable method and write a report.
 ///
 /// Writes estimates.json, report.html (which works offline) and requests.jsonl, the log of all
-/// queries and responses. An interrupted study resumes from the log. --replay recomputes the
+/// queries and responses. An interrupted study resumes from the log. --offline recomputes the
 /// estimates from the log without sending requests.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose estimate study study.toml -o results
-  arose estimate study study.toml -o results --replay
+  arose estimate study study.toml -o results --offline
 
 Settings of a study:
   samples = 1000                 # pages to sample from each search engine
@@ -51,7 +54,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Read all responses from the log in DIR; send no requests
-    #[arg(long)]
+    #[arg(long = "offline")]
     replay: bool,
     /// Maximum number of requests; overrides the settings
     #[arg(long, value_name = "N")]
@@ -85,14 +88,17 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         true => Source::Log,
         false => Source::Engines,
     };
-    let mut watch = None;
-    let study = study::run(&config, &options.output, source, |progress| {
-        watch = Some(Watch::start(progress));
-    });
-    if let Some(watch) = watch {
-        watch.end();
-    }
-    let study = study?;
+    // Known once the search engines are open.
+    let progress: OnceLock<Arc<Progress>> = OnceLock::new();
+    let step = || match progress.get() {
+        Some(progress) => step_of(progress)(),
+        None => Step::default(),
+    };
+    let study = watch(step, || {
+        study::run(&config, &options.output, source, |opened| {
+            progress.get_or_init(|| opened);
+        })
+    })?;
     let outcome = match (options.json, options.print) {
         (true, _) | (_, Printed::Json) => print_json(&study)?,
         (_, Printed::Text) => show(&study.findings, false)?,
@@ -105,7 +111,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
             printable(&refused.reason)
         ));
     }
-    say(format_args!(
+    remark(format_args!(
         "arose: report: {}",
         crate::input::name(&options.output.join("report.html"))
     ));

@@ -23,11 +23,12 @@ use crate::read::Outcome;
 ///
 /// Reads JSON Lines, uncompressed or compressed with gzip or zstd. Each line is one of: a pair with
 /// both texts and a label; a pair of IDs with a label or a Jaccard similarity, and the texts in the
-/// file passed with --documents; or a document, with --group for the field that duplicates share.
+/// file passed with --documents-from; or a document, with --group for the field that duplicates
+/// share.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose evaluate pairs labelled.jsonl.zst
-  arose evaluate pairs exact-pairs.jsonl --documents texts.jsonl -w 5,8
+  arose evaluate pairs exact-pairs.jsonl --documents-from texts.jsonl -w 5,8
   arose evaluate pairs snapshots.jsonl --group page --revision content_version --mode content
   arose evaluate pairs answers.jsonl --group task --source orig --field label=kind --duplicate cut
 
@@ -51,7 +52,7 @@ pub(crate) struct Options {
     #[arg(value_name = "PAIRS")]
     gold: PathBuf,
     /// File with the documents of the pairs
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "documents-from", value_name = "FILE")]
     documents: Option<PathBuf>,
     /// Tokens per shingle; several lengths are evaluated separately
     #[arg(
@@ -67,7 +68,7 @@ pub(crate) struct Options {
         long,
         value_name = "J",
         value_delimiter = ',',
-        value_parser = crate::policy::threshold,
+        value_parser = crate::options::threshold,
         default_value = "0.5,0.6,0.7,0.8,0.9,0.95"
     )]
     threshold: Vec<Threshold>,
@@ -81,7 +82,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     undecided: Vec<String>,
     /// Minimum listed similarity at which a pair without a label is a duplicate
-    #[arg(long, value_name = "J", default_value = "0.8", value_parser = crate::policy::threshold)]
+    #[arg(long = "min-similarity", value_name = "J", default_value = "0.8", value_parser = crate::options::threshold)]
     from: Threshold,
     /// Pair all documents; those with the same value of this field are duplicates
     #[arg(long, value_name = "FIELD", conflicts_with = "documents")]

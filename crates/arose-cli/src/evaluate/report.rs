@@ -10,7 +10,7 @@ use arose_dedup::report::{self, html::counted};
 use arose_dedup::results::{self, Summary};
 
 use super::{correlation, share};
-use crate::output::{printable, write_json};
+use crate::output::{printable, say, write_json};
 use crate::read::Outcome;
 
 /// Summarize the ratings of a run and add them to report.html.
@@ -56,14 +56,16 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         .context("cannot write the result")?;
     match (tables.all.total(), tables.n_elsewhere) {
         (0, 0) => {
-            eprintln!("arose: no ratings yet; rate pairs with `arose serve DIR`");
+            say(format_args!(
+                "arose: no ratings yet; rate pairs with `arose serve DIR`"
+            ));
             return Ok(Outcome::NothingFound);
         }
         (_, 0) => {}
-        (_, n) => eprintln!(
+        (_, n) => say(format_args!(
             "arose: {} for pairs that this run does not list: kept in ratings.jsonl, not counted",
             counted(n, "rating", "ratings")
-        ),
+        )),
     }
     report::write(folder, &summary.reading())?;
     Ok(match tables.all.total() {

@@ -11,7 +11,7 @@ use arose_dedup::report::html;
 use serde_json::{Value, json};
 
 use super::{counted, share};
-use crate::output::{printable, write_json};
+use crate::output::{printable, say, write_json};
 use crate::read::Outcome;
 
 /// Score a run of `arose dedup` against the ground truth.
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     truth: PathBuf,
     /// Minimum similarity of duplicates [default: threshold of the run, or 0.8 if it has none]
-    #[arg(long, value_name = "J", value_parser = crate::policy::threshold)]
+    #[arg(long, value_name = "J", value_parser = crate::options::threshold)]
     threshold: Option<Threshold>,
     /// Print one JSON object
     #[arg(long)]
@@ -56,13 +56,15 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         threshold: options.threshold,
     })?;
     if let Some([of_run, of_truth]) = score.other_w {
-        eprintln!("arose: the run has {of_run} tokens per shingle, the ground truth {of_truth}");
+        say(format_args!(
+            "arose: the run has {of_run} tokens per shingle, the ground truth {of_truth}"
+        ));
     }
     if score.n_unread > 0 {
-        eprintln!(
+        say(format_args!(
             "arose: {} of the ground truth with documents that the run did not read",
             html::counted(score.n_unread, "pair", "pairs")
-        );
+        ));
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {

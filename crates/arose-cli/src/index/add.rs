@@ -1,9 +1,7 @@
 //! `arose index add`: adds documents to an index.
 
-use std::fmt::Write as _;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use arose_dedup::index::{Error, Index, Seen, Sketch};
@@ -13,7 +11,8 @@ use clap::ValueEnum;
 use super::{Work, sketches};
 use crate::corpus::Choosing;
 use crate::losses::{self, Warnings};
-use crate::output::printable;
+use crate::output::{printable, remark, say};
+use crate::progress::{Display, Step};
 use crate::read::Outcome;
 
 /// Add documents from archives, tables and directories.
@@ -110,14 +109,14 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     add_group(&index, &group, options.on_conflict, &mut progress)?;
     index.commit()?;
     out.flush().context("cannot write the result")?;
-    progress.finish();
     let refused = progress.counts[Addition::Refused as usize];
+    let total = progress.finish();
     ensure!(
         refused == 0,
         "documents refused: {refused}; their names are in the index with another text; pass \
          --on-conflict replace or --on-conflict skip"
     );
-    let outcome = match progress.total() {
+    let outcome = match total {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,
     };
@@ -203,21 +202,18 @@ fn add_group(
     Ok(())
 }
 
-/// Counts the results and prints them every few seconds.
+/// Counts the results and shows them.
 struct Progress {
     /// In the order of [`Addition`].
     counts: [u64; 6],
-    next: Instant,
+    display: Display,
 }
 
 impl Progress {
-    const INTERVAL: Duration = Duration::from_secs(2);
-
     fn new() -> Self {
-        let next = Instant::now() + Self::INTERVAL;
         Self {
             counts: [0; 6],
-            next,
+            display: Display::new(),
         }
     }
 
@@ -225,42 +221,45 @@ impl Progress {
         let count = &mut self.counts[addition as usize];
         *count += 1;
         if addition == Addition::Refused && *count <= MAX_NAMED {
-            eprintln!(
+            say(format_args!(
                 "arose: `{}` is in the index with another text",
                 printable(name)
-            );
+            ));
         }
-        if Instant::now() >= self.next {
-            self.next = Instant::now() + Self::INTERVAL;
-            if io::stderr().is_terminal() {
-                eprint!("\rarose: {}\x1B[K\r", self.line());
-            } else {
-                eprintln!("arose: {}", self.line());
-            }
-        }
+        let [added, others @ ..] = self.counts;
+        self.display.tick(|| Step {
+            stage: "add".to_owned(),
+            done: added,
+            unit: "documents",
+            note: in_words(others),
+            ..Step::default()
+        });
     }
 
-    fn line(&self) -> String {
-        let [added, replaced, present, duplicate, refused, skipped] = self.counts;
-        let mut line = format!("{added} added");
-        let others = [
-            (replaced, "replaced"),
-            (present, "already in the index"),
-            (duplicate, "duplicates"),
-            (refused, "refused"),
-            (skipped, "skipped"),
-        ];
-        for (n, what) in others.into_iter().filter(|&(n, _)| n > 0) {
-            write!(line, ", {n} {what}").expect("strings take all that is written to them");
-        }
-        line
+    /// Removes the display and prints the counts.
+    fn finish(self) -> u64 {
+        let [added, others @ ..] = self.counts;
+        let total = self.counts.iter().sum();
+        drop(self.display);
+        let others = match in_words(others) {
+            none if none.is_empty() => none,
+            some => format!(", {some}"),
+        };
+        remark(format_args!("{added} added{others}"));
+        total
     }
+}
 
-    fn total(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
-    fn finish(&self) {
-        eprintln!("{}", self.line());
-    }
+/// All counts but that of added documents, without zeros.
+fn in_words(counts: [u64; 5]) -> String {
+    let names = [
+        "replaced",
+        "already in the index",
+        "duplicates",
+        "refused",
+        "skipped",
+    ];
+    let named = counts.into_iter().zip(names).filter(|(n, _)| *n > 0);
+    let named: Vec<String> = named.map(|(n, name)| format!("{n} {name}")).collect();
+    named.join(", ")
 }

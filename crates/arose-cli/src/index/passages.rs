@@ -12,9 +12,10 @@ use arose_dedup::passages::index::{Answer, PassageIndex, PassageReader, is_index
 use arose_dedup::report::html::counted;
 use serde_json::{Value, json};
 
-use crate::dedup::progress::line_of;
+use crate::dedup::progress::step_of;
 use crate::losses;
-use crate::output::{printable, watch, write_json};
+use crate::output::{printable, remark, row, say, write_json};
+use crate::progress::watch;
 use crate::read::Outcome;
 
 pub(super) fn create(folder: &Path, min: Option<usize>) -> anyhow::Result<Outcome> {
@@ -25,13 +26,16 @@ pub(super) fn create(folder: &Path, min: Option<usize>) -> anyhow::Result<Outcom
 pub(super) fn add(folder: &Path, inputs: &[PathBuf], config: &Config) -> anyhow::Result<Outcome> {
     let mut index = PassageIndex::open(folder)?;
     let progress = Progress::of_passages();
-    let added = watch(line_of(&progress), || {
+    let added = watch(step_of(&progress), || {
         index.add(inputs, config, arose_dedup::default_memory(), &progress)
     })?;
     for warning in added.warnings() {
-        eprintln!("arose: {}", printable(warning));
+        say(format_args!("arose: {}", printable(warning)));
     }
-    eprintln!("added {}", counted(added.n_docs(), "document", "documents"));
+    remark(format_args!(
+        "added {}",
+        counted(added.n_docs(), "document", "documents")
+    ));
     if let n_files @ 1.. = added.n_incomplete() {
         losses::say_incomplete(n_files);
         return Ok(Outcome::Incomplete);
@@ -62,7 +66,7 @@ pub(super) fn stats(folder: &Path, is_json: bool) -> anyhow::Result<Outcome> {
         }
         false => rows
             .iter()
-            .try_for_each(|(name, value)| writeln!(out, "{:<14}{value}", name.replace('_', " "))),
+            .try_for_each(|(name, value)| row(&mut out, &name.replace('_', " "), value, "")),
     };
     written
         .and_then(|()| out.flush())

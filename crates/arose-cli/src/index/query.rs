@@ -16,7 +16,7 @@ use super::{Work, sketches};
 use crate::corpus::Choosing;
 use crate::input::{self, Limit};
 use crate::losses::{self, Warnings};
-use crate::output::{printable, write_json};
+use crate::output::{printable, say, write_json};
 use crate::read::Outcome;
 
 /// Find duplicates of the given documents.
@@ -76,7 +76,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     if options.inputs.is_empty() {
         let input::Text { text, warning } = input::read_standard_input(options.limit)?;
         if let Some(warning) = warning {
-            eprintln!("arose: {warning}");
+            say(format_args!("arose: {warning}"));
         }
         let sketch = Sketcher::new(reader.settings()).sketch(&text, options.host.as_deref());
         answer("standard input", &sketch)?;
@@ -107,7 +107,7 @@ fn run_passages(options: &Options) -> anyhow::Result<Outcome> {
     if options.inputs.is_empty() {
         let input::Text { text, warning } = input::read_standard_input(options.limit)?;
         if let Some(warning) = warning {
-            eprintln!("arose: {warning}");
+            say(format_args!("arose: {warning}"));
         }
         lookup.look_up("standard input", &Tokenizer::default().tokens(&text))?;
         return lookup.finish();

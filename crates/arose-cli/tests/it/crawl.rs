@@ -234,7 +234,10 @@ fn a_damaged_crawl_is_repaired_by_command() {
     assert_eq!(json["is_sound"], true);
     let (code, text, error) = typed(&["-o", &dir, "--pages", "0"]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(text.contains("still queued                    0"), "{text}");
+    assert!(
+        text.contains("still queued                      0"),
+        "{text}"
+    );
     let sent = sent(&server);
     assert!(sent.len() >= 72, "{}", sent.len());
     assert!(sent.values().all(|&n| n == 1), "{sent:?}");
@@ -275,7 +278,10 @@ fn a_retry_fetches_what_was_lost() {
     let (code, text, error) = typed(&["retry", &dir]);
     assert_eq!(code, Some(0), "{error}");
     assert!(!text.contains("lost for now"), "{text}");
-    assert!(text.contains("still queued                    0"), "{text}");
+    assert!(
+        text.contains("still queued                      0"),
+        "{text}"
+    );
     let sent = sent(&server);
     assert_eq!(sent.values().collect::<Vec<_>>(), [&1, &1], "{sent:?}");
     // Nothing is lost any more, so there is nothing to do.

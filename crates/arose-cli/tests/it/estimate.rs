@@ -187,13 +187,13 @@ fn a_study_and_its_replay() {
     }
     assert!(report.contains("b / a") && !report.contains("src="));
     fs::remove_dir_all(folder.join("a")).unwrap();
-    done(arose(folder, &[&run[..], &["--replay"]].concat()));
+    done(arose(folder, &[&run[..], &["--offline"]].concat()));
     assert_eq!(read("estimates.json"), estimates);
     assert_eq!(read("report.html"), report);
     check_page(&Served::start(folder, "b"), &found);
     // Nobody reads what is said on standard error: that is not a panic.
     let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
-        .args([&run[..], &["--replay"]].concat())
+        .args([&run[..], &["--offline"]].concat())
         .current_dir(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -266,7 +266,7 @@ fn clear_errors() {
             "page does not support lookup by URL",
         ),
         (
-            &["coverage", "a", "--pages", "foreign.tsv"],
+            &["coverage", "a", "--pages-from", "foreign.tsv"],
             "line 1 is not a sampled page",
         ),
         (&["overlap", "a", "a"], "two search engines are named a"),
@@ -433,7 +433,7 @@ fn check_coverage(folder: &Path) {
     ));
     index(folder, "strange", 0..50);
     for (check, share) in [("words", 1.0), ("url", 1.0), ("both", 1.0)] {
-        let options = ["--pages", "drawn.jsonl", "--check", check, "--json"];
+        let options = ["--pages-from", "drawn.jsonl", "--check", check, "--json"];
         let asked = [&["estimate", "coverage", "held", "strange"][..], &options].concat();
         let found: Value = serde_json::from_slice(&done(arose(folder, &asked))).unwrap();
         let value = |name: &str| figure(&found, name)["value"].as_f64().unwrap();

@@ -100,7 +100,7 @@ fn missing_files_stop_before_anything_is_done() {
 fn control_characters_are_not_printed() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("input"), "\x1B[31mred\u{9B}31m").unwrap();
-    let output = arose(&["sketch", "--tokens", "input"], folder.path());
+    let output = arose(&["sketch", "--show-tokens", "input"], folder.path());
     assert!(output.status.success());
     assert!(!text(&output.stdout).contains(['\x1B', '\u{9B}']));
 }
@@ -108,7 +108,7 @@ fn control_characters_are_not_printed() {
 #[test]
 fn a_broken_pipe_is_success() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
-        .args(["sketch", "--tokens", "-"])
+        .args(["sketch", "--show-tokens", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

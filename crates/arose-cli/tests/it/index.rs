@@ -203,8 +203,8 @@ fn what_is_no_index_is_refused() {
         "",
         (2, "", foreign),
     );
-    let samples = ["index", "create", "--policy", "b", "--samples", "10", "x"];
+    let samples = ["index", "create", "--policy", "b", "--minhash", "10", "x"];
     let refused =
-        "arose: --samples has no effect with --policy b; remove it or choose another policy\n";
+        "arose: --minhash has no effect with --policy b; remove it or choose another policy\n";
     check(folder.path(), &samples, "", (2, "", refused));
 }

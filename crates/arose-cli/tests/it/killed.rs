@@ -48,8 +48,11 @@ fn a_full_disk_is_an_error_and_no_wrong_file() {
     let calm = folder.path().join("calm");
     assert!(dedup(&input, &calm).status().unwrap().success());
     let out = folder.path().join("out");
-    // In blocks of 1024 bytes, from far too little to not quite enough.
-    for n_blocks in [8, 200, 1_000, 2_500] {
+    // In blocks of 1024 bytes, from far too little to not quite enough for the largest result.
+    let files = fs::read_dir(&calm).unwrap();
+    let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
+    let most = sizes.max().unwrap() / 1024 - 1;
+    for n_blocks in [8, most / 8, most / 2, most] {
         let mut limited = Command::new("bash");
         let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
         limited.args(["-c", script, &n_blocks.to_string()]);

@@ -182,7 +182,7 @@ fn issue_19_damaged_records_end_with_0() {
     ran.code(0).says("  30 skipped: not a JSON object\n");
     assert_eq!(ran.err().matches("arose: a.jsonl:").count(), 20);
     let ran = bench.run(&["dedup", "a.jsonl", "-o", "out"]);
-    ran.code(0).prints("  not a JSON object: 30\n");
+    ran.code(0).prints("  not a JSON object              30\n");
     bench.run(&["index", "create", "seen"]).code(0);
     let ran = bench.run(&["index", "add", "seen", "a.jsonl"]);
     ran.code(0).says("30 added");
@@ -224,7 +224,7 @@ fn issue_19_strict_ends_with_2() {
     }
     bench
         .run(&["index", "stats", "seen"])
-        .prints("documents     0\n");
+        .prints("documents                         0\n");
     bench
         .run(&["index", "query", "--strict", "seen", "a.jsonl"])
         .code(2)
@@ -253,9 +253,11 @@ fn issue_19_dedup_names_incomplete_files() {
         .says("arose: ./b.jsonl.gz:0: truncated")
         .says(LAST);
     // The summary names it, once.
-    ran.prints("incomplete               1  not read completely\n  ./b.jsonl.gz:0: truncated: ");
+    ran.prints(
+        "incomplete files                  1  not read completely\n  ./b.jsonl.gz:0: truncated: ",
+    );
     assert_eq!(ran.out().matches("b.jsonl.gz").count(), 1, "{}", ran.out());
-    ran.prints("unknown formats          1  .py 1\n");
+    ran.prints("unknown formats                   1  .py 1\n");
     ran.prints("  1 record with null text in the kept output\n");
     // A run that is done says it again, also to machines.
     let ran = bench.run(&["dedup", ".", "-o", "out", "--json"]);
@@ -333,7 +335,7 @@ fn issue_19_files_are_chosen() {
     assert_eq!(read(&["--include", "*.py"]), ["./a.py", "./d/e.py"]);
     assert_eq!(read(&["--all-text", "--exclude", "d"]).len(), 4);
     let ran = bench.run(&["dedup", ".", "-o", "out", "--all-text"]);
-    ran.code(0).prints("read                     5\n");
+    ran.code(0).prints("read                              5\n");
     bench
         .run(&["read", ".", "--include", "[a"])
         .code(2)

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod completions;
+mod config;
 mod crawl;
 mod dedup;
 mod estimate;
@@ -17,5 +18,6 @@ mod operators;
 mod questions;
 mod replay;
 mod serve;
+mod surface;
 mod tidy;
 mod words;

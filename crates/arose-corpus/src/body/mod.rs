@@ -5,3 +5,4 @@ mod feed;
 pub(crate) mod headers;
 pub(crate) mod http;
 pub mod payload;
+mod pdf;

@@ -8,16 +8,19 @@
 //! | RSS, Atom | titles and contents of the feed and its entries |
 //! | other XML | its character data |
 //! | JSON, plain text, Markdown and the like | as it is |
+//! | PDF | the strings of its pages, in the order in which they are drawn |
 //! | style sheets, scripts, images and all others | none: skipped by reason |
 //!
 //! A missing or meaningless type is told from the first bytes.
+//!
+//! A [`Parser`] reads one kind of body. Those above are built in; [`read_with`] takes further ones.
 
 use arose::digest::Digest;
 use url::Url;
 
 use crate::body::charset::{self, Markup};
-use crate::body::feed;
 use crate::body::http::Note;
+use crate::body::{feed, pdf};
 use crate::document::{Reason, content_digest};
 use crate::html::{self, ImageTerm, Metadata};
 
@@ -42,12 +45,69 @@ pub struct Page {
     pub is_cut: bool,
 }
 
-/// What a body is made of.
+/// A body to be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Body<'a> {
+    /// Its bytes, content codings removed.
+    pub bytes: &'a [u8],
+    /// The character set that the header names.
+    pub charset: Option<&'a str>,
+    /// Where it came from.
+    pub url: Option<&'a str>,
+    /// Which text and links are wanted.
+    pub config: &'a html::Config,
+}
+
+/// Reads bodies of one kind: text, title, links.
+///
+/// Output must be bounded by input: bodies come from anyone. A body that cannot be read is an error
+/// with a reason, never a panic.
+///
+/// ```
+/// use arose_corpus::payload::{Body, Page, Parser, read_with};
+/// use arose_corpus::{Reason, html};
+///
+/// /// Subtitles: numbers and times are no text.
+/// struct Subtitles;
+///
+/// impl Parser for Subtitles {
+///     fn reads(&self, media_type: &str, _body: &[u8]) -> bool {
+///         media_type == "application/x-subrip"
+///     }
+///
+///     fn read(&self, body: &Body<'_>) -> Result<Page, (Reason, String)> {
+///         let text = String::from_utf8_lossy(body.bytes);
+///         let is_said = |line: &&str| line.chars().any(char::is_alphabetic);
+///         let text = text.lines().filter(is_said).collect::<Vec<_>>().join("\n");
+///         Ok(Page { text, ..Page::default() })
+///     }
+/// }
+///
+/// let body = b"1\n00:00:01,000 --> 00:00:03,000\nA rose is a rose.\n";
+/// let config = html::Config::default();
+/// let page = read_with(&[&Subtitles], body, Some("application/x-subrip"), None, &config);
+/// assert_eq!(page.unwrap().text, "A rose is a rose.");
+/// ```
+pub trait Parser {
+    /// Whether it reads bodies of a media type, in lower case without parameters, that begin like
+    /// this one.
+    fn reads(&self, media_type: &str, body: &[u8]) -> bool;
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    ///
+    /// Why it has no text.
+    fn read(&self, body: &Body<'_>) -> Result<Page, (Reason, String)>;
+}
+
+/// What a body is made of: the parsers that are built in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Html,
     Xml,
     Text,
+    Pdf,
 }
 
 impl Page {
@@ -74,8 +134,23 @@ impl Page {
 ///
 /// # Errors
 ///
-/// If the type is one without text, with that type.
+/// If it has no text, why.
 pub fn read(
+    body: &[u8],
+    content_type: Option<&str>,
+    url: Option<&str>,
+    config: &html::Config,
+) -> Result<Page, (Reason, String)> {
+    read_with(&[], body, content_type, url, config)
+}
+
+/// As [`read`], with further parsers, which are asked first.
+///
+/// # Errors
+///
+/// If it has no text, why.
+pub fn read_with(
+    parsers: &[&dyn Parser],
     body: &[u8],
     content_type: Option<&str>,
     url: Option<&str>,
@@ -88,39 +163,47 @@ pub fn read(
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase();
-    let Some(kind) = kind_of(&essence, body) else {
-        return Err((Reason::MediaType, essence));
+    let body = Body {
+        bytes: body,
+        charset: charset::content_type_charset(value),
+        url,
+        config,
     };
-    let http_charset = charset::content_type_charset(value);
-    Ok(read_as(body, kind, http_charset, url, config))
+    if let Some(parser) = parsers.iter().find(|one| one.reads(&essence, body.bytes)) {
+        return parser.read(&body);
+    }
+    match kind_of(&essence, body.bytes) {
+        Some(kind) => kind.read(&body),
+        None => Err((Reason::MediaType, essence)),
+    }
 }
 
-/// Reads a body whose kind is known.
-pub(crate) fn read_as(
-    body: &[u8],
-    kind: Kind,
-    http_charset: Option<&str>,
-    url: Option<&str>,
-    config: &html::Config,
-) -> Page {
-    let markup = match kind {
-        Kind::Html => Markup::Html,
-        Kind::Xml => Markup::Xml,
-        Kind::Text => Markup::None,
-    };
-    let encoding = charset::choose(body, http_charset, markup);
-    let (text, is_malformed) = charset::decode_as(body, encoding);
-    let page = match kind {
-        Kind::Html => html(&text, url, config),
-        Kind::Xml => feed::read(&text),
-        Kind::Text => Page {
-            text: fitted(text.into_owned()),
-            ..Page::default()
-        },
-    };
-    Page {
-        is_malformed,
-        ..page
+impl Parser for Kind {
+    fn reads(&self, media_type: &str, body: &[u8]) -> bool {
+        kind_of(media_type, body) == Some(*self)
+    }
+
+    fn read(&self, body: &Body<'_>) -> Result<Page, (Reason, String)> {
+        let markup = match self {
+            Self::Html => Markup::Html,
+            Self::Xml => Markup::Xml,
+            Self::Text => Markup::None,
+            Self::Pdf => return pdf::read(body.bytes, body.url, body.config),
+        };
+        let encoding = charset::choose(body.bytes, body.charset, markup);
+        let (text, is_malformed) = charset::decode_as(body.bytes, encoding);
+        let page = match markup {
+            Markup::Html => html(&text, body.url, body.config),
+            Markup::Xml => feed::read(&text),
+            Markup::None => Page {
+                text: fitted(text.into_owned()),
+                ..Page::default()
+            },
+        };
+        Ok(Page {
+            is_malformed,
+            ..page
+        })
     }
 }
 
@@ -137,6 +220,7 @@ fn kind_of(essence: &str, body: &[u8]) -> Option<Kind> {
     match essence {
         "text/html" | "application/xhtml+xml" => Some(Kind::Html),
         "text/xml" | "application/xml" => Some(xml_kind(body)),
+        "application/pdf" | "application/x-pdf" => Some(Kind::Pdf),
         "application/json" | "application/ld+json" | "application/x-ndjson" => Some(Kind::Text),
         "text/css" | "text/javascript" | "text/ecmascript" | "text/dns" => None,
         ""
@@ -167,6 +251,9 @@ fn xml_kind(body: &[u8]) -> Kind {
 /// markup.
 pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
     let head = &body[..body.len().min(1024)];
+    if is_pdf(head) {
+        return Some(Kind::Pdf);
+    }
     let has_utf16_mark = head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]);
     if !has_utf16_mark && is_binary(head, is_declared_text) {
         return None;
@@ -190,6 +277,11 @@ pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
     })
 }
 
+/// Whether the first bytes are those of a PDF.
+pub(crate) fn is_pdf(head: &[u8]) -> bool {
+    head.starts_with(b"%PDF-")
+}
+
 /// Whether the first bytes are those of a file without text.
 ///
 /// The MIME Sniffing Standard calls a body binary for a single control character. Real text has
@@ -197,8 +289,7 @@ pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
 /// five, and one in 32 bytes; a zero byte counts for more, and is enough where no one says that it
 /// is text.
 fn is_binary(head: &[u8], is_declared_text: bool) -> bool {
-    const MAGIC: [&[u8]; 9] = [
-        b"%PDF-",
+    const MAGIC: [&[u8]; 8] = [
         b"%!PS-Adobe-",
         b"GIF87a",
         b"GIF89a",
@@ -291,7 +382,7 @@ mod tests {
         check(Some("image/svg+xml"), b"<svg/>", Err(Reason::MediaType));
         check(Some("image/png"), b"text", Err(Reason::MediaType));
         check(Some("text/css"), b"a{}", Err(Reason::MediaType));
-        check(Some("application/pdf"), b"%PDF", Err(Reason::MediaType));
+        check(Some("application/pdf"), b"%PDF", Err(Reason::BadPdf));
     }
 
     #[test]
@@ -299,7 +390,7 @@ mod tests {
         check(None, b"  <!DOCTYPE html><p>rose", Ok("rose"));
         check(None, b"rose", Ok("rose"));
         check(None, b"\x89PNG\0", Err(Reason::MediaType));
-        check(None, b"%PDF-1.7\n1 0 obj", Err(Reason::MediaType));
+        check(None, b"%PDF-1.7\n1 0 obj", Err(Reason::BadPdf));
         check(Some("text/plain"), b"GIF\0\x01", Err(Reason::MediaType));
         check(Some("application/octet-stream"), b"<html>rose", Ok("rose"));
     }

@@ -36,6 +36,8 @@ pub(crate) enum Format {
     Xml,
     /// One document: text.
     Text,
+    /// One document: PDF.
+    Pdf,
 }
 
 /// Whether a file is one document by its name, so that many of them can be handed out at once.
@@ -81,9 +83,9 @@ pub(crate) fn sniff(
 
 /// Whether a name leaves it to the content whether and how an input is JSON.
 fn is_any_json(extension: &str) -> bool {
-    const OTHERS: [&str; 20] = [
+    const OTHERS: [&str; 21] = [
         "jsonl", "ndjson", "csv", "tsv", "tab", "html", "htm", "xhtml", "xml", "rss", "atom",
-        "txt", "text", "md", "markdown", "parquet", "warc", "wet", "wat", "arc",
+        "txt", "text", "md", "markdown", "parquet", "warc", "wet", "wat", "arc", "pdf",
     ];
     !OTHERS.contains(&extension)
 }
@@ -105,6 +107,9 @@ fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> 
     if head.starts_with(b"PAR1") {
         return Some(Format::Parquet);
     }
+    if payload::is_pdf(head) {
+        return Some(Format::Pdf);
+    }
     let unmarked = unmarked(head);
     if let Some(dialect) = Dialect::sniff(unmarked) {
         return Some(match dialect {
@@ -125,6 +130,7 @@ fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> 
         "parquet" => Some(Format::Parquet),
         "warc" | "wet" | "wat" => Some(Format::Warc),
         "arc" => Some(Format::Arc),
+        "pdf" => Some(Format::Pdf),
         _ => match json(unmarked) {
             Some(Format::JsonLines) => Some(Format::JsonLines),
             // Directories hold much JSON that is not a corpus: settings, source maps, notebooks.
@@ -236,6 +242,7 @@ fn anonymous(head: &[u8], line: &[u8], config: &Config) -> Option<Format> {
         Kind::Html => Format::Html,
         Kind::Xml => Format::Xml,
         Kind::Text => Format::Text,
+        Kind::Pdf => Format::Pdf,
     })
 }
 

@@ -7,6 +7,7 @@
 
 use url::Url;
 
+use super::anchor::Follower;
 use super::page::Collector;
 use super::sink::{Gap, Sink};
 use super::tag::Tag;
@@ -28,6 +29,7 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
         max_images: MAX_IMAGES + html.len() / size_of::<ImageTerm>(),
         collector: Collector::new(config.links),
         watch: (config.visibility == Switch::On).then(Watch::default),
+        follower: (config.anchors == Switch::On).then(Follower::default),
         templates: 0,
         hides_text: false,
     };
@@ -44,7 +46,10 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     if reader.images.len() == reader.max_images {
         warnings.push(Warning::ImagesTruncated);
     }
-    let mut metadata = reader.collector.finish(page_url, html.len(), &mut warnings);
+    let anchors = reader.follower.map(|follower| follower.found);
+    let mut metadata = reader
+        .collector
+        .finish(page_url, html.len(), anchors, &mut warnings);
     metadata.visibility = reader.watch.map(|watch| Box::new(watch.found));
     Extracted {
         text: match html.len() {
@@ -70,6 +75,7 @@ struct Reader<'c> {
     max_images: usize,
     collector: Collector,
     watch: Option<Watch>,
+    follower: Option<Follower>,
     /// Open `template` elements; their content is not part of the page.
     templates: usize,
     /// Whether the last tag opened an element whose text nobody sees.
@@ -98,6 +104,9 @@ impl Reader<'_> {
             let n_gap = usize::from(before > 0 && gap.is_some_and(u8::is_ascii_whitespace));
             watch.text(self.sink.text.len() - before - n_gap);
         }
+        if let Some(follower) = &mut self.follower {
+            follower.text(&decoded);
+        }
     }
 
     fn start<'a>(&mut self, name: Name<'a>, tokenizer: &Tokenizer<'a>) {
@@ -114,6 +123,9 @@ impl Reader<'_> {
         let address = self.collector.start(name, tokenizer);
         if let Some(watch) = &mut self.watch {
             watch.start(name, tokenizer);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.start(name, tokenizer, self.collector.n_links());
         }
         if let Some(address) = address.filter(|_| self.config.mode == Mode::Henzinger) {
             let before = self.sink.text.len();
@@ -135,6 +147,9 @@ impl Reader<'_> {
         self.collector.end();
         if let Some(watch) = &mut self.watch {
             watch.end(name);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.end(name);
         }
         if name.tag == Tag::Template {
             self.templates = self.templates.saturating_sub(1);

@@ -16,6 +16,7 @@
 //! assert_eq!(page.metadata.title.as_deref(), Some("T"));
 //! ```
 
+mod anchor;
 pub mod content;
 pub mod css;
 pub mod entity;
@@ -34,6 +35,7 @@ mod visibility;
 
 use url::Url;
 
+pub use anchor::Anchors;
 pub use page::{Alternate, Link, Links, MetaRobots, Metadata, Refresh};
 pub use visibility::Visibility;
 
@@ -75,6 +77,9 @@ pub struct Config {
     /// Whether to tell how much of the text is hidden or stands in links, in the modes `henzinger`
     /// and `visible`.
     pub visibility: Switch,
+    /// Whether to tell the anchor text and the tag path of each link, in the modes `henzinger` and
+    /// `visible`.
+    pub anchors: Switch,
 }
 
 /// What was read.

@@ -12,7 +12,7 @@ use super::resolve::{Resolver, is_web};
 use super::sink::Sink;
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
-use super::{Visibility, Warning, css};
+use super::{Anchors, Visibility, Warning, css};
 
 /// A link to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,9 @@ pub struct Metadata {
     /// How much of the text is hidden or stands in links; none unless
     /// [`Config::visibility`](super::Config::visibility) asks for it.
     pub visibility: Option<Box<Visibility>>,
+    /// Anchor text and tag path of each of [`Self::links`]; none unless
+    /// [`Config::anchors`](super::Config::anchors) asks for them.
+    pub anchors: Option<Box<Anchors>>,
 }
 
 /// Whether the addresses of links are wanted.
@@ -233,6 +236,11 @@ impl Collector {
         self.reads_style = false;
     }
 
+    /// Links found so far.
+    pub(super) fn n_links(&self) -> usize {
+        self.hrefs.ends.len()
+    }
+
     /// The title so far, or nothing.
     pub(super) fn title(&self) -> &str {
         self.found.title.as_deref().unwrap_or_default()
@@ -243,6 +251,7 @@ impl Collector {
         self,
         page_url: Option<&Url>,
         input_bytes: usize,
+        anchors: Option<Anchors>,
         warnings: &mut Vec<Warning>,
     ) -> Metadata {
         let mut found = self.found;
@@ -268,11 +277,15 @@ impl Collector {
         });
         let n_links = self.hrefs.ends.len().min(resolver.left / LINK_BYTES);
         found.links.reserve_exact(n_links);
+        let mut stays = Vec::new();
         for (href, nofollow) in self.hrefs.iter() {
-            if let Some(url) = resolver.resolve(href.trim()) {
-                found.links.push(Link { url, nofollow });
+            let url = resolver.resolve(href.trim());
+            if anchors.is_some() {
+                stays.push(url.is_some());
             }
+            found.links.extend(url.map(|url| Link { url, nofollow }));
         }
+        found.anchors = anchors.map(|anchors| Box::new(anchors.kept(&stays)));
         for (href, _) in self.requisites.iter() {
             let href = href.trim();
             let is_data = href

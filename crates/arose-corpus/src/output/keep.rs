@@ -154,7 +154,7 @@ pub fn keep_parts(
                 }
             }
         }
-        Some(Format::Html | Format::Xml | Format::Text) | None => {
+        Some(Format::Html | Format::Xml | Format::Text | Format::Pdf) | None => {
             keep_whole(&mut chosen, open()?, out)
         }
     };

@@ -55,7 +55,7 @@ pub enum Change {
 /// Decides, record by record in the order of their positions.
 type Decide<'a> = &'a mut dyn FnMut(Position) -> io::Result<Change>;
 
-/// Whether the texts of a file can be replaced: not those of web pages and archives.
+/// Whether the texts of a file can be replaced: not those of web pages, PDF files and archives.
 #[must_use]
 pub fn is_rewritable(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -64,7 +64,7 @@ pub fn is_rewritable(source: &Path, config: &Config) -> bool {
     let mut stream = Stream::new(Handle::File(file), &config.limits);
     !matches!(
         sniff(&mut stream, source, Origin::Named, config),
-        Some(Format::Warc | Format::Arc | Format::Html | Format::Xml)
+        Some(Format::Warc | Format::Arc | Format::Html | Format::Xml | Format::Pdf)
     )
 }
 

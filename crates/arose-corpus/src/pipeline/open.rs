@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arose::digest::Digest;
 
-use crate::body::payload::{self, Kind};
+use crate::body::payload::{Body, Kind, Parser};
 use crate::config::Config;
 use crate::document::{Document, Item, Position, Reason};
 use crate::format::Cut;
@@ -81,7 +81,10 @@ impl Open {
             let place = Place::new(&source, at_break.position);
             return Open::Skipped(Some(place.broken(at_break)));
         }
-        let is_whole = matches!(format, Format::Html | Format::Xml | Format::Text);
+        let is_whole = matches!(
+            format,
+            Format::Html | Format::Xml | Format::Text | Format::Pdf
+        );
         if !is_whole && stream.window().is_empty() && stream.has_ended() {
             let place = Place::new(&source, Position::default());
             return Open::Skipped(Some(place.skipped(Reason::Empty, EMPTY_FILE)));
@@ -115,6 +118,7 @@ impl Open {
             }
             Format::Html => whole(stream, Kind::Html),
             Format::Xml => whole(stream, Kind::Xml),
+            Format::Pdf => whole(stream, Kind::Pdf),
             Format::Text | Format::Parquet => whole(stream, Kind::Text),
         }
     }
@@ -252,7 +256,16 @@ impl Whole {
 
     fn document(&self, body: &[u8], config: &Config, sink: &mut dyn FnMut(Item)) {
         let place = Place::new(&self.source, Position::default());
-        let mut page = payload::read_as(body, self.kind, None, None, &config.html);
+        let page = self.kind.read(&Body {
+            bytes: body,
+            charset: None,
+            url: None,
+            config: &config.html,
+        });
+        let mut page = match page {
+            Ok(page) => page,
+            Err((reason, detail)) => return sink(place.lost_file(reason, detail)),
+        };
         let cut = page.is_cut.then(|| {
             let detail = "the XML is truncated; the text before that is a document";
             place.skipped(Reason::Truncated, detail)

@@ -1,39 +1,9 @@
 //! Session IDs and tracking parameters: parts of URLs that identify a visitor.
 //!
-//! The names are of the kind that frameworks choose, not authors of pages: a parameter called
-//! `PHPSESSID` never selects a page. Names that sometimes do, such as `sid`, `ref` or `session`,
-//! are not in the list. Case does not matter.
+//! The names are those of [`is_known_name`]. Others are learned from contents ([`arose::dust`]),
+//! where the same names need less evidence.
 
-/// Names that carry a session or a mark of a campaign and nothing else.
-const NAMES: [&str; 24] = [
-    "_ga",
-    "_gl",
-    "_hsenc",
-    "_hsmi",
-    "cfid",
-    "cftoken",
-    "dclid",
-    "fbclid",
-    "gbraid",
-    "gclid",
-    "gclsrc",
-    "igshid",
-    "jsessionid",
-    "mc_cid",
-    "mc_eid",
-    "mkt_tok",
-    "msclkid",
-    "oscsid",
-    "phpsessid",
-    "twclid",
-    "vero_id",
-    "wbraid",
-    "yclid",
-    "zenid",
-];
-
-/// Beginnings of such names.
-const PREFIXES: [&str; 3] = ["aspsessionid", "pk_campaign", "utm_"];
+use arose::dust::is_known_name;
 
 /// Removes session IDs from the path in `out` after `start`: parameters behind a semicolon,
 /// and segments that are nothing but a session, `/(S(…))`.
@@ -91,13 +61,5 @@ fn is_crumb(parameter: &[u8]) -> bool {
     let Some(equals) = memchr::memchr(b'=', parameter) else {
         return false;
     };
-    let name = &parameter[..equals];
-    let is_prefix = |prefix: &&str| {
-        let start = name.get(..prefix.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
-    };
-    NAMES
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-        || PREFIXES.iter().any(is_prefix)
+    std::str::from_utf8(&parameter[..equals]).is_ok_and(is_known_name)
 }

@@ -20,6 +20,7 @@ mod mutations;
 mod order;
 mod pages;
 mod parse_suites;
+mod pdf;
 mod peers;
 mod quality;
 mod samples;

@@ -14,6 +14,9 @@ use crate::content::Original;
 use crate::fetch::Cut;
 use crate::settings::DuplicateBody;
 
+/// The profile of a response without a body: the page is as it was.
+const UNMODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
 /// An answer to be written down.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
@@ -72,6 +75,9 @@ impl Record<'_> {
     pub(crate) fn pack(&self, packer: &mut Packer) -> Packed {
         let is_same = |original: &Original| original.payload == self.payload;
         let drops = self.near_duplicates == DuplicateBody::Drop;
+        // The server said so, and sent nothing.
+        let is_unmodified = self.status == 304;
+        let drops = drops || is_unmodified;
         let revisited = self.original.filter(|original| drops || is_same(original));
         let is_revisit = revisited.is_some();
         let body = if is_revisit { &[] } else { self.body };
@@ -90,28 +96,33 @@ impl Record<'_> {
         field("WARC-Date", &date);
         field("WARC-Target-URI", self.url);
         field("WARC-IP-Address", &self.address.to_string());
-        field("WARC-Payload-Digest", self.payload);
+        let of_original = revisited.filter(|_| is_unmodified);
+        let payload = of_original.map_or(self.payload, |original| &original.payload);
+        field("WARC-Payload-Digest", payload);
         field("WARC-Block-Digest", &digest(&[&head, body]));
         if let Some(cut) = self.cut {
             field("WARC-Truncated", cut.as_str());
         }
         if let Some(original) = revisited {
-            let profile = if is_same(original) {
-                IDENTICAL
-            } else {
-                NEAR_DUPLICATE
+            let profile = match (is_unmodified, is_same(original)) {
+                (true, _) => UNMODIFIED,
+                (false, true) => IDENTICAL,
+                (false, false) => NEAR_DUPLICATE,
             };
             let id = response_id(&original.url, original.date, &original.payload);
             field("WARC-Profile", profile);
             field("WARC-Refers-To", &format!("<{id}>"));
             field("WARC-Refers-To-Target-URI", &original.url);
             field("WARC-Refers-To-Date", &time::format(original.date));
+            if !is_same(original) && !is_unmodified {
+                field("Arose-Duplicate-Payload", &original.payload);
+            }
         } else if let Some(original) = self.original {
             // The standard keeps its own fields for revisit records.
             field("Arose-Duplicate-Of", &original.url);
             field("Arose-Duplicate-Of-Date", &time::format(original.date));
         }
-        if let Some(original) = self.original {
+        if let Some(original) = self.original.filter(|_| !is_unmodified) {
             let rule = if is_same(original) {
                 "same-payload"
             } else {

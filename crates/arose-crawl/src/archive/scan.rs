@@ -14,6 +14,7 @@ use super::record::{Record, bare_media_type, record_id};
 use super::{Extent, cdxj_path, place_of, warc_path};
 use crate::error::{Context, Error};
 use crate::fetch::Head;
+use crate::pages::Position;
 use crate::settings::DuplicateBody;
 
 /// The most bytes of a record that are unpacked.
@@ -109,6 +110,17 @@ impl Scanner {
     }
 }
 
+/// The record at a place that the archive has handed to the system; none if there is none.
+pub(crate) fn read_at(folder: &Path, position: Position) -> Result<Option<Stored>, Error> {
+    let path = warc_path(folder, position.file.into())?;
+    match Scanner::open(&path, position.offset, u64::MAX) {
+        Ok(mut scanner) => Ok(scanner.next()),
+        // Archives may be moved elsewhere.
+        Err(_) if !path.exists() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Knows how far it has read.
 #[derive(Debug)]
 struct Counting {
@@ -180,6 +192,14 @@ fn place_in_line(line: &str) -> Option<(u64, u64)> {
         rest.split_once('"')?.0.parse().ok()
     };
     Some((number("\"offset\": \"")?, number("\"length\": \"")?))
+}
+
+/// The file and the offset of the record that a line of the index is about.
+pub(crate) fn place_of_line(line: &str) -> Option<(String, u64)> {
+    let (_, json) = line.split_once('{')?;
+    let json: serde_json::Value = serde_json::from_str(&format!("{{{json}")).ok()?;
+    let offset = json["offset"].as_str()?.parse().ok()?;
+    Some((json["filename"].as_str()?.to_owned(), offset))
 }
 
 /// URL and 14 digits of the date of a line of the index.

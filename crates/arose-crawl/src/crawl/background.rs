@@ -16,18 +16,28 @@
 //! With `machine.threads = 0` all of it is done at once by the loop, which tests use to have time
 //! stand still meanwhile.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-use super::files::{Commit, Files};
+use super::files::{Commit, Files, Recall, Visited};
 use super::*;
 use crate::archive::Part;
 use crate::content::Claim;
 use crate::journal::{Pool, Queued};
 use crate::log::Line;
+use crate::pages::PageId;
 use crate::seen::Membership;
+
+/// What pages are looked for, for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Somebody wants them visited.
+    Order,
+    /// Their sites announce changes.
+    Signals,
+}
 
 /// Commands in the channel; others wait in the loop.
 const QUEUE: usize = 256;
@@ -46,7 +56,12 @@ pub(super) enum Command {
         record: Packed,
         claim: Option<Claim>,
         date: i64,
+        visited: Option<Visited>,
     },
+    /// Read back what visits of these pages need.
+    Recall(Vec<PageId>),
+    /// Look for the pages with these fingerprints.
+    Find(Wanted, HashSet<u128>),
     /// Make all that happened survive the end of the process.
     Commit(Box<Commit>),
     /// Make all that was committed survive the end of the machine.
@@ -62,7 +77,7 @@ impl Command {
             Self::Ask(items) => items.iter().map(Item::n_bytes).sum(),
             Self::Append { record, .. } => record.n_bytes(),
             Self::Commit(commit) => commit.n_bytes(),
-            Self::Sync | Self::Tidy(_) => 0,
+            Self::Sync | Self::Tidy(_) | Self::Recall(_) | Self::Find(..) => 0,
         }
     }
 }
@@ -83,6 +98,10 @@ pub(super) enum Reply {
     Synced,
     /// The journal is as short as it will be.
     Tidied,
+    /// What visits of pages need.
+    Recalled(Vec<Recall>),
+    /// The pages with some fingerprints.
+    Located(Wanted, HashMap<u128, PageId>),
     /// The URL whose turn it is at a host.
     Read(HostId, Turn, Box<Text>),
     /// Nothing more is done.
@@ -150,6 +169,7 @@ pub(super) struct Background {
     pub(super) n_asked: usize,
     pub(super) n_commits: usize,
     pub(super) n_others: usize,
+    pub(super) n_recalls: usize,
     pub(super) n_reading: usize,
     /// Scratch.
     buffer: Vec<u8>,
@@ -206,6 +226,7 @@ impl Background {
             n_asked: 0,
             n_commits: 0,
             n_others: 0,
+            n_recalls: 0,
             n_reading: 0,
             buffer: Vec::new(),
         }
@@ -218,7 +239,7 @@ impl Background {
 
     /// Whether a reply is to come.
     pub(super) fn is_busy(&self) -> bool {
-        self.n_asked + self.n_commits + self.n_others + self.n_reading > 0
+        self.n_asked + self.n_commits + self.n_others + self.n_recalls + self.n_reading > 0
     }
 
     /// Has a command carried out, now or soon.
@@ -227,6 +248,7 @@ impl Background {
             Command::Ask(_) => self.n_asked += 1,
             Command::Commit(_) => self.n_commits += 1,
             Command::Sync | Command::Tidy(_) => self.n_others += 1,
+            Command::Recall(_) | Command::Find(..) => self.n_recalls += 1,
             Command::Append { .. } => {}
         }
         if let Where::Here(files, replies) = &mut self.place {
@@ -295,6 +317,7 @@ impl Background {
             Some(Reply::Answered { .. }) => self.n_asked -= 1,
             Some(Reply::Written(_)) => self.n_commits -= 1,
             Some(Reply::Synced | Reply::Tidied) => self.n_others -= 1,
+            Some(Reply::Recalled(_) | Reply::Located(..)) => self.n_recalls -= 1,
             Some(Reply::Read(..)) => self.n_reading -= 1,
             Some(Reply::Failed(_)) | None => {}
         }
@@ -338,10 +361,13 @@ fn carry_out(files: &mut Files, command: Command) -> Result<Option<Reply>, Error
             record,
             claim,
             date,
+            visited,
         } => {
-            files.append(part, &record, claim, date)?;
+            files.append(part, &record, claim, date, visited)?;
             return Ok(None);
         }
+        Command::Recall(pages) => Reply::Recalled(files.recall(&pages)?),
+        Command::Find(wanted, keys) => Reply::Located(wanted, files.find(&keys)?),
         Command::Commit(commit) => {
             files.commit(&commit)?;
             Reply::Written(commit.batch.end())

@@ -9,6 +9,7 @@
 //! the crawl asks for is done in the order of asking. The journal is rewritten and the seen set is
 //! merged on further threads meanwhile.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
 use super::background::Text;
@@ -18,9 +19,22 @@ use crate::archive::Part;
 use crate::content::Claim;
 use crate::journal::{Batch, Event, Pool, Successor};
 use crate::log::Log;
+use crate::pages::{self, PageId, Slot, Table};
 use crate::robots;
 use crate::seen::{Entry, Membership};
 use crate::task::Task;
+
+/// A page, and what a visit needs to know of it, if that is still there.
+pub(super) type Recall = (PageId, Option<pages::Recalled>);
+
+/// A page whose response is appended to the archive.
+#[derive(Debug)]
+pub(super) struct Visited {
+    pub(super) page: PageId,
+    pub(super) slot: Slot,
+    /// Whether the response is the one to go back to.
+    pub(super) moves: bool,
+}
 
 /// What the log says of URLs of hosts whose name does not exist.
 const UNKNOWN_NAME: &str = "unknown-name";
@@ -42,6 +56,9 @@ pub(super) struct Files {
     pub(super) n_new: u64,
     pub(super) rewriting: Rewriting,
     pub(super) log: Log,
+    pub(super) table: Table,
+    /// Pages visited since the last commit whose records were appended.
+    pub(super) visited: Vec<(PageId, Slot)>,
 }
 
 /// When and how the journal is rewritten.
@@ -68,6 +85,8 @@ pub(super) struct Commit {
     /// Lines of the log.
     pub(super) lines: String,
     pub(super) given_up: Vec<GivenUp>,
+    /// Pages of which something else became known than what a response says.
+    pub(super) visited: Vec<(PageId, Slot)>,
 }
 
 /// A host whose name does not exist: all that waited there has ended without a request.
@@ -111,10 +130,22 @@ impl Files {
         record: &Packed,
         claim: Option<Claim>,
         date: i64,
+        visited: Option<Visited>,
     ) -> Result<(), Error> {
-        match part {
+        let position = match part {
             Part::Pages => self.archive.append(record, date)?,
             Part::Robots => self.robots_archive.append(record, date)?,
+        };
+        if let Some(Visited {
+            page,
+            mut slot,
+            moves,
+        }) = visited
+        {
+            if moves {
+                slot.record.position = position;
+            }
+            self.visited.push((page, slot));
         }
         if let (Some(contents), Some(claim)) = (&self.shared.contents, claim) {
             contents.give_back(claim);
@@ -136,8 +167,22 @@ impl Files {
         more.push(robots_extent.robots_event());
         more.extend(self.archive.take_full().iter().map(|full| full.event()));
         more.push(extent.event());
+        self.visited.extend_from_slice(&commit.visited);
+        let slots: Vec<_> = self
+            .visited
+            .iter()
+            .map(|(page, slot)| (*page, slot.to_bytes()))
+            .collect();
+        more.extend(
+            slots
+                .iter()
+                .map(|(page, slot)| Event::Visited { page: *page, slot }),
+        );
         self.log.append(&commit.lines)?;
         self.journal.append(&commit.batch, &more)?;
+        for (page, slot) in self.visited.drain(..) {
+            self.table.put(page, slot);
+        }
         self.log_given_up(commit)?;
         self.n_urls += commit.batch.n_urls;
         self.rewriting.n_urls += commit.batch.n_urls;
@@ -176,6 +221,9 @@ impl Files {
         self.seen.commit_first(self.n_new, self.journal.mark())?;
         self.seen.sync_committed()?;
         self.standing.n_seen = self.seen.n_committed();
+        // Behind the journal, which has what the table lacks.
+        self.table.sync()?;
+        self.standing.n_pages = self.table.n_stored();
         Ok(())
     }
 
@@ -188,6 +236,34 @@ impl Files {
             self.standing.committed = contents.committed().map_err(Error::Contents)?;
         }
         self.journal.sync()
+    }
+
+    /// Reads back what visits of pages need. Records that are on their way are handed to the system
+    /// before.
+    pub(super) fn recall(&mut self, pages: &[PageId]) -> Result<Vec<Recall>, Error> {
+        self.archive.flush()?;
+        let folder = self.archive.folder().to_owned();
+        let mut recalls = Vec::with_capacity(pages.len());
+        for &page in pages {
+            let recalled = match self.table.get(page)? {
+                Some(slot) => pages::recall(&folder, page, slot)?,
+                None => None,
+            };
+            recalls.push((page, recalled));
+        }
+        Ok(recalls)
+    }
+
+    /// The numbers of pages with these fingerprints, of those in the table.
+    pub(super) fn find(&self, keys: &HashSet<u128>) -> Result<HashMap<u128, PageId>, Error> {
+        let mut found = HashMap::new();
+        self.table.each(|page, record| {
+            let key = record.fingerprint.key();
+            if keys.contains(&key) {
+                found.insert(key, page);
+            }
+        })?;
+        Ok(found)
     }
 
     /// Rewrites the journal if it has become too long, or goes on with that.

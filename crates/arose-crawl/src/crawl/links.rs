@@ -5,7 +5,7 @@ use super::start::{MAX_BAD_SEEDS, judge};
 use super::*;
 use crate::counters::{Counter, Refusal};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::Arrival;
+use crate::frontier::{Arrival, Tag};
 use crate::guard::Counts;
 use crate::journal::{Event, Queued};
 use crate::seen::Membership;
@@ -61,6 +61,7 @@ impl Crawl {
                         found_on: Arc::clone(&nowhere),
                         is_last: false,
                         gift: Gift::NONE,
+                        is_again: false,
                     }));
                 }
                 Err(reason) => {
@@ -137,10 +138,14 @@ impl Crawl {
             self.counters.refuse(Refusal::TooManyHosts);
             return;
         };
+        let gift = match pending.from {
+            Some(from) => self.frontier.carried(from, host, pending.gift),
+            None => pending.gift,
+        };
         let weight = self.settings().crawl.order.weigh(Arrival {
             is_seed: pending.is_seed(),
             is_list: found.kind == Kind::Sitemap,
-            gift: pending.gift,
+            gift,
             number: (self.seams.priority)(url, pending.depth),
         });
         let queued = Queued {
@@ -155,7 +160,7 @@ impl Crawl {
             found_on: below(url.origin(), &pending.found_on),
         };
         let place = self.journal.push(Event::Url(queued));
-        let tag = self.frontier.tag(found.fingerprint.rest);
+        let tag = Tag::of(found.fingerprint.rest);
         self.frontier.push(&queued, tag, place);
         self.counters.add(Counter::Queued, 1);
         let from = pending.from.map(|from| self.frontier.hosts.site(from));
@@ -168,13 +173,16 @@ impl Crawl {
     fn meet(&mut self, pending: &Pending) {
         let fingerprint = pending.found.fingerprint;
         if pending.is_seed() {
+            self.n_known_seeds += 1;
             let number = (self.seams.priority)(&pending.found.url, pending.depth);
-            let tag = self.frontier.tag(fingerprint.rest);
+            let tag = Tag::of(fingerprint.rest);
             if let Some(host) = self.frontier.find(fingerprint.host) {
                 let lifted = self.frontier.lift(host, tag, number);
                 self.note_weight(host, lifted);
             }
-        } else if let Some(from) = pending.from {
+        } else if let Some(from) = pending.from
+            && !pending.is_again
+        {
             self.give(from, fingerprint, pending.gift);
         }
     }
@@ -188,6 +196,7 @@ impl Crawl {
         if gift.is_nothing() {
             return;
         }
+        let gift = self.frontier.carried(from, host, gift);
         let site = self.frontier.hosts.site(from);
         self.frontier.entrust(Some(site), host, gift.trust);
         let given = self.frontier.give(host, to.rest, gift);
@@ -213,13 +222,6 @@ impl Crawl {
         let host = self.frontier.add_host(url, origin_hash).ok()?;
         self.journal.push(Event::Host(url.origin()));
         Some(host)
-    }
-}
-
-impl Pending {
-    /// Whether somebody named it to begin with.
-    fn is_seed(&self) -> bool {
-        self.from.is_none() && self.depth == 0
     }
 }
 

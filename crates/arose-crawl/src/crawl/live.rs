@@ -82,7 +82,7 @@ fn check_running(folder: &Path) -> Result<(), Error> {
     }
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         removed => removed.context("removing", path),
@@ -101,6 +101,7 @@ impl Crawl {
     /// Looks for orders.
     pub(super) fn take_orders(&mut self, control: &Control) -> Result<(), Error> {
         self.is_paused = control.is_paused() || is_paused(&self.folder);
+        self.take_refresh()?;
         let path = self.folder.join(RELOAD);
         let is_asked = path.exists();
         if !control.takes_reload() && !is_asked {

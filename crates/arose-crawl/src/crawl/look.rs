@@ -12,9 +12,10 @@ use crate::archive;
 use crate::counters::Counters;
 use crate::error::{Context, Error};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Frontier, SiteStanding, Standing, Waiting};
+use crate::frontier::{Frontier, SiteQuality, SiteStanding, Standing, Waiting};
 use crate::journal::{Event, Place, Queued, replay};
 use crate::settings::Settings;
+use crate::statistics;
 
 /// How a crawl stands, as of its last commit.
 #[derive(Debug, Clone)]
@@ -39,6 +40,8 @@ pub struct Status {
     pub waiting: Vec<Standing>,
     /// The sites that are trusted most.
     pub sites: Vec<SiteStanding>,
+    /// The sites with the most pages of low quality in the last run.
+    pub poor_sites: Vec<SiteQuality>,
     /// Pages that a site gets with full priority for as much trust as a seed has, by now.
     pub pages_for_trust: f64,
 }
@@ -69,9 +72,9 @@ pub fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 /// If there is no crawl in the folder, or it is damaged.
 pub fn status(folder: &Path) -> Result<Status, Error> {
     let (path, file) = journal(folder)?;
-    let restored = restore_from(folder, &path, &file, &kept(folder))?;
+    let mut restored = restore_from(folder, &path, &file, &kept(folder))?;
+    let waiting = restored.frontier.most_important(N_LISTED)?;
     let frontier = &restored.frontier;
-    let waiting = frontier.most_important(N_LISTED);
     let waiting = standings(frontier, &waiting, &path, &file)?;
     let mut n_archive_bytes = 0;
     let archives = archives(folder)?;
@@ -89,6 +92,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
         n_archive_bytes,
         waiting,
         sites: frontier.most_trusted(N_LISTED),
+        poor_sites: statistics::poor_sites(folder),
         pages_for_trust: frontier.pages_for_trust(),
     })
 }
@@ -102,7 +106,7 @@ pub fn standing(folder: &Path, url: &str) -> Result<Option<Standing>, Error> {
     let settings = kept(folder);
     let url = match crate::page::normalizer(&settings).normalize(url, None) {
         Ok(url) => url,
-        Err(error) => return Err(Error::Settings(format!("`{url}` is no URL: {error}"))),
+        Err(error) => return Err(Error::Settings(format!("`{url}` is not a URL: {error}"))),
     };
     let (path, file) = journal(folder)?;
     let restored = restore_from(folder, &path, &file, &settings)?;
@@ -158,7 +162,7 @@ fn standings(
     Ok(told.collect())
 }
 
-fn restore(folder: &Path) -> Result<Restored, Error> {
+pub(super) fn restore(folder: &Path) -> Result<Restored, Error> {
     let (path, file) = journal(folder)?;
     restore_from(folder, &path, &file, &Settings::default())
 }
@@ -247,7 +251,8 @@ pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
     let mut urls = Vec::new();
     replay(&file, &path, |frame| {
         for (event, place) in &frame.events {
-            if let Event::Url(Queued { host, rest, .. }) = event
+            if let Event::Url(queued) | Event::Again { queued, .. } = event
+                && let Queued { host, rest, .. } = queued
                 && waiting.contains(place)
             {
                 let origin = &restored.frontier.hosts[*host as usize].origin;

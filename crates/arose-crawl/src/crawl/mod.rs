@@ -13,11 +13,15 @@
 //! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
 
 mod background;
+mod believed;
 mod files;
 mod links;
+mod listing;
 mod live;
 mod look;
 mod outage;
+mod recrawl;
+mod refresh;
 mod repair;
 mod replay;
 mod report;
@@ -30,6 +34,8 @@ mod slots;
 mod start;
 mod store;
 mod turn;
+mod versions;
+mod visited;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -47,6 +53,14 @@ pub use repair::{Repaired, repair};
 
 pub use live::{is_paused, pause, reload, resume};
 
+pub use believed::Freshness;
+
+pub use listing::{PageInfo, Plan, page_state, pages, plan};
+
+pub use refresh::{Refresh, refresh};
+
+pub use versions::{PageVersion, versions};
+
 pub use start::{BadSeed, kept_settings};
 
 pub use look::{
@@ -58,12 +72,13 @@ use crate::connect::{Allowed, Connect, Tcp};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
-use crate::frontier::{Frontier, RobotsJob, SiteStanding, Standing, Turn};
+use crate::frontier::{Frontier, RobotsJob, SiteQuality, SiteStanding, Standing, Turn};
 use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
 use crate::names::Names;
 use crate::order::{Gift, Weight};
 use crate::page::{Found, Report, Shared, Ticket};
+use crate::pages::Revisit;
 use crate::resolve::{self, NameServers, NoAddress, Resolve};
 use crate::scope::Seeded;
 use crate::seen::Seen;
@@ -75,6 +90,7 @@ use crate::workers::Workers;
 use background::Background;
 use files::GivenUp;
 use outage::Outage;
+use recrawl::Recrawl;
 use slots::Slots;
 
 /// A number for a URL and its depth; the smallest go first where the order is
@@ -249,10 +265,14 @@ pub struct Snapshot {
     pub turns: Turns,
     /// The sites that are trusted most, and what they get of the crawl.
     pub sites: Vec<SiteStanding>,
+    /// The sites with the most pages of low quality in this run.
+    pub poor_sites: Vec<SiteQuality>,
     /// Pages that a site gets with full priority for as much trust as a seed has, by now.
     pub pages_for_trust: f64,
     /// The URLs with the highest priority among hosts that may be asked, the first one first.
     pub next: Vec<Standing>,
+    /// What is believed of pages; none if they are not visited again.
+    pub freshness: Option<Freshness>,
 }
 
 /// How a crawl ended.
@@ -272,6 +292,8 @@ pub struct Summary {
     pub n_full_hosts: u64,
     /// Seeds of this run that cannot be crawled, the first few.
     pub bad_seeds: Vec<BadSeed>,
+    /// Seeds of this run that were met before.
+    pub n_known_seeds: u64,
     /// Hosts met.
     pub n_hosts: u64,
     /// Of this run.
@@ -416,6 +438,10 @@ pub struct Crawl {
     stalled: Duration,
     outage: Outage,
     n_fetched: u64,
+    recrawl: Recrawl,
+    /// Pages that somebody asked for and that are looked for.
+    ordered: Option<refresh::Ordered>,
+    n_known_seeds: u64,
     committed: Duration,
     synced: Duration,
     sent: mpsc::Sender<Arrived>,
@@ -445,6 +471,15 @@ struct Pending {
     is_last: bool,
     /// What it brings to the page it leads to.
     gift: Gift,
+    /// Whether the page was fetched before that it was found on.
+    is_again: bool,
+}
+
+impl Pending {
+    /// Whether somebody named it to begin with.
+    fn is_seed(&self) -> bool {
+        self.from.is_none() && self.depth == 0
+    }
 }
 
 /// What the links that were found are asked for with.
@@ -525,6 +560,9 @@ struct Page {
     weight: Weight,
     /// The page that it was found on.
     found_on: Box<str>,
+    /// The version that was there before, and how to ask for another one.
+    revisit: Option<Box<Revisit>>,
+    condition: Option<(&'static str, Box<str>)>,
 }
 
 impl Crawl {

@@ -577,5 +577,6 @@ fn job(record: &Stored, url: NormalUrl, kind: Kind, depth: u32, date: i64) -> Jo
         },
         date,
         address: IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
+        revisit: None,
     }
 }

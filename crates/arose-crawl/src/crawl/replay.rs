@@ -8,14 +8,16 @@
 
 use arose::digest::digest64;
 
+use super::recrawl::again_name;
 use super::restore::Restored;
 use super::store::JOURNAL;
 use super::*;
 use crate::archive::{Extent, Part};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Entry, Host, Rules, nameless};
+use crate::frontier::{Entry, Host, Rules, Tag, nameless};
 use crate::guard::Candidate;
 use crate::journal::{ByHost, Decoder, Event, Frame, PART, Queued, Told, push_number};
+use crate::pages::{PageId, Slot};
 
 /// Queued URLs that are not to be requested any more, in a few bytes each.
 #[derive(Debug, Default)]
@@ -135,6 +137,7 @@ impl Restored {
             | Event::RobotsArchive { .. }
             | Event::Counters(_)
             | Event::Seen { .. }
+            | Event::Table { .. }
             | Event::Contents { .. } => self.is_closed,
             _ => false,
         };
@@ -177,6 +180,12 @@ impl Restored {
                 self.frontier.set_doublings(n);
             }
             Event::Seen { n_urls } => self.standing.n_seen = n_urls,
+            Event::Table { n_pages } => self.standing.n_pages = n_pages,
+            Event::Visited { page, slot } => {
+                let slot = Slot::from_bytes(slot);
+                let unread = || Error::damaged(Path::new(JOURNAL), "a page has no record");
+                self.visited.insert(page, slot.ok_or_else(unread)?);
+            }
             Event::Contents { row, log, bytes } => {
                 self.standing.row = row;
                 self.standing.committed = arose_dedup::index::Committed {
@@ -198,7 +207,15 @@ impl Restored {
                 return Ok(());
             }
             Event::Pages { n, .. } => {
-                self.frontier.sites[site as usize].n_pages += n;
+                self.frontier.count_pages(site, n);
+                return Ok(());
+            }
+            Event::Untrusted { host } => {
+                self.untrusted.insert(host);
+                return Ok(());
+            }
+            Event::Signals { host, quality } => {
+                self.qualities.insert(host, quality);
                 return Ok(());
             }
             _ => {}
@@ -215,19 +232,23 @@ impl Restored {
     fn apply(&mut self, host: &mut Host, told: &Told<'_>) -> Result<(), Error> {
         match told.event {
             Event::Url(queued) => self.queue(host, &queued, told),
+            Event::Again { page, queued } => self.queue_again(host, page, &queued, told),
             Event::Tried { place, n_tries, .. } => {
                 if let Some(turn) = host.remove(place) {
                     host.put_back(Turn { n_tries, ..turn });
                 }
             }
             Event::Dropped { place, .. } => {
+                if self.again.remove(&place).is_some() {
+                    self.frontier.end_again(told.host);
+                }
                 let n_removed = u64::from(host.remove(place).is_some());
                 self.frontier.n_queued -= n_removed;
             }
             Event::Done { place, .. } => {
                 let n_removed = u64::from(host.remove(place).is_some());
                 self.frontier.n_queued -= n_removed;
-                self.frontier.sites[host.site as usize].n_pages += n_removed;
+                self.frontier.count_pages(host.site, n_removed);
             }
             Event::Delay { millis, .. } => {
                 host.pace.asked_delay = Duration::from_millis(millis);
@@ -253,7 +274,7 @@ impl Restored {
     fn queue(&mut self, host: &mut Host, queued: &Queued<'_>, told: &Told<'_>) {
         self.n_urls += 1;
         self.frontier.n_queued += 1;
-        let tag = self.frontier.tag(digest64(queued.rest.as_bytes()));
+        let tag = Tag::of(digest64(queued.rest.as_bytes()));
         let entry = Entry::new(tag, told.place, queued.weight, queued.class);
         host.push(entry, queued.is_last);
         if self.guard.is_none() && !told.is_fresh {
@@ -264,6 +285,19 @@ impl Restored {
             self.unapproved.push((told.host, told.place));
         }
         self.unseen.extend(url.filter(|_| told.is_fresh));
+    }
+
+    fn queue_again(&mut self, host: &mut Host, page: PageId, queued: &Queued<'_>, told: &Told<'_>) {
+        self.frontier.n_queued += 1;
+        self.frontier.begin_again(told.host);
+        self.again.insert(told.place, page);
+        let tag = Tag::of(again_name(digest64(queued.rest.as_bytes())));
+        let entry = Entry::new(tag, told.place, queued.weight, queued.class);
+        host.push(entry, queued.is_last);
+        let url = NormalUrl::from_parts(&host.origin, queued.rest);
+        if !self.is_approved(url.as_ref(), queued) {
+            self.unapproved.push((told.host, told.place));
+        }
     }
 
     fn is_approved(&self, url: Option<&NormalUrl>, queued: &Queued<'_>) -> bool {

@@ -12,6 +12,7 @@ use crate::frontier::Novelty;
 struct Quality {
     host: HostId,
     weight: f32,
+    is_poor: bool,
     template: Option<u64>,
     rejected_by: Option<Box<str>>,
 }
@@ -39,6 +40,7 @@ impl Crawl {
                 found_on: Arc::clone(&found_on),
                 is_last: report.is_last,
                 gift: gifts.to(&found),
+                is_again: report.revisit.is_some(),
                 found,
             };
             match self.refusal(&pending) {
@@ -65,7 +67,8 @@ impl Crawl {
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
-        if report.ticket.is_some() {
+        // What a page gives to pages that are known it gave when it was fetched first.
+        if report.ticket.is_some() && report.revisit.is_none() {
             self.pass_on(&report);
         }
         self.lines.push_str(&report.line);
@@ -74,11 +77,14 @@ impl Crawl {
             Some(_) => Part::Pages,
             None => Part::Robots,
         };
+        let visited = self.note_visit(&report);
+        self.recrawl.hear(&report.announced);
         self.background.send(Command::Append {
             part,
             record: report.record,
             claim: report.claim,
             date,
+            visited,
         })?;
         let Some(ticket) = report.ticket else {
             return Ok(());
@@ -91,9 +97,11 @@ impl Crawl {
         let judged = Quality {
             host: report.host,
             weight: report.quality,
+            is_poor: report.is_poor,
             template: report.template,
             rejected_by: report.rejected_by,
         };
+        let is_again = report.revisit.is_some();
         self.counters.judge(&report.counts);
         self.counters.add(Counter::Discovered, report.n_known);
         self.counters.add(Counter::Known, report.n_known);
@@ -104,19 +112,21 @@ impl Crawl {
             (0..n).for_each(|_| self.counters.refuse(refusal));
         }
         match report.status {
+            // Each page counts once.
+            _ if is_again => {}
             300..=399 => self.counters.add(Counter::Redirects, 1),
             400..=499 => self.counters.add(Counter::ClientErrors, 1),
             500.. => self.counters.add(Counter::ServerErrors, 1),
             _ => self.counters.add(Counter::Pages, u64::from(report.is_page)),
         }
-        if let Some(original) = &report.original {
+        if let Some(original) = report.original.as_ref().filter(|_| !is_again) {
             let counter = match original.rule {
                 "exact" => Counter::ExactDuplicates,
                 _ => Counter::NearDuplicates,
             };
             self.counters.add(counter, 1);
         }
-        if report.is_page {
+        if report.is_page && !is_again {
             let is_unfollowed = u64::from(report.is_unfollowed);
             self.counters
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);
@@ -159,7 +169,7 @@ impl Crawl {
         let site = self.frontier.hosts.site(page.host);
         let conduct = self.frontier.conduct.entry(site).or_default();
         let was_bad = conduct.is_bad();
-        conduct.record(page.weight < 0.5);
+        conduct.record(page.is_poor);
         let mut n_fallen = u64::from(!was_bad && conduct.is_bad());
         if let Some(template) = page.template {
             for site in self.frontier.templates.record(template, site) {
@@ -168,6 +178,7 @@ impl Crawl {
                 conduct.join_template();
             }
         }
+        self.frontier.note_quality(site);
         self.counters.add(Counter::BadSites, n_fallen);
     }
 

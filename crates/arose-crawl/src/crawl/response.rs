@@ -154,6 +154,11 @@ impl Crawl {
                     self.put_back(id, page.ticket, n_tries);
                     return Ok(());
                 }
+                if self.is_to_check(&page, &response) {
+                    self.log_busy(&page, &response);
+                    self.put_back(id, page.ticket, page.n_tries);
+                    return Ok(());
+                }
                 self.workers.submit(Job {
                     host: id,
                     ticket: Some(page.ticket),
@@ -168,6 +173,7 @@ impl Crawl {
                     message: response.message,
                     date: (self.seams.clock)().as_secs() as i64,
                     address,
+                    revisit: page.revisit,
                 })
             }
             Err(failure) => {

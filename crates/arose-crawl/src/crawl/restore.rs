@@ -1,7 +1,8 @@
 //! Reading a crawl back: what journal, archives and seen set say of it when it is opened again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use arose::freshness::Quality;
 use arose_corpus::time;
 use arose_dedup::index::Committed;
 
@@ -15,6 +16,7 @@ use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Guard;
 use crate::journal::{ByHost, Event, Frame};
+use crate::pages::{PageId, Slot};
 use crate::seen::{self, Entry};
 use crate::settings::seconds;
 
@@ -41,6 +43,11 @@ pub(super) struct Restored {
     pub(super) unapproved: Vec<(HostId, Place)>,
     /// What happened to hosts that are not in memory.
     pub(super) by_host: ByHost,
+    /// What the journal knows of pages that were visited, and of those to be visited again.
+    pub(super) visited: BTreeMap<PageId, Slot>,
+    pub(super) again: BTreeMap<Place, PageId>,
+    pub(super) untrusted: HashSet<HostId>,
+    pub(super) qualities: BTreeMap<HostId, Quality>,
 }
 
 /// What the journal says of its companions: as much of them was on the disk.
@@ -50,22 +57,25 @@ pub(super) struct Standing {
     /// The row of the index of contents below which all pages are in the archive.
     pub(super) row: u32,
     pub(super) committed: Committed,
+    /// Pages of the page table.
+    pub(super) n_pages: u32,
 }
 
 impl Standing {
     /// As the journal has it.
-    pub(super) fn events(self) -> [Event<'static>; 2] {
+    pub(super) fn events(self) -> [Event<'static>; 3] {
         let Self {
             n_seen: n_urls,
             row,
             committed,
+            n_pages,
         } = self;
         let contents = Event::Contents {
             row,
             log: committed.log,
             bytes: committed.n_bytes,
         };
-        [Event::Seen { n_urls }, contents]
+        [Event::Seen { n_urls }, contents, Event::Table { n_pages }]
     }
 }
 
@@ -180,6 +190,10 @@ impl Restored {
             withdrawn: Withdrawn::default(),
             unapproved: Vec::new(),
             by_host: ByHost::default(),
+            visited: BTreeMap::new(),
+            again: BTreeMap::new(),
+            untrusted: HashSet::new(),
+            qualities: BTreeMap::new(),
         }
     }
 

@@ -44,6 +44,7 @@ impl Crawl {
             message: response.message,
             date: (self.seams.clock)().as_secs() as i64,
             address,
+            revisit: None,
         })
     }
 

@@ -33,6 +33,7 @@ impl Crawl {
         let mut end = None;
         let mut ended = None;
         self.forget_orders()?;
+        self.take_refresh()?;
         let mut burst = Vec::with_capacity(BURST);
         loop {
             let begun = self.now();
@@ -53,6 +54,7 @@ impl Crawl {
             self.wake(now);
             self.look_up();
             end = end.or_else(|| self.limit_reached(control));
+            self.recrawl.is_ending = end.is_some() || self.is_paused;
             if end.is_none() && !self.is_paused {
                 self.take_turns()?;
             }
@@ -158,7 +160,8 @@ impl Crawl {
     fn has_read_all(&self) -> bool {
         let background = &self.background;
         let n_arriving = self.frontier.hosts.n_arriving();
-        let is_asking = background.n_reading + background.n_asked + n_arriving > 0;
+        let n_awaited = background.n_reading + background.n_asked + background.n_recalls;
+        let is_asking = n_awaited + n_arriving > 0;
         !is_asking && self.workers.n_open == 0 && self.found.is_empty()
     }
 
@@ -188,7 +191,7 @@ impl Crawl {
 
     /// Why there is nothing left to do; none if there is.
     fn exhausted(&mut self) -> Option<End> {
-        if self.is_paused || self.has_work() {
+        if self.is_paused || self.has_work() || self.recrawl.goes_on() {
             return None;
         }
         match self.frontier.n_queued {
@@ -230,6 +233,7 @@ impl Crawl {
         });
         self.idle.drop_old(now);
         self.frontier.rebalance();
+        self.visit_pages()?;
         let snapshot = Snapshot {
             counters: self.counters.clone(),
             n_queued: self.frontier.n_queued,
@@ -242,8 +246,10 @@ impl Crawl {
             n_fetched: self.n_fetched,
             turns: self.turns.clone(),
             sites: self.frontier.trusted_sites(),
+            poor_sites: self.frontier.poor_sites(),
             pages_for_trust: self.frontier.pages_for_trust(),
             next: self.next_urls(),
+            freshness: self.believed(),
         };
         let rows = self.slowest.rows();
         let rows = rows.iter();
@@ -290,6 +296,7 @@ impl Crawl {
             n_queued: self.frontier.n_queued,
             n_lost: self.frontier.n_lost(),
             n_aside: self.frontier.n_aside(),
+            n_known_seeds: self.n_known_seeds,
             n_hosts: self.frontier.hosts.len() as u64,
             elapsed: self.now(),
             n_fetched: self.n_fetched,

@@ -42,6 +42,7 @@ impl Crawl {
                     found_on: Arc::clone(&found_on),
                     is_last: false,
                     gift: Gift::NONE,
+                    is_again: false,
                 };
                 match self.refusal(&pending) {
                     Some(refusal) => self.counters.refuse(refusal),

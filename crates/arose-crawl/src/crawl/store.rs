@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use arose_dedup::disk;
 
-use super::background::{Command, Reply};
+use super::background::{Command, Reply, Wanted};
 use super::files::{Commit, Files, Rewriting};
 use super::replay::Withdrawn;
 use super::restore::{open_contents, restore, restore_seen, seen_config};
@@ -12,10 +12,15 @@ use super::*;
 use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
+use crate::frontier::MAX_PLACE;
 use crate::journal::Event;
 use crate::log::{self, Log};
 use crate::page;
+use crate::pages::{TABLE, Table};
 use crate::settings::seconds;
+
+/// Where a journal ends at the latest. Far less than the rest comes between two commits.
+const LAST_PLACE: Place = MAX_PLACE - (1 << 36);
 
 /// Seconds between two points that survive the end of the machine.
 const SYNC: Duration = Duration::from_secs(30);
@@ -105,6 +110,17 @@ impl Crawl {
             false => HashMap::new(),
         };
         let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
+        let n_stored = restored.standing.n_pages;
+        let table = Table::open(&folder.join(TABLE), n_stored, restored.visited)?;
+        let recrawl = Recrawl::new(
+            &settings,
+            &table,
+            restored.again,
+            restored.untrusted,
+            date as u32,
+            &restored.frontier,
+            &restored.qualities,
+        )?;
         let shared = Arc::new(Shared::new(settings, contents)?);
         let settings = &shared.settings;
         let is_synced = journal.is_synced();
@@ -121,6 +137,8 @@ impl Crawl {
             n_queued: restored.frontier.n_queued,
             rewriting: Rewriting::default(),
             log: Log::open(folder)?,
+            table,
+            visited: Vec::new(),
         };
         // Every request in flight and every lookup has room for its answer.
         let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
@@ -159,6 +177,9 @@ impl Crawl {
             stalled: Duration::ZERO,
             outage: Outage::default(),
             n_fetched: 0,
+            recrawl,
+            ordered: None,
+            n_known_seeds: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
             sent,
@@ -169,6 +190,7 @@ impl Crawl {
         if crawl.frontier.hosts.len() == 0 {
             crawl.frontier.first_turn = Duration::ZERO;
         }
+        crawl.recall_waiting()?;
         crawl.withdraw(&restored.withdrawn)?;
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
@@ -214,10 +236,16 @@ impl Crawl {
         if self.journal.pending() == 0 {
             return Ok(());
         }
+        if self.journal.end() > LAST_PLACE {
+            return Err(Error::Full {
+                path: self.folder.clone(),
+            });
+        }
         let commit = Commit {
             batch: self.journal.take(),
             lines: std::mem::take(&mut self.lines),
             given_up: std::mem::take(&mut self.given_up),
+            visited: std::mem::take(&mut self.recrawl.visited),
             counters: self.counters.to_text(),
             n_new: self.n_new,
             n_queued: self.frontier.n_queued,
@@ -249,6 +277,12 @@ impl Crawl {
                 Ok(())
             }
             Reply::Synced | Reply::Tidied => Ok(()),
+            Reply::Recalled(recalls) => self.take_recalled(recalls),
+            Reply::Located(Wanted::Order, found) => self.take_located(&found),
+            Reply::Located(Wanted::Signals, found) => {
+                self.take_announced(&found);
+                Ok(())
+            }
             Reply::Read(host, turn, text) => self.go_on(host, turn, &text),
             Reply::Failed(error) => Err(*error),
         }

@@ -233,12 +233,18 @@ impl Crawl {
 
     /// Takes a URL off the queue for good.
     pub(super) fn done(&mut self, host: HostId, place: Place) {
-        self.journal.push(Event::Done { host, place });
+        // A page that was visited again was counted when it was fetched first.
+        let event = match self.end_visit(host, place) {
+            true => Event::Dropped { host, place },
+            false => Event::Done { host, place },
+        };
+        self.journal.push(event);
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
 
     /// Takes a URL off the queue that is not to be requested.
     pub(super) fn drop_url(&mut self, host: HostId, place: Place) {
+        self.forbid(host, place);
         self.journal.push(Event::Dropped { host, place });
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
@@ -307,6 +313,10 @@ impl Crawl {
             self.frontier.release(id, now + DEFERRED, address, now);
             return Ok(());
         }
+        if let Some(wait) = self.wait_for_new(id) {
+            self.frontier.release(id, now + wait, address, now);
+            return Ok(());
+        }
         let next = self.next_page(id, &robots, now)?;
         self.ask_for(id, address, next, now);
         Ok(())
@@ -316,9 +326,13 @@ impl Crawl {
     fn ask_for(&mut self, id: HostId, address: IpAddr, next: Next, now: Duration) {
         match next {
             Next::Page(page) => {
-                self.count_page(id);
-                let site = self.frontier.hosts[id as usize].site;
-                self.frontier.sites[site as usize].n_pages += 1;
+                // Budgets are for new pages.
+                if page.revisit.is_none() {
+                    self.recrawl.spend_new();
+                    self.count_page(id);
+                    let site = self.frontier.hosts[id as usize].site;
+                    self.frontier.count_pages(site, 1);
+                }
                 self.ask(id, address, Asked::Page(page), now);
             }
             Next::Reading => {}
@@ -396,6 +410,11 @@ impl Crawl {
         now: Duration,
     ) -> Option<Page> {
         let stale_after = self.settings().duplicates.stale_after;
+        // Its archive is gone, and with it what it could be compared with.
+        if self.recrawl.is_forgotten(turn.place) {
+            self.done(id, turn.place);
+            return None;
+        }
         let host = &mut self.frontier.hosts[id as usize];
         let url = NormalUrl::from_parts(&host.origin, &text.rest);
         let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
@@ -411,9 +430,9 @@ impl Crawl {
             return None;
         }
         let folders = host.folders.as_deref_mut();
-        let is_seed = text.depth == 0;
+        let is_new = text.depth > 0 && !self.recrawl.is_again(turn.place);
         let conduct = self.frontier.conduct.get_mut(&host.site);
-        let is_stale = !is_seed
+        let is_stale = is_new
             && (folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
                 || stale_after > 0 && conduct.is_some_and(|conduct| !conduct.admits(now)));
         if is_stale {
@@ -422,6 +441,7 @@ impl Crawl {
             host.wakes = now + PROBE;
             return None;
         }
+        let (revisit, condition) = self.recrawl.visit(id, turn.place);
         self.n_tickets += 1;
         self.open.insert(self.n_tickets, turn);
         Some(Page {
@@ -432,8 +452,12 @@ impl Crawl {
             depth: text.depth,
             n_redirects: text.n_redirects,
             is_last: text.is_last,
-            weight: turn.weight,
+            weight: revisit
+                .as_ref()
+                .map_or(turn.weight, |revisit| revisit.weight()),
             found_on: text.found_on(&host.origin).into(),
+            revisit,
+            condition,
         })
     }
 
@@ -443,7 +467,10 @@ impl Crawl {
             Asked::Robots(job) => (&*job.rest, Kind::Page),
             Asked::Page(page) => (page.url.rest(), page.kind),
         };
-        let request = request(host, address, rest, kind);
+        let mut request = request(host, address, rest, kind);
+        if let Asked::Page(page) = &asked {
+            request.condition.clone_from(&page.condition);
+        }
         let kept = self.idle.take(id, now);
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
@@ -486,5 +513,6 @@ fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {
         is_tls: host.is_tls(),
         rest: rest.into(),
         kind,
+        condition: None,
     }
 }

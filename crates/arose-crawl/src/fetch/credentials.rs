@@ -203,6 +203,7 @@ mod tests {
             is_tls: scheme == "https",
             rest: path.into(),
             kind: Kind::Page,
+            condition: None,
         }
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct Request {
     pub(crate) rest: Box<str>,
     /// What it leads to, which decides how large the body may be.
     pub(crate) kind: Kind,
+    /// A header that asks for another version than the one that is there.
+    pub(crate) condition: Option<(&'static str, Box<str>)>,
 }
 
 /// An answer.
@@ -193,7 +195,10 @@ impl Fetcher {
     fn extra_headers(&self, request: &Request) -> Vec<(&str, String)> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.unwrap_or_default().as_secs();
-        self.credentials.headers(request, now)
+        let mut headers = self.credentials.headers(request, now);
+        let condition = request.condition.iter();
+        headers.extend(condition.map(|(name, value)| (*name, value.to_string())));
+        headers
     }
 
     async fn connect(&self, request: &Request, deadline: Instant) -> Result<Connection, Failure> {

@@ -196,7 +196,7 @@ fn read_turns(reader: &mut Decoder<'_>) -> Option<Vec<Turn>> {
 mod tests {
     use super::*;
     use crate::frontier::Novelty;
-    use crate::frontier::queue::Entry;
+    use crate::frontier::queue::{Entry, Tag};
     use crate::robots::Robots;
 
     /// A host comes back as it was, its rules as text.
@@ -217,8 +217,8 @@ mod tests {
             mass: Level::of(3.0),
             trust: Level::of(0.5),
         };
-        for (class, place) in [(1, 10), (0, 20), (7, 1 << 44)] {
-            host.push(Entry::new(place as u32, place, weight, class), class == 1);
+        for (class, place) in [(1, 10), (0, 20), (7, 1 << 40)] {
+            host.push(Entry::new(Tag::of(place), place, weight, class), class == 1);
         }
         let turn = |place, n_tries| Turn {
             place,

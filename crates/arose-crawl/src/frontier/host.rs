@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::queue::{Entry, Queue};
+use super::queue::{Entry, Queue, Tag};
 use super::{EntryId, Folders, Lane, Rank, SiteId};
 use crate::contain::contain;
 use crate::journal::{HostId, Place};
@@ -211,14 +211,20 @@ impl Host {
 
     /// Gives something to the URL with a tag; returns its place and what it has now, if it waits in
     /// a queue and that is more than before.
-    pub(super) fn give(&mut self, tag: u32, name: u64, gift: Gift) -> Option<(Place, Weight)> {
+    pub(super) fn give(&mut self, tag: Tag, name: u64, gift: Gift) -> Option<(Place, Weight)> {
         let given = self.queue.give(tag, name, gift);
         given.or_else(|| self.last.as_mut()?.give(tag, name, gift))
     }
 
+    /// Gives the URL with a tag another mass; returns its place and what it has now.
+    pub(super) fn reweigh(&mut self, tag: Tag, mass: Level) -> Option<(Place, Weight)> {
+        let changed = self.queue.reweigh(tag, mass);
+        changed.or_else(|| self.last.as_mut()?.reweigh(tag, mass))
+    }
+
     /// Raises the URL with a tag to this weight at least; returns its place, what it has now, and
     /// the trust it had.
-    pub(super) fn lift(&mut self, tag: u32, least: Weight) -> Option<(Place, Weight, Level)> {
+    pub(super) fn lift(&mut self, tag: Tag, least: Weight) -> Option<(Place, Weight, Level)> {
         let trust = self.queue.trust(tag)?;
         let (place, weight) = self.queue.lift(tag, least)?;
         Some((place, weight, trust))
@@ -433,7 +439,7 @@ mod tests {
             mass: Level::of(mass),
             trust: Level::NONE,
         };
-        Entry::new(place as u32, place, weight, 0)
+        Entry::new(Tag::of(place), place, weight, 0)
     }
 
     /// A page that fails again and again does not hold up the others.

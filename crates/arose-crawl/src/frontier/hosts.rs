@@ -535,7 +535,7 @@ mod tests {
 
     use super::*;
     use crate::frontier::Stage;
-    use crate::frontier::queue::Entry;
+    use crate::frontier::queue::{Entry, Tag};
     use crate::order::{Level, Weight};
     use arose::mix::{SplitMix, mix};
 
@@ -544,7 +544,7 @@ mod tests {
             mass: Level::of((n % 3) as f32),
             trust: Level::NONE,
         };
-        Entry::new(n as u32, n + 1, weight, 0)
+        Entry::new(Tag::of(n), n + 1, weight, 0)
     }
 
     /// Hosts that a thread reads are what they would be in memory as well, whether they are waited

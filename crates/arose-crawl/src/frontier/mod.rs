@@ -5,10 +5,9 @@
 //! one goes first whose best URL has the highest priority: its mass ([`crate::order`]) times the
 //! *share* of its site. Sites (what one owner has registered) have shares, so that a site which
 //! makes up pages for ever, or domains, cannot crowd out the others: as many pages at full priority
-//! as the trust is worth that came from other sites and was not passed on to others, and less
-//! priority with each further page. That orders hosts and leaves nothing idle. When hardly any
-//! priority is left, trust is worth twice as many pages. A host whose site has had all the pages it
-//! may have is *parked*. What waits is never dropped.
+//! as the trust is worth that came from other sites and was not passed on to others (`trust.rs`),
+//! and less priority with each further page. That orders hosts and leaves nothing idle. A host
+//! whose site has had all the pages it may have is *parked*. What waits is never dropped.
 //!
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
@@ -17,7 +16,7 @@
 //! nearly all bad (`quality.rs`).
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 40 bytes, or about 110
-//! with their place in the workbench; a site takes about 30, a queued URL 16 while its host is in
+//! with their place in the workbench; a site takes about 30, a queued URL 13 while its host is in
 //! memory. The text of URLs is in the journal.
 
 mod cold;
@@ -34,17 +33,15 @@ mod standing;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod workbench;
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use arose::mix::mix;
-
 use crate::error::Error;
-use crate::journal::{Event, HostId, Place, Queued};
+use crate::journal::{HostId, Place, Queued};
 use crate::order::{Gift, Level, Weight};
 use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
@@ -54,19 +51,16 @@ pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
 use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
 pub(crate) use quality::{Conduct, Templates};
-pub(crate) use queue::Entry;
+pub(crate) use queue::{Entry, MAX_PLACE, Tag};
 pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};
 pub(crate) use standing::Waiting;
-pub use standing::{SiteStanding, Standing};
+pub use standing::{SiteQuality, SiteStanding, Standing};
 use table::{Flags, Numbers};
 pub(crate) use workbench::{Choice, EntryId, Judgement, Lane, Rank, Workbench};
 
 /// By how much the rank of a host must change to be noted: a sixteenth of a factor of two.
 const NOTED: Rank = 64;
-
-/// Hosts taken, at least, before it is asked whether any priority is left.
-const ROUND: usize = 1000;
 
 /// Hosts that are looked at again in one go.
 const MAX_WATCHED: usize = 20_000;
@@ -80,6 +74,9 @@ pub(crate) struct Frontier {
     pub(crate) bench: Workbench,
     budget: Budget,
     scale: Scale,
+    /// The trust of all sites, and pages asked for at all of them.
+    trust: f64,
+    n_pages: u64,
     /// Hosts taken in the present round, and the best rank among them.
     n_turns: usize,
     best: Rank,
@@ -89,13 +86,13 @@ pub(crate) struct Frontier {
     changed: Vec<SiteId>,
     /// Sites that are trusted most.
     trusted: Vec<SiteId>,
+    /// Sites with the most bad pages.
+    poor: Vec<SiteId>,
     /// Hosts that are parked or in the spare lane, to be looked at again, the next one first.
     watched: VecDeque<HostId>,
     is_watched: Flags,
     /// How many of them are left of the present round.
     n_left: usize,
-    /// Mixed with the names of URLs, so that no site knows where they are.
-    seed: u64,
     /// Whether only URLs that were lost are wanted.
     wants_lost_only: bool,
     /// Hosts that were taken off the workbench and are on their way into memory.
@@ -110,6 +107,8 @@ pub(crate) struct Frontier {
     pub(crate) n_queued: u64,
     /// When hosts may be asked first.
     pub(crate) first_turn: Duration,
+    /// Hosts with pages to be visited again, and how many: budgets are for new pages.
+    pub(crate) revisited: HashMap<HostId, u32>,
 }
 
 /// A host that was taken off the workbench.
@@ -140,20 +139,23 @@ impl Frontier {
                 n_doublings: 0,
             },
             budget,
+            trust: 0.0,
+            n_pages: 0,
             n_turns: 0,
             best: 0,
             has_doubled: false,
             changed: Vec::new(),
             trusted: Vec::new(),
+            poor: Vec::new(),
             watched: VecDeque::new(),
             is_watched: Flags::default(),
             n_left: 0,
-            seed: RandomState::new().build_hasher().finish(),
             wants_lost_only: false,
             n_coming: 0,
             unresolved: VecDeque::new(),
             n_queued: 0,
             first_turn: Duration::ZERO,
+            revisited: HashMap::new(),
         }
     }
 
@@ -161,12 +163,6 @@ impl Frontier {
     pub(crate) fn set_budget(&mut self, budget: Budget) {
         self.scale.pages = budget.pages as f64;
         self.budget = budget;
-    }
-
-    /// Takes down how much a site is trusted, while the journal is read again.
-    pub(crate) fn set_trust(&mut self, site: SiteId, trust: f32) {
-        self.sites[site as usize].trust = trust.max(0.0);
-        self.note_trusted(site);
     }
 
     /// How hosts are ranked.
@@ -238,13 +234,8 @@ impl Frontier {
         site
     }
 
-    /// What stands for a URL at its host; `rest_hash` is the second half of its fingerprint.
-    pub(crate) fn tag(&self, rest_hash: u64) -> u32 {
-        (mix(rest_hash ^ self.seed) >> 32) as u32
-    }
-
     /// Puts a URL into the queue of its host.
-    pub(crate) fn push(&mut self, queued: &Queued<'_>, tag: u32, place: Place) {
+    pub(crate) fn push(&mut self, queued: &Queued<'_>, tag: Tag, place: Place) {
         let entry = Entry::new(tag, place, queued.weight, queued.class);
         match self.hosts.bring(queued.host) {
             true => self.hosts[queued.host as usize].push(entry, queued.is_last),
@@ -270,15 +261,32 @@ impl Frontier {
             return None;
         }
         let gift = self.scale.order.received(gift);
-        let tag = self.tag(rest_hash);
+        let tag = Tag::of(rest_hash);
         let given = self.hosts[id as usize].give(tag, rest_hash, gift)?;
         self.raise(id, given.1.mass);
         Some(given)
     }
 
+    /// Gives a URL that waits another mass, more or less; returns its place and what it has now, if
+    /// that is another than before. `rest_hash` is the second half of the fingerprint of the URL.
+    pub(crate) fn reweigh(
+        &mut self,
+        id: HostId,
+        rest_hash: u64,
+        mass: Level,
+    ) -> Option<(Place, Weight)> {
+        if !self.hosts.may_have_work(id) || !self.hosts.bring(id) {
+            return None;
+        }
+        let tag = Tag::of(rest_hash);
+        let changed = self.hosts[id as usize].reweigh(tag, mass)?;
+        self.raise(id, mass);
+        Some(changed)
+    }
+
     /// Raises a URL that waits to the weight of a seed; returns its place and what it has now, if
     /// that is more than before.
-    pub(crate) fn lift(&mut self, id: HostId, tag: u32, number: u32) -> Option<(Place, Weight)> {
+    pub(crate) fn lift(&mut self, id: HostId, tag: Tag, number: u32) -> Option<(Place, Weight)> {
         let least = self.scale.order.weigh(Arrival {
             is_seed: true,
             is_list: false,
@@ -289,49 +297,6 @@ impl Frontier {
         self.entrust(None, id, weight.trust.amount() - before.amount());
         self.raise(id, weight.mass);
         Some((place, weight))
-    }
-
-    /// Takes down that trust came to a host from a site, which has less of it now, or from outside.
-    pub(crate) fn entrust(&mut self, from: Option<SiteId>, id: HostId, trust: f32) {
-        let number = self.hosts.site(id);
-        if from == Some(number) || trust.is_nan() || trust <= 0.0 {
-            return;
-        }
-        self.change_trust(number, trust);
-        if let Some(from) = from {
-            self.change_trust(from, -trust);
-        }
-        let site = &self.sites[number as usize];
-        // Where a site has its share in full, more trust changes nothing.
-        let is_limited = site.share(self.scale.pages()) < 1.0;
-        if is_limited && self.hosts.is_warm(id) && self.hosts[id as usize].stage == Stage::Bench {
-            self.raise_first(id);
-        }
-    }
-
-    fn change_trust(&mut self, number: SiteId, by: f32) {
-        let site = &mut self.sites[number as usize];
-        site.trust = (site.trust + by).max(0.0);
-        if !std::mem::replace(&mut site.is_changed, true) {
-            self.changed.push(number);
-            self.note_trusted(number);
-        }
-    }
-
-    /// What changed of sites since this was asked last, for the journal.
-    pub(crate) fn take_changes(&mut self) -> Vec<Event<'static>> {
-        let mut events = Vec::with_capacity(self.changed.len());
-        for number in std::mem::take(&mut self.changed) {
-            let site = &mut self.sites[number as usize];
-            site.is_changed = false;
-            let (host, trust) = (site.host, site.trust);
-            events.push(Event::Trust { host, trust });
-        }
-        if std::mem::take(&mut self.has_doubled) {
-            let n = self.scale.n_doublings.into();
-            events.push(Event::Doublings { n });
-        }
-        events
     }
 
     /// Has a host go sooner that waits with URLs of a lower rank than what it is asked for next.
@@ -357,6 +322,27 @@ impl Frontier {
         if let Some(address) = host.address {
             host.rank = rank;
             host.entry = self.bench.insert(id, address, host.lane, host.next, rank);
+        }
+    }
+
+    /// Puts a page into the queue of its host that is to be visited again.
+    pub(crate) fn push_again(&mut self, queued: &Queued<'_>, tag: Tag, place: Place) {
+        self.begin_again(queued.host);
+        self.push(queued, tag, place);
+    }
+
+    /// Takes down that a page of a host waits to be visited again.
+    pub(crate) fn begin_again(&mut self, host: HostId) {
+        *self.revisited.entry(host).or_default() += 1;
+    }
+
+    /// Takes down that a page waits no more to be visited again.
+    pub(crate) fn end_again(&mut self, host: HostId) {
+        if let Some(n) = self.revisited.get_mut(&host) {
+            *n -= 1;
+            if *n == 0 {
+                self.revisited.remove(&host);
+            }
         }
     }
 
@@ -406,7 +392,7 @@ impl Frontier {
     fn lane(&self, id: HostId, outline: Outline) -> Option<Lane> {
         let site = self.hosts.site(id);
         // What others wait for goes before budgets.
-        if outline.has_jobs {
+        if outline.has_jobs || self.revisited.contains_key(&id) {
             return Some(Lane::First);
         }
         if self.sites[site as usize].n_pages >= self.budget.max_pages {
@@ -456,7 +442,9 @@ impl Frontier {
         let judgement = judge(host, choice.entry, choice.rank, &self.sites, self.scale);
         if judgement == Judgement::Fine {
             host.stage = Stage::Busy;
-            self.note_taken(choice.rank);
+            // What is due says nothing of the priority that is left for new pages.
+            let is_due = self.revisited.contains_key(&choice.host);
+            self.note_taken(if is_due { Rank::MAX } else { choice.rank });
             return true;
         }
         self.bench.release(choice.address, Duration::ZERO);
@@ -467,22 +455,6 @@ impl Frontier {
                 .insert(choice.host, choice.address, lane, time, rank);
         }
         false
-    }
-
-    /// Has trust be worth twice as many pages when hardly any priority is left.
-    fn note_taken(&mut self, rank: Rank) {
-        self.n_turns += 1;
-        if rank < Rank::MAX {
-            self.best = self.best.max(rank);
-        }
-        if self.n_turns < ROUND.max(self.bench.n_entries) {
-            return;
-        }
-        if self.scale.is_scarce(self.best) {
-            self.scale.n_doublings += 1;
-            self.has_doubled = true;
-        }
-        (self.n_turns, self.best) = (0, 0);
     }
 
     /// Gives host and address free, to be asked again from these times on.

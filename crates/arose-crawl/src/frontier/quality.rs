@@ -2,11 +2,12 @@
 //!
 //! *Question.* A spammer makes up pages and hosts for ever. When is enough known of a site?
 //!
-//! *Idea.* A page is *bad* if it weighs less than a half, as copies of other sites do; copies of
-//! the same site are left to stale directories. A site with at least [`FEWEST`] pages, more than
-//! four fifths of them bad, gets one request per day, as a stale directory does; good pages clear
-//! it. Home pages with the same tags in the same order at one IP address belong to one *template*;
-//! once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further one.
+//! *Idea.* A page is *bad* if its own text weighs less than a half; copies are left to stale
+//! directories, since a mirror may be what somebody wants. A site with at least [`FEWEST`] pages,
+//! more than four fifths of them bad, gets one request per day, as a stale directory does; good
+//! pages clear it. Home pages with the same tags in the same order at one IP address belong to one
+//! *template*; once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further
+//! one.
 //!
 //! *Cost.* About 40 bytes per site with pages and 4 per home page, at most [`MOST_HOMES`]. Like
 //! stale directories this is not part of the journal: a crawl that is resumed learns it again.
@@ -39,6 +40,11 @@ impl Conduct {
     pub(crate) fn record(&mut self, is_bad: bool) {
         self.n_pages = self.n_pages.saturating_add(1);
         self.n_bad = self.n_bad.saturating_add(is_bad.into());
+    }
+
+    /// Pages that were read, and those of them that are bad.
+    pub(crate) fn n_pages(&self) -> (u32, u32) {
+        (self.n_pages, self.n_bad)
     }
 
     /// Counts as bad from now on, whatever its pages are like.

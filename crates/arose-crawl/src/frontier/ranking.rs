@@ -5,7 +5,7 @@
 //! some share. A further order is a further value and its arms below.
 
 use super::workbench::Rank;
-use crate::order::{BASE, Gift, Level, SEED, STEPS, Weight};
+use crate::order::{BASE, Gift, Level, N_MASSES, SEED, STEPS, Weight};
 use crate::settings::Order;
 
 /// Ranks are levels of priority above this, so that those far below the smallest are some too.
@@ -40,7 +40,7 @@ impl Order {
                 Self::Opic => Level::of(base + gift.mass),
                 Self::Breadth => in_turn(arrival.number),
             },
-            trust: Level::of(gift.trust + f32::from(u8::from(is_seed))),
+            trust: Level::of_trust(gift.trust + f32::from(u8::from(is_seed)), gift.draw),
         }
     }
 
@@ -56,17 +56,19 @@ impl Order {
 /// A level that falls as a number grows. Numbers that are far from both ends of their range, and
 /// near each other, are taken for equal.
 fn in_turn(number: u32) -> Level {
-    const EXACT: u32 = 30_000;
-    const BETWEEN: u64 = u16::MAX as u64 - 2 * EXACT as u64 - 1;
+    const EXACT: u32 = 7_000;
+    // A queue tells so many apart.
+    const LAST: u32 = N_MASSES as u32 - 2;
+    const BETWEEN: u64 = (LAST - 2 * EXACT) as u64;
     let to_end = u32::MAX - number;
     let turn = if number < EXACT {
         number
     } else if to_end < EXACT {
-        u32::from(u16::MAX) - 1 - to_end
+        LAST - to_end
     } else {
         EXACT + ((u64::from(number) * BETWEEN) >> 32) as u32
     };
-    Level::from_bits(u16::MAX - turn as u16)
+    Weight::from_small((LAST - turn + 1) as u16, 0).mass
 }
 
 /// Ranks hosts.
@@ -113,8 +115,8 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_order() {
-        let numbers = [0, 1, 2, 29_999, 30_000, 1 << 20, 1 << 31, u32::MAX - 30_000];
-        let more = [u32::MAX - 29_999, u32::MAX - 2, u32::MAX - 1, u32::MAX];
+        let numbers = [0, 1, 2, 6999, 7000, 1 << 20, 1 << 31, u32::MAX - 7000];
+        let more = [u32::MAX - 6999, u32::MAX - 2, u32::MAX - 1, u32::MAX];
         let levels: Vec<Level> = numbers.into_iter().chain(more).map(in_turn).collect();
         assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
         assert!(in_turn(0) > in_turn(1) && in_turn(u32::MAX - 1) > in_turn(u32::MAX));

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Frontier, SiteId, Turn};
+use crate::error::Error;
 use crate::journal::{HostId, Place};
 use crate::url::NormalUrl;
 
-/// Sites that are remembered as the most trusted ones.
+/// Sites that are remembered as the most trusted ones, and as those with the most bad pages.
 const MOST: usize = 10;
 
 /// Why a URL that waits stands where it stands: its priority is its mass times the share of its
@@ -41,6 +42,20 @@ pub struct SiteStanding {
     pub share: f64,
 }
 
+/// What the pages of a site are like.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SiteQuality {
+    /// Its registrable domain.
+    pub name: String,
+    /// Pages that were read in this run.
+    pub n_pages: u64,
+    /// Of these: pages that weigh less than 0.5, not counting that they are copies.
+    pub n_low: u64,
+    /// Whether it gets one request per day, because nearly all of them do or because a thousand
+    /// hosts show its template.
+    pub is_bad: bool,
+}
+
 /// A URL that waits, and where.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
@@ -52,9 +67,12 @@ pub(crate) struct Waiting {
 
 impl Frontier {
     /// The URLs with the highest priority, so many, the first one first.
-    pub(crate) fn most_important(&self, n: usize) -> Vec<Waiting> {
+    pub(crate) fn most_important(&mut self, n: usize) -> Result<Vec<Waiting>, Error> {
         let mut best: BinaryHeap<Reverse<(u64, Reverse<Place>, HostId)>> = BinaryHeap::new();
         for host in 0..self.hosts.len() as HostId {
+            if !self.hosts.may_have_work(host) {
+                continue;
+            }
             let share = self.site_share(self.hosts.site(host));
             for (turn, is_last) in self.hosts[host as usize].waiting() {
                 let by_mass = f64::from(turn.weight.mass.amount()) * share;
@@ -65,10 +83,12 @@ impl Frontier {
                     best.pop();
                 }
             }
+            // Hosts beyond the limit go back to where they were.
+            self.hosts.shelve(2)?;
         }
         let best = best.into_sorted_vec().into_iter();
         let found = best.filter_map(|Reverse((_, Reverse(place), host))| self.waiting(host, place));
-        found.collect()
+        Ok(found.collect())
     }
 
     /// The URL at a place of a host, if it waits there.
@@ -114,14 +134,18 @@ impl Frontier {
     /// How much of the crawl a site gets.
     pub(crate) fn site_standing(&self, id: SiteId) -> SiteStanding {
         let site = &self.sites[id as usize];
-        let origin = &self.hosts[site.host as usize].origin;
-        let url = NormalUrl::from_parts(origin, "/");
         SiteStanding {
-            name: url.map_or_else(String::new, |url| url.site().to_owned()),
+            name: self.site_name(id),
             trust: site.trust.into(),
             n_pages: site.n_pages,
             share: self.site_share(id),
         }
+    }
+
+    fn site_name(&self, id: SiteId) -> String {
+        let host = self.sites[id as usize].host;
+        let url = NormalUrl::from_parts(&self.hosts[host as usize].origin, "/");
+        url.map_or_else(String::new, |url| url.site().to_owned())
     }
 
     /// The sites that are trusted most, so many.
@@ -138,21 +162,34 @@ impl Frontier {
 
     /// Takes down that a site may be among the most trusted ones.
     pub(super) fn note_trusted(&mut self, id: SiteId) {
-        if self.trusted.contains(&id) {
-            return;
+        let sites = &self.sites;
+        keep_most(&mut self.trusted, id, |id| sites[id as usize].trust);
+    }
+
+    /// Takes down that a site may be among those with the most bad pages.
+    pub(crate) fn note_quality(&mut self, id: SiteId) {
+        let conduct = &self.conduct;
+        let n_low = |id| conduct.get(&id).map_or(0, |conduct| conduct.n_pages().1);
+        if n_low(id) > 0 {
+            keep_most(&mut self.poor, id, |id| n_low(id) as f32);
         }
-        let trust = |id: SiteId| self.sites[id as usize].trust;
-        if self.trusted.len() < MOST {
-            self.trusted.push(id);
-            return;
-        }
-        let least = (0..MOST)
-            .min_by(|&a, &b| f32::total_cmp(&trust(self.trusted[a]), &trust(self.trusted[b])));
-        if let Some(least) = least
-            && trust(id) > trust(self.trusted[least])
-        {
-            self.trusted[least] = id;
-        }
+    }
+
+    /// Sites with bad pages, those with the most first.
+    pub(crate) fn poor_sites(&self) -> Vec<SiteQuality> {
+        let quality = |&id: &SiteId| {
+            let conduct = self.conduct.get(&id)?;
+            let (n_pages, n_low) = conduct.n_pages();
+            Some(SiteQuality {
+                name: self.site_name(id),
+                n_pages: n_pages.into(),
+                n_low: n_low.into(),
+                is_bad: conduct.is_bad(),
+            })
+        };
+        let mut sites: Vec<SiteQuality> = self.poor.iter().filter_map(quality).collect();
+        sites.sort_by(|a, b| (b.n_low, &a.name).cmp(&(a.n_low, &b.name)));
+        sites
     }
 
     /// The sites that were found to be trusted most, without a look at all of them.
@@ -165,5 +202,22 @@ impl Frontier {
     /// Pages that a site gets with full priority for as much trust as a seed has, by now.
     pub(crate) fn pages_for_trust(&self) -> f64 {
         self.scale.pages()
+    }
+}
+
+/// Adds a site to a short list of those with the largest keys, if it belongs there.
+fn keep_most(list: &mut Vec<SiteId>, id: SiteId, key: impl Fn(SiteId) -> f32) {
+    if list.contains(&id) {
+        return;
+    }
+    if list.len() < MOST {
+        list.push(id);
+        return;
+    }
+    let least = (0..MOST).min_by(|&a, &b| key(list[a]).total_cmp(&key(list[b])));
+    if let Some(least) = least
+        && key(id) > key(list[least])
+    {
+        list[least] = id;
     }
 }

@@ -1,8 +1,9 @@
 //! Tests of the frontier.
 
+use super::trust::ROUND;
 use super::*;
 use crate::fingerprint::Fingerprint;
-use crate::journal::Kind;
+use crate::journal::{Event, Kind};
 use crate::url::Normalizer;
 
 fn add(frontier: &mut Frontier, text: &str) -> Result<HostId, TooManyHosts> {
@@ -26,7 +27,7 @@ fn push(frontier: &mut Frontier, host: HostId, mass: f32, place: Place) {
         rest: "/",
         found_on: "",
     };
-    let tag = frontier.tag(place);
+    let tag = Tag::of(place);
     frontier.push(&queued, tag, place);
 }
 
@@ -165,7 +166,7 @@ fn links_raise_hosts() {
 fn a_known_url_may_become_a_seed() {
     let mut frontier = frontier();
     let host = add_ready(&mut frontier, "http://h.org/", 1);
-    let tag = frontier.tag(1);
+    let tag = Tag::of(1);
     let (place, weight) = frontier.lift(host, tag, 0).unwrap();
     assert_eq!((place, weight.mass), (1, Level::of(10.0)));
     assert_eq!(frontier.lift(host, tag, 0), None);
@@ -193,6 +194,46 @@ fn shares_double_when_all_are_used_up() {
     assert_eq!(frontier.scale.n_doublings, 10);
     let events = frontier.take_changes();
     assert_eq!(events.last(), Some(&Event::Doublings { n: 10 }));
+}
+
+/// Across sites one link brings a small part of all trust; inside a site, and where a page stands
+/// for another, all goes on.
+#[test]
+fn issue_26_one_link_brings_little() {
+    let mut frontier = frontier();
+    let from = add(&mut frontier, "http://a.org/").unwrap();
+    let own = add(&mut frontier, "http://www.a.org/").unwrap();
+    let other = add(&mut frontier, "http://b.org/").unwrap();
+    frontier.entrust(None, from, 10.0);
+    let weight = Weight {
+        mass: Level::of(1.0),
+        trust: Level::of_trust(1.0, 0),
+    };
+    let link = Gift::share_of(weight, 1.0, 1, 3);
+    assert_eq!(frontier.carried(from, own, link), link);
+    let carried = frontier.carried(from, other, link);
+    assert!((carried.trust - 0.002).abs() < 1e-6, "{carried:?}");
+    assert_eq!(carried.mass, link.mass);
+    let whole = Gift::whole(weight, 3);
+    assert_eq!(frontier.carried(from, other, whole), whole);
+}
+
+/// The pages that trust is worth grow with the crawl.
+#[test]
+fn issue_26_trust_is_worth_more_in_a_larger_crawl() {
+    let mut frontier = frontier();
+    let host = add_ready(&mut frontier, "http://h.org/", 1);
+    frontier.entrust(None, host, 2.0);
+    let site = frontier.hosts.site(host);
+    frontier.count_pages(site, 30);
+    frontier.advance(host);
+    let address = IpAddr::from([1, 1, 1, 1]);
+    for _ in 0..10 * ROUND {
+        let host = taken(&mut frontier, NOW).unwrap();
+        frontier.release(host, NOW, address, NOW);
+    }
+    // 64 times 30 pages for 2 units of trust are 960, from 10 on: six doublings to 640.
+    assert_eq!(frontier.scale.n_doublings, 6);
 }
 
 /// What was found on duplicates goes behind everything else, at its host and between hosts.

@@ -7,8 +7,9 @@
 //! *Idea.* The journal itself. A first pass over the part that is on the disk tells which URLs are
 //! not done and what was said last of each host. A second pass copies these events, in order, into
 //! a successor. Every event keeps its place: where events were left out, a [`Event::Skip`] says how
-//! many bytes they had. So nothing that the crawl holds in memory changes. What was written
-//! meanwhile is appended ([`Journal::catch_up`]), and the successor takes the name of the journal.
+//! many bytes they had. So nothing that the crawl holds in memory changes. Visits of pages are left
+//! out: the page table has them. What was written meanwhile is appended ([`Journal::catch_up`]),
+//! and the successor takes the name of the journal.
 //!
 //! *Cost.* No more than one URL is rewritten for each that is done, so the time of a crawl grows by
 //! a constant factor. Memory meanwhile: 8 bytes and a bit for each URL in the file, 8 for each
@@ -71,7 +72,7 @@ impl Old {
             for &(mut event, place) in &frame.events {
                 let is_kept = match &mut event {
                     Event::Host(_) => true,
-                    Event::Url(queued) => {
+                    Event::Url(queued) | Event::Again { queued, .. } => {
                         url += 1;
                         queued.weight = survey.weights.get(url - 1).copied().unwrap_or_default();
                         survey.waits.get(url - 1)
@@ -154,6 +155,8 @@ fn state_of(event: &Event<'_>) -> Option<(HostId, u8)> {
         Event::NotBefore { host, .. } => Some((host, 2)),
         Event::Unreachable { host, .. } => Some((host, 3)),
         Event::Trust { host, .. } => Some((host, 4)),
+        Event::Untrusted { host } => Some((host, 5)),
+        Event::Signals { host, .. } => Some((host, 6)),
         _ => None,
     }
 }
@@ -172,7 +175,7 @@ impl Survey {
                     self.trust.push(NONE);
                     self.n_pages.push(0);
                 }
-                Event::Url(queued) => {
+                Event::Url(queued) | Event::Again { queued, .. } => {
                     self.urls.push(place);
                     self.waits.push(true);
                     self.weights.push(queued.weight);
@@ -223,6 +226,7 @@ impl Survey {
                 Event::Seen { .. } => self.take_last(3, event),
                 Event::Contents { .. } => self.take_last(4, event),
                 Event::Doublings { .. } => self.take_last(5, event),
+                Event::Table { .. } => self.take_last(6, event),
                 _ => {}
             }
         }

@@ -46,7 +46,7 @@ impl Batch {
         let place = self.end();
         event.write(&mut self.events);
         self.n_new_hosts += u64::from(matches!(event, Event::Host(_)));
-        self.n_urls += u64::from(matches!(event, Event::Url(_)));
+        self.n_urls += u64::from(matches!(event, Event::Url(_) | Event::Again { .. }));
         place
     }
 
@@ -108,6 +108,11 @@ impl Draft {
     /// Adds an event; returns its place.
     pub(crate) fn push(&mut self, event: Event<'_>) -> Place {
         self.batch.push(event)
+    }
+
+    /// The place behind the last event.
+    pub(crate) fn end(&self) -> Place {
+        self.batch.end()
     }
 
     /// Bytes of events that wait to be handed on.

@@ -4,6 +4,8 @@
 //! event = tag number* (length bytes)?     numbers in groups of 7 bits, lowest first
 //! ```
 
+use arose::freshness::Quality;
+
 use super::{HostId, Place};
 use crate::order::{Level, Weight};
 
@@ -74,6 +76,16 @@ pub(crate) enum Event<'b> {
     /// All rows of the index of contents below this one are of records in the archive, and so much
     /// of its log was on the disk: its number, and bytes.
     Contents { row: u32, log: u64, bytes: u64 },
+    /// A URL that was fetched before is queued to be visited again: which page it is.
+    Again { page: u32, queued: Queued<'b> },
+    /// A page was visited, and this is what is known of it since.
+    Visited { page: u32, slot: &'b [u8] },
+    /// So many pages of the page table were on the disk.
+    Table { n_pages: u32 },
+    /// A host says that pages have not changed when they have.
+    Untrusted { host: HostId },
+    /// How good the announcements of changes were of the site whose first host this is.
+    Signals { host: HostId, quality: Quality },
     /// So many bytes of events were left out here; places go on behind them.
     Skip { n_bytes: u64 },
 }
@@ -114,14 +126,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Page, Self::Sitemap, Self::Requisite];
+    pub(crate) const ALL: [Self; 3] = [Self::Page, Self::Sitemap, Self::Requisite];
 }
 
 impl Event<'_> {
     /// The host that it is about.
     pub(crate) fn host(&self) -> Option<HostId> {
         match *self {
-            Event::Url(queued) => Some(queued.host),
+            Event::Url(queued) | Event::Again { queued, .. } => Some(queued.host),
             Event::Done { host, .. }
             | Event::Tried { host, .. }
             | Event::Dropped { host, .. }
@@ -133,7 +145,9 @@ impl Event<'_> {
             | Event::Unreachable { host, .. }
             | Event::Pages { host, .. }
             | Event::Lost { host, .. }
-            | Event::Found { host } => Some(host),
+            | Event::Found { host }
+            | Event::Signals { host, .. }
+            | Event::Untrusted { host } => Some(host),
             Event::Host(_)
             | Event::Archive { .. }
             | Event::RobotsArchive { .. }
@@ -142,6 +156,8 @@ impl Event<'_> {
             | Event::Doublings { .. }
             | Event::Seen { .. }
             | Event::Contents { .. }
+            | Event::Visited { .. }
+            | Event::Table { .. }
             | Event::Skip { .. } => None,
         }
     }
@@ -158,16 +174,25 @@ impl Event<'_> {
         match *self {
             Event::Host(origin) => put(1, &[], Some(origin.as_bytes())),
             Event::Url(url) => {
-                let flags = u64::from(url.n_redirects) << 2 | url.kind as u64;
-                put(2, &[url.host.into(), url.depth.into(), flags], None);
-                // As many bytes for every weight: it may change where the rest stays.
-                out.extend(url.weight.mass.bits().to_le_bytes());
-                out.extend(url.weight.trust.bits().to_le_bytes());
-                out.push(url.class & 7 | u8::from(url.is_last) << 3);
-                push_number(out, url.rest.len() as u64);
-                out.extend_from_slice(url.rest.as_bytes());
-                push_number(out, url.found_on.len() as u64);
-                out.extend_from_slice(url.found_on.as_bytes());
+                out.push(2);
+                url.write(out);
+            }
+            Event::Again { page, queued } => {
+                put(23, &[page.into()], None);
+                queued.write(out);
+            }
+            Event::Visited { page, slot } => put(24, &[page.into()], Some(slot)),
+            Event::Table { n_pages } => put(42, &[n_pages.into()], None),
+            Event::Untrusted { host } => put(25, &[host.into()], None),
+            Event::Signals { host, quality } => {
+                let Quality {
+                    announced,
+                    missed,
+                    wrong,
+                    days,
+                } = quality;
+                let [a, m, w, d] = [announced, missed, wrong, days].map(|n| n.to_bits().into());
+                put(26, &[host.into(), a, m, w, d], None);
             }
             Event::Done { host, place } => put(3, &[host.into(), place], None),
             Event::Delay { host, millis } => put(4, &[host.into(), millis], None),
@@ -216,6 +241,23 @@ impl Event<'_> {
     }
 }
 
+impl Queued<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let flags = u64::from(self.n_redirects) << 2 | self.kind as u64;
+        for number in [self.host.into(), self.depth.into(), flags] {
+            push_number(out, number);
+        }
+        // As many bytes for every weight: it may change where the rest stays.
+        out.extend(self.weight.mass.bits().to_le_bytes());
+        out.extend(self.weight.trust.bits().to_le_bytes());
+        out.push(self.class & 7 | u8::from(self.is_last) << 3);
+        for text in [self.rest, self.found_on] {
+            push_number(out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
 pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -246,7 +288,25 @@ impl<'b> Decoder<'b> {
         self.at += 1;
         Some(match tag {
             1 => Event::Host(self.text()?),
-            2 => self.url()?,
+            2 => Event::Url(self.url()?),
+            23 => Event::Again {
+                page: self.number()?.try_into().ok()?,
+                queued: self.url()?,
+            },
+            24 => Event::Visited {
+                page: self.number()?.try_into().ok()?,
+                slot: self.slice()?,
+            },
+            25 => Event::Untrusted { host: self.host()? },
+            26 => Event::Signals {
+                host: self.host()?,
+                quality: Quality {
+                    announced: self.float()?,
+                    missed: self.float()?,
+                    wrong: self.float()?,
+                    days: self.float()?,
+                },
+            },
             3 => Event::Done {
                 host: self.host()?,
                 place: self.number()?,
@@ -319,6 +379,9 @@ impl<'b> Decoder<'b> {
                 log: self.number()?,
                 bytes: self.number()?,
             },
+            42 => Event::Table {
+                n_pages: self.number()?.try_into().ok()?,
+            },
             50 => Event::Skip {
                 n_bytes: self.number()?,
             },
@@ -326,7 +389,7 @@ impl<'b> Decoder<'b> {
         })
     }
 
-    fn url(&mut self) -> Option<Event<'b>> {
+    fn url(&mut self) -> Option<Queued<'b>> {
         let host = self.host()?;
         let depth = self.number()?.try_into().ok()?;
         let flags = self.number()?;
@@ -339,7 +402,7 @@ impl<'b> Decoder<'b> {
             trust: level()?,
         };
         let order = self.byte()?;
-        Some(Event::Url(Queued {
+        Some(Queued {
             host,
             depth,
             weight,
@@ -349,7 +412,13 @@ impl<'b> Decoder<'b> {
             kind: *Kind::ALL.get((flags & 3) as usize)?,
             rest: self.text()?,
             found_on: self.text()?,
-        }))
+        })
+    }
+
+    /// A number that is not negative.
+    fn float(&mut self) -> Option<f32> {
+        let float = f32::from_bits(self.number()?.try_into().ok()?);
+        Some(float).filter(|float| *float >= 0.0)
     }
 
     pub(crate) fn number(&mut self) -> Option<u64> {
@@ -384,7 +453,7 @@ impl<'b> Decoder<'b> {
 /// The URL at the beginning of some bytes, if there is a whole one.
 pub(super) fn url_at(bytes: &[u8]) -> Option<Queued<'_>> {
     match (Decoder { bytes, at: 0 }).event() {
-        Some(Event::Url(queued)) => Some(queued),
+        Some(Event::Url(queued) | Event::Again { queued, .. }) => Some(queued),
         _ => None,
     }
 }

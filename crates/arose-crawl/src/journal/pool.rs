@@ -49,7 +49,8 @@ pub(super) struct Span {
 impl Span {
     /// Of a frame; none if it has no URLs.
     pub(super) fn of(frame: &Frame<'_>) -> Option<Self> {
-        let is_url = |(event, _): &(Event<'_>, Place)| matches!(event, Event::Url(_));
+        let is_url =
+            |(event, _): &(Event<'_>, Place)| matches!(event, Event::Url(_) | Event::Again { .. });
         let at = frame.start + HEAD as u64;
         let n_bytes = u32::try_from(frame.end - at).ok()?;
         frame.events.iter().any(is_url).then_some(Self {

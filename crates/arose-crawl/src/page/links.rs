@@ -3,6 +3,7 @@
 use arose::digest::digest64;
 use arose_corpus::{Limits, decode_content, html, payload};
 
+use super::version::listed;
 use super::{Found, Job, Reader, Report};
 use crate::archive::bare_media_type;
 use crate::fetch::Head;
@@ -140,6 +141,22 @@ impl Reader {
             let first = classes.next();
             classes.any(|class| Some(class) != first)
         };
+        if !sitemap.pages.is_empty() || !sitemap.sitemaps.is_empty() {
+            report.version = listed(job, &sitemap);
+        }
+        if self.shared.settings.recrawl.on {
+            let base = Url::parse(job.url.as_str()).ok();
+            let dated = sitemap.pages.iter().filter_map(|entry| {
+                let date = entry.modified()?;
+                let url = self
+                    .shared
+                    .normalizer
+                    .normalize(&entry.url, base.as_ref())
+                    .ok()?;
+                Some((Fingerprint::of(&url).key(), date))
+            });
+            report.announced = dated.collect();
+        }
         for (entry, kind) in entries {
             let link = Link {
                 text: &entry.url,

@@ -6,6 +6,7 @@ use arose::digest::digest64;
 use arose::mix::mix;
 use arose::quality::{Facts, Repetition, weight};
 use arose::site::{SiteKind, same_site};
+use arose_corpus::quality::Ratio;
 
 use crate::error::Error;
 use crate::url::{NormalUrl, Url};
@@ -20,6 +21,8 @@ pub(super) struct Judged {
     facts: Facts,
     /// From 0.1 to 1.
     pub(super) weight: f64,
+    /// Whether its own text weighs less than a half, whatever it copies.
+    pub(super) is_poor: bool,
 }
 
 impl Judged {
@@ -34,6 +37,7 @@ impl Judged {
             text,
             facts,
             weight,
+            is_poor: own < 0.5,
         }
     }
 }
@@ -178,6 +182,14 @@ impl Rejections {
         Ok(Self(rules.collect::<Result<_, _>>()?))
     }
 
+    /// When they need the compression ratio of a page.
+    pub(super) fn ratio(&self) -> Ratio {
+        match self.0.iter().any(|rule| rule.signal == Signal::Ratio) {
+            true => Ratio::Exact,
+            false => Ratio::IfNotable,
+        }
+    }
+
     /// The first rule that rejects a page.
     pub(super) fn of(&self, page: &Judged) -> Option<Box<str>> {
         let rule = self.0.iter().find(|rule| rule.rejects(page))?;
@@ -211,6 +223,11 @@ mod tests {
         assert_eq!(name(page(Some(4.1), 0.9)).as_deref(), Some("ratio>4"));
         assert_eq!(name(page(None, 0.5)).as_deref(), Some("hidden>=0.5"));
         assert_eq!(name(page(None, f64::NAN)), None);
+        assert_eq!(rules.ratio(), Ratio::Exact);
+        assert_eq!(
+            self::rules(&["words < 3"]).unwrap().ratio(),
+            Ratio::IfNotable
+        );
     }
 
     #[test]

@@ -128,6 +128,7 @@ fn any_answer_is_met() {
                 message,
                 date: 0,
                 address: IpAddr::from([127, 0, 0, 1]),
+                revisit: None,
             });
             assert!(
                 !report.is_unread,
@@ -208,6 +209,7 @@ fn job(path: &str) -> Job {
         },
         date: 0,
         address: IpAddr::from([10, 0, 0, 1]),
+        revisit: None,
     }
 }
 

@@ -441,6 +441,32 @@ fn issue_21_seeds_with_equal_text_are_followed() {
     }
 }
 
+/// A mirror is fetched completely: its pages are copies, but not spam.
+#[test]
+fn issue_26_a_mirror_is_not_spam() {
+    let names: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1"]), ("b.test", &["10.0.0.2"])];
+    let web = Web::new(names, |request| {
+        let links: Vec<String> = (0..40).map(|n| format!("/{n}")).collect();
+        let links: Vec<&str> = links.iter().map(String::as_str).collect();
+        let of_both = Request {
+            host: "both".to_owned(),
+            ..request.clone()
+        };
+        match request.target.as_str() {
+            "/robots.txt" => response(404, "", b""),
+            "/" => page(&of_both, &links),
+            _ => page(&of_both, &[]),
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = ["http://a.test/", "http://b.test/"];
+    let summary = web.crawl(folder.path(), settings(), &seeds);
+    assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+    assert_eq!(summary.counters.get(Counter::Pages), 82);
+    assert_eq!(summary.counters.get(Counter::ExactDuplicates), 41);
+    assert_eq!(summary.counters.get(Counter::BadSites), 0);
+}
+
 /// Links of a page whose text equals another's are followed behind all others, in their turn, or
 /// never, as the settings say.
 #[test]

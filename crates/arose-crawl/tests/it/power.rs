@@ -219,14 +219,14 @@ fn check_originals(folder: &Path) {
 
 /// What lies on a disk: files by name, and directories.
 #[derive(Debug, Clone, Default)]
-struct Disk {
-    files: BTreeMap<PathBuf, Vec<u8>>,
-    folders: BTreeSet<PathBuf>,
+pub(crate) struct Disk {
+    pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+    pub(crate) folders: BTreeSet<PathBuf>,
 }
 
 /// How a power cut treats what was not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+pub(crate) enum Cut {
     /// All of it is lost.
     Everything,
     /// None of it is: the process alone was killed.
@@ -256,7 +256,7 @@ fn is_part(root: &Path, path: &Path, part: &str) -> bool {
     below.to_string_lossy().starts_with(part)
 }
 
-const CUTS: [Cut; 4] = [Cut::Everything, Cut::Nothing, Cut::End, Cut::Anything];
+pub(crate) const CUTS: [Cut; 4] = [Cut::Everything, Cut::Nothing, Cut::End, Cut::Anything];
 const SECTOR: usize = 512;
 
 /// A file as it is being written.
@@ -389,7 +389,7 @@ impl Naming {
 }
 
 /// What a power cut leaves of a disk after some changes.
-fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -> Disk {
+pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -> Disk {
     let mut files: BTreeMap<u64, Written> = BTreeMap::new();
     let mut names: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut folders = base.folders.clone();
@@ -481,7 +481,7 @@ fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -
 }
 
 /// Makes a directory what the disk was.
-fn restore(disk: &Disk, root: &Path) {
+pub(crate) fn restore(disk: &Disk, root: &Path) {
     let _ = std::fs::remove_dir_all(root);
     std::fs::create_dir_all(root).unwrap();
     for folder in &disk.folders {
@@ -518,7 +518,13 @@ const VARIANTS: [Variant; 2] = [
 
 /// The parts of a crawl, by the names of their files and directories, and how many points are taken
 /// after syncs of each.
-const PARTS: [(&str, usize); 4] = [("journal", 4), ("seen", 4), ("contents", 1), ("archive", 1)];
+const PARTS: [(&str, usize); 5] = [
+    ("journal", 4),
+    ("seen", 4),
+    ("contents", 1),
+    ("archive", 1),
+    ("pages", 2),
+];
 
 /// After how many changes a sync of this part had just been made.
 fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use arose::mix::SplitMix;
+use arose_crawl::counters::Counter;
 use arose_crawl::settings::Order;
 use arose_crawl::{End, Settings, standing, status};
 
@@ -132,7 +133,8 @@ fn a_page_with_many_links() {
 
 const N_PAGES: u64 = 52;
 
-/// A site whose pages have a few links each, to a few pages more often than to others.
+/// A site whose pages have a few links each, to a few pages more often than to others. Some look
+/// like spam and pass little on.
 fn tangle(request: &Request) -> Reply {
     if request.target == "/robots.txt" {
         return response(404, "", b"");
@@ -146,6 +148,17 @@ fn tangle(request: &Request) -> Reply {
         })
         .collect();
     links.push(format!("/{}", (n + 1) % N_PAGES));
+    if n % 7 == 3 {
+        let links = links
+            .iter()
+            .map(|link| format!("<a href={link}>pills</a> "));
+        let body = format!(
+            "<p>{} {}",
+            "cheap pills online ".repeat(100),
+            links.collect::<String>()
+        );
+        return response(200, "Content-Type: text/html\r\n", body.as_bytes());
+    }
     let links: Vec<&str> = links.iter().map(String::as_str).collect();
     page(request, &links)
 }
@@ -187,7 +200,8 @@ fn the_same_order_after_a_kill() {
         list.push(snapshot);
         tangle(request)
     });
-    web.crawl(folder.path(), careful(1000), HOME);
+    let summary = web.crawl(folder.path(), careful(1000), HOME);
+    assert_eq!(summary.counters.get(Counter::SpamLike), N_PAGES / 7);
     let whole = web.targets("a.test");
     assert_eq!(whole.len() as u64, N_PAGES + 1);
     let by_number = (0..N_PAGES).map(|n| format!("/{n}"));

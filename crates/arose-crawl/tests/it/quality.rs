@@ -113,6 +113,89 @@ fn reviewed_pages_weigh_enough() {
     server.stop().unwrap();
 }
 
+/// Half of the web is spam, and good pages link to it as often as to each other: among the first
+/// quarter of the fetches it has at most a fifth of its share. Any host may be asked at any time,
+/// so that what is fetched first is what goes first.
+#[test]
+fn issue_26_spam_is_rare_among_the_first_pages() {
+    const N_HOSTS: u32 = 48;
+    const N_PAGES: u32 = 250;
+    let server = Server::start(Config {
+        pages: PageCount::Fixed(N_PAGES),
+        ..Config::spam(N_HOSTS)
+    });
+    let server = server.unwrap();
+    let kind = |host: u32| server.web.hosts()[host as usize].kind;
+    let (spam, good): (Vec<u32>, Vec<u32>) = (0..N_HOSTS).partition(|host| kind(*host).is_spam());
+    let mut settings = settings(&server);
+    settings.duplicates = Settings::default().duplicates;
+    settings.fetch.in_flight = 8;
+    settings.stop.pages = u64::from(N_HOSTS * N_PAGES / 4);
+    let homes: Vec<String> = good.iter().map(|&host| home(&server, host)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let summary = run(folder.path(), settings, &homes);
+    assert_eq!(summary.end, End::Limit);
+    let pages = fetched(&server);
+    let n_spam = pages.keys().filter(|id| kind(id.host).is_spam()).count();
+    let share = spam.len() as f64 / f64::from(N_HOSTS);
+    let found = n_spam as f64 / pages.len() as f64;
+    println!(
+        "{n_spam} of {} pages are spam: {found:.4}, share of hosts {share:.3}",
+        pages.len()
+    );
+    assert!((0.4..0.6).contains(&share) && n_spam > 0);
+    assert!(found <= share / 5.0, "{found} {share}");
+    server.stop().unwrap();
+}
+
+/// Documentation that is installed, served as files: the defaults lose no page of it. The
+/// environment may name a folder of several.
+#[test]
+fn issue_26_documentation_loses_no_page() {
+    let path =
+        std::env::var("AROSE_DOCS").unwrap_or_else(|_| "/usr/share/doc/valgrind/html".into());
+    if !std::path::Path::new(&path).join("index.html").is_file() {
+        println!("skipped: no {path}");
+        return;
+    }
+    let server = Server::start(Config {
+        folders: vec![Folder {
+            host: "docs.test".to_owned(),
+            path: path.into(),
+        }],
+        ..Config::plain(1)
+    });
+    let server = server.unwrap();
+    let seeds = [server.web.origin("docs.test") + "/index.html"];
+    let mut quick = settings(&server);
+    quick.duplicates = Settings::default().duplicates;
+    let mut plain = settings(&server);
+    plain.crawl.order = arose_crawl::settings::Order::Breadth;
+    plain.duplicates.check = false;
+    // Directories of copies are put aside for a day each; the copies do not count for the weight.
+    let mut patient = quick.clone();
+    patient.duplicates.stale_after = 0;
+    let [all, weighed, found] = [plain, patient, quick].map(|settings| {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = run(folder.path(), settings, &seeds);
+        let count = |counter| summary.counters.get(counter);
+        let (n_pages, n_low) = (count(Counter::Pages), count(Counter::LowQuality));
+        let n_aside = summary.n_aside;
+        println!(
+            "{n_pages} pages, {n_low} weigh less than 0.5, {n_aside} URLs in stale directories"
+        );
+        assert_eq!(count(Counter::BadSites), 0);
+        assert_eq!(summary.n_queued, n_aside);
+        let lines = arose_crawl::index_lines(folder.path()).unwrap();
+        let url = |line: &String| line.split('"').nth(3).unwrap().to_owned();
+        lines.iter().map(url).collect::<BTreeSet<String>>()
+    });
+    assert!(all.len() > 20, "{}", all.len());
+    assert_eq!(weighed, all);
+    assert_eq!(found, all);
+    server.stop().unwrap();
+}
+
 #[test]
 fn rules_reject_and_are_counted() {
     let server = spam(&[Kind::Stuffed], 4, 30);

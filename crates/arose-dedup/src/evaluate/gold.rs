@@ -363,7 +363,8 @@ fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[us
     }
     let mut add = |id: &str, text: &str, url: &str| {
         let text = fields.expect(record, text);
-        let text = text.map_err(|flaw| format!("{flaw}; pass the documents with --documents"))?;
+        let text =
+            text.map_err(|flaw| format!("{flaw}; pass the documents with --documents-from"))?;
         library.add(GoldDocument {
             id: fields.expect(record, id)?,
             url: fields.find(record, url),

@@ -114,9 +114,9 @@ impl Plan {
         let samples = samples_of(words);
         if let Some(bands) = &self.bands {
             let tables = (0..bands.n_tables()).zip(FIRST_OF_SKETCH..);
-            keys.extend(
-                tables.map(|(band, table)| self.key(table, bands.key(band, &samples).into())),
-            );
+            // Of 32 bits in files that are there.
+            let key = |band| u64::from(bands.key(band, &samples) as u32);
+            keys.extend(tables.map(|(band, table)| self.key(table, key(band))));
         }
     }
 

@@ -17,7 +17,7 @@ use super::settings::{Kind, Settings};
 use crate::record::{N_SAMPLES, Samples as SampleRecord};
 use crate::scheme::{Bands, Tables as _};
 use crate::source::path_text;
-use crate::stage::read;
+use crate::stage::{row, urls};
 
 /// A document as an index of certain [`Settings`] sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,8 +163,8 @@ impl Sketcher {
     /// address.
     #[must_use]
     pub fn sketch_of_document(&self, document: &Document) -> Sketch {
-        let tokens = read::tokens(&self.tokenizer, document);
-        let host = document.url.as_deref().and_then(read::host);
+        let tokens = row::tokens(&self.tokenizer, document);
+        let host = document.url.as_deref().and_then(urls::host);
         self.sketch_of_tokens(&tokens, document.content_digest(), host)
     }
 

@@ -66,6 +66,7 @@ impl Found {
                 _ => candidates::run(&read_in, &exact_in, &sites_in, config, folder, progress),
             }
         })?;
+        candidates::clean(&candidates_in)?;
         let verified = work.stage("verify", progress, |folder| match config.policy.criterion {
             Criterion::Contained(least) => {
                 let n_slots = candidates.found.n_slots;

@@ -1,24 +1,30 @@
-//! Second stage: anchors, and those that share their hash with another anchor.
+//! Second stage: the anchors of all documents, in parts by their hash.
 //!
-//! Equal windows have anchors of equal hashes, so an anchor that is alone with its hash and not
-//! tied has no repeated window, and goes. In unrelated text that is nearly all.
+//! An anchor stands for the windows that selected it. Its record has a hash of their tokens, so
+//! that later stages can tell which anchors have equal windows without reading tokens.
 
 use std::path::Path;
 
 use arose::mix::mix;
 use arose::passage::{RollingHash, Scope, gram_length};
-use arose::winnow::{Ties, anchors};
+use arose::winnow::{Anchor, Ties, anchors};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::config::Config;
+use super::parts::{MAX_PARTS, Parts};
 use super::text::Texts;
-use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
-/// Anchors to look at, by place.
+/// Anchors by the highest bits of their hash.
 pub(crate) const ANCHORS: &str = "anchors";
+
+/// Tokens whose anchors make a part.
+const PART_TOKENS: u64 = 1 << 21;
+/// A sorter is not faster with more.
+const MAX_ALLOWANCE: u64 = 32 << 20;
 
 /// How windows are found again.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +50,7 @@ impl Search {
             ties: Ties::Robust,
             rehash: |hash| hash,
             scope,
-            allowance: config.part(4),
+            allowance: config.part(8).min(MAX_ALLOWANCE),
         }
     }
 
@@ -58,61 +64,39 @@ impl Search {
 
     /// Anchors are few and small beside the tokens of a batch.
     pub(crate) fn batch_tokens(&self) -> u64 {
-        (self.allowance / 64).clamp(1 << 12, 1 << 20)
+        (self.allowance / 64).clamp(1 << 12, 1 << 17)
     }
 }
 
-/// An anchor, sorted by its hash.
+/// An anchor, sorted by its hash and what its windows contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Hashed {
-    high: u32,
-    /// Its lowest bit says that the anchor is tied.
-    low: u32,
+pub(crate) struct Member {
+    pub(crate) hash: u64,
+    /// A hash of the tokens of all its windows, and of the place of the anchor in them.
+    pub(crate) content: u64,
     pub(crate) doc: u32,
-    position: u32,
-    reach: u32,
+    /// The first window.
+    pub(crate) first: u32,
+    /// The first token in the file of tokens, the number of windows, and whether the anchor is
+    /// tied: 46, 17 and 1 bits.
+    extent: u64,
 }
 
-impl Hashed {
-    /// The hash, without the bit of the tie.
-    pub(crate) fn hash(&self) -> u64 {
-        u64::from(self.high) << 32 | u64::from(self.low & !1)
+/// Tokens of a corpus, so that each has a number of 46 bits.
+const MAX_TOKENS: u64 = 1 << 46;
+
+impl Member {
+    pub(crate) fn tokens_at(&self) -> u64 {
+        self.extent >> 18
     }
-}
 
-/// An anchor, sorted by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Placed {
-    pub(crate) doc: u32,
-    position: u32,
-    /// How far before the position its first window starts, and its last one, 16 bits each.
-    reach: u32,
-    high: u32,
-    low: u32,
-}
-
-impl Placed {
-    /// The hash; anchors of equal hashes form a group.
-    pub(crate) fn hash(&self) -> u64 {
-        u64::from(self.high) << 32 | u64::from(self.low & !1)
+    pub(crate) fn n_windows(&self) -> u32 {
+        (self.extent >> 1) as u32 & 0x1_FFFF
     }
 
     pub(crate) fn is_tied(&self) -> bool {
-        self.low & 1 == 1
-    }
-
-    /// The first window, and how many there are.
-    pub(crate) fn windows(&self) -> (u32, u32) {
-        let first = self.position - (self.reach >> 16);
-        let last = self.position - (self.reach & 0xFFFF);
-        (first, last - first + 1)
-    }
-
-    /// How far after the first window the anchor stands.
-    pub(crate) fn lead(&self) -> u32 {
-        self.reach >> 16
+        self.extent & 1 == 1
     }
 }
 
@@ -121,8 +105,7 @@ impl Placed {
 pub(crate) struct Anchors {
     pub(crate) n_windows: u64,
     pub(crate) n_anchors: u64,
-    /// Anchors that share their hash or are tied.
-    pub(crate) n_shared: u64,
+    pub(crate) n_parts: u64,
 }
 
 pub(crate) fn run(
@@ -131,80 +114,81 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Anchors, Error> {
-    let mut found = Anchors::default();
-    let mut hashed = Sorter::<Hashed>::new(&folder.join("hashed"), search.allowance);
+    let n_tokens = texts.n_tokens()?;
+    if n_tokens >= MAX_TOKENS {
+        return Err(Error::TooManyTokens);
+    }
+    let n_parts = (n_tokens / PART_TOKENS)
+        .next_power_of_two()
+        .clamp(1, MAX_PARTS);
+    let mut parts = Parts::create(&folder.join(ANCHORS), n_parts)?;
+    let mut found = Anchors {
+        n_parts,
+        ..Anchors::default()
+    };
+    let mut tokens_at = 0;
     texts.batches(search.batch_tokens(), progress, |batch| {
         let lists = batch
             .par_iter()
-            .map(|(doc, tokens)| of_document(*doc, tokens, search));
-        let lists: Vec<Vec<Hashed>> = lists.collect();
+            .map(|(doc, tokens)| members(*doc, tokens, search));
+        let lists: Vec<Vec<Member>> = lists.collect();
         for ((_, tokens), list) in batch.iter().zip(lists) {
             found.n_windows += (tokens.len() + 1).saturating_sub(search.n_tokens) as u64;
-            found.n_anchors += list.len() as u64;
-            list.into_iter()
-                .try_for_each(|anchor| hashed.push(anchor))?;
+            for mut member in list {
+                member.extent += (tokens_at + u64::from(member.first)) << 18;
+                parts.push(part(member.hash, n_parts), &member)?;
+            }
+            tokens_at += tokens.len() as u64;
         }
         Ok(())
     })?;
-    let mut hashed = hashed.finish()?;
-    let mut placed = Sorter::<Placed>::new(&folder.join("placed"), search.allowance);
-    // The first anchor of a group waits for a second one.
-    let mut waiting: Option<Hashed> = None;
-    let mut group = None;
-    while let Some(anchor) = hashed.next()? {
-        if group != Some(anchor.hash()) {
-            group = Some(anchor.hash());
-            waiting = Some(anchor);
-        } else {
-            waiting
-                .take()
-                .map_or(Ok(()), |first| placed.push(at_place(first)))?;
-            placed.push(at_place(anchor))?;
-        }
-        if let Some(tied) = waiting.take_if(|anchor| anchor.low & 1 == 1) {
-            placed.push(at_place(tied))?;
-        }
-    }
-    drop(hashed);
-    found.n_shared = placed.write(&folder.join(ANCHORS))?;
+    found.n_anchors = parts.finish()?;
     Ok(found)
 }
 
-pub(crate) fn of_document(doc: u32, tokens: &[u64], search: &Search) -> Vec<Hashed> {
-    if tokens.len() < search.n_tokens {
-        return Vec::new();
-    }
-    let mut grams = RollingHash::new(tokens).grams(search.gram);
-    for hash in &mut grams {
-        // The lowest bit is needed for the tie.
-        *hash = (search.rehash)(*hash) & !1;
-    }
-    let n_grams = search.n_tokens - search.gram + 1;
-    let salt = search.salt(doc);
-    let anchors = anchors(&grams, n_grams, search.ties).into_iter();
-    let hashed = anchors.map(|anchor| {
-        let hash = match salt {
-            0 => anchor.hash,
-            salt => mix(anchor.hash ^ salt),
-        };
-        let reach = |window: usize| (anchor.position - window) as u32;
-        Hashed {
-            high: (hash >> 32) as u32,
-            low: hash as u32 & !1 | u32::from(anchor.is_tied),
-            doc,
-            position: anchor.position as u32,
-            reach: reach(anchor.first_window) << 16 | reach(anchor.last_window),
-        }
-    });
-    hashed.collect()
+fn part(hash: u64, n_parts: u64) -> u64 {
+    ((u128::from(hash) * u128::from(n_parts)) >> 64) as u64
 }
 
-pub(crate) fn at_place(anchor: Hashed) -> Placed {
-    Placed {
-        doc: anchor.doc,
-        position: anchor.position,
-        reach: anchor.reach,
-        high: anchor.high,
-        low: anchor.low,
-    }
+/// The anchors of a document, and their hashes; the lowest bit of these is zero.
+pub(crate) fn of_document(
+    doc: u32,
+    tokens: &[u64],
+    search: &Search,
+) -> impl Iterator<Item = (u64, Anchor)> {
+    let found = match tokens.len() < search.n_tokens {
+        true => Vec::new(),
+        false => {
+            let mut grams = RollingHash::new(tokens).grams(search.gram);
+            grams
+                .iter_mut()
+                .for_each(|hash| *hash = (search.rehash)(*hash) & !1);
+            let n_grams = search.n_tokens - search.gram + 1;
+            anchors(&grams, n_grams, search.ties)
+        }
+    };
+    let salt = search.salt(doc);
+    found.into_iter().map(move |anchor| match salt {
+        0 => (anchor.hash, anchor),
+        salt => (mix(anchor.hash ^ salt) & !1, anchor),
+    })
+}
+
+/// The same as records that do not know where the tokens of the document are.
+fn members(doc: u32, tokens: &[u64], search: &Search) -> Vec<Member> {
+    let members = of_document(doc, tokens, search).map(|(hash, anchor)| {
+        let end = anchor.last_window + search.n_tokens;
+        let bytes = bytemuck::cast_slice(&tokens[anchor.first_window..end]);
+        let lead = (anchor.position - anchor.first_window) as u64;
+        let n_windows = (anchor.last_window - anchor.first_window + 1) as u64;
+        Member {
+            hash,
+            // As the seed of the hash, the lead could cancel out a difference of tokens.
+            content: xxh3_64(bytes) ^ mix(lead + 1),
+            doc,
+            first: anchor.first_window as u32,
+            extent: n_windows << 1 | u64::from(anchor.is_tied),
+        }
+    });
+    members.collect()
 }

@@ -1,6 +1,7 @@
-//! Eighth stage: `documents.parquet` and `removed.parquet`, and the spans cut from each document.
+//! Sixth stage: `documents.parquet` and `removed.parquet`, and the spans cut from each document.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::path::Path;
 
 use arose::passage::{Removal, Role, removed};
@@ -44,7 +45,7 @@ const DOCUMENT_HEADS: [Head; 19] = [
     ("capped", Kind::Flag, false),
 ];
 
-const REMOVED_HEADS: [Head; 8] = [
+const REMOVED_HEADS: [Head; 9] = [
     ("doc", Kind::Number, false),
     ("start", Kind::Number, false),
     ("end", Kind::Number, false),
@@ -53,6 +54,7 @@ const REMOVED_HEADS: [Head; 8] = [
     ("source_doc", Kind::Number, false),
     ("source_start", Kind::Number, false),
     ("source_end", Kind::Number, false),
+    ("period", Kind::Number, true),
 ];
 
 /// Windows of a passage that an occurrence has whole.
@@ -191,20 +193,18 @@ struct Own {
 
 impl Own {
     fn cut(&self, reader: &TextReader, config: &Config, remove: &Remove) -> Result<Cut, Error> {
-        let roles = self
-            .marks
-            .iter()
-            .map(|mark| (mark.start..mark.end, mark.role()));
-        let spans = removed(roles, remove.removal);
+        let spans = removed(self.ranges(), remove.removal);
         Cut::of(&spans, &self.record, reader, config.text, remove)
     }
 
+    /// The tokens of all occurrences, in order.
+    fn ranges(&self) -> impl Iterator<Item = (Range<u32>, Role)> {
+        let marks = self.marks.iter();
+        marks.map(|mark| (mark.start..mark.last_end(), mark.role()))
+    }
+
     fn covered(&self) -> u32 {
-        let ranges = self
-            .marks
-            .iter()
-            .map(|mark| (mark.start..mark.end, Role::Later));
-        let ranges = removed(ranges, Removal::All);
+        let ranges = removed(self.ranges(), Removal::All);
         ranges.iter().map(|range| range.end - range.start).sum()
     }
 }
@@ -301,6 +301,7 @@ impl Sheets {
             let follows = |last: &Mark| {
                 let distance = mark.start - last.start;
                 mark.start + self.n_tokens == last.end + 1
+                    && (last.times, last.step) == (mark.times, mark.step)
                     && last.source_doc == mark.source_doc
                     && last.source_token + distance == mark.source_token
             };
@@ -314,18 +315,21 @@ impl Sheets {
         }
         for run in runs {
             let source_end = run.source_token + (run.end - run.start);
+            let period = (run.times > 1).then_some(u64::from(run.step));
             let numbers = [
                 run.doc,
                 run.start,
-                run.end,
+                run.last_end(),
                 run.bytes[0],
                 run.bytes[1],
                 run.source_doc,
                 run.source_token,
                 source_end,
             ];
-            self.removed
-                .push(&numbers.map(|number| Cell::Number(u64::from(number))))?;
+            let mut cells: Vec<Cell<'_>> =
+                numbers.map(|number| Cell::Number(u64::from(number))).into();
+            cells.push(Cell::Maybe(period));
+            self.removed.push(&cells)?;
         }
         Ok(())
     }
@@ -337,24 +341,42 @@ impl Sheets {
     /// Tells which windows of its passages are still whole in a document.
     fn push_whole(&mut self, own: &Own, cut: &Cut) -> Result<(), Error> {
         for mark in &own.marks {
-            let mut from = mark.start;
             let first = cut.tokens.partition_point(|range| range.end <= mark.start);
-            let gone = cut.tokens[first..]
-                .iter()
-                .take_while(|range| range.start < mark.end);
-            for (start, end) in gone
-                .map(|range| (range.start, range.end))
-                .chain([(mark.end, 0)])
-            {
-                if start >= from + self.n_tokens {
-                    self.whole.push(Whole {
-                        passage: mark.passage,
-                        from: from - mark.start,
-                        to: start - self.n_tokens + 1 - mark.start,
-                    })?;
-                }
-                from = end;
+            let is_gone =
+                |range: &Range<u32>| range.start <= mark.start && mark.last_end() <= range.end;
+            if cut.tokens.get(first).is_some_and(is_gone) {
+                continue;
             }
+            for span in mark.spans() {
+                self.push_whole_windows(mark.passage, span, &cut.tokens[first..])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The windows of an occurrence that are still whole, given what was cut.
+    fn push_whole_windows(
+        &mut self,
+        passage: u64,
+        span: Range<u32>,
+        gone: &[Range<u32>],
+    ) -> Result<(), Error> {
+        let first = gone.partition_point(|range| range.end <= span.start);
+        let gone = gone[first..].iter();
+        let gone = gone.take_while(|range| range.start < span.end);
+        let mut from = span.start;
+        for (start, end) in gone
+            .map(|range| (range.start, range.end))
+            .chain([(span.end, 0)])
+        {
+            if start >= from + self.n_tokens {
+                self.whole.push(Whole {
+                    passage,
+                    from: from - span.start,
+                    to: start - self.n_tokens + 1 - span.start,
+                })?;
+            }
+            from = end;
         }
         Ok(())
     }

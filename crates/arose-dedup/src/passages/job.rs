@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::anchors::{self, Anchors, Search};
-use super::classes::{self, Classes};
 use super::config::{Config, removal_name};
 use super::documents::{self, Documents};
 use super::frame::{Frame, Outcome, Plan, on_threads};
@@ -14,7 +13,6 @@ use super::occurrences::{self, Occurrences};
 use super::read::Read;
 use super::runs::{self, Runs};
 use super::text::Texts;
-use super::windows::{self, Windows};
 use super::{STAGES, kept, report};
 use crate::inputs::{Inputs, Moved};
 use crate::job::{rounded, stage};
@@ -85,8 +83,6 @@ fn run_on(
 struct Found {
     read: Note<Read>,
     anchors: Note<Anchors>,
-    classes: Note<Classes>,
-    windows: Note<Windows>,
     runs: Note<Runs>,
     occurrences: Note<Occurrences>,
     listing: Note<Listing>,
@@ -109,18 +105,28 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
     let anchors = work.stage("anchors", progress, |folder| {
         anchors::run(&texts, search, folder, progress)
     })?;
-    let classes = work.stage("classes", progress, |folder| {
-        classes::run(&texts, &path("anchors"), search, folder, progress)
-    })?;
-    let windows = work.stage("windows", progress, |folder| {
-        windows::run(&texts, &path("classes"), search, folder, progress)
-    })?;
     let runs = work.stage("runs", progress, |folder| {
-        let stages = [&*path("classes"), &*path("windows")];
-        runs::run(stages, search, folder, progress)
+        let anchors_in = path("anchors");
+        runs::run(
+            &texts,
+            &anchors_in,
+            &anchors.found,
+            search,
+            folder,
+            progress,
+        )
     })?;
     let occurrences = work.stage("occurrences", progress, |folder| {
-        occurrences::run(&texts, &path("runs"), search, config, folder, progress)
+        let runs_in = path("runs");
+        occurrences::run(
+            &texts,
+            &runs_in,
+            &runs.found,
+            search,
+            config,
+            folder,
+            progress,
+        )
     })?;
     let listing = work.stage("passages", progress, |folder| {
         let folders = [folder, out];
@@ -160,8 +166,6 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
         kept: kept.transpose()?,
         read,
         anchors,
-        classes,
-        windows,
         runs,
         occurrences,
         listing,
@@ -220,15 +224,13 @@ impl Found {
     /// Time and records of each stage; the records are the work that was counted.
     fn stages(&self) -> Value {
         let n_docs = self.read.found.n_docs;
-        let n_occurrences = self.occurrences.found.n_occurrences;
+        let n_records = self.occurrences.found.n_records;
         let mut stages = vec![
             stage("read", &self.read, n_docs),
             stage("anchors", &self.anchors, self.anchors.found.n_anchors),
-            stage("classes", &self.classes, self.anchors.found.n_shared),
-            stage("windows", &self.windows, self.windows.found.n_windows),
             stage("runs", &self.runs, self.runs.found.n_runs),
-            stage("occurrences", &self.occurrences, n_occurrences),
-            stage("passages", &self.listing, n_occurrences),
+            stage("occurrences", &self.occurrences, n_records),
+            stage("passages", &self.listing, n_records),
             stage("documents", &self.documents, n_docs),
         ];
         stages.extend(self.kept.iter().map(|kept| stage("kept", kept, n_docs)));

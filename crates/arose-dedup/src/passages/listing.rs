@@ -1,9 +1,7 @@
-//! Seventh stage: `passages.parquet` and `places.parquet`, and the marks for the documents.
-//!
-//! Every occurrence is compared token by token with the first before it is written anywhere.
+//! Fifth stage: `passages.parquet` and `places.parquet`, and the marks for the documents.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 use arose::passage::{Place, Role, Scope};
@@ -15,7 +13,7 @@ use super::anchors::Search;
 use super::config::Config;
 use super::occurrences::{Found, OCCURRENCES, PASSAGES, Passage};
 use super::sheet::{Cell, Head, Kind, Sheet};
-use super::text::{TextReader, Texts};
+use super::text::{Places, TextReader, Texts};
 use crate::column::Scan;
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
@@ -53,7 +51,7 @@ const PLACE_HEADS: [Head; 9] = [
     ("end_byte", Kind::Number, false),
 ];
 
-/// An occurrence, sorted by its place.
+/// An occurrence, or several at equal distances without gaps, sorted by its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Mark {
@@ -65,7 +63,11 @@ pub(crate) struct Mark {
     /// The first place of the passage; of a first occurrence, the second place.
     pub(crate) source_doc: u32,
     pub(crate) source_token: u32,
+    /// From the start of the first one to the end of the last.
     pub(crate) bytes: [u32; 2],
+    /// How many there are, and after how many tokens the next one starts.
+    pub(crate) times: u32,
+    pub(crate) step: u32,
     pub(crate) passage: u64,
 }
 
@@ -75,6 +77,16 @@ pub(crate) const LATER: u32 = 2;
 pub(crate) const CAPPED: u32 = 4;
 
 impl Mark {
+    /// The tokens of each occurrence.
+    pub(crate) fn spans(self) -> impl Iterator<Item = Range<u32>> {
+        (0..self.times).map(move |i| self.start + i * self.step..self.end + i * self.step)
+    }
+
+    /// The end of the last one.
+    pub(crate) fn last_end(&self) -> u32 {
+        self.end + (self.times - 1) * self.step
+    }
+
     pub(crate) fn role(&self) -> Role {
         match self.flags & (FIRST | LATER) {
             FIRST => Role::First,
@@ -141,6 +153,7 @@ pub(crate) fn run(
     progress.expect(found.left());
     let mut lister = Lister {
         reader: texts.reader()?,
+        near: Places::new(texts.reader()?),
         config,
         passages: Sheet::create(&out.join("passages.parquet"), &PASSAGE_HEADS)?,
         places: Sheet::create(&out.join("places.parquet"), &PLACE_HEADS)?,
@@ -150,8 +163,9 @@ pub(crate) fn run(
         listing: Listing::default(),
     };
     while let Some(passage) = passages.next()? {
+        let n_before = found.left();
         lister.passage(&passage, &mut found)?;
-        progress.advance(passage.n_places)?;
+        progress.advance(n_before - found.left())?;
     }
     lister.passages.finish()?;
     lister.places.finish()?;
@@ -162,6 +176,8 @@ pub(crate) fn run(
 
 struct Lister<'a> {
     reader: TextReader,
+    /// Places of occurrences inside a record of several.
+    near: Places,
     config: &'a Config,
     passages: Sheet,
     places: Sheet,
@@ -176,42 +192,95 @@ impl Lister<'_> {
     fn passage(&mut self, passage: &Passage, found: &mut Scan<Found>) -> Result<(), Error> {
         let mut next = || Ok::<_, Error>(found.next()?.expect("as many as the passage says"));
         if passage.is_wanted == 0 {
-            return (0..passage.n_places).try_for_each(|_| next().map(drop));
+            return (0..passage.n_records).try_for_each(|_| next().map(drop));
         }
         let first = next()?;
-        let mut check = Check::new(&first, &mut self.reader)?;
-        self.row(passage, &first, &check.tokens)?;
+        self.row(passage, &first)?;
         let is_capped = passage.n_places > MAX_LINKED;
-        let mut few = vec![first];
-        for rank in 0..passage.n_places {
-            let one = if rank == 0 { first } else { next()? };
-            if rank > 0 {
-                check.compare(&one, &mut self.reader)?;
+        let mut few = Vec::new();
+        let mut rank = 0;
+        for number in 0..passage.n_records {
+            let one = if number == 0 { first } else { next()? };
+            match number {
+                0 => self.mark_first(&first, is_capped)?,
+                1 if first.times == 1 => {
+                    // The first occurrence is listed with the second as its source.
+                    self.mark(&first, [one.doc, one.start], is_capped)?;
+                    self.mark(&one, [first.doc, first.start], is_capped)?;
+                }
+                _ => self.mark(&one, [first.doc, first.start], is_capped)?,
             }
-            if rank == 1 {
-                // The first occurrence is listed with the second as its source.
-                self.mark(&first, &one, is_capped)?;
-            }
-            if rank > 0 {
-                self.mark(&one, &first, is_capped)?;
-            }
-            if rank < self.config.list {
-                self.place(rank, &one)?;
-            }
-            match (rank, is_capped) {
-                (0, _) => {}
-                (_, true) => self.link(&one, &first)?,
-                (_, false) => few.push(one),
+            self.places(&mut rank, &one)?;
+            match is_capped {
+                true => self.link_first(&one, &first)?,
+                false => few.extend((0..one.times).map(|i| (one.doc, one.start_of(i)))),
             }
         }
-        if !is_capped {
-            for (i, a) in few.iter().enumerate() {
-                for (_, b) in few.iter().enumerate().filter(|(j, _)| *j != i) {
-                    self.link(a, b)?;
-                }
+        let n_tokens = first.end - first.start;
+        for (i, a) in few.iter().enumerate() {
+            for (_, b) in few.iter().enumerate().filter(|(j, _)| *j != i) {
+                self.link(*a, *b, n_tokens)?;
             }
         }
         self.count(passage, &first);
+        Ok(())
+    }
+
+    /// If the first occurrence comes again at once, the others of its record are later ones.
+    fn mark_first(&mut self, first: &Found, is_capped: bool) -> Result<(), Error> {
+        if first.times == 1 {
+            return Ok(());
+        }
+        let second = first.start_of(1);
+        let [bytes, _] = self.near.of(first.doc, first.start..first.end)?;
+        let alone = Found {
+            times: 1,
+            bytes,
+            ..*first
+        };
+        self.mark(&alone, [first.doc, second], is_capped)?;
+        let [bytes, _] = self.near.of(first.doc, second..first.last_end())?;
+        let others = Found {
+            start: second,
+            end: first.end + first.step,
+            times: first.times - 1,
+            bytes,
+            ..*first
+        };
+        self.mark(&others, [first.doc, first.start], is_capped)
+    }
+
+    /// Lists the places of a record, as far as they are wanted.
+    fn places(&mut self, rank: &mut u64, one: &Found) -> Result<(), Error> {
+        for i in 0..one.times {
+            if *rank >= self.config.list {
+                return Ok(());
+            }
+            let tokens = one.start_of(i)..one.end + i * one.step;
+            let [bytes, chars] = match one.times {
+                1 => [one.bytes, one.chars],
+                _ => self.near.of(one.doc, tokens.clone())?,
+            };
+            self.place(*rank, one.doc, tokens, bytes, chars)?;
+            *rank += 1;
+        }
+        Ok(())
+    }
+
+    /// Links a record to the first one, and to itself if it repeats itself.
+    fn link_first(&mut self, one: &Found, first: &Found) -> Result<(), Error> {
+        let n_tokens = |found: &Found| found.last_end() - found.start;
+        if (one.doc, one.start) != (first.doc, first.start) {
+            let n_shared = match one.step == first.step {
+                true => n_tokens(one).min(n_tokens(first)),
+                false => one.end - one.start,
+            };
+            self.link((one.doc, one.start), (first.doc, first.start), n_shared)?;
+        }
+        if one.times > 1 {
+            let n_shared = n_tokens(one) - one.step;
+            self.link((one.doc, one.start_of(1)), (one.doc, one.start), n_shared)?;
+        }
         Ok(())
     }
 
@@ -229,9 +298,17 @@ impl Lister<'_> {
         listing.most_places = listing.most_places.max(passage.n_places);
     }
 
-    fn row(&mut self, passage: &Passage, first: &Found, tokens: &[u64]) -> Result<(), Error> {
-        let digest = format!("{:032x}", xxh3_128(bytemuck::cast_slice(tokens)));
-        let text = self.reader.shown(first.doc, first.bytes, SHOWN_CHARS)?;
+    fn row(&mut self, passage: &Passage, first: &Found) -> Result<(), Error> {
+        let mut tokens = vec![0; (first.end - first.start) as usize];
+        self.reader
+            .some_tokens(first.doc, first.start, &mut tokens)?;
+        let digest = format!("{:032x}", xxh3_128(bytemuck::cast_slice(&tokens)));
+        let n_tokens = tokens.len() as u64;
+        let bytes = match first.times {
+            1 => first.bytes,
+            _ => self.near.of(first.doc, first.start..first.end)?[0],
+        };
+        let text = self.reader.shown(first.doc, bytes, SHOWN_CHARS)?;
         let top = &mut self.listing.top;
         if top.len() < MAX_TOP
             || top
@@ -241,7 +318,7 @@ impl Lister<'_> {
             top.push(TopPassage {
                 occurrences: passage.n_places,
                 documents: u64::from(passage.n_docs),
-                tokens: tokens.len() as u64,
+                tokens: n_tokens,
                 passage: self.listing.n_passages,
                 first_doc: u64::from(first.doc),
                 text: text.clone(),
@@ -252,7 +329,7 @@ impl Lister<'_> {
         self.passages.push(&[
             Cell::Number(self.listing.n_passages),
             Cell::Text(&digest),
-            Cell::Number(tokens.len() as u64),
+            Cell::Number(n_tokens),
             Cell::Number(passage.n_places),
             Cell::Number(u64::from(passage.n_docs)),
             Cell::Number(u64::from(first.doc)),
@@ -261,37 +338,42 @@ impl Lister<'_> {
         ])
     }
 
-    fn place(&mut self, rank: u64, one: &Found) -> Result<(), Error> {
-        let numbers = [
-            one.start,
-            one.end,
-            one.chars[0],
-            one.chars[1],
-            one.bytes[0],
-            one.bytes[1],
-        ];
-        let mut cells = vec![
+    fn place(
+        &mut self,
+        rank: u64,
+        doc: u32,
+        tokens: Range<u32>,
+        bytes: [u32; 2],
+        chars: [u32; 2],
+    ) -> Result<(), Error> {
+        let number = |number: u32| Cell::Number(u64::from(number));
+        self.places.push(&[
             Cell::Number(self.listing.n_passages),
-            Cell::Number(u64::from(one.doc)),
+            number(doc),
             Cell::Number(rank),
-        ];
-        cells.extend(numbers.map(|number| Cell::Number(u64::from(number))));
-        self.places.push(&cells)
+            number(tokens.start),
+            number(tokens.end),
+            number(chars[0]),
+            number(chars[1]),
+            number(bytes[0]),
+            number(bytes[1]),
+        ])
     }
 
-    fn mark(&mut self, one: &Found, source: &Found, is_capped: bool) -> Result<(), Error> {
-        let place = |found: &Found| Place {
-            doc: found.doc,
-            token: found.start,
+    fn mark(&mut self, one: &Found, source: [u32; 2], is_capped: bool) -> Result<(), Error> {
+        let own = Place {
+            doc: one.doc,
+            token: one.start,
         };
         let first = Place {
             doc: one.first_doc,
             token: one.first_token,
         };
-        let role = match self.config.scope.role(place(one), first) {
+        let role = match self.config.scope.role(own, first) {
             Role::First => FIRST,
             Role::Later => {
-                self.listing.n_later += u64::from(one.end - one.start - self.n_tokens + 1);
+                let n_windows = one.end - one.start - self.n_tokens + 1;
+                self.listing.n_later += u64::from(one.times) * u64::from(n_windows);
                 LATER
             }
             Role::Own => 0,
@@ -301,74 +383,25 @@ impl Lister<'_> {
             start: one.start,
             end: one.end,
             flags: role | if is_capped { CAPPED } else { 0 },
-            source_doc: source.doc,
-            source_token: source.start,
+            source_doc: source[0],
+            source_token: source[1],
             bytes: one.bytes,
+            times: one.times,
+            step: one.step,
             passage: self.listing.n_passages,
         })
     }
 
-    fn link(&mut self, one: &Found, other: &Found) -> Result<(), Error> {
-        if self.config.scope == Scope::Across && one.doc == other.doc {
+    fn link(&mut self, one: (u32, u32), other: (u32, u32), n_tokens: u32) -> Result<(), Error> {
+        if self.config.scope == Scope::Across && one.0 == other.0 {
             return Ok(());
         }
         self.links.push(Link {
-            doc: one.doc,
-            partner: other.doc,
-            shift: other.start.wrapping_sub(one.start) as i32,
-            start: one.start,
-            end: one.end,
+            doc: one.0,
+            partner: other.0,
+            shift: other.1.wrapping_sub(one.1) as i32,
+            start: one.1,
+            end: one.1 + n_tokens,
         })
-    }
-}
-
-/// Compares occurrences with the first one.
-struct Check {
-    tokens: Vec<u64>,
-    /// The occurrence compared last.
-    last: (u32, u32),
-    /// Distances at which the passage is known to repeat itself.
-    periods: BTreeSet<u32>,
-}
-
-impl Check {
-    fn new(first: &Found, reader: &mut TextReader) -> Result<Self, Error> {
-        Ok(Self {
-            tokens: reader
-                .near_tokens(first.doc, first.start..first.end)?
-                .to_vec(),
-            last: (first.doc, first.start),
-            periods: BTreeSet::new(),
-        })
-    }
-
-    /// An error if the tokens are not those of the first occurrence.
-    ///
-    /// If an occurrence overlaps the one before by a distance `d`, the passage repeats itself after
-    /// `d` tokens. Once that is known, the last `d` tokens tell all: the work is linear even where
-    /// every token starts an occurrence.
-    fn compare(&mut self, one: &Found, reader: &mut TextReader) -> Result<(), Error> {
-        let n = self.tokens.len();
-        if (one.end - one.start) as usize != n {
-            return Err(Error::Collision);
-        }
-        let (doc, start) = std::mem::replace(&mut self.last, (one.doc, one.start));
-        let distance = match doc == one.doc {
-            true => one.start - start,
-            false => u32::MAX,
-        };
-        let is_overlap = (distance as usize) < n;
-        let n_new = match is_overlap && self.periods.contains(&distance) {
-            true => distance as usize,
-            false => n,
-        };
-        let from = one.end - n_new as u32;
-        if *reader.near_tokens(one.doc, from..one.end)? != self.tokens[n - n_new..] {
-            return Err(Error::Collision);
-        }
-        if is_overlap {
-            self.periods.insert(distance);
-        }
-        Ok(())
     }
 }

@@ -6,11 +6,11 @@
 //! scan or a sort of at most one record per window:
 //!
 //! ```text
-//! read ─► anchors ─► classes ─► windows ─► runs ─► occurrences ─► passages ─► documents ─► kept
+//! read ─► anchors ─► runs ─► occurrences ─► passages ─► documents ─► kept
 //! ```
 //!
 //! Windows are grouped by their content and never paired, so a line that occurs a million times
-//! needs only a million records.
+//! needs only a million records. Records are sorted in parts that fit into a small memory.
 
 pub mod against;
 mod anchors;
@@ -26,6 +26,8 @@ mod kept;
 mod listing;
 mod occurrences;
 mod partners;
+mod parts;
+mod place_set;
 mod read;
 mod report;
 mod runs;
@@ -40,11 +42,9 @@ pub use config::{Config, Digits, Remove, Text};
 pub use job::{run, run_moved};
 
 /// The stages of a run, in order.
-pub(crate) const STAGES: [&str; 9] = [
+pub(crate) const STAGES: [&str; 7] = [
     "read",
     "anchors",
-    "classes",
-    "windows",
     "runs",
     "occurrences",
     "passages",

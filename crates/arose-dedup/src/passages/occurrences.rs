@@ -1,9 +1,12 @@
-//! Sixth stage: occurrences of passages, by passage.
+//! Fourth stage: occurrences of passages, by passage.
 //!
 //! Neighbouring runs of a document are joined, and occurrences sorted by their first place, which
 //! identifies the passage. All windows of a passage have the same places, so its number of places
-//! and of documents is known once its occurrences are together.
+//! and of documents is known once its occurrences are together. Every occurrence is compared
+//! with the first, token by token.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 
 use arose::passage::Scope;
@@ -12,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::Search;
 use super::config::Config;
-use super::runs::{RUNS, Run, is_joined};
-use super::text::{TextReader, Texts};
-use crate::column::{Scan, Writer};
-use crate::sorter::Sorter;
+use super::parts::{ByDocument, InOrder, Parts};
+use super::runs::{LOOK_BACK, RUNS, Run, Runs};
+use super::text::{Places, TextReader, Texts};
+use crate::column::Writer;
 use crate::{Error, Progress};
 
 /// Occurrences by passage.
@@ -23,20 +26,56 @@ pub(crate) const OCCURRENCES: &str = "occurrences";
 /// Passages in order of their first place.
 pub(crate) const PASSAGES: &str = "passages";
 
-/// An occurrence, sorted by the first place of its passage, then by its own.
+/// An occurrence, or several at equal distances without gaps, sorted by the first place of its
+/// passage, then by its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Found {
     pub(crate) first_doc: u32,
     pub(crate) first_token: u32,
     pub(crate) doc: u32,
-    /// Tokens.
+    /// Tokens of the first one.
     pub(crate) start: u32,
     pub(crate) end: u32,
-    pub(crate) bytes: [u32; 2],
-    pub(crate) chars: [u32; 2],
+    /// How many there are, and after how many tokens the next one starts.
+    pub(crate) times: u32,
+    pub(crate) step: u32,
     /// How often its windows occur, as far as 32 bits tell.
     pub(crate) count: u32,
+    /// From the start of the first one to the end of the last.
+    pub(crate) bytes: [u32; 2],
+    pub(crate) chars: [u32; 2],
+}
+
+impl Found {
+    /// Where occurrence `i` starts.
+    pub(crate) fn start_of(&self, i: u32) -> u32 {
+        self.start + i * self.step
+    }
+
+    /// The end of the last one.
+    pub(crate) fn last_end(&self) -> u32 {
+        self.end + (self.times - 1) * self.step
+    }
+
+    /// Takes in occurrences that follow at the same distance, if they do and leave no gap.
+    fn extend(&mut self, next: &Self) -> bool {
+        let distance = next.start - self.start;
+        let step = match (self.times, next.times) {
+            (1, 1) => distance,
+            (1, _) => next.step,
+            (_, 1) => self.step,
+            _ if self.step == next.step => self.step,
+            _ => return false,
+        };
+        let is_next = u64::from(distance) == u64::from(step) * u64::from(self.times)
+            && step <= self.end - self.start;
+        if is_next {
+            self.step = step;
+            self.times += next.times;
+        }
+        is_next
+    }
 }
 
 /// A passage.
@@ -44,6 +83,8 @@ pub(crate) struct Found {
 #[repr(C)]
 pub(crate) struct Passage {
     pub(crate) n_places: u64,
+    /// Records that these places have.
+    pub(crate) n_records: u64,
     pub(crate) n_docs: u32,
     /// Whether it occurs often enough.
     pub(crate) is_wanted: u32,
@@ -52,66 +93,173 @@ pub(crate) struct Passage {
 /// What the stage found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Occurrences {
-    pub(crate) n_occurrences: u64,
+    pub(crate) n_records: u64,
 }
 
 pub(crate) fn run(
     texts: &Texts,
     runs: &Path,
+    found: &Runs,
     search: &Search,
     config: &Config,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Occurrences, Error> {
-    let mut runs = Scan::<Run>::open(&runs.join(RUNS))?;
-    progress.expect(runs.left());
-    let mut sorter = Sorter::<Found>::new(&folder.join("sort"), search.allowance);
+    progress.expect(found.n_runs);
+    let n_parts = found.n_parts;
+    let mut runs = InOrder::<Run>::new(&runs.join(RUNS), n_parts, search.allowance);
+    let base = folder.join("found");
+    let mut out = Output {
+        parts: Parts::create(&base, n_parts)?,
+        by_document: ByDocument::new(texts.docs()?.left(), n_parts),
+        reader: texts.reader()?,
+        places: Places::new(texts.reader()?),
+        firsts: Firsts {
+            reader: texts.reader()?,
+            known: HashMap::new(),
+            n_known: 0,
+        },
+        open: Vec::new(),
+    };
     let mut next = runs.next()?;
-    let mut places = Places::new(texts.reader()?);
     while let Some(first) = next {
-        let mut whole = first;
+        let (mut whole, mut last) = (first, first);
         next = runs.next()?;
         let mut n_runs = 1;
-        while let Some(run) =
-            next.filter(|run| run.doc == whole.doc && is_joined(&whole, run.start, run.flags))
-        {
+        while let Some(run) = next.filter(|run| run.doc == last.doc && last.is_joined(run)) {
             whole.n_windows += run.n_windows;
-            whole.flags = run.flags;
+            last = run;
             n_runs += 1;
             next = runs.next()?;
         }
-        let end = whole.start + whole.n_windows - 1 + search.n_tokens as u32;
-        let [bytes, chars] = places.of(whole.doc, whole.start, end)?;
-        sorter.push(Found {
+        out.push(&whole, search)?;
+        progress.advance(n_runs)?;
+    }
+    out.flush(0)?;
+    out.parts.finish()?;
+    let mut sorted = InOrder::new(&base, n_parts, search.allowance);
+    group(&mut sorted, config, folder)
+}
+
+/// Occurrences on their way to their parts.
+struct Output {
+    parts: Parts<Found>,
+    by_document: ByDocument,
+    reader: TextReader,
+    places: Places,
+    firsts: Firsts,
+    /// The last ones of a document, which may come again.
+    open: Vec<Found>,
+}
+
+impl Output {
+    fn push(&mut self, whole: &Run, search: &Search) -> Result<(), Error> {
+        if self.open.last().is_some_and(|last| last.doc != whole.doc) {
+            self.flush(0)?;
+        }
+        let one = Found {
             first_doc: whole.first_doc,
             first_token: whole.first_token,
             doc: whole.doc,
             start: whole.start,
-            end,
-            bytes,
-            chars,
+            end: whole.start + whole.n_windows - 1 + search.n_tokens as u32,
+            times: u32::from(whole.times),
+            step: u32::from(whole.step),
             count: u32::try_from(whole.count).unwrap_or(u32::MAX),
-        })?;
-        progress.advance(n_runs)?;
+            bytes: [0; 2],
+            chars: [0; 2],
+        };
+        let same = self.open.iter_mut().rev().find(|open| {
+            (open.first_doc, open.first_token, open.end - open.start)
+                == (one.first_doc, one.first_token, one.end - one.start)
+        });
+        if same.is_some_and(|open| open.extend(&one)) {
+            return Ok(());
+        }
+        self.open.push(one);
+        if self.open.len() == 2 * LOOK_BACK {
+            self.flush(LOOK_BACK)?;
+        }
+        Ok(())
     }
-    drop(places);
-    group(sorter, config, folder)
+
+    /// Writes all but the last so many.
+    fn flush(&mut self, n_left: usize) -> Result<(), Error> {
+        let n = self.open.len().saturating_sub(n_left);
+        for mut found in self.open.drain(..n) {
+            let span = found.start..found.last_end();
+            let tokens = &self.reader.tokens(found.doc)?[span.start as usize..span.end as usize];
+            // Tokens that repeat themselves after each step make all occurrences equal.
+            let n_overlap = tokens.len() - found.step as usize * usize::from(found.times > 1);
+            if tokens[..n_overlap] != tokens[tokens.len() - n_overlap..] {
+                return Err(Error::Collision);
+            }
+            let own = &tokens[..(found.end - found.start) as usize];
+            if own != self.firsts.tokens(&found)? {
+                return Err(Error::Collision);
+            }
+            [found.bytes, found.chars] = self.places.of(found.doc, span)?;
+            self.parts
+                .push(self.by_document.part(found.first_doc), &found)?;
+        }
+        Ok(())
+    }
+}
+
+/// The tokens of passages at their first places; those of frequent passages are read once.
+struct Firsts {
+    reader: TextReader,
+    known: HashMap<[u32; 3], Vec<u64>>,
+    n_known: usize,
+}
+
+/// Tokens that are kept in memory, at most.
+const MAX_KNOWN: usize = 1 << 18;
+
+impl Firsts {
+    fn tokens(&mut self, found: &Found) -> Result<&[u64], Error> {
+        let n_tokens = found.end - found.start;
+        if self.n_known > MAX_KNOWN {
+            self.known.clear();
+            self.n_known = 0;
+        }
+        match self
+            .known
+            .entry([found.first_doc, found.first_token, n_tokens])
+        {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => {
+                let mut tokens = vec![0; n_tokens as usize];
+                self.reader
+                    .some_tokens(found.first_doc, found.first_token, &mut tokens)?;
+                self.n_known += tokens.len();
+                Ok(place.insert(tokens))
+            }
+        }
+    }
 }
 
 /// Writes occurrences passage by passage, and what is known of each passage.
-fn group(sorter: Sorter<Found>, config: &Config, folder: &Path) -> Result<Occurrences, Error> {
-    let mut sorted = sorter.finish()?;
+fn group(
+    sorted: &mut InOrder<Found>,
+    config: &Config,
+    folder: &Path,
+) -> Result<Occurrences, Error> {
     let mut occurrences = Writer::create(&folder.join(OCCURRENCES))?;
     let mut passages = Writer::create(&folder.join(PASSAGES))?;
     let mut next = sorted.next()?;
     while let Some(first) = next {
-        let (mut n_places, mut n_docs) = (0, 0);
+        let (mut n_places, mut n_records, mut n_docs) = (0, 0, 0);
         let mut last_doc = None;
         let is_same = |found: &Found| {
             (found.first_doc, found.first_token) == (first.first_doc, first.first_token)
         };
         while let Some(found) = next.filter(is_same) {
-            n_places += 1;
+            if found.end - found.start != first.end - first.start {
+                return Err(Error::Collision);
+            }
+            n_places += u64::from(found.times);
+            n_records += 1;
             n_docs += u32::from(last_doc != Some(found.doc));
             last_doc = Some(found.doc);
             occurrences.push(&found)?;
@@ -127,58 +275,12 @@ fn group(sorter: Sorter<Found>, config: &Config, folder: &Path) -> Result<Occurr
         };
         passages.push(&Passage {
             n_places,
+            n_records,
             n_docs,
             is_wanted: u32::from(is_wanted),
         })?;
     }
-    let n_occurrences = occurrences.finish()?;
     passages.finish()?;
-    Ok(Occurrences { n_occurrences })
-}
-
-/// Finds bytes and characters of tokens, document after document.
-struct Places {
-    reader: TextReader,
-    doc: Option<u32>,
-    starts: Vec<u32>,
-    text: String,
-    is_ascii: bool,
-    /// Bytes and characters up to the last start, and up to the last end.
-    known: [[u32; 2]; 2],
-}
-
-impl Places {
-    fn new(reader: TextReader) -> Self {
-        Self {
-            reader,
-            doc: None,
-            starts: Vec::new(),
-            text: String::new(),
-            is_ascii: true,
-            known: [[0; 2]; 2],
-        }
-    }
-
-    /// Bytes and characters of tokens; starts and ends must ascend inside a document.
-    fn of(&mut self, doc: u32, start: u32, end: u32) -> Result<[[u32; 2]; 2], Error> {
-        if self.doc != Some(doc) {
-            let record = self.reader.record(doc)?;
-            let cells = self.reader.cells(&record)?;
-            self.starts = cells.starts().to_vec();
-            self.starts.push(record.n_bytes);
-            self.text = self.reader.text(&record)?;
-            self.is_ascii = self.text.is_ascii();
-            self.known = [[0; 2]; 2];
-            self.doc = Some(doc);
-        }
-        let bytes = [start, end].map(|token| self.starts[token as usize]);
-        if self.is_ascii {
-            return Ok([bytes, bytes]);
-        }
-        for (known, byte) in self.known.iter_mut().zip(bytes) {
-            let between = &self.text[known[0] as usize..byte as usize];
-            *known = [byte, known[1] + between.chars().count() as u32];
-        }
-        Ok([bytes, self.known.map(|[_, chars]| chars)])
-    }
+    let n_records = occurrences.finish()?;
+    Ok(Occurrences { n_records })
 }

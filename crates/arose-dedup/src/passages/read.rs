@@ -250,7 +250,7 @@ impl Columns {
             source,
             n_tokens: row.tokens.len() as u32,
             n_bytes: row.text.len() as u32,
-            padding: 0,
+            is_ascii: u32::from(row.text.is_ascii()),
         })?;
         self.push_names(&row)?;
         self.texts.extend(row.text.as_bytes())?;

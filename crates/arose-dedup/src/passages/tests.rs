@@ -13,7 +13,7 @@ use super::anchors::Search;
 use super::config::{Config, Digits, Remove, Text};
 use super::occurrences::{Found, OCCURRENCES, PASSAGES, Passage};
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord, Texts};
-use super::{anchors, classes, occurrences, runs, windows};
+use super::{anchors, occurrences, runs};
 use crate::column::{Scan, Writer};
 use crate::{Error, Progress, Start};
 
@@ -33,7 +33,7 @@ pub(super) fn write_columns(folder: &Path, docs: &[Vec<u64>]) {
                 source: 0,
                 n_tokens: doc.len() as u32,
                 n_bytes: doc.len() as u32,
-                padding: 0,
+                is_ascii: 1,
             })
             .unwrap();
         tokens.extend(doc).unwrap();
@@ -60,29 +60,28 @@ fn find(docs: &[Vec<u64>], search: &Search, times: u64) -> Vec<Vec<Occurrence>> 
         scope: search.scope,
         ..Config::default()
     };
-    anchors::run(&texts, search, folder, &progress).unwrap();
-    classes::run(&texts, folder, search, folder, &progress).unwrap();
-    windows::run(&texts, folder, search, folder, &progress).unwrap();
-    runs::run([folder, folder], search, folder, &progress).unwrap();
-    occurrences::run(&texts, folder, search, &config, folder, &progress).unwrap();
+    let found = anchors::run(&texts, search, folder, &progress).unwrap();
+    let found = runs::run(&texts, folder, &found, search, folder, &progress).unwrap();
+    occurrences::run(&texts, folder, &found, search, &config, folder, &progress).unwrap();
     let mut passages = Scan::<Passage>::open(&folder.join(PASSAGES)).unwrap();
     let mut found = Scan::<Found>::open(&folder.join(OCCURRENCES)).unwrap();
     let mut all = vec![Vec::new(); docs.len()];
     while let Some(passage) = passages.next().unwrap() {
-        for _ in 0..passage.n_places {
+        for _ in 0..passage.n_records {
             let one = found.next().unwrap().unwrap();
             if passage.is_wanted == 0 {
                 continue;
             }
-            all[one.doc as usize].push(Occurrence {
-                start: one.start,
-                end: one.end,
+            let own = (0..one.times).map(|i| Occurrence {
+                start: one.start_of(i),
+                end: one.end + i * one.step,
                 count: passage.n_places,
                 first: Place {
                     doc: one.first_doc,
                     token: one.first_token,
                 },
             });
+            all[one.doc as usize].extend(own);
         }
     }
     all.iter_mut().for_each(|document| document.sort_unstable());

@@ -28,7 +28,8 @@ pub(crate) struct TextRecord {
     pub(crate) source: u32,
     pub(crate) n_tokens: u32,
     pub(crate) n_bytes: u32,
-    pub(crate) padding: u32,
+    /// Whether its text is ASCII, where bytes are characters.
+    pub(crate) is_ascii: u32,
 }
 
 /// The columns of all documents.
@@ -39,9 +40,6 @@ pub(crate) struct Texts {
 
 /// Documents of one batch at most.
 const MAX_BATCH: usize = 1 << 12;
-
-/// Tokens read at once where occurrences follow each other.
-const READ_AHEAD: u32 = 1 << 12;
 
 impl Texts {
     pub(crate) fn new(folder: &Path) -> Self {
@@ -56,6 +54,11 @@ impl Texts {
 
     pub(crate) fn docs(&self) -> Result<Scan<TextRecord>, Error> {
         Scan::open(&self.path(DOCS))
+    }
+
+    /// How many tokens there are in all.
+    pub(crate) fn n_tokens(&self) -> Result<u64, Error> {
+        Ok(Scan::<u64>::open(&self.path(TOKENS))?.left())
     }
 
     /// Calls `take` with the numbers and tokens of some documents after the other.
@@ -95,7 +98,6 @@ impl Texts {
             texts: Column::open(&self.path(TEXTS), 0)?,
             buffer: Vec::new(),
             doc: None,
-            near: Near::default(),
         })
     }
 }
@@ -109,21 +111,6 @@ pub(crate) struct TextReader {
     buffer: Vec<u64>,
     /// The document whose tokens are in the buffer.
     doc: Option<u32>,
-    near: Near,
-}
-
-/// Tokens that were read ahead.
-#[derive(Default)]
-struct Near {
-    doc: Option<(u32, TextRecord)>,
-    start: u32,
-    tokens: Vec<u64>,
-}
-
-impl Near {
-    fn range(&self) -> Range<u32> {
-        self.start..self.start + self.tokens.len() as u32
-    }
 }
 
 impl TextReader {
@@ -150,37 +137,9 @@ impl TextReader {
             .read_into(record.tokens_at + u64::from(start), out)
     }
 
-    /// Some tokens of a document, for callers that go on nearby: if the last ones were of the same
-    /// document and not far before, more than these are read.
-    pub(crate) fn near_tokens(&mut self, doc: u32, range: Range<u32>) -> Result<&[u64], Error> {
-        let record = match self.near.doc {
-            Some((last, record)) if last == doc => record,
-            _ => {
-                let record = self.docs.get(doc)?;
-                self.near.doc = Some((doc, record));
-                self.near.tokens.clear();
-                record
-            }
-        };
-        let known = self.near.range();
-        if !(known.start <= range.start && range.end <= known.end) {
-            let goes_on =
-                (known.start..=known.end.saturating_add(READ_AHEAD)).contains(&range.start);
-            let ahead = match goes_on && !known.is_empty() {
-                true => READ_AHEAD,
-                false => 0,
-            };
-            let end = range
-                .end
-                .saturating_add(ahead)
-                .min(record.n_tokens.max(range.end));
-            self.near.start = range.start;
-            self.near.tokens.resize((end - range.start) as usize, 0);
-            let at = record.tokens_at + u64::from(range.start);
-            self.tokens.read_into(at, &mut self.near.tokens)?;
-        }
-        let from = (range.start - self.near.start) as usize;
-        Ok(&self.near.tokens[from..][..range.len()])
+    /// Tokens by their number in the file of tokens.
+    pub(crate) fn tokens_at(&self, start: u64, out: &mut [u64]) -> Result<(), Error> {
+        self.tokens.read_into(start, out)
     }
 
     pub(crate) fn cells(&self, record: &TextRecord) -> Result<Cells, Error> {
@@ -236,6 +195,72 @@ impl TextReader {
         bytes.truncate(n_valid);
         Ok(valid(bytes))
     }
+}
+
+/// Finds bytes and characters of tokens; of the last document it needs nothing again.
+pub(crate) struct Places {
+    reader: TextReader,
+    doc: Option<u32>,
+    starts: Vec<u32>,
+    text: String,
+    /// Characters before each block of the text; none if the text is ASCII.
+    chars: Vec<u32>,
+}
+
+/// Bytes between two counts of characters.
+const BLOCK: usize = 256;
+
+impl Places {
+    pub(crate) fn new(reader: TextReader) -> Self {
+        Self {
+            reader,
+            doc: None,
+            starts: Vec::new(),
+            text: String::new(),
+            chars: Vec::new(),
+        }
+    }
+
+    /// Bytes and characters of some tokens.
+    pub(crate) fn of(&mut self, doc: u32, tokens: Range<u32>) -> Result<[[u32; 2]; 2], Error> {
+        if self.doc != Some(doc) {
+            self.open(doc)?;
+        }
+        let bytes = [tokens.start, tokens.end].map(|token| self.starts[token as usize]);
+        if self.chars.is_empty() {
+            return Ok([bytes, bytes]);
+        }
+        let chars = bytes.map(|byte| {
+            let (block, within) = (byte as usize / BLOCK, byte as usize % BLOCK);
+            self.chars[block] + n_chars(&self.text.as_bytes()[block * BLOCK..][..within])
+        });
+        Ok([bytes, chars])
+    }
+
+    fn open(&mut self, doc: u32) -> Result<(), Error> {
+        let record = self.reader.record(doc)?;
+        let cells = self.reader.cells(&record)?;
+        self.starts = cells.into_starts();
+        self.starts.push(record.n_bytes);
+        self.chars.clear();
+        if record.is_ascii == 0 {
+            self.text = self.reader.text(&record)?;
+            let mut n = 0;
+            self.chars.push(n);
+            for block in self.text.as_bytes().chunks(BLOCK) {
+                n += n_chars(block);
+                self.chars.push(n);
+            }
+        }
+        self.doc = Some(doc);
+        Ok(())
+    }
+}
+
+/// Characters that begin in some bytes.
+fn n_chars(bytes: &[u8]) -> u32 {
+    let is_start = |byte: &&u8| (**byte as i8) >= -64;
+    bytes.iter().filter(is_start).count() as u32
 }
 
 fn valid(bytes: Vec<u8>) -> String {

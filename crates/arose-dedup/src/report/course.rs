@@ -124,9 +124,9 @@ fn fraction(probability: f64) -> String {
         _ => 4,
     };
     match probability {
-        1.0.. => "100 %".to_owned(),
-        0.999_999..1.0 => "> 99.9999 %".to_owned(),
-        _ => format!("{:.digits$} %", 100.0 * probability),
+        1.0.. => "100%".to_owned(),
+        0.999_999..1.0 => "> 99.9999%".to_owned(),
+        _ => format!("{:.digits$}%", 100.0 * probability),
     }
 }
 
@@ -148,14 +148,14 @@ mod tests {
         ]
         .map(fraction);
         let expected = [
-            "0.0 %",
-            "50.0 %",
-            "98.5 %",
-            "99.52 %",
-            "99.963 %",
-            "99.9993 %",
-            "> 99.9999 %",
-            "100 %",
+            "0.0%",
+            "50.0%",
+            "98.5%",
+            "99.52%",
+            "99.963%",
+            "99.9993%",
+            "> 99.9999%",
+            "100%",
         ];
         assert_eq!(shown, expected);
     }

@@ -122,11 +122,11 @@ pub fn counted(n: u64, one: &str, many: &str) -> String {
 pub fn percent(part: u64, whole: u64) -> String {
     let tenths = 1000.0 * part as f64 / whole.max(1) as f64;
     match tenths {
-        _ if part == 0 => "0 %".to_owned(),
-        _ if part == whole => "100 %".to_owned(),
-        ..1.0 => "< 0.1 %".to_owned(),
-        999.0.. => "> 99.9 %".to_owned(),
-        _ => format!("{:.1} %", tenths / 10.0),
+        _ if part == 0 => "0%".to_owned(),
+        _ if part == whole => "100%".to_owned(),
+        ..1.0 => "< 0.1%".to_owned(),
+        999.0.. => "> 99.9%".to_owned(),
+        _ => format!("{:.1}%", tenths / 10.0),
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(counted(1, "pair", "pairs"), "1 pair");
         let shares = [(0, 0), (1, 3), (3, 3), (1, 5000), (4999, 5000)];
         let shares = shares.map(|(part, whole)| percent(part, whole));
-        assert_eq!(shares, ["0 %", "33.3 %", "100 %", "< 0.1 %", "> 99.9 %"]);
+        assert_eq!(shares, ["0%", "33.3%", "100%", "< 0.1%", "> 99.9%"]);
         let sizes = [1, 999, 1500, 99_900_000, 2_000_000_000].map(bytes);
         assert_eq!(sizes, ["1 byte", "999 bytes", "1.5 kB", "100 MB", "2.0 GB"]);
         let times = [0.0, 0.05, 1.0, 60.0, 600.0, 7200.0].map(seconds);

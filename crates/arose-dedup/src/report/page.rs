@@ -106,8 +106,12 @@ impl Page<'_> {
         match (counts.read, copies) {
             (0, _) => "No documents to compare".to_owned(),
             (_, 0) => format!("No duplicates among {read}"),
-            (all, 1) => format!("1 of {read} is a copy ({})", percent(1, all)),
-            (all, n) => format!("{} of {read} are copies ({})", Count(n), percent(n, all)),
+            (all, 1) => format!("1 of {read} is a duplicate ({})", percent(1, all)),
+            (all, n) => format!(
+                "{} of {read} are duplicates ({})",
+                Count(n),
+                percent(n, all)
+            ),
         }
     }
 
@@ -137,7 +141,7 @@ impl Page<'_> {
             ("near", counts.dropped_near),
         ];
         let mut title = format!(
-            "Kept {}, exact copies {}, near copies {}",
+            "Kept {}, exact duplicates {}, near duplicates {}",
             percent(counts.kept, counts.read),
             percent(counts.dropped_exact, counts.read),
             percent(counts.dropped_near, counts.read)
@@ -185,8 +189,8 @@ impl Page<'_> {
                 "{} dropped: {} and {}{}{}{}. Each duplicate is itself similar to the document kept in \
                  its place. ",
                 counted(counts.dropped(), "was", "were"),
-                counted(counts.dropped_exact, "exact copy", "exact copies"),
-                counted(counts.dropped_near, "near copy", "near copies"),
+                counted(counts.dropped_exact, "exact duplicate", "exact duplicates"),
+                counted(counts.dropped_near, "near duplicate", "near duplicates"),
                 match counts.dropped_known {
                     0 => String::new(),
                     n => format!(", and {} that the index held", Count(n)),
@@ -239,13 +243,13 @@ impl Page<'_> {
         row("in2 kept", "Kept", counts.kept, read)?;
         row(
             "in2 exact",
-            "Dropped, exact copies",
+            "Dropped, exact duplicates",
             counts.dropped_exact,
             read,
         )?;
         row(
             "in2 near",
-            "Dropped, near copies",
+            "Dropped, near duplicates",
             counts.dropped_near,
             read,
         )?;
@@ -268,8 +272,8 @@ impl Page<'_> {
         writeln!(
             f,
             "<p class=\"note\">Shares of kept and dropped are of the documents read. Among these, {} \
-             empty and {} too short for shingles. Empty documents are never duplicates; short \
-             ones are compared for equality only.</p>",
+             empty and {} too short for shingles. Empty documents are never duplicates; \
+             short ones only if exact.</p>",
             counted(counts.empty, "is", "are"),
             counted(counts.short, "is", "are")
         )

@@ -71,8 +71,8 @@ fn counts_are_those_of_the_summary() {
     for (name, key) in [
         ("Documents read", "read"),
         ("Kept", "kept"),
-        ("Dropped, exact copies", "dropped_exact"),
-        ("Dropped, near copies", "dropped_near"),
+        ("Dropped, exact duplicates", "dropped_exact"),
+        ("Dropped, near duplicates", "dropped_near"),
     ] {
         assert!(expected(key) > 0, "{key}");
         assert_eq!(counted(&html, name), expected(key), "{name}");
@@ -87,7 +87,7 @@ fn counts_are_those_of_the_summary() {
     for text in [
         "Similarity 0.80 to 0.85",
         "Similarity 1 ",
-        "99.930 %",
+        "99.930%",
         "hedgerow.com",
         "Time per stage",
     ] {
@@ -158,7 +158,7 @@ fn nothing_dropped_and_one_cluster() {
     rows[1].dropped = Some((0, "jaccard", Some(0.875)));
     let html = Run::new(rows, vec![pair(0, 1, 0.875)]).report().unwrap();
     check_page(&html);
-    assert!(html.contains("<h1>1 of 2 documents is a copy (50.0 %)</h1>"));
+    assert!(html.contains("<h1>1 of 2 documents is a duplicate (50.0%)</h1>"));
     assert_eq!(html.matches("<circle").count(), 1);
     assert!(html.contains("0.875"));
 }

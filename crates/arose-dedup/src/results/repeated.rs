@@ -16,8 +16,8 @@ use crate::column::Scan;
 use crate::config::SiteCounts;
 use crate::report::diff::Pieces;
 use crate::stage::counts::Framed;
-use crate::stage::read::site_digest;
 use crate::stage::tables::Table;
+use crate::stage::urls::site_digest;
 use crate::stage::weigher::{Weigher, key, salt};
 
 /// The file in the output directory.

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::config::Config;
 use crate::losses::Losses;
 use crate::record::{EMPTY, NullText, SHORT};
-use crate::stage::read::{DocRow, Maker, Row};
+use crate::stage::row::{DocRow, Maker, Row};
 
 /// Documents in a shard, at most: what a step that looks sketches up holds at a time.
 const SHARD_DOCS: usize = 1 << 16;
@@ -64,7 +64,7 @@ pub fn read_part(
     folder: Option<&Path>,
     give: impl FnMut(Chunk) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let maker = Maker::new(config)?;
+    let maker = Maker::of_shards(config)?;
     let mut rows =
         arose_corpus::read_part(part, config.corpus.clone(), move |item| maker.row(item))?;
     let mut cutter = Cutter::new(number, config, folder, give)?;
@@ -86,7 +86,7 @@ pub fn read_bytes(
     folder: Option<&Path>,
     give: impl FnMut(Chunk) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let maker = Maker::new(config)?;
+    let maker = Maker::of_shards(config)?;
     let reader = std::io::Cursor::new(bytes);
     let mut items = arose_corpus::read_from(name, reader, config.corpus.clone());
     let mut cutter = Cutter::new(number, config, folder, give)?;

@@ -132,7 +132,7 @@ impl<T: Tables + Send> Step for Keys<T> {
             }
             for table in 0..self.tables.n_tables() {
                 let entry = Entry {
-                    key: self.tables.key(table, sketch).into(),
+                    key: self.tables.key(table, sketch),
                     table,
                     doc,
                     digest: record.digest[0],

@@ -109,7 +109,7 @@ impl Fetch {
                     let rank = self.classes.get(&doc).copied().unwrap_or_else(alone);
                     let head = CardHead {
                         doc,
-                        flags: record.flags,
+                        flags: record.flags.into(),
                         n_text: tokens.len() as u32,
                         n_samples: samples.len() as u32,
                         rank,
@@ -238,7 +238,7 @@ impl Verify {
             let card = self.card(doc)?;
             if self.by == By::Text {
                 self.load_tokens(&card)?;
-                let shingler = match card.head.flags & UNSPACED {
+                let shingler = match card.head.flags & u32::from(UNSPACED) {
                     0 => &self.spaced,
                     _ => &self.unspaced,
                 };

@@ -265,7 +265,7 @@ mod tests {
             1
         }
 
-        fn key(&self, _: u32, _: &u64) -> u32 {
+        fn key(&self, _: u32, _: &u64) -> u64 {
             0
         }
 

@@ -1,19 +1,23 @@
 //! Third stage: pairs that share a key and pass the test of their sketches.
 //!
-//! Documents with equal keys in a table form a bucket ([`keys`](super::keys)). The sketches of the
-//! documents that are in one, which are few among many, are gathered, and each bucket gives a few
-//! candidates for each of its documents ([`Bucket`]). A pair that is found in several tables is
-//! there once in the end.
+//! Documents with equal keys in a table form a bucket ([`keys`](super::keys)). The pairs of small
+//! buckets are tested each once, in an order in which the sketches they need are in memory together
+//! ([`placed`](super::placed)). The sketches of the documents in larger buckets are gathered, and
+//! each bucket gives a few candidates for each of its documents ([`Bucket`]). A pair that is found
+//! in several tables is there once in the end.
+//!
+//! Keys take more space than all that this stage leaves. They are removed when the buckets are
+//! written, and a run that was killed after that goes on from the buckets.
 //!
 //! Where all pairs are wanted, every pair of a bucket that passes the test is listed as well, if
 //! the bucket has not more than [`STREAMED`] documents. These pairs decide nothing.
 //!
-//! Memory: the sketches gathered, from the file if they do not fit, and the sketches of the
+//! Memory: the sketches of larger buckets, from a file if they do not fit, and the sketches of the
 //! buckets at work; the documents of a large bucket come one by one.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arose::rule::Criterion;
@@ -22,16 +26,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Scan, Writer};
 use crate::config::{Config, ListedPairs};
-use crate::lookup::{Flags, Lookup};
+use crate::lookup::{Chosen, Flags, Lookup};
 use crate::marks::MarkTables;
 use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::sorter::Sorter;
 use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, n_always};
+use crate::stage::checkpoint::CHECKPOINT;
+use crate::stage::columns::{DOCS, VECTORS};
 use crate::stage::exact::COPIES;
-use crate::stage::keys::{Buckets, write_buckets};
-use crate::stage::read::{DOCS, SAMPLES, VECTORS};
+use crate::stage::keys::{Buckets, MET, remove_keys, write_buckets, write_distinct, write_keys};
+use crate::stage::placed::{self, Placed, Queue, members, places};
 use crate::stage::sites::MARKS;
+use crate::stage::sketches::{Gathered, SampleSketches, Sketches};
+use crate::work::{boot, read_json, write_json};
 use crate::{Error, Progress};
 
 /// The pairs that decide, each once, by ordinals.
@@ -74,21 +82,25 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Candidates, Error> {
     let active = active(read, exact)?;
+    let stage = Stage {
+        active: &active,
+        config,
+        folder,
+        progress,
+    };
     match config.policy.criterion {
         Criterion::Jaccard(threshold) => {
             let tables = Bands::new(config, threshold)?;
-            let sketches = read.join(SAMPLES);
-            search(&tables, &sketches, &active, config, folder, progress)
+            stage.find_buckets(&tables, read, None)?;
+            stage.search(&tables, |chosen| SampleSketches::open(read, chosen, config))
         }
         Criterion::Content(_) => {
             let tables = MarkTables::new(config)?;
-            let sketches = sites.join(MARKS);
-            search(&tables, &sketches, &active, config, folder, progress)
+            stage.search_stored(&tables, &sites.join(MARKS))
         }
         _ => {
             let tables = Rules::new(config)?;
-            let sketches = read.join(VECTORS);
-            search(&tables, &sketches, &active, config, folder, progress)
+            stage.search_stored(&tables, &read.join(VECTORS))
         }
     }
 }
@@ -118,89 +130,185 @@ pub(crate) fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
     Ok(active)
 }
 
-fn search<T: Tables>(
+/// Says that the buckets are there and the keys are not needed any more.
+#[derive(Serialize, Deserialize)]
+struct BucketsMade {
+    /// Which start of the machine it was written in.
+    boot: String,
+}
+
+/// What the stage works on.
+struct Stage<'a> {
+    active: &'a Flags,
+    config: &'a Config,
+    folder: &'a Path,
+    progress: &'a Progress,
+}
+
+impl Stage<'_> {
+    /// Finds the candidates by sketches of all documents in a file.
+    fn search_stored<T: Tables>(&self, tables: &T, path: &Path) -> Result<Candidates, Error> {
+        self.find_buckets(tables, self.folder, Some(path))?;
+        self.search(tables, |chosen| {
+            Lookup::<T::Sketch>::open(path, chosen, self.config.part(4))
+        })
+    }
+
+    /// Writes the buckets by the keys in a folder, which are made of sketches if there are some,
+    /// unless the buckets are there.
+    fn find_buckets<T: Tables>(
+        &self,
+        tables: &T,
+        keys: &Path,
+        sketches: Option<&Path>,
+    ) -> Result<(), Error> {
+        let path = self.folder.join(CHECKPOINT);
+        let made: Option<BucketsMade> = read_json(&path)?;
+        let n_tables = tables.n_tables();
+        if made.is_none_or(|made| made.boot != boot()) {
+            if let Some(sketches) = sketches {
+                write_keys(tables, sketches, self.active.len(), keys)?;
+            }
+            let Self {
+                active,
+                config,
+                folder,
+                progress,
+            } = self;
+            write_buckets(keys, n_tables, active, config, folder, progress)?;
+            write_json(&path, &BucketsMade { boot: boot() })?;
+        }
+        // From here on a run that was killed begins with the buckets.
+        remove_keys(keys, n_tables)
+    }
+
+    fn search<T: Tables, S: Sketches<T::Sketch>>(
+        &self,
+        tables: &T,
+        open: impl Fn(&Arc<Chosen>) -> Result<S, Error>,
+    ) -> Result<Candidates, Error> {
+        let Self {
+            active,
+            config,
+            folder,
+            progress,
+        } = self;
+        let mut out = Found::new(config, folder)?;
+        let large = Buckets::all_members(folder, active.len())?;
+        let large = Arc::new(Chosen::new(large));
+        let gathered = folder.join("gathered");
+        let mut search = Search {
+            tables,
+            sketches: Gathered::new(&open(&large)?, &large, config.part(2), &gathered)?,
+            cap: config.cap.get(),
+            huge: BTreeSet::new(),
+            out: &mut out,
+            wave_pairs: (config.part(64) as usize).clamp(1 << 12, WAVE_PAIRS),
+        };
+        search.run(Buckets::open(folder)?, progress)?;
+        search.sketches.remove()?;
+        self.compare_met(tables, open, &mut out)?;
+        // A pair that was not compared may be counted in each table that it meets in.
+        out.tally.n_lost /= tables.n_meetings();
+        out.finish(folder)
+    }
+
+    /// Tests the pairs of small buckets.
+    fn compare_met<T: Tables, S: Sketches<T::Sketch>>(
+        &self,
+        tables: &T,
+        open: impl Fn(&Arc<Chosen>) -> Result<S, Error>,
+        out: &mut Found,
+    ) -> Result<(), Error> {
+        let Self { config, folder, .. } = self;
+        let pairs = folder.join(MET);
+        let chosen = Arc::new(placed::chosen(&pairs, self.active.len())?);
+        let sketches = open(&chosen)?;
+        // Two blocks a batch, on every thread, in a quarter of the memory.
+        let n_at_once = 8 * rayon::current_num_threads() as u64;
+        let max_docs = config.memory / n_at_once / size_of::<T::Sketch>() as u64;
+        let queue = Queue::new(&pairs, &chosen, |_| Ok(1), max_docs, config, folder)?;
+        self.progress.expect(Scan::<PairKey>::open(&pairs)?.left());
+        queue.judge(
+            |batch| passing(tables, &sketches, batch),
+            |batch, pairs| {
+                out.pairs.extend(&pairs)?;
+                if let Some(all) = &mut out.all {
+                    all.extend(&pairs)?;
+                }
+                out.tally.n_tested += batch.len() as u64;
+                self.progress.advance(batch.len() as u64)
+            },
+        )
+    }
+}
+
+/// The pairs that pass the test.
+fn passing<T: Tables>(
     tables: &T,
-    sketches: &Path,
-    active: &Flags,
-    config: &Config,
-    folder: &Path,
-    progress: &Progress,
-) -> Result<Candidates, Error> {
-    let chosen = write_buckets(tables, sketches, active, config, folder, progress)?;
-    let mut buckets = Buckets::open(folder)?;
-    let wave_pairs = (config.part(64) as usize).clamp(1 << 12, WAVE_PAIRS);
-    let mut search = Search {
-        tables,
-        sketches: Lookup::open(sketches, &Arc::new(chosen), config.part(2))?,
-        cap: config.cap.get(),
-        huge: BTreeSet::new(),
-        out: PairSorter::new(folder, config),
-        all: None,
-        wave_pairs,
-        n_unlisted: 0,
-        tally: Tally::default(),
+    sketches: &impl Sketches<T::Sketch>,
+    batch: &[Placed],
+) -> Result<Vec<PairKey>, Error> {
+    let docs = members(batch);
+    let loaded = docs.iter().map(|&doc| sketches.sketch(doc));
+    let loaded = loaded.collect::<Result<Vec<T::Sketch>, Error>>()?;
+    let passes = |pair: &&Placed| {
+        let [a, b] = places(&docs, pair);
+        tables.accepts(&loaded[a], &loaded[b])
     };
-    if config.pairs == ListedPairs::All {
-        let folder = folder.join(ALL);
-        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        search.all = Some(PairSorter::new(&folder, config));
-    }
-    let mut left = buckets.left();
-    while let Some((table, n)) = buckets.peek() {
-        if n > STREAMED {
-            search.stream(table, n, &mut buckets)?;
-        } else {
-            search.expand(&next_wave(&mut buckets, table, search.wave_pairs)?)?;
-        }
-        let before = std::mem::replace(&mut left, buckets.left());
-        progress.advance(before - left)?;
-    }
-    buckets.remove()?;
-    if let Some(all) = search.all {
-        all.finish()?;
-    }
-    // A pair that was not compared may be counted in each table that it meets in.
-    search.tally.n_lost /= tables.n_meetings();
-    Ok(Candidates {
-        n_pairs: search.out.finish()?,
-        n_unlisted: search.n_unlisted,
-        tally: search.tally,
-        ..Candidates::default()
-    })
+    Ok(batch.iter().filter(passes).map(Placed::pair).collect())
 }
 
-/// Candidates on their way to a file.
-struct PairSorter {
-    folder: PathBuf,
-    sorter: Sorter<PairKey>,
+/// Removes what only this stage needed, when it is done.
+pub(crate) fn clean(folder: &Path) -> Result<(), Error> {
+    Buckets::remove(folder)
 }
 
-impl PairSorter {
-    fn new(folder: &Path, config: &Config) -> Self {
-        let sorter = Sorter::new(&folder.join("pairs"), config.part(8));
-        Self {
-            folder: folder.to_owned(),
-            sorter,
-        }
+/// What was found so far.
+struct Found {
+    pairs: Sorter<PairKey>,
+    /// Where all pairs go, if they are wanted, and the folder they end in.
+    all: Option<Sorter<PairKey>>,
+    /// Pairs of buckets too large to list.
+    n_unlisted: u64,
+    tally: Tally,
+}
+
+impl Found {
+    fn new(config: &Config, folder: &Path) -> Result<Self, Error> {
+        let sorter = |folder: &Path| Sorter::new(&folder.join("pairs"), config.part(8));
+        let all = folder.join(ALL);
+        let all = match config.pairs {
+            ListedPairs::Verified => None,
+            ListedPairs::All => {
+                std::fs::create_dir_all(&all).map_err(Error::io("create", &all))?;
+                Some(sorter(&all))
+            }
+        };
+        Ok(Self {
+            pairs: sorter(folder),
+            all,
+            n_unlisted: 0,
+            tally: Tally::default(),
+        })
     }
 
-    /// Writes every pair once; how many there are.
-    fn finish(self) -> Result<u64, Error> {
-        write_candidates(self.sorter, &self.folder)
+    fn finish(self, folder: &Path) -> Result<Candidates, Error> {
+        if let Some(all) = self.all {
+            write_candidates(all, &folder.join(ALL))?;
+        }
+        Ok(Candidates {
+            n_pairs: write_candidates(self.pairs, folder)?,
+            n_unlisted: self.n_unlisted,
+            tally: self.tally,
+            ..Candidates::default()
+        })
     }
 }
 
 /// Writes every pair once into `folder`; how many there are.
 pub(crate) fn write_candidates(pairs: Sorter<PairKey>, folder: &Path) -> Result<u64, Error> {
-    let mut pairs = pairs.finish()?;
-    let mut out = Writer::create(&folder.join(CANDIDATES))?;
-    let mut last = None;
-    while let Some(pair) = pairs.next()? {
-        if last.replace(pair) != Some(pair) {
-            out.push(&pair)?;
-        }
-    }
-    out.finish()
+    write_distinct(pairs, &folder.join(CANDIDATES))
 }
 
 /// Buckets of one table.
@@ -236,36 +344,47 @@ fn next_wave(buckets: &mut Buckets, table: u32, wave_pairs: usize) -> Result<Wav
     Ok(wave)
 }
 
+/// Finds the candidates in larger buckets.
 struct Search<'a, T: Tables> {
     tables: &'a T,
-    sketches: Lookup<T::Sketch>,
+    sketches: Gathered<T::Sketch>,
     cap: usize,
     /// Tables and keys of huge buckets so far.
-    huge: BTreeSet<(u32, u32)>,
-    out: PairSorter,
-    /// Where all pairs go, if they are wanted.
-    all: Option<PairSorter>,
+    huge: BTreeSet<(u32, u64)>,
+    out: &'a mut Found,
     /// Pairs that are tested before their results are put away.
     wave_pairs: usize,
-    /// Pairs of buckets too large to list.
-    n_unlisted: u64,
-    tally: Tally,
 }
 
 impl<T: Tables> Search<'_, T> {
+    fn run(&mut self, mut buckets: Buckets, progress: &Progress) -> Result<(), Error> {
+        let mut left = buckets.left();
+        progress.expect(left);
+        while let Some((table, n)) = buckets.peek() {
+            if n > STREAMED {
+                self.stream(table, n, &mut buckets)?;
+            } else {
+                self.expand(&next_wave(&mut buckets, table, self.wave_pairs)?)?;
+            }
+            let before = std::mem::replace(&mut left, buckets.left());
+            progress.advance(before - left)?;
+        }
+        Ok(())
+    }
+
     /// Finds the candidates in some buckets.
     fn expand(&mut self, wave: &Wave) -> Result<(), Error> {
         let chunks = wave.buckets.par_chunks(N_BUCKETS);
         let results = chunks.map(|buckets| self.expand_buckets(wave, buckets));
         let results = results.collect::<Result<Vec<_>, Error>>()?;
         for (pairs, all, tally) in results {
-            self.out.sorter.extend(&pairs)?;
-            if let Some(sorter) = &mut self.all {
-                sorter.sorter.extend(&all)?;
+            self.out.pairs.extend(&pairs)?;
+            if let Some(sorter) = &mut self.out.all {
+                sorter.extend(&all)?;
             }
-            self.tally.add(&tally);
+            self.out.tally.add(&tally);
         }
-        if self.all.is_some() {
+        if self.out.all.is_some() {
             let large = |bucket: &&Range<usize>| bucket.len() > LISTED_AT_ONCE;
             for bucket in wave.buckets.iter().filter(large) {
                 self.list_large(&wave.members[bucket.clone()])?;
@@ -300,7 +419,7 @@ impl<T: Tables> Search<'_, T> {
                     room.push(self.tables, doc, sketch, &mut pairs);
                 }
             }
-            if self.all.is_some() && bucket.len() <= LISTED_AT_ONCE {
+            if self.out.all.is_some() && bucket.len() <= LISTED_AT_ONCE {
                 self.push_all(&wave.members[bucket.clone()], &mut all)?;
             }
         }
@@ -319,15 +438,15 @@ impl<T: Tables> Search<'_, T> {
             key.get_or_insert_with(|| self.tables.key(table, &sketch));
             if place < n_whole || self.is_in(table, &sketch) {
                 bucket.push(self.tables, doc, sketch, &mut pairs);
-                self.out.sorter.extend(&pairs)?;
+                self.out.pairs.extend(&pairs)?;
                 pairs.clear();
             }
         }
         let key = key.filter(|_| is_huge(n, self.cap));
         self.huge.extend(key.map(|key| (table, key)));
-        self.tally.add(&bucket.finish());
-        if self.all.is_some() {
-            self.n_unlisted += n as u64 * (n as u64 - 1) / 2;
+        self.out.tally.add(&bucket.finish());
+        if self.out.all.is_some() {
+            self.out.n_unlisted += n as u64 * (n as u64 - 1) / 2;
         }
         Ok(())
     }
@@ -368,8 +487,8 @@ impl<T: Tables> Search<'_, T> {
             });
             let found: Vec<Vec<PairKey>> = found.collect();
             for pairs in &found {
-                if let Some(all) = &mut self.all {
-                    all.sorter.extend(pairs)?;
+                if let Some(all) = &mut self.out.all {
+                    all.extend(pairs)?;
                 }
             }
         }

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::column::Writer;
+use crate::dictionary::TokenState;
 use crate::record::{DocRecord, NullText};
-use crate::stage::read::{Read, Waiting};
+use crate::stage::columns::Waiting;
+use crate::stage::read::Read;
 use crate::work::{boot, read_json, write_json};
 
 /// The file in the folder of the stage.
@@ -38,6 +40,9 @@ pub(crate) struct Checkpoint {
     /// Documents, one of which may not be in the column of documents yet.
     pub(crate) n_documents: u64,
     pub(crate) n_docs: u64,
+    pub(crate) tokens: TokenState,
+    /// Sketches that are stored.
+    pub(crate) n_sketches: u64,
     pub(crate) n_name_bytes: u64,
     pub(crate) n_nulls: u64,
     pub(crate) n_sources: u64,

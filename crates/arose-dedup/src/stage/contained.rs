@@ -29,13 +29,14 @@ use rayon::prelude::*;
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
+use crate::dictionary::TokenColumn;
 use crate::lookup::Flags;
 use crate::record::{Accepted, DocRecord, Ordinal, Scores, UNSPACED};
 use crate::sorter::Sorter;
 use crate::stage::candidates::{Candidates, active};
 use crate::stage::cluster::{self, Clusters, Taken, write_keepers, write_stars};
+use crate::stage::columns::DOCS;
 use crate::stage::rank::{Rank, Ranks};
-use crate::stage::read::{DOCS, TOKENS};
 use crate::stage::verify::{PAIRS, Verified};
 use crate::{Error, Progress};
 
@@ -339,7 +340,7 @@ pub(crate) fn clusters(
 /// The tokens of documents, and what is made of them.
 struct Texts {
     docs: Column<DocRecord>,
-    tokens: Column<u64>,
+    tokens: TokenColumn,
     n_docs: u32,
     spaced: Shingler,
     unspaced: Shingler,
@@ -349,7 +350,7 @@ impl Texts {
     fn open(read: &Path, config: &Config) -> Result<Self, Error> {
         Ok(Self {
             docs: Column::open(&read.join(DOCS), config.part(8))?,
-            tokens: Column::open(&read.join(TOKENS), 0)?,
+            tokens: TokenColumn::open(read)?,
             n_docs: Scan::<DocRecord>::open(&read.join(DOCS))?.left() as u32,
             spaced: Shingler::new(config.shingle.w),
             unspaced: Shingler::new(config.shingle.unspaced_w),
@@ -357,8 +358,8 @@ impl Texts {
     }
 
     fn tokens(&self, record: &DocRecord) -> Result<Vec<u64>, Error> {
-        let mut tokens = vec![0; record.n_tokens as usize];
-        self.tokens.read_into(record.tokens_at, &mut tokens)?;
+        let mut tokens = Vec::new();
+        self.tokens.read(&record.tokens(), &mut tokens)?;
         Ok(tokens)
     }
 

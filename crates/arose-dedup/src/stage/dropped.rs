@@ -17,7 +17,7 @@ use crate::record::{DocRecord, NOT_FETCHED, Ordinal};
 use crate::results::documents::details;
 use crate::results::table::scan;
 use crate::source::Source;
-use crate::stage::read::DOCS;
+use crate::stage::columns::DOCS;
 
 /// The dropped documents of all archives.
 pub(crate) struct DroppedDocs {

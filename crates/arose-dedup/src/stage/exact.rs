@@ -10,7 +10,7 @@ use crate::column::{Scan, Writer};
 use crate::config::Config;
 use crate::record::{ALONE, Copied, DocRecord, EMPTY, Ordinal};
 use crate::sorter::Sorter;
-use crate::stage::read::DOCS;
+use crate::stage::columns::DOCS;
 use crate::{Error, Progress};
 
 /// Copies with the first document of their content, by ordinal.

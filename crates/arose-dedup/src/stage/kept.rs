@@ -21,8 +21,8 @@ use crate::losses::{IncompleteFile, refuse_lost};
 use crate::record::NullText;
 use crate::sorter::{Sorted, Sorter};
 use crate::source::Source;
+use crate::stage::columns::NULLS;
 use crate::stage::dropped::DroppedDocs;
-use crate::stage::read::NULLS;
 use crate::{Error, Progress};
 
 /// Where the kept documents of each source are.

@@ -1,163 +1,295 @@
-//! Buckets of documents under equal keys, on disk.
+//! Keys of documents on disk, and who shares one.
 //!
-//! One pass over the sketches gives all keys of all tables, which are sorted outside memory, a
-//! table at a time. Buckets of two documents or more are written down: how many documents, then
-//! who. Memory: a quarter of the allowance, whatever the buckets look like.
+//! The keys of a table are a column of five bytes per document, in the order of the documents. The
+//! columns are read one after the other: the documents of a table are sorted by key, outside memory
+//! if they do not fit it, and those with equal keys form a bucket. Buckets of a few documents are
+//! written as pairs, each once however many tables it is in. Larger ones are written down: how many
+//! documents, then who. Memory: a quarter of the allowance, and an eighth for the pairs, whatever
+//! the buckets look like. Disk: eight bytes per document beside the columns, and eight per pair.
 
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
-use crate::lookup::{Chosen, Flags};
-use crate::record::Ordinal;
-use crate::scheme::Tables;
-use crate::sorter::{Sorted, Sorter};
+use crate::lookup::Flags;
+use crate::record::{Ordinal, PairKey};
+use crate::scheme::{KEY_BITS, Tables};
+use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
-/// The table and the number of documents of each bucket.
+/// Pairs of documents in small buckets, each once.
+pub(crate) const MET: &str = "met";
+/// The table and the number of documents of each larger bucket.
 const HEADS: &str = "heads";
-/// The documents of all buckets, one bucket after the other, each by ordinal.
+/// The documents of those, one bucket after the other, each by ordinal.
 const MEMBERS: &str = "members";
 
-/// Documents whose keys are made together on one thread.
+/// Documents whose keys are made or written together.
 const BLOCK: usize = 1 << 12;
+/// Documents of a bucket that is written as pairs, unless the cap is less.
+const N_PAIRED: usize = 8;
 
-/// A key and who has it, as one number that is sorted by both.
-type Entry = u64;
+/// A key as it is stored.
+pub(crate) type Key = [u8; KEY_BITS as usize / 8];
 
-fn entry(key: u32, doc: Ordinal) -> Entry {
-    u64::from(key) << 32 | u64::from(doc)
+/// The bytes of a key.
+pub(crate) fn packed(key: u64) -> Key {
+    let mut bytes = Key::default();
+    bytes.copy_from_slice(&key.to_le_bytes()[..size_of::<Key>()]);
+    bytes
 }
 
-fn key_and_doc(entry: Entry) -> (u32, Ordinal) {
-    ((entry >> 32) as u32, entry as Ordinal)
+fn unpacked(bytes: Key) -> u64 {
+    let mut key = [0; 8];
+    key[..size_of::<Key>()].copy_from_slice(&bytes);
+    u64::from_le_bytes(key)
 }
 
-/// Writes the buckets of the active documents in all tables, and says who is in one.
-pub(crate) fn write_buckets<T: Tables>(
+fn column_path(folder: &Path, table: u32) -> PathBuf {
+    folder.join(format!("keys{table}"))
+}
+
+/// Writes the keys of documents, one document after the other.
+pub(crate) struct KeyWriter {
+    columns: Vec<Writer<Key>>,
+    /// The keys of some documents, by document.
+    waiting: Vec<Key>,
+    column: Vec<Key>,
+}
+
+impl KeyWriter {
+    pub(crate) fn create(folder: &Path, n_tables: u32) -> Result<Self, Error> {
+        let columns = (0..n_tables).map(|table| Writer::create(&column_path(folder, table)));
+        Ok(Self::of(columns.collect::<Result<_, Error>>()?))
+    }
+
+    /// Goes on after the first documents.
+    pub(crate) fn resume(folder: &Path, n_tables: u32, n_docs: u64) -> Result<Self, Error> {
+        let columns =
+            (0..n_tables).map(|table| Writer::resume(&column_path(folder, table), n_docs));
+        Ok(Self::of(columns.collect::<Result<_, Error>>()?))
+    }
+
+    fn of(columns: Vec<Writer<Key>>) -> Self {
+        Self {
+            columns,
+            waiting: Vec::new(),
+            column: Vec::new(),
+        }
+    }
+
+    /// Writes the keys of the next document in all tables; none if it has no sketch.
+    pub(crate) fn push(&mut self, keys: &[Key]) -> Result<(), Error> {
+        match keys.is_empty() {
+            true => {
+                let end = self.waiting.len() + self.columns.len();
+                self.waiting.resize(end, Key::default());
+            }
+            false => self.waiting.extend_from_slice(keys),
+        }
+        match self.waiting.len() >= BLOCK * self.columns.len() {
+            true => self.write(),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        let n_tables = self.columns.len();
+        for (table, writer) in self.columns.iter_mut().enumerate() {
+            self.column.clear();
+            let keys = self.waiting.iter().skip(table).step_by(n_tables);
+            self.column.extend(keys);
+            writer.extend(&self.column)?;
+        }
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Hands everything to the system, so that it survives this process.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.write()?;
+        self.columns.iter_mut().try_for_each(Writer::flush)
+    }
+}
+
+/// Writes the keys of all documents into `folder`, from their sketches.
+pub(crate) fn write_keys<T: Tables>(
     tables: &T,
     sketches: &Path,
+    n_docs: usize,
+    folder: &Path,
+) -> Result<(), Error> {
+    let mut out = KeyWriter::create(folder, tables.n_tables())?;
+    let sketches = Column::<T::Sketch>::open(sketches, 0)?;
+    let n_at_once = 2 * BLOCK * rayon::current_num_threads();
+    for start in (0..n_docs).step_by(n_at_once) {
+        let end = n_docs.min(start + n_at_once);
+        let starts: Vec<usize> = (start..end).step_by(BLOCK).collect();
+        let blocks = starts.into_par_iter().map(|start| {
+            let mut room = vec![bytemuck::Zeroable::zeroed(); BLOCK.min(end - start)];
+            sketches.read_into(start as u64, &mut room)?;
+            let keys =
+                |sketch| (0..tables.n_tables()).map(move |table| packed(tables.key(table, sketch)));
+            Ok(room.iter().flat_map(keys).collect())
+        });
+        for keys in blocks.collect::<Result<Vec<Vec<Key>>, Error>>()? {
+            let docs = keys.chunks_exact(tables.n_tables().max(1) as usize);
+            docs.into_iter().try_for_each(|keys| out.push(keys))?;
+        }
+    }
+    out.flush()
+}
+
+/// Removes the keys in `folder`.
+pub(crate) fn remove_keys(folder: &Path, n_tables: u32) -> Result<(), Error> {
+    (0..n_tables).try_for_each(|table| remove_if_there(&column_path(folder, table)))
+}
+
+/// Writes the buckets of the active documents into `folder`, by the keys in another.
+pub(crate) fn write_buckets(
+    keys: &Path,
+    n_tables: u32,
     active: &Flags,
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Chosen, Error> {
-    let n_active = active.count();
-    let n_tables = u64::from(tables.n_tables());
-    // A key is made and sorted, and its document compared under it, unless it is alone there.
-    progress.expect(3 * n_tables * n_active);
-    let allowance = config.part(4) / n_tables.max(1);
-    let sorters = (0..n_tables).map(|table| {
-        let base = folder.join(format!("keys{table}"));
-        Sorter::<Entry>::new(&base, allowance)
-    });
-    let mut sorters: Vec<_> = sorters.collect();
-    let sketches = Column::open(sketches, 0)?;
-    let n_at_once = 2 * BLOCK * rayon::current_num_threads();
-    for start in (0..active.len()).step_by(n_at_once) {
-        let docs = start..active.len().min(start + n_at_once);
-        for lists in entries(tables, &sketches, docs, active)? {
-            for (sorter, list) in sorters.iter_mut().zip(lists) {
-                sorter.extend(&list)?;
-                progress.advance(list.len() as u64)?;
-            }
-        }
+) -> Result<(), Error> {
+    progress.expect(u64::from(n_tables) * active.count());
+    let mut out = BucketWriter::create(folder, config)?;
+    for table in 0..n_tables {
+        let path = column_path(keys, table);
+        out.write_table(table, &path, active, config, progress)?;
     }
-    let mut out = BucketWriter::create(folder, active.len())?;
-    for (table, sorter) in (0..).zip(sorters) {
-        out.write_table(table, sorter.finish()?, progress)?;
-    }
-    out.finish()
+    out.finish(folder)
 }
 
-/// The keys of some documents: for each block a list for each table.
-fn entries<T: Tables>(
-    tables: &T,
-    sketches: &Column<T::Sketch>,
-    docs: Range<usize>,
-    active: &Flags,
-) -> Result<Vec<Vec<Vec<Entry>>>, Error> {
-    let starts: Vec<usize> = docs.clone().step_by(BLOCK).collect();
-    let blocks = starts.into_par_iter().map(|start| {
-        let n = BLOCK.min(docs.end - start);
-        let mut room = vec![bytemuck::Zeroable::zeroed(); n];
-        sketches.read_into(start as u64, &mut room)?;
-        let docs = (start as Ordinal..).zip(&room);
-        let docs: Vec<_> = docs
-            .filter(|(doc, _)| active.is_set(*doc as usize))
-            .collect();
-        let lists = (0..tables.n_tables()).map(|table| {
-            let docs = docs.iter();
-            let entries = docs.map(|(doc, sketch)| entry(tables.key(table, sketch), *doc));
-            entries.collect()
-        });
-        Ok(lists.collect())
-    });
-    blocks.collect()
+/// How a key and a document are one number, which is sorted by both. The higher bits of the key
+/// give way to the document's.
+#[derive(Clone, Copy)]
+struct Packing {
+    doc_bits: u32,
+}
+
+impl Packing {
+    fn of(n_docs: usize) -> Self {
+        let doc_bits = usize::BITS - n_docs.leading_zeros();
+        Self { doc_bits }
+    }
+
+    fn entry(self, key: u64, doc: Ordinal) -> u64 {
+        key << self.doc_bits | u64::from(doc)
+    }
+
+    fn key_and_doc(self, entry: u64) -> (u64, Ordinal) {
+        let doc = entry & ((1 << self.doc_bits) - 1);
+        (entry >> self.doc_bits, doc as Ordinal)
+    }
 }
 
 struct BucketWriter {
+    folder: PathBuf,
+    met: Sorter<PairKey>,
     heads: Writer<[u32; 2]>,
     members: Writer<Ordinal>,
-    is_met: Flags,
+    /// The documents of the bucket at work, until there are too many.
+    bucket: Vec<Ordinal>,
+    /// Documents of a bucket that is written as pairs.
+    n_paired: usize,
 }
 
 impl BucketWriter {
-    fn create(folder: &Path, n_docs: usize) -> Result<Self, Error> {
+    fn create(folder: &Path, config: &Config) -> Result<Self, Error> {
         Ok(Self {
+            folder: folder.to_owned(),
+            met: Sorter::new(&folder.join("meetings"), config.part(8)),
             heads: Writer::create(&folder.join(HEADS))?,
             members: Writer::create(&folder.join(MEMBERS))?,
-            is_met: Flags::new(n_docs),
+            bucket: Vec::with_capacity(N_PAIRED),
+            n_paired: N_PAIRED.min(config.cap.get()),
         })
     }
 
     fn write_table(
         &mut self,
         table: u32,
-        mut sorted: Sorted<Entry>,
+        path: &Path,
+        active: &Flags,
+        config: &Config,
         progress: &Progress,
     ) -> Result<(), Error> {
-        let mut first = sorted.next()?.map(key_and_doc);
-        while let Some((key, doc)) = first {
+        let packing = Packing::of(active.len());
+        let mut sorter = Sorter::new(&self.folder.join("keys"), config.part(4));
+        let mut keys = Scan::<Key>::open(path)?;
+        let mut doc = 0;
+        while let Some(key) = keys.next()? {
+            if active.is_set(doc) {
+                sorter.push(packing.entry(unpacked(key), doc as Ordinal))?;
+            }
+            doc += 1;
+        }
+        let mut sorted = sorter.finish()?;
+        let mut next = sorted.next()?.map(|entry| packing.key_and_doc(entry));
+        while let Some((key, first)) = next {
             let mut n = 1_u32;
-            first = sorted.next()?.map(key_and_doc);
-            while let Some((next_key, next)) = first
+            self.bucket.clear();
+            self.bucket.push(first);
+            next = sorted.next()?.map(|entry| packing.key_and_doc(entry));
+            while let Some((next_key, doc)) = next
                 && next_key == key
             {
-                if n == 1 {
-                    self.push(doc)?;
+                if self.bucket.len() == self.n_paired {
+                    self.members.extend(&self.bucket)?;
+                    self.bucket.clear();
                 }
-                self.push(next)?;
+                self.bucket.push(doc);
                 n += 1;
-                first = sorted.next()?.map(key_and_doc);
+                next = sorted.next()?.map(|entry| packing.key_and_doc(entry));
             }
-            if n > 1 {
-                self.heads.push(&[table, n])?;
-            }
-            progress.advance(if n > 1 { n.into() } else { 2 })?;
+            self.end_bucket(table, n)?;
+            progress.advance(n.into())?;
         }
         Ok(())
     }
 
-    fn push(&mut self, doc: Ordinal) -> Result<(), Error> {
-        self.is_met.set(doc as usize);
-        self.members.push(&doc)
+    fn end_bucket(&mut self, table: u32, n: u32) -> Result<(), Error> {
+        if n as usize > self.n_paired {
+            self.members.extend(&self.bucket)?;
+            return self.heads.push(&[table, n]);
+        }
+        for (row, &b) in self.bucket.iter().enumerate() {
+            for &a in &self.bucket[..row] {
+                self.met.push(PairKey { a, b })?;
+            }
+        }
+        Ok(())
     }
 
-    fn finish(self) -> Result<Chosen, Error> {
+    fn finish(self, folder: &Path) -> Result<(), Error> {
         self.heads.finish()?;
         self.members.finish()?;
-        Ok(Chosen::new(self.is_met))
+        write_distinct(self.met, &folder.join(MET)).map(drop)
     }
 }
 
-/// The buckets in the order of tables and keys.
+/// Writes every pair once; how many there are.
+pub(crate) fn write_distinct(pairs: Sorter<PairKey>, path: &Path) -> Result<u64, Error> {
+    let mut pairs = pairs.finish()?;
+    let mut out = Writer::create(path)?;
+    let mut last = None;
+    while let Some(pair) = pairs.next()? {
+        if last.replace(pair) != Some(pair) {
+            out.push(&pair)?;
+        }
+    }
+    out.finish()
+}
+
+/// The larger buckets in the order of tables and keys.
 pub(crate) struct Buckets {
-    paths: [PathBuf; 2],
+    path: PathBuf,
     heads: Scan<[u32; 2]>,
     members: Scan<Ordinal>,
     next: Option<[u32; 2]>,
@@ -165,14 +297,24 @@ pub(crate) struct Buckets {
 
 impl Buckets {
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
-        let paths = [HEADS, MEMBERS].map(|name| folder.join(name));
-        let mut heads = Scan::open(&paths[0])?;
+        let [heads, members] = [HEADS, MEMBERS].map(|name| folder.join(name));
+        let mut heads = Scan::open(&heads)?;
         Ok(Self {
-            members: Scan::open(&paths[1])?,
+            members: Scan::open(&members)?,
             next: heads.next()?,
             heads,
-            paths,
+            path: members,
         })
+    }
+
+    /// Who is in a bucket in `folder`, of `n_docs` documents.
+    pub(crate) fn all_members(folder: &Path, n_docs: usize) -> Result<Flags, Error> {
+        let mut members = Scan::<Ordinal>::open(&folder.join(MEMBERS))?;
+        let mut is_met = Flags::new(n_docs);
+        while let Some(doc) = members.next()? {
+            is_met.set(doc as usize);
+        }
+        Ok(is_met)
     }
 
     /// Table and size of the next bucket.
@@ -189,7 +331,7 @@ impl Buckets {
     /// The next document of the bucket, which must be there.
     pub(crate) fn member(&mut self) -> Result<Ordinal, Error> {
         self.members.next()?.ok_or_else(|| Error::Damaged {
-            path: self.paths[1].clone(),
+            path: self.path.clone(),
             detail: "a bucket is cut short".to_owned(),
         })
     }
@@ -199,9 +341,134 @@ impl Buckets {
         self.members.left()
     }
 
-    /// Removes the files.
-    pub(crate) fn remove(self) -> Result<(), Error> {
-        let mut paths = self.paths.iter();
-        paths.try_for_each(|path| fs::remove_file(path).map_err(Error::io("remove", path)))
+    /// Removes the files in `folder`, if they are there.
+    pub(crate) fn remove(folder: &Path) -> Result<(), Error> {
+        let mut names = [HEADS, MEMBERS, MET].into_iter();
+        names.try_for_each(|name| remove_if_there(&folder.join(name)))
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::mix::SplitMix;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const N_TABLES: u32 = 3;
+
+    /// The keys of some documents in all tables. Some keys are common, most are rare, and some
+    /// differ in their highest bits only.
+    fn keys(n_docs: u32) -> Vec<Vec<Key>> {
+        let mut random = SplitMix::new(8);
+        let mut key = || match random.below(4) {
+            0 => random.below(4),
+            1 => (1 << 39) | random.below(40),
+            _ => random.below(u64::from(n_docs)),
+        };
+        (0..n_docs)
+            .map(|_| (0..N_TABLES).map(|_| packed(key())).collect())
+            .collect()
+    }
+
+    type Found = (BTreeSet<PairKey>, Vec<(u32, Vec<Ordinal>)>);
+
+    /// Pairs of small buckets, and larger buckets, the simple way.
+    fn expected(keys: &[Vec<Key>], active: &Flags) -> Found {
+        let (mut met, mut larger) = (BTreeSet::new(), Vec::new());
+        for table in 0..N_TABLES {
+            let mut buckets: BTreeMap<u64, Vec<Ordinal>> = BTreeMap::new();
+            for (doc, keys) in (0..).zip(keys) {
+                if active.is_set(doc as usize) {
+                    let key = unpacked(keys[table as usize]);
+                    buckets.entry(key).or_default().push(doc);
+                }
+            }
+            for docs in buckets.into_values() {
+                match docs.len() {
+                    0..=N_PAIRED => {
+                        let pairs = docs.iter().enumerate();
+                        met.extend(pairs.flat_map(|(row, &b)| {
+                            docs[..row].iter().map(move |&a| PairKey { a, b })
+                        }));
+                    }
+                    _ => larger.push((table, docs)),
+                }
+            }
+        }
+        (met, larger)
+    }
+
+    fn found(folder: &Path) -> Found {
+        let mut scan = Scan::<PairKey>::open(&folder.join(MET)).unwrap();
+        let pairs: Vec<_> = std::iter::from_fn(|| scan.next().unwrap()).collect();
+        let met: BTreeSet<_> = pairs.iter().copied().collect();
+        assert_eq!(met.len(), pairs.len(), "a pair is there twice");
+        let mut buckets = Buckets::open(folder).unwrap();
+        let mut larger = Vec::new();
+        while let Some((table, n)) = buckets.peek() {
+            buckets.step().unwrap();
+            let docs = (0..n).map(|_| buckets.member().unwrap()).collect();
+            larger.push((table, docs));
+        }
+        (met, larger)
+    }
+
+    /// Buckets are those of equal keys, in memory and outside, also if writing the keys was
+    /// interrupted.
+    #[test]
+    fn issue_20_buckets_are_those_of_equal_keys() {
+        let keys = keys(20_000);
+        let mut active = Flags::all(keys.len());
+        active.unset(7);
+        active.unset(19_999);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let mut writer = KeyWriter::create(path, N_TABLES).unwrap();
+        keys[..9_000]
+            .iter()
+            .for_each(|keys| writer.push(keys).unwrap());
+        writer.flush().unwrap();
+        drop(writer);
+        let mut writer = KeyWriter::resume(path, N_TABLES, 8_001).unwrap();
+        keys[8_001..]
+            .iter()
+            .for_each(|keys| writer.push(keys).unwrap());
+        writer.flush().unwrap();
+        let expected = expected(&keys, &active);
+        assert!(expected.0.len() > 1000 && expected.1.len() > 3);
+        for memory in [1, 1 << 30] {
+            let config = Config {
+                memory,
+                ..Config::default()
+            };
+            let progress = Progress::default();
+            write_buckets(path, N_TABLES, &active, &config, path, &progress).unwrap();
+            assert!(found(path) == expected);
+        }
+        remove_keys(path, N_TABLES).unwrap();
+        Buckets::remove(path).unwrap();
+        assert_eq!(fs::read_dir(path).unwrap().count(), 0);
+    }
+
+    /// Of more documents than a key leaves room for, the higher bits of keys do not count.
+    #[test]
+    fn keys_give_way_to_documents() {
+        for (n_docs, doc_bits) in [(1, 1), (100_000_000, 27), (u32::MAX as usize, 32)] {
+            let packing = Packing::of(n_docs);
+            assert_eq!(packing.doc_bits, doc_bits);
+            let doc = (n_docs - 1) as Ordinal;
+            let key = (1 << KEY_BITS) - 5;
+            let kept = key & (u64::MAX >> doc_bits);
+            assert_eq!(packing.key_and_doc(packing.entry(key, doc)), (kept, doc));
+        }
     }
 }

@@ -18,13 +18,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan, Writer};
 use crate::config::{Against, Config, Update};
+use crate::dictionary::TokenColumn;
 use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
 use crate::inputs::Naming;
 use crate::names::{Name, NameScan};
 use crate::record::{Copied, DocRecord, FILTERED, Ordinal, UNSPACED, rule_index};
 use crate::source::{Source, path_text};
+use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
-use crate::stage::read::{DOCS, Read, TOKENS, host};
+use crate::stage::read::Read;
+use crate::stage::urls::host;
 use crate::{Error, Progress};
 
 /// For each document that is the first of its content, what the index knows of it.
@@ -142,7 +145,7 @@ impl Rows {
 /// Makes the sketches that an index has from what the first stage left.
 pub(crate) struct Sketches {
     sketcher: Sketcher,
-    tokens: Column<u64>,
+    tokens: TokenColumn,
     /// The files that documents come from, as text.
     sources: Vec<String>,
     naming: Naming,
@@ -160,7 +163,7 @@ impl Sketches {
             sources: sources.collect(),
             naming,
             sketcher: Sketcher::new(settings),
-            tokens: Column::open(&read.join(TOKENS), 0)?,
+            tokens: TokenColumn::open(read)?,
         })
     }
 
@@ -190,8 +193,8 @@ impl Sketches {
     }
 
     fn tokens(&self, record: &DocRecord) -> Result<Tokens, Error> {
-        let mut fingerprints = vec![0; record.n_tokens as usize];
-        self.tokens.read_into(record.tokens_at, &mut fingerprints)?;
+        let mut fingerprints = Vec::new();
+        self.tokens.read(&record.tokens(), &mut fingerprints)?;
         let n_unspaced = match record.flags & UNSPACED {
             0 => 0,
             _ => fingerprints.len(),

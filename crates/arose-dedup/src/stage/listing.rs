@@ -22,8 +22,8 @@ use crate::record::{Accepted, Copied, DocRecord, Ordinal, Scores, Vectors, rule_
 use crate::scheme::site_relation;
 use crate::sorter::Sorter;
 use crate::stage::candidates::ALL;
+use crate::stage::columns::{DOCS, VECTORS};
 use crate::stage::exact::COPIES;
-use crate::stage::read::{DOCS, VECTORS};
 use crate::stage::tables::{Rows, Stages};
 use crate::stage::verify::PAIRS;
 

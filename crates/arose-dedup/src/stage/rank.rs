@@ -9,8 +9,8 @@ use crate::column::{Column, Scan, Writer};
 use crate::config::{Config, Keep};
 use crate::record::{Copied, DocRecord, NOT_FETCHED, Ordinal};
 use crate::sorter::{Sorted, Sorter};
+use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
-use crate::stage::read::DOCS;
 
 /// How much a document deserves to stay; the least value does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]

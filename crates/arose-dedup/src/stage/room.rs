@@ -11,8 +11,8 @@ pub(crate) struct Room {
     pub(super) tokens: Vec<u64>,
     pub(crate) shingles: Vec<u64>,
     pub(super) simhashes: Vec<Option<Fingerprint384>>,
-    /// Of the policy `content`.
-    pub(super) features: Vec<Vec<u64>>,
+    /// Super-shingles, where they are in no column.
+    pub(super) features: Vec<[u64; 6]>,
     numbers: Numbers,
     /// The sets, one after the other: intervals, ascending within each set.
     intervals: Vec<Range<u32>>,

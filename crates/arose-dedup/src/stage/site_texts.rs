@@ -7,8 +7,9 @@ use bytemuck::Zeroable;
 
 use crate::Error;
 use crate::column::{Column, Scan};
+use crate::dictionary::TokenColumn;
 use crate::record::{DocRecord, Ordinal, Vectors};
-use crate::stage::read::{DOCS, TOKENS, VECTORS};
+use crate::stage::columns::{DOCS, VECTORS};
 
 /// Tokens of documents that a thread takes at once.
 const BLOCK_TOKENS: u64 = 1 << 17;
@@ -17,7 +18,7 @@ const BLOCK_TOKENS: u64 = 1 << 17;
 pub(super) struct Texts {
     records: Column<DocRecord>,
     vectors: Column<Vectors>,
-    tokens: Column<u64>,
+    tokens: TokenColumn,
     docs: Scan<DocRecord>,
     /// The next document, read already.
     next: Option<DocRecord>,
@@ -37,10 +38,9 @@ impl Blocks {
     }
 }
 
-/// Documents that follow each other, and where their tokens are.
+/// Documents that follow each other.
 pub(super) struct Block {
     pub(super) docs: Range<Ordinal>,
-    tokens: Range<u64>,
 }
 
 /// The tokens and sites of a block.
@@ -49,13 +49,15 @@ pub(super) struct BlockText {
     records: Vec<DocRecord>,
     vectors: Vec<Vectors>,
     tokens: Vec<u64>,
+    /// Where the tokens of each document end.
+    ends: Vec<usize>,
 }
 
 impl BlockText {
     pub(super) fn tokens(&self, doc: Ordinal) -> &[u64] {
-        let record = &self.records[(doc - self.start) as usize];
-        let start = (record.tokens_at - self.records[0].tokens_at) as usize;
-        &self.tokens[start..][..record.n_tokens as usize]
+        let place = (doc - self.start) as usize;
+        let n_tokens = self.records[place].n_tokens as usize;
+        &self.tokens[self.ends[place] - n_tokens..self.ends[place]]
     }
 
     pub(super) fn tokens_at(&self, doc: Ordinal) -> u64 {
@@ -73,7 +75,7 @@ impl Texts {
         Ok(Self {
             records: Column::open(&read.join(DOCS), 0)?,
             vectors: Column::open(&read.join(VECTORS), 0)?,
-            tokens: Column::open(&read.join(TOKENS), 0)?,
+            tokens: TokenColumn::open(read)?,
             next: docs.next()?,
             docs,
             doc: 0,
@@ -84,22 +86,19 @@ impl Texts {
     pub(super) fn next_blocks(&mut self) -> Result<Option<Blocks>, Error> {
         let n_blocks = 2 * rayon::current_num_threads();
         let mut blocks = Vec::with_capacity(n_blocks);
-        while blocks.len() < n_blocks
-            && let Some(first) = self.next
-        {
+        while blocks.len() < n_blocks && self.next.is_some() {
             let start = self.doc;
-            let mut end = first.tokens_at;
+            let mut n_tokens = 0;
             while let Some(record) = self.next
-                && (end == first.tokens_at || end - first.tokens_at < BLOCK_TOKENS)
+                && n_tokens < BLOCK_TOKENS
                 && (self.doc - start) < BLOCK_TOKENS as Ordinal
             {
-                end = record.tokens_at + u64::from(record.n_tokens);
+                n_tokens += u64::from(record.n_tokens);
                 self.next = self.docs.next()?;
                 self.doc += 1;
             }
             blocks.push(Block {
                 docs: start..self.doc,
-                tokens: first.tokens_at..end,
             });
         }
         let end = self.doc;
@@ -112,12 +111,15 @@ impl Texts {
             start,
             records: vec![DocRecord::zeroed(); n],
             vectors: vec![Vectors::zeroed(); n],
-            tokens: vec![0; (block.tokens.end - block.tokens.start) as usize],
+            tokens: Vec::new(),
+            ends: Vec::with_capacity(n),
         };
         self.records.read_into(start.into(), &mut text.records)?;
         self.vectors.read_into(start.into(), &mut text.vectors)?;
-        self.tokens
-            .read_into(block.tokens.start, &mut text.tokens)?;
+        for record in &text.records {
+            self.tokens.read(&record.tokens(), &mut text.tokens)?;
+            text.ends.push(text.tokens.len());
+        }
         Ok(text)
     }
 }

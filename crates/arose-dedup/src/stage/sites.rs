@@ -30,13 +30,14 @@ use super::sequences::Sequences;
 use super::site_table::{MAX_COUNT, SiteTable};
 use crate::column::{Column, Scan, Slots};
 use crate::config::Config;
+use crate::dictionary::{TokenColumn, TokenPlace};
 use crate::lookup::Flags;
 use crate::marks::{MarkRoom, Marker, Marks};
 use crate::names::NameScan;
 use crate::record::{DocRecord, Ordinal, Vectors};
 use crate::sorter::{Sorted, Sorter};
+use crate::stage::columns::{DOCS, VECTORS};
 use crate::stage::counts::{Framed, MIN_PAGES};
-use crate::stage::read::{DOCS, TOKENS, VECTORS};
 use crate::stage::weigher::{Others, Weigher, key, salt};
 use crate::{Error, Progress};
 
@@ -79,14 +80,14 @@ pub(crate) fn run(
 ) -> Result<Sites, Error> {
     let mut found = Sites::default();
     progress.expect(2 * active.len() as u64);
-    let sketches = Sketches::create(active, n_tokens, config, folder)?;
+    let tokens = TokenColumn::open(read)?;
+    let sketches = Sketches::create(active, tokens.n_units()?, config, folder)?;
     let mut lots = Lots {
         docs: sort_by_site(read, config, folder, progress)?,
         next: None,
         large: Large::new(active.len(), config, folder),
         max_tokens: max_tokens(config),
     };
-    let tokens = Column::open(&read.join(TOKENS), 0)?;
     let mut counts = Sorter::new(&folder.join("framed"), config.part(8));
     let n_lots = 2 * rayon::current_num_threads();
     loop {
@@ -127,9 +128,22 @@ fn max_tokens(config: &Config) -> u64 {
 struct SiteDoc {
     site: u64,
     url: u64,
+    tokens_at: u64,
     doc: Ordinal,
     n_tokens: u32,
-    tokens_at: u64,
+    n_literals: u32,
+    dictionary: u32,
+}
+
+impl SiteDoc {
+    fn tokens(&self) -> TokenPlace {
+        TokenPlace {
+            at: self.tokens_at,
+            n_tokens: self.n_tokens,
+            n_literals: self.n_literals,
+            dictionary: self.dictionary as u16,
+        }
+    }
 }
 
 /// All documents by site, page and ordinal.
@@ -152,6 +166,8 @@ fn sort_by_site(
             doc: doc as Ordinal,
             n_tokens: record.n_tokens,
             tokens_at: record.tokens_at,
+            n_literals: record.n_literals,
+            dictionary: record.dictionary.into(),
         })?;
         doc += 1;
         progress.advance(1)?;
@@ -247,7 +263,7 @@ pub(super) struct Sketches<'a> {
 impl<'a> Sketches<'a> {
     fn create(
         active: &'a Flags,
-        n_tokens: u64,
+        n_units: u64,
         config: &Config,
         folder: &'a Path,
     ) -> Result<Self, Error> {
@@ -257,7 +273,7 @@ impl<'a> Sketches<'a> {
             weigher: Weigher::new(config),
             marker: Marker::new(config),
             marks: Slots::create(&folder.join(MARKS), active.len() as u64)?,
-            others: Slots::create(&folder.join(OTHERS), n_tokens)?,
+            others: Slots::create(&folder.join(OTHERS), n_units)?,
             spare: Mutex::default(),
         })
     }
@@ -267,7 +283,7 @@ impl<'a> Sketches<'a> {
     }
 
     /// Counts and sketches some sites; their word pairs that weigh less than 1.
-    fn lot(&self, lot: &[Site], tokens: &Column<u64>) -> Result<Vec<Framed>, Error> {
+    fn lot(&self, lot: &[Site], tokens: &TokenColumn) -> Result<Vec<Framed>, Error> {
         let (mut table, mut room) = self.spare().pop().unwrap_or_default();
         let mut framed = Vec::new();
         for site in lot {
@@ -299,15 +315,15 @@ impl<'a> Sketches<'a> {
     fn count(
         &self,
         site: &Site,
-        tokens: &Column<u64>,
+        tokens: &TokenColumn,
         table: &mut SiteTable,
         room: &mut SketchRoom,
     ) -> Result<(), Error> {
         table.begin();
         let mut last = None;
         for doc in &site.docs {
-            room.tokens.resize(doc.n_tokens as usize, 0);
-            tokens.read_into(doc.tokens_at, &mut room.tokens)?;
+            room.tokens.clear();
+            tokens.read(&doc.tokens(), &mut room.tokens)?;
             self.weigher.shingle(&room.tokens, &mut room.shingles);
             if last.replace(doc.url) != Some(doc.url) {
                 table.begin_page();

@@ -33,12 +33,13 @@ use crate::record::{Accepted, Copied, DocRecord, EMPTY, FILTERED, NO_SCORE, Ordi
 use crate::sorter::Sorter;
 use crate::source::path_text;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
+use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
 use crate::stage::kept::Span;
 use crate::stage::known::Answers;
 use crate::stage::listing::list_all;
 use crate::stage::quality::QualityTable;
-use crate::stage::read::{DOCS, Read};
+use crate::stage::read::Read;
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::stage::versions::{KEPT_VERSIONS, VERSIONS};

@@ -6,13 +6,14 @@
 //! out. Adding is made so that doing it twice changes nothing (`index/pending.rs`). Asking the
 //! index again after a part was added would be wrong: it knows those documents then.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::column::Scan;
+use crate::disk;
 use crate::index::{Index, Pending};
 use crate::inputs::Naming;
 use crate::record::Ordinal;
@@ -87,6 +88,9 @@ pub(crate) fn sync_entry(path: &Path) -> Result<(), Error> {
 }
 
 fn sync_file(path: &Path) -> Result<(), Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
-    file.sync_all().map_err(Error::io("write", path))
+    let synced = match path.is_dir() {
+        true => disk::sync_folder(path),
+        false => disk::sync_file(path),
+    };
+    synced.map_err(Error::io("sync", path))
 }

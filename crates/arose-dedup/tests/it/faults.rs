@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use arose_dedup::{Config, Error, Keep, Progress, Start};
+use arose_dedup::disk::{Change, Recording};
+use arose_dedup::index::{Index, Settings};
+use arose_dedup::{Against, Config, Error, Keep, Progress, Start, Update};
 
 use crate::support::{Bench, family_texts, results};
 
@@ -103,6 +105,28 @@ fn stop_in(bench: &Bench, stage: &str) {
     fs::remove_file(obstacle).unwrap();
 }
 
+/// Keys are removed when the buckets are made, so a run that ends after that goes on from these.
+#[test]
+fn issue_20_a_run_goes_on_from_its_buckets() {
+    let texts = family_texts(300, 2);
+    let undisturbed = Bench::with_texts(&texts);
+    undisturbed.run(&Config::default());
+    let bench = Bench::with_texts(&texts);
+    stop_in(&bench, "candidates");
+    let keys = bench.path("out/.arose/read/keys0");
+    assert!(keys.exists());
+    // Sketches are made of tokens, after the buckets.
+    let (tokens, away) = (bench.path("out/.arose/read/tokens"), bench.path("tokens"));
+    fs::rename(&tokens, &away).unwrap();
+    let error = bench.run_on(&["input.jsonl"], &Config::default());
+    assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
+    assert!(!keys.exists());
+    fs::rename(&away, &tokens).unwrap();
+    bench.run(&Config::default());
+    assert_eq!(bench.pairs(), undisturbed.pairs());
+    assert_eq!(bench.docs(), undisturbed.docs());
+}
+
 #[test]
 fn an_input_that_changed_after_the_run_is_noticed() {
     let bench = Bench::with_texts(&family_texts(50, 1));
@@ -197,4 +221,59 @@ fn check_same(one: &Bench, other: &Bench) {
     assert!(one.pairs() == other.pairs());
     let kept = [one, other].map(|bench| fs::read(bench.path("out/kept.jsonl")).unwrap());
     assert!(kept[0] == kept[1]);
+}
+
+/// A power cut after the summary was written finds all results on the disk, and what the index was
+/// to get is forgotten only when the summary is there too.
+#[test]
+fn issue_20_results_are_on_the_disk_before_the_summary() {
+    for update in [None, Some(Update::Add)] {
+        let bench = Bench::with_texts(&family_texts(40, 3));
+        let (out, index) = (bench.path("out"), bench.path("index"));
+        drop(Index::create(&index, Settings::default()).unwrap());
+        let config = Config {
+            against: update.map(|update| Against { index, update }),
+            ..Config::default()
+        };
+        let recording = Recording::start(&out);
+        bench.run(&config);
+        let changes = recording.changes();
+        let place = |name: &str, find: &dyn Fn(&Change) -> bool| {
+            let place = changes.iter().position(find);
+            place.unwrap_or_else(|| panic!("no sync or name of {name}: {changes:?}"))
+        };
+        let named = |name: &str| {
+            let path = out.join(name);
+            let mut links = changes.iter().filter_map(|change| match change {
+                Change::Link { path: link, file } if *link == path => Some(*file),
+                _ => None,
+            });
+            links.next().unwrap_or_else(|| panic!("no file {name}"))
+        };
+        let synced = |name: &str| {
+            let number = named(name);
+            place(
+                name,
+                &|change| matches!(change, Change::Sync { file } if *file == number),
+            )
+        };
+        let summary = place(
+            "summary.json",
+            &|change| matches!(change, Change::Rename { to, .. } if *to == out.join("summary.json")),
+        );
+        for result in ["documents.parquet", "pairs.parquet", "kept.jsonl"] {
+            assert!(synced(result) < summary, "{result}");
+        }
+        assert!(synced("summary.json.part") < summary);
+        let lasts = changes[summary..]
+            .iter()
+            .position(|change| matches!(change, Change::SyncFolder { path } if *path == out));
+        let lasts = summary + lasts.expect("the name of the summary is synced");
+        let note = out.join(".arose/update");
+        let forgotten = changes
+            .iter()
+            .rposition(|change| matches!(change, Change::Remove { path } if *path == note));
+        assert_eq!(forgotten.is_some(), update.is_some());
+        assert!(forgotten.is_none_or(|forgotten| lasts < forgotten));
+    }
 }

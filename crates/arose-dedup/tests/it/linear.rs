@@ -1,12 +1,16 @@
 //! Clusters of many documents: what they cost, and that nothing is lost by it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arose::Threshold;
 use arose::compare::Profiler;
 use arose::mix::SplitMix;
 use arose::rule::Criterion;
+use arose_dedup::evaluate::plant;
 use arose_dedup::{Config, Keep, ListedPairs, Progress, Start};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -284,5 +288,63 @@ proptest! {
                 prop_assert!(every.contains(&place));
             }
         }
+    }
+}
+
+/// The most bytes that the work directory of a run holds, looked at all the time.
+fn peak_disk(bench: &Bench, config: &Config) -> u64 {
+    let work = bench.path("out/.arose");
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                most = most.max(used(&work));
+            }
+            most
+        });
+        bench.run(config);
+        is_done.store(true, Ordering::Relaxed);
+        watcher.join().unwrap()
+    })
+}
+
+/// Bytes in a directory; files may vanish meanwhile.
+fn used(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => used(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Documents of 60 words take at most 450 bytes each, besides one dictionary, also where nothing
+/// fits memory.
+#[test]
+fn issue_20_temporary_disk_is_bounded() {
+    const DICTIONARY: u64 = 512 << 10;
+    let n = 20_000;
+    let plant = plant::Config {
+        n_documents: n,
+        n_sites: 100,
+        seed: 1,
+        median_words: 60,
+        w: NonZeroUsize::new(5).unwrap(),
+        recipe: plant::Recipe::Mixed,
+    };
+    let plan = plant::Plan::new(plant).unwrap();
+    for memory in [1 << 30, 4 << 20] {
+        let bench = Bench::new();
+        plant::write(&plan, &bench.path("planted")).unwrap();
+        let planted = bench.path("planted/documents.jsonl");
+        fs::rename(planted, bench.path("input.jsonl")).unwrap();
+        let config = Config {
+            memory,
+            ..Config::default()
+        };
+        let most = peak_disk(&bench, &config).saturating_sub(DICTIONARY) / u64::from(n);
+        assert!((200..=450).contains(&most), "{most} bytes per document");
     }
 }

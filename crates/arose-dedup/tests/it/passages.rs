@@ -421,3 +421,46 @@ fn issue_29_overlapping_removals_take_each_token_once() {
         (&json!(13), &json!(11))
     );
 }
+
+/// Later copies at equal distances share a row of `removed.parquet`, and every one is there.
+#[test]
+fn issue_29_periodic_text_needs_few_rows() {
+    const MIN: u64 = 8;
+    for word in ["x ", "a b ", "one line of six words here "] {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, out] = ["in.jsonl", "out"].map(|name| folder.path().join(name));
+        let text = word.repeat(1000);
+        jsonl(&input, std::slice::from_ref(&text));
+        let tokens: Vec<&str> = text.split_whitespace().collect();
+        let period = (tokens.len() / 1000) as u64;
+        let config = Config {
+            min: MIN as usize,
+            ..Config::default()
+        };
+        let summary = summary(&input, &config, &out);
+        let n_windows = tokens.len() as u64 - MIN + 1;
+        assert_eq!(summary["counts"]["repeated"], n_windows, "{word}");
+        assert_eq!(summary["counts"]["later"], n_windows - period, "{word}");
+        let column = |name: &str| numbers(&out.join("removed.parquet"), name);
+        let (starts, ends) = (column("start"), column("end"));
+        let (sources, source_ends) = (column("source_start"), column("source_end"));
+        let periods = column("period");
+        assert!(starts.len() < 8, "{word}: {} rows", starts.len());
+        let mut n_later = 0;
+        for row in 0..starts.len() {
+            let n = source_ends[row] - sources[row];
+            let source = &tokens[sources[row] as usize..source_ends[row] as usize];
+            let step = periods[row].max(1) as usize;
+            for start in (starts[row]..=ends[row] - n).step_by(step) {
+                assert_eq!(&tokens[start as usize..(start + n) as usize], source);
+                n_later += n - MIN + 1;
+            }
+        }
+        assert_eq!(n_later, n_windows - period, "{word}");
+        let longest = numbers(&out.join("documents.parquet"), "longest")[0];
+        assert!(
+            longest >= tokens.len() as u64 - 2 * period,
+            "{word}: {longest}"
+        );
+    }
+}

@@ -15,7 +15,7 @@ use crate::support::pairs;
 
 pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
-fn rows(bytes: &[u8]) -> Vec<Value> {
+pub(crate) fn rows(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty());

@@ -11,7 +11,6 @@ lock, and stops at Ctrl-C.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -95,7 +94,7 @@ def compare(
     threshold: float | None = None,
     site: Literal["same", "different"] | None = None,
 ) -> Comparison:
-    """Compares two texts by every measure.
+    """Compare two texts by every measure.
 
     `w` is the number of tokens in a shingle (default: 5, and 8 where features decide). The rule is
     that of the policy; `threshold` (default: 0.8) is for the policy jaccard, `site` for the policies
@@ -108,9 +107,7 @@ def compare(
     >>> both.is_duplicate
     False
     """
-    for name, text in [("a", a), ("b", b)]:
-        if not isinstance(text, str):
-            raise TypeError(f"{name} is {type(text).__name__}, expected str")
+    a, b = _settings.string("a", a), _settings.string("b", b)
     options = checked({"w": w, "policy": policy, "threshold": threshold})
     if site not in (None, "same", "different"):
         raise SettingError(f"site={site!r}, expected 'same' or 'different'")
@@ -118,7 +115,7 @@ def compare(
 
 
 def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Page:
-    """Takes text, title and links out of a web page.
+    """Take text, title and links out of a web page.
 
     The mode is `content` (the main content), `henzinger` (all text with the addresses of links,
     for duplicate detection) or `plain` (the source as it is). With `url`, where the page came
@@ -128,8 +125,7 @@ def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Pag
     >>> page.title, page.text
     ('T', 'T\\nrose & more')
     """
-    if not isinstance(html, str):
-        raise TypeError(f"html is {type(html).__name__}, expected str")
+    html = _settings.string("html", html)
     options = {**checked({"mode": mode}), "url": _settings.text("url", url)}
     return _arose.extract(html, json.dumps(options))
 
@@ -151,8 +147,8 @@ def read(
 ) -> Reader:
     """Read documents out of files, directories and patterns, or out of rows, in input order.
 
-    Takes WARC, ARC and WET, JSON Lines, Parquet, CSV and TSV, and pages of HTML, text and Markdown,
-    each plain, gzip or zstd. The result is an iterator of tables and an Arrow stream
+    Takes WARC, ARC and WET, JSON Lines, Parquet, CSV and TSV, and files of HTML, PDF, text and
+    Markdown, each plain, gzip or zstd. The result is an iterator of tables and an Arrow stream
     (`pyarrow.RecordBatchReader.from_stream(reader)`, `polars.DataFrame(reader)`). What cannot be
     read is counted in `skipped` and told in `warnings`; `incomplete_files` names the files that
     could not be read completely. With `strict` the first loss raises `InputLost`.
@@ -192,7 +188,7 @@ def read(
 
 
 class Sketcher:
-    """Makes the sketches that a policy compares.
+    """Sketches that a policy compares.
 
     For jaccard a sketch is a list of `samples` minima (128 if not given) of shingles of `w` tokens;
     for b it is six super-shingles, for c a simhash of 384 bits, for combined and site both. Only
@@ -342,9 +338,8 @@ class Index:
         if _inputs.is_arrow(names) or _inputs.is_arrow(texts):
             self._native.add(names, texts)
             return
-        both = (_inputs.batches(names), _inputs.batches(texts))
-        for some_names, some_texts in itertools.zip_longest(*both):
-            self._native.add(some_names or (), some_texts or ())
+        for some_names, some_texts in _inputs.pairs(names, texts):
+            self._native.add(some_names, some_texts)
 
     def query_many(self, texts: Iterable[Any]) -> list[list[Match]]:
         """Return the duplicates of each text of a list, iterator or string array."""
@@ -354,31 +349,40 @@ class Index:
         return found
 
     def insert(self, name: str, text: str, *, host: str | None = None) -> None:
-        """Adds a document under a name."""
-        self._native.insert(name, text, host)
+        """Add a document under a name."""
+        self._native.insert(*_named(name, text), _settings.text("host", host))
 
     def query(self, text: str, *, host: str | None = None) -> list[Match]:
-        """The documents that are duplicates, in the order in which they came."""
-        return self._native.query(text, host)
+        """Return the documents that are duplicates, in the order in which they came."""
+        text = _settings.string("text", text)
+        return self._native.query(text, _settings.text("host", host))
 
     def query_or_insert(self, name: str, text: str, *, host: str | None = None) -> list[Match]:
-        """The duplicates; if there are none, the document is inserted."""
-        return self._native.query_or_insert(name, text, host)
+        """Return the duplicates; if there are none, insert the document."""
+        host = _settings.text("host", host)
+        return self._native.query_or_insert(*_named(name, text), host)
 
     def remove(self, name: str) -> bool:
-        """Removes a document; whether it was there."""
-        return self._native.remove(name)
+        """Remove a document and return whether it was there."""
+        return self._native.remove(_settings.string("name", name))
 
     def commit(self) -> None:
-        """Waits until all that was done is on the disk."""
+        """Wait until all that was done is on disk."""
         self._native.commit()
 
     def close(self) -> None:
-        """Commits and lets go of the folder."""
+        """Commit and close the index."""
         self._native.close()
 
     def __len__(self) -> int:
         return len(self._native)
+
+    def __repr__(self) -> str:
+        try:
+            n = len(self)
+        except AroseError:
+            return "<arose.Index: closed>"
+        return f"<arose.Index: {n:,} document{'' if n == 1 else 's'}>"
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of all documents, in the order in which they came."""
@@ -392,6 +396,10 @@ class Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _named(name: Any, text: Any) -> tuple[str, str]:
+    return _settings.string("name", name), _settings.string("text", text)
 
 
 def dedup(
@@ -425,6 +433,8 @@ def dedup(
     dropped: Literal["remove", "revisit"] = "remove",
     max_file_size: int | None = None,
     ids_only: bool = False,
+    quality: bool = False,
+    filter: str | Sequence[str] = (),
     mode: Mode = "henzinger",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
@@ -504,6 +514,8 @@ def dedup(
             "dropped": dropped,
             "max_file_size": max_file_size,
             "ids_only": ids_only,
+            "quality": quality,
+            "filter": names("filter", filter),
         }
     )
     options["reading"] = _reading(
@@ -512,6 +524,7 @@ def dedup(
     force = checked({"force": force})["force"]
     output = _settings.path("output", output)
     paths = _inputs.files_of(data, texts, files)
+    _inputs.refuse_column(data if texts is None else texts, output)
     called = table_name(name)
     options["tables_only"] = output is None
     _arose.check(json.dumps(options))
@@ -534,6 +547,8 @@ def dedup(
                     "update_index=True, but the table has no ID column; pass name=..., by which the "
                     "index will call its rows"
                 )
+            if policy == "url" and rows.columns["url"] is None:
+                raise InputError("policy='url' needs a column with URLs, named url or by url_field")
             options["reading"]["columns"] = rows.columns
             found = _arose.dedup_table(rows.native(), folder, json.dumps(options), force, callback)
     except BaseException:

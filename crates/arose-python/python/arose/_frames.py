@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +31,9 @@ def dedup_frame(
     """Find duplicates among the rows of `df` and return all rows with what was found.
 
     `text` is the column with the text, `id` one that `kept_id` shall refer to. The rows are written
-    to `directory` first, so that every executor sees the same ones; it is a temporary directory if
-    Spark runs on this machine, and must be one that all executors see otherwise. It has to stay
-    while the result is used. The new columns are `arose_row`, `kept`, `kept_row` (the row it was
+    to `directory` first, so that every executor sees the same ones. It must be one that all
+    executors see, and has to stay while the result is used. If Spark runs on this machine, the
+    default is a temporary directory, which is removed when Python ends. The new columns are `arose_row`, `kept`, `kept_row` (the row it was
     dropped for), `cluster` (the kept row of its cluster), `rule`, `similarity` and, with `id`,
     `kept_id`. A row without text is kept. Finding duplicates runs at once; the result is lazy.
     """
@@ -39,6 +41,9 @@ def dedup_frame(
 
     from . import spark as job
 
+    for parameter, instead in [("text_field", "text"), ("id_field", "id")]:
+        if parameter in options:
+            raise SettingError(f"{parameter} is for files; of a DataFrame, pass {instead}")
     for parameter, column in [("text", text), ("id", id)]:
         if column is not None and column not in df.columns:
             found = ", ".join(f"{name} ({kind})" for name, kind in df.dtypes)
@@ -49,15 +54,15 @@ def dedup_frame(
     root = _directory(spark, directory)
     rows, out = f"{root}/rows", f"{root}/out"
     df.withColumn(ROW, f.monotonically_increasing_id()).write.mode("error").parquet(rows)
-    own = {"text_field": [text], "id_field": [ROW], "tables_only": True}
-    job.dedup(spark, [rows], out, partitions=partitions, **own, **options)
+    options.update(text_field=[text], id_field=[ROW], tables_only=True)
+    job.dedup(spark, [rows], out, partitions=partitions, **options)
     documents = spark.read.parquet(f"{out}/documents.parquet")
     row_of = documents.select("doc", f.col("id").cast("long").alias("row"))
 
     def row(name: str, number: str) -> DataFrame:
         return row_of.select(f.col("doc").alias(number), f.col("row").alias(name))
 
-    found = (
+    verdicts = (
         documents.join(row("kept_row", "kept_doc"), "kept_doc", "left")
         .withColumnRenamed("cluster", "cluster_doc")
         .join(row("cluster", "cluster_doc"), "cluster_doc", "left")
@@ -66,7 +71,7 @@ def dedup_frame(
         )
     )
     written = spark.read.parquet(rows)
-    result = written.join(found, ROW, "left")
+    result = written.join(verdicts, ROW, "left")
     result = result.withColumn("kept", f.coalesce("kept", f.lit(True)))
     if id is not None:
         ids = written.select(f.col(ROW).alias("kept_row"), f.col(id).alias("kept_id"))
@@ -80,4 +85,6 @@ def _directory(spark: Any, directory: str | None) -> str:
     master = spark.conf.get("spark.master", "") or ""
     if not master.startswith("local"):
         raise SettingError("directory=None, expected a directory that all executors see")
-    return tempfile.mkdtemp(prefix="arose-spark-")
+    made = tempfile.mkdtemp(prefix="arose-spark-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from . import _arose
@@ -17,6 +18,8 @@ from ._arose import InputError
 
 #: Texts that are taken from an iterable at once.
 BATCH = 8192
+#: Characters of these, unless a single text has more.
+BATCH_CHARACTERS = 8 << 20
 #: Strings of a list that are looked up as files before they are taken for texts.
 LOOKED_UP = 100
 
@@ -91,6 +94,19 @@ def _refuse_file_names(data: Iterable[Any]) -> None:
         )
 
 
+def refuse_column(data: Any, output: str | None) -> None:
+    """The second argument is a directory, and not the column with the text."""
+    if hasattr(data, "collect_schema"):
+        columns: Any = data.collect_schema().names()
+    else:
+        columns = getattr(data, "column_names", getattr(data, "columns", None))
+    if output is not None and columns is not None and output in list(columns):
+        raise InputError(
+            f"output={output!r} is a column; pass text_field={output!r} if it has the text, or "
+            f"output={'./' + output!r} for a directory of this name"
+        )
+
+
 def _is_file(text: str) -> bool:
     try:
         return "\0" not in text and os.path.exists(text)
@@ -157,9 +173,12 @@ def remove(work: os.PathLike[str]) -> None:
 def stream(data: Any, names: list[str]) -> Any:
     """What a stream of texts is made of: an Arrow object, or an iterator of lists or arrays."""
     module = type(data).__module__.partition(".")[0]
-    if module == "datasets":
+    if module == "datasets" and hasattr(data, "column_names"):
         if hasattr(data, "keys"):
             raise TypeError(f"a DatasetDict; pass one of its splits: {', '.join(data.keys())}")
+        if data.column_names is None:
+            found = data.iter(batch_size=1024)
+            return (batch[_column(list(batch), names)] for batch in found)
         tables = data.with_format("arrow").iter(batch_size=1024)
         return (table[_column(table.column_names, names)] for table in tables)
     if module == "polars" and hasattr(data, "collect_batches"):
@@ -187,13 +206,42 @@ def batches(data: Any) -> Iterator[Any]:
     if is_arrow(data):
         yield data
         return
+    yield from _bounded(_items(data))
+
+
+def pairs(names: Any, texts: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Names and texts of two iterables in lists, of which the last may differ in length."""
+    end = object()
+    both = itertools.zip_longest(_items(names), _items(texts), fillvalue=end)
+    for batch in _bounded(both, operator.itemgetter(1)):
+        first, second = zip(*batch)
+        yield [name for name in first if name is not end], [text for text in second if text is not end]
+
+
+def _items(data: Any) -> Iterator[Any]:
     if isinstance(data, (str, bytes)):
         raise TypeError("a single string; put it into a list")
     try:
-        items = iter(data)
+        return iter(data)
     except TypeError:
         raise TypeError(f"expected strings, got {type(data).__name__}") from None
-    while batch := list(itertools.islice(items, BATCH)):
+
+
+def _bounded(
+    items: Iterator[Any], text_of: Callable[[Any], Any] | None = None
+) -> Iterator[list[Any]]:
+    """Lists of items whose texts are neither too many nor too long together."""
+    batch: list[Any] = []
+    n_characters = 0
+    for item in items:
+        batch.append(item)
+        text = item if text_of is None else text_of(item)
+        if isinstance(text, str):
+            n_characters += len(text)
+        if len(batch) == BATCH or n_characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, n_characters = [], 0
+    if batch:
         yield batch
 
 
@@ -251,8 +299,11 @@ def spill(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
 
 
 def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
-    if hasattr(data, "to_frame") and not hasattr(data, "columns"):
-        data = data.to_frame("text")
+    if not hasattr(data, "columns"):
+        # A Series, an Index or an array.
+        import pandas
+
+        data = pandas.Series(data).to_frame("text")
         wanted = TEXT
     data = data[wanted.of(data.columns)]
     try:
@@ -264,8 +315,23 @@ def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     try:
         table = pyarrow.Table.from_pandas(data, preserve_index=False)
     except (ValueError, pyarrow.ArrowTypeError) as error:
-        raise InputError(f"pandas cannot convert a column to Arrow: {error}") from error
+        raise InputError(_mixed(data) or f"pandas cannot convert a column: {error}") from error
     target.push(table)
+
+
+def _mixed(data: Any) -> str | None:
+    """The first column of objects of different types, in words."""
+    for name in data.columns:
+        values = data[name].reset_index(drop=True).dropna()
+        kinds = values.map(type)
+        others = kinds[kinds != kinds.iloc[0]] if len(kinds) else kinds
+        if values.dtype == object and len(others):
+            one, other = kinds.iloc[0].__name__, others.iloc[0].__name__
+            return (
+                f"column {name!r} has values of different types, {one} and, in row "
+                f"{others.index[0]}, {other}; convert them, for instance with .astype(str)"
+            )
+    return None
 
 
 def _spill_polars(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
@@ -296,17 +362,28 @@ def _spill_polars(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
 def _spill_datasets(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     if hasattr(data, "keys"):
         raise TypeError(f"a DatasetDict; pass one of its splits: {', '.join(data.keys())}")
-    if data.column_names is not None:
-        data = data.select_columns(wanted.of(data.column_names))
+    if not hasattr(data, "column_names"):
+        return _spill_texts(target, data)
+    if data.column_names is None:
+        return _spill_examples(target, data, wanted)
+    data = data.select_columns(wanted.of(data.column_names))
     has_rows = False
     for batch in data.with_format("arrow").iter(batch_size=1024):
         target.push(batch)
         has_rows = True
-    if not has_rows and data.column_names is not None:
+    if not has_rows:
         import pyarrow
 
         kinds = [(name, pyarrow.string()) for name in data.column_names]
         target.push(pyarrow.schema(kinds).empty_table())
+
+
+def _spill_examples(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
+    """A stream whose columns are known only when its rows come."""
+    import pyarrow
+
+    for batch in data.iter(batch_size=1024):
+        target.push(pyarrow.table({name: batch[name] for name in wanted.of(batch)}))
 
 
 def _spill_texts(target: _arose.Spill, data: Any) -> None:
@@ -316,7 +393,7 @@ def _spill_texts(target: _arose.Spill, data: Any) -> None:
         raise TypeError(
             f"expected texts, a table or paths, got {type(data).__name__}"
         ) from None
-    while batch := list(itertools.islice(items, BATCH)):
+    for batch in _bounded(items):
         target.push_texts(batch)
 
 
@@ -328,22 +405,22 @@ def kept_of(data: Any, mask: Any) -> Any:
     if module == "polars":
         import polars
 
-        kept = polars.Series(mask, dtype=polars.Boolean)
-        return data.filter(polars.lit(kept) if isinstance(data, polars.LazyFrame) else kept)
-    if module == "datasets":
+        series = polars.Series(mask, dtype=polars.Boolean)
+        return data.filter(polars.lit(series) if isinstance(data, polars.LazyFrame) else series)
+    if module == "datasets" and hasattr(data, "column_names"):
         if hasattr(data, "select"):
             return data.select([row for row, is_kept in enumerate(mask) if is_kept])
         return data.filter(lambda _, row: bool(mask[row]), with_indices=True)
-    if module == "pyarrow":
+    if module == "pyarrow" and hasattr(data, "filter"):
         import pyarrow
 
-        return data.filter(pyarrow.array(list(map(bool, mask)), pyarrow.bool_()))
+        return data.filter(pyarrow.array(mask, pyarrow.bool_()))
     if is_arrow(data):
         raise TypeError("for other Arrow data call filter_arrow")
     kept = itertools.compress(data, mask)
-    if isinstance(data, (list, tuple)):
-        return type(data)(kept)
-    return kept
+    if isinstance(data, tuple):
+        return tuple(kept)
+    return list(kept) if hasattr(data, "__len__") else kept
 
 
 def length_of(data: Any) -> int | None:

@@ -214,6 +214,7 @@ def passages(
     output = _settings.path("output", output)
     called = _settings.table_name(name)
     paths = _inputs.files_of(data, texts, files)
+    _inputs.refuse_column(data if texts is None else texts, output)
     reference = None if against is None else _inputs.files_of(against, None, None, "against")
     options["against"] = reference or []
     callback = _progress.callback_of(progress)

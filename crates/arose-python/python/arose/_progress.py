@@ -52,7 +52,9 @@ def _tqdm(stage: str, total: int | None) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, desc=f"arose: {stage}", file=sys.stderr, unit="rec", unit_scale=True)
+    is_large = total is None or total >= 10_000
+    name = f"arose: {stage}"
+    return tqdm(total=total, desc=name, file=sys.stderr, unit="rec", unit_scale=is_large)
 
 
 def is_interactive() -> bool:

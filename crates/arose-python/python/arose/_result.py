@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import weakref
 from pathlib import Path
@@ -12,8 +13,16 @@ from ._arose import AroseError, Table
 
 #: Clusters and pairs in the HTML view.
 SHOWN = 5
+#: Rows of a table in the HTML view.
+PREVIEW = 10
 #: Characters of a text in the HTML view.
 OPENING = 120
+#: What else is dropped, by its count.
+OTHERS = {
+    "dropped_empty": "empty and dropped",
+    "dropped_filtered": "filtered out",
+    "dropped_known": "already in the index",
+}
 
 
 class Deduplicated:
@@ -74,7 +83,8 @@ class Deduplicated:
             import numpy
         except ImportError:
             return [bool(is_kept) for is_kept in kept]
-        return numpy.frombuffer(bytes(kept), dtype=numpy.bool_)
+        # A copy that the caller may write to.
+        return numpy.frombuffer(bytearray(kept), dtype=numpy.bool_)
 
     @property
     def clusters(self) -> Table:
@@ -143,7 +153,7 @@ class Deduplicated:
         >>> print(found.show_pair(0, 2))
         a rose is a [-rose-] {+tulip+}
         """
-        docs = self._documents_of([a, b])
+        docs = self._documents_of([_number("a", a), _number("b", b)])
         first, second = _arose.texts(self._directory(), docs)
         return Difference(first, second, *_arose.differences(first, second))
 
@@ -171,8 +181,9 @@ class Deduplicated:
             f"{_counted(n, what)}, {n_kept:,} kept, {counts['dropped_exact']:,} exact and "
             f"{_counted(near, 'near duplicate')} in {_counted(clusters, 'cluster')}"
         )
-        if known := counts["dropped_known"]:
-            words += f", {known:,} already in the index"
+        for name, what in OTHERS.items():
+            if counts[name]:
+                words += f", {counts[name]:,} {what}"
         if files := counts["incomplete_files"]:
             words += f", {_counted(files, 'incomplete file')}"
         return f"<arose.Deduplicated: {words}>"
@@ -182,15 +193,26 @@ class Deduplicated:
 
         words = html.escape(repr(self)[1:-1].removeprefix("arose.Deduplicated: "))
         parts = [f"<p><b>arose.Deduplicated</b>: {words}</p>"]
-        clusters = _rows(self.clusters, SHOWN)
-        if clusters:
-            rows = [[c["cluster"], c["kept_id"], c["size"]] for c in clusters]
-            parts.append(_table("Largest clusters", ["kept", "ID", "size"], rows))
-        pairs = _rows(self.pairs, SHOWN)
-        if pairs:
-            rows = [[p["a"], p["b"], p["rule"], _rounded(p["jaccard"])] for p in pairs]
-            parts.append(_table("Sample pairs", ["a", "b", "rule", "similarity"], rows))
+        if clusters := _rows(self.clusters, SHOWN):
+            shown = [[c["cluster"], c["kept_id"], c["size"]] for c in clusters]
+            opened = self._openings([c["cluster"] for c in clusters])
+            rows = [[*row, opening] for row, opening in zip(shown, opened)]
+            parts.append(_table("Largest clusters", ["kept", "ID", "size", "text"], rows))
+        if pairs := _rows(self.pairs, SHOWN):
+            shown = [[p["a"], p["b"], p["rule"], _rounded(p["jaccard"])] for p in pairs]
+            opened = self._openings([n for p in pairs for n in (p["a"], p["b"])])
+            rows = [[*row, *two] for row, two in zip(shown, zip(opened[::2], opened[1::2]))]
+            names = ["a", "b", "rule", "similarity", "text of a", "text of b"]
+            parts.append(_table("Sample pairs", names, rows))
         return "".join(parts)
+
+    def _openings(self, numbers: list[int]) -> list[str]:
+        """What the texts of rows or documents begin with; empty where they cannot be read."""
+        try:
+            texts = _arose.texts(self._directory(), self._documents_of(numbers))
+        except AroseError:
+            return [""] * len(numbers)
+        return [_opening(text) for text in texts]
 
 
 class Difference:
@@ -212,6 +234,14 @@ class Difference:
         return f"<table>{self._rows}</table>"
 
 
+def _number(parameter: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"{parameter} is {kind}, expected the number of a row or document") from None
+
+
 def _remove(work: Path) -> None:
     import shutil
 
@@ -226,6 +256,19 @@ def _rounded(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+def _opening(text: str) -> str:
+    return text if len(text) <= OPENING else f"{text[:OPENING]}…"
+
+
+def table_html(table: Table, words: str) -> str:
+    """The first rows of a table, for notebooks."""
+    import html
+
+    rows = [list(row.values()) for row in _rows(table, PREVIEW)]
+    shown = [["" if cell is None else _opening(str(cell)) for cell in row] for row in rows]
+    return f"<p>{html.escape(words)}</p>" + _table("", table.column_names, shown)
+
+
 def _rows(table: Table, most: int) -> list[dict[str, Any]]:
     return _arose.first_rows(table, most)
 
@@ -233,9 +276,10 @@ def _rows(table: Table, most: int) -> list[dict[str, Any]]:
 def _table(title: str, names: list[str], rows: list[list[Any]]) -> str:
     import html
 
-    head = "".join(f"<th>{name}</th>" for name in names)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(cell))[:OPENING]}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
         for row in rows
     )
-    return f"<table><caption>{title}</caption><tr>{head}</tr>{body}</table>"
+    caption = title and f"<caption>{title}</caption>"
+    return f"<table>{caption}<tr>{head}</tr>{body}</table>"

@@ -73,8 +73,7 @@ def search(
     >>> [hit["id"] for hit in arose.search(out, "ferobe tuke", limit=1)]
     ['p0']
     """
-    if not isinstance(query, str):
-        raise TypeError(f"query is {type(query).__name__}, expected str")
+    query = _settings.string("query", query)
     options = _settings.checked(
         {
             "limit": limit,

@@ -65,6 +65,8 @@ WHOLE = {
     "offset": 0,
     "per_site": 0,
 }
+#: Those that are sizes.
+BYTES = ("memory", "max_file_size")
 #: Of some of them, the largest value.
 MOST = {"samples": 65535, "min": 65536, "span": 65536, "min_unit": 2**32 - 1, "min_left": 2**32 - 1}
 #: Parameters that are numbers above 0, up to 1.
@@ -77,6 +79,7 @@ FLAGS = (
     "strict",
     "force",
     "ids_only",
+    "quality",
     "whole_first",
     "collapse",
     "kept",
@@ -122,7 +125,8 @@ def _whole(name: str, value: Any, least: int) -> int:
         number = None
     most = MOST.get(name, 2**64 - 1)
     if number is None or number < least:
-        raise SettingError(f"{name}={value!r}, expected a whole number of at least {least}")
+        what = "number of bytes" if name in BYTES else f"whole number of at least {least}"
+        raise SettingError(f"{name}={value!r}, expected a {what}")
     if number > most:
         raise SettingError(f"{name}={value!r}, expected a whole number of at most {most}")
     return number
@@ -168,6 +172,13 @@ def samples(parameter: str, value: Any, n: int) -> list[int]:
     if len(found) not in (0, n) or not all(0 <= number < 2**32 for number in found):
         raise SettingError(f"{parameter} has {len(found)} numbers, expected {n} samples of a sketch")
     return found
+
+
+def string(parameter: str, value: Any) -> str:
+    """A string."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{parameter} is {type(value).__name__}, expected str")
 
 
 def text(parameter: str, value: Any) -> str | None:

@@ -28,7 +28,7 @@ class StoreFiles:
     """
 
     def __init__(self, folder: str) -> None:
-        self.store = Store(folder)
+        self.store: Store = Store(folder)
 
     def path(self, name: str) -> str:
         return self.store.path(name)

@@ -36,7 +36,7 @@ class Store:
     """A directory and what is below it. Names are relative to it, paths are those of the store."""
 
     def __init__(self, root: str) -> None:
-        self.root = root if is_object(root) else os.path.abspath(root)
+        self.root: str = root if is_object(root) else os.path.abspath(root)
         self._fs: Any = None
 
     def __getstate__(self) -> str:

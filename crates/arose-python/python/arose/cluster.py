@@ -244,6 +244,7 @@ def _copy_kept(
 ) -> str | None:
     import tempfile
 
+    kept, dropped = places
     with contextlib.ExitStack() as stack:
         if is_object(source):
             inputs = Store(source)
@@ -252,9 +253,9 @@ def _copy_kept(
             source = os.path.join(start, source)
         if store.is_local:
             os.makedirs(os.path.dirname(store.path(name)), exist_ok=True)
-            return _arose.copy_kept(source, *places, options, store.path(name))
+            return _arose.copy_kept(source, kept, dropped, options, store.path(name))
         here = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "kept")
-        lost: str | None = _arose.copy_kept(source, *places, options, here)
+        lost = _arose.copy_kept(source, kept, dropped, options, here)
         with open(here, "rb") as copy, store.writing(name) as file:
             while block := copy.read(1 << 22):
                 file.write(block)
@@ -386,14 +387,14 @@ class Plan:
         self.n_parts = n_parts
         self.sizes = sizes
         shards = sorted(engine.shards())
-        self.n_docs = sum(n_docs for _, n_docs, _ in shards)
-        self.n_tokens = sum(n_tokens for _, _, n_tokens in shards)
-        self.n_pairs = 0
-        starts, start = [], 0
+        self.n_docs: int = sum(n_docs for _, n_docs, _ in shards)
+        self.n_tokens: int = sum(n_tokens for _, _, n_tokens in shards)
+        self.n_pairs: int = 0
+        self.starts: list[tuple[int, int]] = []
+        start = 0
         for part, n_docs, _ in shards:
-            starts.append((part, start))
+            self.starts.append((part, start))
             start += n_docs
-        self.starts = starts
 
     def run(self) -> dict[str, Any]:
         """All stages; what was found."""

@@ -21,9 +21,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from . import _arose, _reading, _schemas, _settings, _store
+from . import _arose, _schemas, _settings, _store
 from . import dedup as _local_dedup
 from ._kept import name_copies
 from ._stages import StoreFiles, Stages, files_of
@@ -112,7 +112,7 @@ class SparkEngine:
     ) -> None:
         self.spark = spark
         self.files = files
-        self.options = json.dumps(options)
+        self.options: str = json.dumps(options)
         self.n_partitions = n_partitions
         #: Where relative paths of the input start.
         self.folder = folder
@@ -275,9 +275,9 @@ class SharedEngine(SparkEngine):
 
     def __init__(self, spark: SparkSession, files: StoreFiles, *rest: Any, **more: Any) -> None:
         super().__init__(spark, files, *rest, **more)
-        self.store_of_files = files.store
+        self.store_of_files: _store.Store = files.store
         # Of a file on a disk any part is read at once, of an object only all of it.
-        self.chunk_folder = files.path("chunks") if files.store.is_local else None
+        self.chunk_folder: str | None = files.path("chunks") if files.store.is_local else None
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> Table:
         change = functools.partial(as_messages, kind=kind, bytes=bytes, more=more)
@@ -355,7 +355,8 @@ class SharedEngine(SparkEngine):
 
 
 def _table(table: Table, write: Change | None = None) -> DataFrame:
-    return table(write) if callable(table) else table
+    made: DataFrame = table(write) if callable(table) else table
+    return made
 
 
 def _union(tables: list[Table], write: Change | None = None) -> DataFrame:
@@ -365,8 +366,29 @@ def _union(tables: list[Table], write: Change | None = None) -> DataFrame:
     return first
 
 
+@overload
 def dedup(
-    spark: SparkSession | DataFrame,
+    spark: DataFrame,
+    *,
+    text: str = "text",
+    id: str | None = None,
+    directory: str | None = None,
+    partitions: int | None = None,
+    **options: Any,
+) -> DataFrame: ...
+@overload
+def dedup(
+    spark: SparkSession,
+    inputs: list[str],
+    output: str,
+    *,
+    partitions: int | None = None,
+    force: bool = False,
+    gather: bool = False,
+    **options: Any,
+) -> dict[str, Any]: ...
+def dedup(
+    spark: Any,
     inputs: list[str] | None = None,
     output: str | None = None,
     *,
@@ -393,6 +415,10 @@ def dedup(
     if hasattr(spark, "sparkSession"):
         from ._frames import dedup_frame
 
+        for name, value in [("inputs", inputs), ("output", output), ("force", force or None)]:
+            if value is not None:
+                raise _arose.SettingError(f"{name} is for files; a DataFrame takes directory")
+        options.update(gather=gather, input_bytes=input_bytes, runner=runner)
         return dedup_frame(spark, partitions=partitions, **options)
     if inputs is None or output is None:
         raise TypeError("pass inputs and output, or a DataFrame in place of the session")
@@ -458,8 +484,8 @@ def own_session(spark: SparkSession) -> Iterator[SparkSession]:
             own.conf.set(name, value)
         yield own
     finally:
-        for name, value in before.items() if own is spark else ():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+        for name, old in before.items() if own is spark else ():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def _dedup(
@@ -550,13 +576,13 @@ def _find(
         raise _arose.SettingError("give either addresses or paths, not both")
     if addresses and all(map(_store.is_object, inputs)):
         objects = [list(source) for source in _store.find(inputs)]
-        paths = [path for path, _, _ in objects]
+        paths = [str(path) for path, _, _ in objects]
         return _Found(objects, lambda engine: engine.read(paths), [], True)
     if addresses:
         files = spark.read.format("binaryFile").load(inputs)
         listed = files.selectExpr("path", "length", "unix_micros(modificationTime)").collect()
         remote = sorted(list(row) for row in listed)
-        paths = [path for path, _, _ in remote]
+        paths = [str(path) for path, _, _ in remote]
         return _Found(remote, lambda engine: engine.read_remote(inputs, paths), [], True)
     expanded, is_crawl = _arose.expand_inputs(inputs)
     settings["reading"]["success"] |= is_crawl
@@ -735,13 +761,15 @@ def _summary(
 
 #: Parameters of `arose.dedup` that this job does not have, and what to do instead.
 REFUSED = {
-    "against": "needs a single machine; run `arose dedup --against` on the kept documents",
-    "update_index": "needs a single machine; run `arose index add` on the kept documents",
+    "against": "needs a single machine; pass it to arose.dedup, for the kept documents",
+    "update_index": "needs a single machine; pass it to arose.dedup, for the kept documents",
     "memory": "has no effect on Spark; set spark.executor.memory",
     "threads": "has no effect on Spark; set spark.executor.cores",
     "dropped": "needs a single machine; documents.parquet says what was dropped for what",
     "max_file_size": "needs a single machine; parts of the input are files of their own here",
     "ids_only": "needs a single machine; pass tables_only, documents.parquet has the IDs",
+    "quality": "needs a single machine; pass it to arose.dedup, for the kept documents",
+    "filter": "needs a single machine; pass it to arose.dedup, for the kept documents",
     "remove": "is for the policy content, which needs a single machine",
     "site_counts": "is for the policy content, which needs a single machine",
     "progress": "has no effect on Spark; stages are named on standard error",
@@ -780,12 +808,12 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
         if name not in parameters:
             raise _arose.SettingError(f"there is no option `{name}`; see arose.dedup")
     if options.get("pairs", "verified") != "verified":
-        raise _arose.SettingError('pairs="all" needs a single machine; run `arose dedup --pairs all`')
+        raise _arose.SettingError("pairs='all' needs a single machine; pass it to arose.dedup")
     given = {**parameters, **options}
     reading = {name: given.pop(name) for name in READING}
     settings = _settings.checked({**given, "tables_only": tables_only})
     # One thread: Spark runs a task for every core.
-    return {**settings, "reading": _reading(**reading, threads=1)}
+    return {**settings, "reading": _settings.reading(**reading, threads=1)}
 
 
 #: What the help says of options.
@@ -825,8 +853,12 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
+#: Parameters that the command line calls otherwise.
+FLAGS = {"w": ["-w", "--shingle"], "cjk_w": ["--cjk-shingle"]}
+
+
 def _flags(name: str) -> list[str]:
-    return [*(["-w"] if name == "w" else []), f"--{name.replace('_', '-')}"]
+    return FLAGS.get(name, [f"--{name.replace('_', '-')}"])
 
 
 def _argument(name: str, default: Any) -> dict[str, Any]:

@@ -99,7 +99,7 @@ fn the_description_is_true() {
     let known: BTreeSet<&str> = asked
         .iter()
         .map(|(path, _)| *path)
-        .chain(["/api/openapi.json"])
+        .chain(["/api/openapi.json", "/api/refresh"])
         .collect();
     assert_eq!(
         paths.keys().map(String::as_str).collect::<BTreeSet<_>>(),

@@ -227,6 +227,7 @@ fn a_crawl_is_drawn_while_it_grows() {
         "exact_duplicates": i, "near_duplicates": i, "bytes": 1000 * i,
         "statuses": { "200": 90 * i, "404": i }, "slowest": [["<slow>.example", 2500.0]],
         "sites": [["<site>.example", 1.25, 0.5, 1234]],
+        "poor_sites": [["<bad>.example", 29, 30, true], ["poor.example", 1, 7, false]],
         "next": [["http://n.example/?a=<b>", 4.0, 0.5]] })
     };
     let mut text: String = (0..10).map(|i| format!("{}\n", line(i))).collect();
@@ -239,6 +240,9 @@ fn a_crawl_is_drawn_while_it_grows() {
             "Pages per second",
             "data-live",
             "&lt;slow&gt;.example",
+            "Sites by quality",
+            "&lt;bad&gt;.example",
+            "one per day",
         ],
     );
     // The process of a crawl is gone: there is a journal, and nobody holds its lock.

@@ -2,16 +2,18 @@
 //!
 //! The naive way computes the value of every page at every moment and takes the largest. Instead
 //! there is a threshold: the time at which a page will reach it is known in advance, so pages wait
-//! in a queue ordered by that time. If more pages are ready than the budget pays for, the threshold
-//! rises. If there are fewer, the next pages are visited before their time, and it falls. A page
-//! that comes up is looked at again: the threshold may have moved since, and then it goes back.
+//! in a queue ordered by that time. At every moment the first few of the queue are compared, the
+//! most valuable ones are visited, and the threshold follows the least value that was taken: it
+//! rises if more pages are due than the budget pays for, and falls if there are fewer. Times that
+//! were computed with another threshold are good enough to order pages by; where it has fallen by a
+//! tenth, all of them are computed again, a few at a time.
 //!
-//! *Cost.* 8 bytes per page here and 16 for its [`Stats`], which the caller keeps; about 1.4
-//! decisions per visit. Politeness needs nothing more: a page of a busy host waits, and its value
+//! *Cost.* 8 bytes and a bit per page here and 16 for its [`Stats`], which the caller keeps; about
+//! 3 decisions per visit. Politeness needs nothing more: a page of a busy host waits, and its value
 //! grows.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::{History, Posterior, Prior, Quality, Value};
 
@@ -116,11 +118,34 @@ pub struct Schedule {
     highest: f64,
     /// Times and pages in one number, the time first.
     due: BinaryHeap<Reverse<u64>>,
-    /// Pages that have reached the threshold.
-    ready: VecDeque<u32>,
+    /// Those whose times are being computed again.
+    outdated: BinaryHeap<Reverse<u64>>,
+    /// Which pages are in one of these queues.
+    is_queued: Vec<u64>,
+    /// Pages that were announced to have changed, with earlier times than those in the queues.
+    announced: BTreeSet<(u32, u32)>,
     /// Visits that the budget has paid for and that were not made.
     owed: f64,
     n_decisions: u64,
+}
+
+/// A page whose turn may have come.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    page: u32,
+    time: u32,
+    /// Whether it comes from the announced ones.
+    is_announced: bool,
+    value: f64,
+}
+
+/// What a visit would be worth now.
+enum Worth {
+    Value(f64),
+    /// It is too early to say.
+    From(u32),
+    /// The page is not to be visited.
+    Nothing,
 }
 
 impl Schedule {
@@ -133,7 +158,9 @@ impl Schedule {
             threshold: 1.0,
             highest: 0.0,
             due: BinaryHeap::new(),
-            ready: VecDeque::new(),
+            outdated: BinaryHeap::new(),
+            is_queued: Vec::new(),
+            announced: BTreeSet::new(),
             owed: 0.0,
             n_decisions: 0,
         }
@@ -152,10 +179,10 @@ impl Schedule {
         }
     }
 
-    /// Pages that wait, ready or not.
+    /// Pages that wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.due.len() + self.ready.len()
+        self.due.len() + self.outdated.len()
     }
 
     /// Whether no page waits.
@@ -164,22 +191,10 @@ impl Schedule {
         self.len() == 0
     }
 
-    /// Pages that could be visited now.
-    #[must_use]
-    pub fn n_ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Times that were computed so far.
+    /// Values and times that were computed so far.
     #[must_use]
     pub fn n_decisions(&self) -> u64 {
         self.n_decisions
-    }
-
-    /// When the first page that is not ready is looked at again.
-    #[must_use]
-    pub fn next_due(&self) -> Option<u32> {
-        self.due.peek().map(|Reverse(entry)| (entry >> 32) as u32)
     }
 
     /// Sets the threshold so that pages like these, `n_pages` in all, are visited `per_second`
@@ -270,15 +285,18 @@ impl Schedule {
         Some(stats.last.saturating_add(wait.max(self.min_interval)))
     }
 
-    /// Adds a page; returns when it will come up.
+    /// Adds a page; returns when it will come up. One that is there stays where it is.
     pub fn add(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
         let time = self.time_of(page, pages, now)?;
         self.add_at(page, time);
         Some(time)
     }
 
-    /// Adds a page whose time is known.
+    /// Adds a page whose time is known. One that is there stays where it is.
     pub fn add_at(&mut self, page: u32, time: u32) {
+        if self.set_queued(page, true) {
+            return;
+        }
         self.highest = self.highest.max(self.threshold);
         // Growing by doubling would take the memory of as many pages again.
         if self.due.len() == self.due.capacity() {
@@ -287,10 +305,34 @@ impl Schedule {
         self.due.push(Reverse(entry(page, time)));
     }
 
+    /// Takes down whether a page is in a queue; returns whether it was.
+    fn set_queued(&mut self, page: u32, is_queued: bool) -> bool {
+        let (word, bit) = (page as usize / 64, 1 << (page % 64));
+        if word >= self.is_queued.len() {
+            self.is_queued.resize(word + 1, 0);
+        }
+        let was_queued = self.is_queued[word] & bit != 0;
+        match is_queued {
+            true => self.is_queued[word] |= bit,
+            false => self.is_queued[word] &= !bit,
+        }
+        was_queued
+    }
+
+    /// Looks at a page again that a signal has announced.
+    pub fn announce(&mut self, page: u32, pages: &impl Pages, now: u32) {
+        if let Some(time) = self.time_of(page, pages, now) {
+            self.announced.insert((time, page));
+        }
+    }
+
     /// Removes all pages, so that the owner can add them again.
     pub fn clear(&mut self) {
         self.due.clear();
-        self.ready.clear();
+        self.outdated.clear();
+        self.announced.clear();
+        self.is_queued.clear();
+        self.highest = 0.0;
     }
 
     /// The pages to be visited now, if the budget pays for so many visits since this was asked
@@ -300,85 +342,179 @@ impl Schedule {
             true => budget.max(0.0),
             false => 0.0,
         };
-        if self.threshold < 0.5 * self.highest {
-            self.rebuild(pages, now);
-        }
-        self.fill(pages, now, budget);
-        if self.ready.len() as f64 > 6.0 * budget {
-            self.threshold = (self.threshold * 1.01).min(MOST);
-        }
+        self.renew(pages, now);
         // What could not be spent is not saved up for a burst.
         self.owed = (self.owed + budget).min(budget.max(1.0) * 2.0);
-        let n = (self.owed as usize).min(self.ready.len());
-        self.owed -= n as f64;
-        self.ready.drain(..n).collect()
+        let n = self.owed as usize;
+        if n == 0 {
+            return Vec::new();
+        }
+        let mut best = self.candidates(pages, now, n);
+        best.sort_by(|a, b| b.value.total_cmp(&a.value).then(a.page.cmp(&b.page)));
+        best.dedup_by_key(|candidate| candidate.page);
+        let others = best.split_off(n.min(best.len()));
+        self.owed -= best.len() as f64;
+        if let Some(last) = best.last()
+            && best.len() == n
+        {
+            self.follow(last.value, n);
+        }
+        for candidate in others {
+            self.put_back(candidate, pages, now);
+        }
+        best.iter().map(|candidate| candidate.page).collect()
     }
 
-    /// Computes all times again. Where the threshold has fallen, pages wait for times that are too
-    /// late, and behind others that were added since.
-    fn rebuild(&mut self, pages: &impl Pages, now: u32) {
-        self.highest = 0.0;
-        for Reverse(entry) in std::mem::take(&mut self.due) {
-            let page = entry as u32;
-            if let Some(time) = self.time_of(page, pages, now) {
-                self.add_at(page, time);
-            }
+    /// Moves the threshold towards the least value that was taken, within bounds: it may change by
+    /// a factor of e while one page in fifty is visited, however long that takes.
+    fn follow(&mut self, value: f64, n_visits: usize) {
+        let share = n_visits as f64 / (self.len() + n_visits) as f64;
+        let factor = (AGILITY * share).min(1.0).exp();
+        let threshold = value.clamp(self.threshold / factor, self.threshold * factor);
+        self.threshold = threshold.clamp(LEAST, MOST);
+    }
+
+    /// Computes some times again if all are to be. Where the threshold has fallen, pages wait for
+    /// times that are too late.
+    fn renew(&mut self, pages: &impl Pages, now: u32) {
+        if self.outdated.is_empty() && self.threshold < FALLEN * self.highest {
+            self.outdated = std::mem::take(&mut self.due);
+            self.highest = self.threshold;
+        }
+        let n = (self.outdated.len() / 64).clamp(64, MAX_RENEWED);
+        for _ in 0..n {
+            let Some(Reverse(entry)) = self.outdated.pop() else {
+                return;
+            };
+            self.set_queued(entry as u32, false);
+            self.add(entry as u32, pages, now);
+        }
+        // What one queue grows by the other one gives back.
+        if self.outdated.capacity() > self.outdated.len() + self.outdated.len() / 8 + 64 {
+            self.outdated.shrink_to_fit();
         }
     }
 
-    /// Makes pages ready, as many as some ticks pay for: those whose time has come. If these are
-    /// few, the threshold is too high; then those that come next are visited before their time, and
-    /// the threshold falls, though not below what they are worth.
-    fn fill(&mut self, pages: &impl Pages, now: u32, budget: f64) {
-        let most = (8.0 * budget).ceil() as usize + 1;
-        let least = (2.0 * budget).ceil() as usize;
+    /// Pages that may be the most valuable ones: the first of the queue, half as many again as are
+    /// to be visited.
+    fn candidates(&mut self, pages: &impl Pages, now: u32, n: usize) -> Vec<Candidate> {
+        let enough = n + n.div_ceil(2);
+        let mut found = Vec::with_capacity(enough);
         let mut back = Vec::new();
-        let mut n_early = least + 4;
-        let mut lowest = f64::INFINITY;
-        for _ in 0..4 * most + 16 {
-            let Some(Reverse(entry)) = self.due.peek().filter(|_| self.ready.len() < most) else {
+        while found.len() < enough && back.len() < MAX_RESTING {
+            let Some(mut candidate) = self.first() else {
                 break;
             };
-            let (page, time) = (*entry as u32, (entry >> 32) as u32);
-            let is_early = time > now;
-            if is_early && (self.ready.len() >= least || n_early == 0) {
-                break;
+            self.remove(candidate);
+            match self.worth(candidate.page, pages, now) {
+                Worth::Value(value) => {
+                    candidate.value = value;
+                    found.push(candidate);
+                }
+                Worth::From(time) if !candidate.is_announced => back.push((candidate.page, time)),
+                Worth::From(_) | Worth::Nothing => {}
             }
-            n_early -= usize::from(is_early);
-            self.due.pop();
-            match self.time_of(page, pages, now) {
-                Some(time) if time <= now => self.ready.push_back(page),
-                Some(time) => match self.worth(page, pages, now).filter(|_| is_early) {
-                    Some(worth) => {
-                        lowest = lowest.min(worth);
-                        self.ready.push_back(page);
-                    }
-                    None => back.push((page, time)),
-                },
-                None => {}
-            }
-        }
-        if lowest.is_finite() {
-            self.threshold = (self.threshold * 0.95)
-                .max(lowest.min(self.threshold))
-                .max(LEAST);
         }
         for (page, time) in back {
             self.add_at(page, time);
         }
+        self.add_announced(pages, now, 4 * n + MAX_RESTING, &mut found);
+        found
     }
 
-    /// What a visit is worth now; nothing if the last one was a moment ago.
-    fn worth(&self, page: u32, pages: &impl Pages, now: u32) -> Option<f64> {
-        let stats = pages.stats(page)?;
-        let seconds = now.checked_sub(stats.last)?;
-        if seconds < self.min_interval.max(1) {
-            return None;
+    /// Adds pages that were announced and are due, however long the queue is: most of them have
+    /// changed.
+    fn add_announced(
+        &mut self,
+        pages: &impl Pages,
+        now: u32,
+        n_most: usize,
+        found: &mut Vec<Candidate>,
+    ) {
+        for _ in 0..n_most {
+            let Some(&(time, page)) = self.announced.first().filter(|(time, _)| *time <= now)
+            else {
+                return;
+            };
+            self.announced.pop_first();
+            if let Worth::Value(value) = self.worth(page, pages, now) {
+                found.push(Candidate {
+                    page,
+                    time,
+                    is_announced: true,
+                    value,
+                });
+            }
         }
+    }
+
+    /// The page that comes up first.
+    fn first(&self) -> Option<Candidate> {
+        let queued = [&self.due, &self.outdated].map(|queue| queue.peek().map(|first| first.0));
+        let queued = queued.into_iter().flatten().min();
+        let announced = self.announced.first().copied();
+        let announced = announced.map(|(time, page)| entry(page, time));
+        let entry = queued.into_iter().chain(announced).min()?;
+        Some(Candidate {
+            page: entry as u32,
+            time: (entry >> 32) as u32,
+            is_announced: queued != Some(entry),
+            value: 0.0,
+        })
+    }
+
+    fn remove(&mut self, first: Candidate) {
+        if first.is_announced {
+            self.announced.pop_first();
+            return;
+        }
+        let entry = Reverse(entry(first.page, first.time));
+        let is_outdated = self.outdated.peek() == Some(&entry);
+        let queue = match is_outdated {
+            true => &mut self.outdated,
+            false => &mut self.due,
+        };
+        queue.pop();
+        self.set_queued(first.page, false);
+    }
+
+    /// Has a page wait on that was looked at. One that comes next keeps its time, one that is worth
+    /// a visit comes up again at once, and another has a later time by the present threshold.
+    fn put_back(&mut self, candidate: Candidate, pages: &impl Pages, now: u32) {
+        let Candidate { page, time, .. } = candidate;
+        // One that was visited since it was announced waits in a queue like all others.
+        let is_announced = pages.signals(page).is_some_and(|(_, n)| n > 0);
+        let time = match time > now || candidate.value >= self.threshold {
+            true => Some(time),
+            false => self.time_of(page, pages, now).map(|time| time.max(now + 1)),
+        };
+        match (time, candidate.is_announced) {
+            (Some(time), false) => self.add_at(page, time),
+            (Some(time), true) if is_announced => {
+                self.announced.insert((time, page));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a visit is worth now.
+    fn worth(&mut self, page: u32, pages: &impl Pages, now: u32) -> Worth {
+        let Some(stats) = pages.stats(page) else {
+            return Worth::Nothing;
+        };
+        // A visit in the future is one of a clock that was wrong: the page is due.
+        let Some(seconds) = now.checked_sub(stats.last) else {
+            return Worth::Value(f64::INFINITY);
+        };
+        let least = self.min_interval.max(1);
+        if seconds < least {
+            return Worth::From(stats.last.saturating_add(least));
+        }
+        self.n_decisions += 1;
         let posterior = Posterior::new(pages.prior(page), &stats.history());
         let days = f64::from(seconds) / DAY;
         let mu = stats.importance();
-        Some(match pages.signals(page) {
+        Worth::Value(match pages.signals(page) {
             Some((quality, n)) if self.value == Value::Harmonic => {
                 let signals = quality.signals(posterior.rate());
                 signals.harmonic_value(mu, days, n)
@@ -387,6 +523,18 @@ impl Schedule {
         })
     }
 }
+
+/// How fast the threshold follows, by the share of pages visited.
+const AGILITY: f64 = 50.0;
+
+/// Times are computed again when the threshold is below this part of what it was.
+const FALLEN: f64 = 0.8;
+
+/// Pages that were visited a moment ago and are passed over in one go, at most.
+const MAX_RESTING: usize = 256;
+
+/// Times that are computed again in one go, at most: some hundredths of a second.
+const MAX_RENEWED: usize = 20_000;
 
 /// Bounds of the threshold, in days: what a second and a few million years are worth.
 const LEAST: f64 = 1e-9;

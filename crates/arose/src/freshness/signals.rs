@@ -118,15 +118,40 @@ impl Signals {
         if n > 0 && self.weight().is_infinite() || self.harmonic_value(mu, 0.0, n) >= value {
             return 0.0;
         }
-        let (mut low, mut high) = (0.0, MOST);
+        let beyond = |days: f64| self.harmonic_value(mu, days, n) - value;
+        let (mut low, mut high) = (0.0, 1.0);
+        let (mut below, mut above) = (beyond(low), beyond(high));
+        while above < 0.0 {
+            if high >= MOST {
+                return MOST;
+            }
+            (low, below) = (high, above);
+            high *= 4.0;
+            above = beyond(high);
+        }
+        // The line between two points, one of which counts half if it stayed (Illinois).
+        let mut days = high;
         for _ in 0..60 {
-            let middle = (low + high) / 2.0;
-            match self.harmonic_value(mu, middle, n) >= value {
-                true => high = middle,
-                false => low = middle,
+            days = (low * above - high * below) / (above - below);
+            if !days.is_finite() {
+                return MOST;
+            }
+            let reached = beyond(days);
+            match reached < 0.0 {
+                true => {
+                    (low, below) = (days, reached);
+                    above /= 2.0;
+                }
+                false => {
+                    (high, above) = (days, reached);
+                    below /= 2.0;
+                }
+            }
+            if high - low <= 1e-7 * high || reached.abs() <= 1e-8 * value {
+                break;
             }
         }
-        high
+        days
     }
 }
 

@@ -525,7 +525,8 @@ fn schedules_reach_the_optimal_rates() {
         schedule.add(page, &known, 0);
     }
     let mut n_visits = [0.0; 5];
-    let (days, warm) = (200, 100);
+    // Long enough for a dozen visits of each page: all of a rate are visited at the same time.
+    let (days, warm) = (500, 100);
     let mut per_hours = Vec::new();
     for i in 0..days * 86_400 / tick {
         let now = i * tick;

@@ -56,6 +56,12 @@ impl Cells {
         &self.starts
     }
 
+    /// The same, without a copy.
+    #[must_use]
+    pub fn into_starts(self) -> Vec<u32> {
+        self.starts
+    }
+
     /// The bytes of the cells of some tokens.
     #[must_use]
     pub fn bytes(&self, tokens: Range<u32>) -> Range<u32> {

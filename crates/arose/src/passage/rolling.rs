@@ -64,21 +64,28 @@ impl<'a> RollingHash<'a> {
     /// A hash of every gram of `q` tokens, scattered over 64 bits; none if there are fewer tokens.
     #[must_use]
     pub fn grams(&self, q: usize) -> Vec<u64> {
-        let prefixes = Prefixes::new(self.tokens.iter().copied(), BASES[0]);
-        prefixes.windows(q).map(mix).collect()
+        let n_grams = (self.tokens.len() + 1).saturating_sub(q.max(1));
+        let mut grams = Vec::with_capacity(n_grams);
+        if n_grams > 0 {
+            self.for_each_first(q.max(1), |_, hash| grams.push(mix(hash)));
+        }
+        grams
     }
 
     /// Calls `take` with the start and the first half of the hash of every window of `n_tokens`.
     pub(super) fn for_each_first(&self, n_tokens: usize, mut take: impl FnMut(usize, u64)) {
         let (head, rest) = self.tokens.split_at(n_tokens);
         let power = power(BASES[0], n_tokens);
-        let push = |hash, token| add(multiply(hash, BASES[0]), reduce(token));
-        let mut hash = head.iter().copied().fold(0, push);
+        let push = |hash, token| add(multiply(hash, BASES[0]), token);
+        let mut hash = head
+            .iter()
+            .fold(0, |hash, &token| push(hash, reduce(token)));
         take(0, hash);
         for (start, (&gone, &new)) in self.tokens.iter().zip(rest).enumerate() {
-            // The token that goes has the power of the length, once the others were shifted.
+            // The token that goes has the power of the length, once the others were shifted. What
+            // does not depend on the last hash comes first, so that hashes wait for less.
             let without = P - multiply(reduce(gone), power);
-            hash = add(push(hash, new), if without == P { 0 } else { without });
+            hash = push(hash, add(reduce(new), without));
             take(start + 1, hash);
         }
     }

@@ -5,55 +5,75 @@ use crate::mix::mix;
 /// Gives equal keys equal numbers, counted from 0 in order of appearance.
 ///
 /// Open addressing at half load. Slots depend on a seed; if that depends on all keys, nobody can
-/// choose keys that share a slot.
+/// choose keys that share a slot. Slots of earlier texts count as free, so that forgetting them
+/// takes no time.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// A key and its number, plus one; 0 for a free slot.
-    slots: Vec<(u64, u32)>,
+    slots: Vec<Slot>,
+    /// The slots in use are a power of two, and this is one less.
+    mask: usize,
     seed: u64,
     n_used: u32,
+    round: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    key: u64,
+    number: u32,
+    /// When it was taken; in any other round it is free.
+    round: u32,
 }
 
 impl Numbers {
     /// Forgets all and makes room for `n_keys`, more or less.
     pub(super) fn clear(&mut self, n_keys: usize, seed: u64) {
         let n_slots = (2 * n_keys).next_power_of_two().max(16);
-        self.slots.clear();
-        self.slots.resize(n_slots, (0, 0));
+        if self.round == u32::MAX || self.slots.len() < n_slots {
+            self.slots = vec![Slot::default(); n_slots.max(self.slots.len())];
+            self.round = 0;
+        }
+        self.round += 1;
+        self.mask = n_slots - 1;
         self.seed = seed;
         self.n_used = 0;
     }
 
     /// The number of a key.
     pub(super) fn of(&mut self, key: u64) -> u32 {
-        if 2 * self.len() >= self.slots.len() {
+        if 2 * self.len() > self.mask {
             self.grow();
         }
-        let mask = self.slots.len() - 1;
-        let mut at = mix(key ^ self.seed) as usize & mask;
-        loop {
-            match self.slots[at] {
-                (_, 0) => {
-                    self.n_used += 1;
-                    self.slots[at] = (key, self.n_used);
-                    return self.n_used - 1;
-                }
-                (there, number) if there == key => return number - 1,
-                _ => at = (at + 1) & mask,
-            }
+        let at = self.find(key);
+        let slot = &mut self.slots[at];
+        if slot.round != self.round {
+            *slot = Slot {
+                key,
+                number: self.n_used,
+                round: self.round,
+            };
+            self.n_used += 1;
         }
+        slot.number
+    }
+
+    /// The slot of a key, or the free one where it belongs.
+    fn find(&self, key: u64) -> usize {
+        let mut at = mix(key ^ self.seed) as usize & self.mask;
+        while self.slots[at].round == self.round && self.slots[at].key != key {
+            at = (at + 1) & self.mask;
+        }
+        at
     }
 
     #[cold]
     fn grow(&mut self) {
-        let n_slots = (2 * self.slots.len()).max(16);
-        let old = std::mem::replace(&mut self.slots, vec![(0, 0); n_slots]);
-        for (key, number) in old.into_iter().filter(|(_, number)| *number > 0) {
-            let mut at = mix(key ^ self.seed) as usize & (n_slots - 1);
-            while self.slots[at].1 > 0 {
-                at = (at + 1) & (n_slots - 1);
-            }
-            self.slots[at] = (key, number);
+        let n_slots = (2 * (self.mask + 1)).max(16);
+        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); n_slots]);
+        self.mask = n_slots - 1;
+        for slot in old.into_iter().filter(|slot| slot.round == self.round) {
+            let at = self.find(slot.key);
+            self.slots[at] = slot;
         }
     }
 
@@ -95,6 +115,25 @@ impl Grams {
         self.keys
             .extend(words.numbers.iter().map(|number| u64::from(*number)));
         self.n = 1;
+    }
+
+    /// Starts with 5-grams.
+    pub(super) fn start_with_five(&mut self, words: Words<'_>) {
+        // Odd and unlike each other, so that the same words in another order have another sum.
+        const FACTORS: [u64; 5] = [
+            0x9E37_79B9_7F4A_7C15,
+            0xBF58_476D_1CE4_E5B9,
+            0x94D0_49BB_1331_11EB,
+            0xD6E8_FEB8_6659_FD93,
+            0xA076_1D64_78BD_642F,
+        ];
+        self.keys.clear();
+        self.keys.extend(words.numbers.windows(5).map(|gram| {
+            let parts = gram.iter().zip(FACTORS);
+            let sum = parts.map(|(word, factor)| (u64::from(*word) + 1).wrapping_mul(factor));
+            sum.fold(0, u64::wrapping_add)
+        }));
+        self.n = 5;
     }
 
     /// From n-grams to those of one word more.

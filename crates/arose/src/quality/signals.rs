@@ -173,10 +173,19 @@ impl Analyzer {
 
     fn number_words(&mut self, line: &str) {
         let mut end = self.ends.last().copied().unwrap_or(0);
-        for word in line.split_whitespace() {
-            end += count_chars(word);
+        let mut add = |word: &[u8], n_chars: u64| {
+            end += n_chars;
             self.ends.push(end);
-            self.words.push(self.numbers.of(digest64(word.as_bytes())));
+            self.words.push(self.numbers.of(digest64(word)));
+        };
+        if line.is_ascii() {
+            let words = line.as_bytes().split(|byte| is_blank(*byte));
+            words
+                .filter(|word| !word.is_empty())
+                .for_each(|word| add(word, word.len() as u64));
+        } else {
+            line.split_whitespace()
+                .for_each(|word| add(word.as_bytes(), count_chars(word)));
         }
     }
 
@@ -227,8 +236,7 @@ impl Analyzer {
             numbers: &self.words,
             ends: &self.ends,
         };
-        self.grams.start(words);
-        (1..5).for_each(|_| self.grams.grow(words));
+        self.grams.start_with_five(words);
         let repeated = self.grams.repeated_chars(words, &mut self.numbers, seed);
         Repetition {
             n_words: u32::try_from(n_words).unwrap_or(u32::MAX),
@@ -411,6 +419,11 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// Characters; most words are ASCII.
+/// Whether an ASCII character is whitespace.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | 9..=13)
+}
+
 fn count_chars(text: &str) -> u64 {
     match text.is_ascii() {
         true => text.len() as u64,

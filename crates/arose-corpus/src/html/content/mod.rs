@@ -96,7 +96,7 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     if tree.is_too_wide {
         warnings.push(Warning::TooManyBlocks);
     }
-    let metadata = collector.finish(page_url, html.len(), &mut warnings);
+    let metadata = collector.finish(page_url, html.len(), None, &mut warnings);
     Extracted {
         text: join(&tree, &chosen),
         images: Vec::new(),

@@ -201,7 +201,7 @@ fn what_is_wrong_is_named() {
     let other = r#"{"a":"x","b":"y","label":1,"text_a":"a thorn","text_b":"a rose"}"#;
     files(&format!("{pair}\n{other}")).check_error(":2: `x` is the ID of two texts");
     files(r#"{"id":"x","text":"a rose"}"#).check_error("a document, not a pair");
-    files(r#"{"a":"x","b":"y","label":1}"#).check_error("with --documents");
+    files(r#"{"a":"x","b":"y","label":1}"#).check_error("with --documents-from");
     let pair = r#"{"a":"x","b":"y","jaccard":1.5}"#;
     let document = r#"{"id":"x","text":"a rose"}"#;
     files(pair)

@@ -12,10 +12,30 @@ use rayon::prelude::*;
 
 use super::matches::{COMMON, Matches, Output, Sides, Span, linked};
 use crate::column::Scan;
-use crate::passages::anchors::{Hashed, Placed, Search, at_place, of_document};
+use crate::passages::anchors::{Search, of_document};
 use crate::passages::listing::MAX_LINKED;
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
+
+/// An anchor of either side, sorted by its hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Hashed {
+    hash: u64,
+    doc: u32,
+    /// The first window, and how many there are.
+    first: u32,
+    n_windows: u64,
+}
+
+/// An anchor of either side, sorted by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Placed {
+    doc: u32,
+    first: u32,
+    n_windows: u64,
+}
 
 /// A window of either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -63,12 +83,23 @@ fn sort_anchors(
         texts.batches(search.batch_tokens(), progress, |batch| {
             let lists = batch
                 .par_iter()
-                .map(|(doc, tokens)| of_document(before + doc, tokens, search));
+                .map(|(doc, tokens)| hashed(before + doc, tokens, search));
             let lists: Vec<Vec<Hashed>> = lists.collect();
             lists.iter().try_for_each(|list| sorter.extend(list))
         })?;
     }
     sorter.write(path).map(drop)
+}
+
+fn hashed(doc: u32, tokens: &[u64], search: &Search) -> Vec<Hashed> {
+    let anchors = of_document(doc, tokens, search);
+    let hashed = anchors.map(|(hash, anchor)| Hashed {
+        hash,
+        doc,
+        first: anchor.first_window as u32,
+        n_windows: (anchor.last_window - anchor.first_window + 1) as u64,
+    });
+    hashed.collect()
 }
 
 /// The next group of records with one key, and how many there are; they are left to `each`.
@@ -109,13 +140,21 @@ fn shared_anchors(
     let mut second = Scan::<Hashed>::open(path)?;
     loop {
         let mut has = [false; 2];
-        let n = next_group(&mut first, Hashed::hash, |anchor| {
-            has[usize::from(anchor.doc >= n_docs)] = true;
-        })?;
+        let n = next_group(
+            &mut first,
+            |anchor: &Hashed| anchor.hash,
+            |anchor| {
+                has[usize::from(anchor.doc >= n_docs)] = true;
+            },
+        )?;
         for _ in 0..n {
             let anchor = second.next()?.expect("both looks are at one file");
             if has == [true; 2] {
-                placed.push(at_place(anchor))?;
+                placed.push(Placed {
+                    doc: anchor.doc,
+                    first: anchor.first,
+                    n_windows: anchor.n_windows,
+                })?;
             }
         }
         if n == 0 {
@@ -142,10 +181,10 @@ fn sort_windows(
             None => corpus.tokens(doc)?,
             Some(item) => reference.tokens(item)?,
         };
-        let (first, n) = anchor.windows();
-        let end = (first + n) as usize - 1 + search.n_tokens;
-        let hashes = RollingHash::new(&tokens[first as usize..end]).windows(search.n_tokens);
-        for (hash, start) in hashes.into_iter().zip(first..) {
+        let (first, n_windows) = (anchor.first as usize, anchor.n_windows as usize);
+        let end = first + n_windows - 1 + search.n_tokens;
+        let hashes = RollingHash::new(&tokens[first..end]).windows(search.n_tokens);
+        for (hash, start) in hashes.into_iter().zip(anchor.first..) {
             sorter.push(Window { hash, doc, start })?;
         }
     }

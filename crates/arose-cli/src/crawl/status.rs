@@ -1,0 +1,66 @@
+//! `arose crawl status`: the state of a crawl, its counters, and what is next.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use arose_crawl::Status;
+use serde_json::{Value, json};
+
+use super::{counters_json, priority, write_counters};
+use crate::output::{row, write_json};
+use crate::read::Outcome;
+
+/// The state and counters of a crawl, as `arose crawl status --json` prints them.
+///
+/// # Errors
+///
+/// If there is no crawl in the directory, or it is damaged.
+pub fn crawl_status(dir: &Path) -> anyhow::Result<Value> {
+    Ok(status_json(&arose_crawl::status(dir)?))
+}
+
+fn status_json(status: &Status) -> Value {
+    json!({
+        "state": state(status),
+        "still_queued": status.n_queued,
+        "lost_for_now": status.n_lost,
+        "hosts": status.n_hosts,
+        "archive_files": status.n_archive_files,
+        "archive_bytes": status.n_archive_bytes,
+        "waiting": status.waiting.iter().map(priority::url_json).collect::<Vec<_>>(),
+        "sites": status.sites.iter().map(priority::site_json).collect::<Vec<_>>(),
+        "poor_sites": status.poor_sites.iter().map(priority::quality_json).collect::<Vec<_>>(),
+        "pages_for_trust": status.pages_for_trust,
+        "counters": counters_json(&status.counters),
+    })
+}
+
+fn state(status: &Status) -> &'static str {
+    match (status.is_running, status.is_closed) {
+        (true, _) => "running",
+        (false, true) => "stopped in good order",
+        (false, false) => "interrupted",
+    }
+}
+
+/// Prints the state and counters of a crawl.
+pub(super) fn print(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
+    let status = arose_crawl::status(dir)?;
+    let mut out = io::stdout().lock();
+    let state = state(&status);
+    let written = match json {
+        true => write_json(&mut out, &status_json(&status)),
+        false => write_counters(&mut out, &status.counters).and_then(|()| {
+            row(&mut out, "still queued", status.n_queued, "")?;
+            row(&mut out, "lost for now", status.n_lost, "")?;
+            row(&mut out, "hosts", status.n_hosts, "")?;
+            row(&mut out, "archive files", status.n_archive_files, "")?;
+            row(&mut out, "archive bytes", status.n_archive_bytes, "")?;
+            priority::write_lists(&mut out, &status)?;
+            writeln!(out, "{state}")
+        }),
+    };
+    written.context("cannot write the status")?;
+    Ok(Outcome::Found)
+}

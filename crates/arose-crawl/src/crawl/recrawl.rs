@@ -1,0 +1,483 @@
+//! Visiting pages again: which, when, and what came of it.
+//!
+//! Once a second the schedule names as many pages as the budget pays for. What a visit needs is
+//! read back from the archive ([`Files::recall`](super::files::Files)), and the page is queued at its
+//! host like any other URL, so politeness, retries and crashes are those of all URLs: the journal
+//! knows it as [`Event::Again`]. When it has been read, its statistics change with the same commit
+//! that takes it off the queue.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use arose::freshness::{Prior, Quality, Schedule, Stats, Value};
+
+use super::background::{Command, Wanted};
+use super::files::Recall;
+use super::*;
+use crate::counters::Counter;
+use crate::fingerprint::Fingerprint;
+use crate::frontier::{SiteId, Tag};
+use crate::journal::{Event, Queued};
+use crate::order::Level;
+use crate::pages::{Known, NO_SITE, PageId, Recalled, Record, Signal, Slot, State, Table};
+
+/// Seconds of a day.
+pub(super) const DAY: u32 = 86_400;
+
+/// Visits that wait at hosts, at most: those of ten minutes, within these bounds.
+const WAITING: std::ops::RangeInclusive<f64> = 1000.0..=100_000.0;
+
+/// Where pages stand in the queues of their hosts: behind what somebody waits for, before new URLs.
+/// All have the largest mass; the class of priority tells them apart.
+const PRIORITY: u8 = 6;
+const URGENT: u8 = 7;
+
+/// What stands for a page to be visited again among the URLs of its host: links to it bring it
+/// nothing, so it has another name than it had when it was new.
+pub(super) fn again_name(rest_hash: u64) -> u64 {
+    !rest_hash
+}
+
+/// Pages that the threshold of the schedule is found from.
+const SAMPLE: usize = 500;
+
+/// What a crawl knows of the pages that it visits again.
+#[derive(Debug)]
+pub(super) struct Recrawl {
+    pub(super) is_on: bool,
+    /// Whether no further visits are to begin.
+    pub(super) is_ending: bool,
+    /// Pages fetched so far, which numbers them.
+    pub(super) n_pages: u32,
+    pub(super) known: Known,
+    schedule: Schedule,
+    /// Pages that are visited at a time of their own: nothing was there, or no content came.
+    fixed: BTreeSet<(u32, PageId)>,
+    /// Pages queued at their hosts, by their places in the journal.
+    pub(super) places: HashMap<Place, PageId>,
+    /// What their visits need.
+    pub(super) waiting: HashMap<PageId, Waiting>,
+    /// Pages that were queued when the last run ended, and are being read back.
+    restored: HashSet<PageId>,
+    /// Pages that somebody waits for.
+    pub(super) urgent: HashSet<PageId>,
+    pub(super) untrusted: HashSet<HostId>,
+    /// What became known of pages without a response.
+    pub(super) visited: Vec<(PageId, Slot)>,
+    /// New URLs that may be asked for within the budget.
+    n_new: f64,
+    ticked: Duration,
+    learned: Option<u32>,
+    /// The latest date so far.
+    dated: u32,
+    /// Visits at fixed times that were made and not paid for yet.
+    debt: f64,
+    /// Pages that sites announce to have changed and when, by their fingerprints: those that came
+    /// since the last look, and those whose pages are being looked for.
+    announced: HashMap<u128, u32>,
+    matched: HashMap<u128, u32>,
+    /// Ticks until the next look.
+    n_matching: f64,
+    /// What is believed of pages, and since when.
+    pub(super) believed: (u32, Option<Freshness>),
+}
+
+/// A header of a request that asks for another version, and its value.
+type Condition = (&'static str, Box<str>);
+
+/// Announcements that wait, at most.
+const MAX_HEARD: usize = 1 << 20;
+
+/// Pages of the table for each of which there is a pause of a tick between two looks: a look takes
+/// about a second for ten million, and so at most a tenth of the time.
+const PAGES_PER_TICK: f64 = 1e6;
+
+/// The site of a page.
+fn site_of(frontier: &Frontier, record: &Record) -> SiteId {
+    let host = frontier.find(record.fingerprint.host);
+    host.map_or(NO_SITE, |host| frontier.hosts.site(host))
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) recalled: Recalled,
+    /// Whether the server said "not modified" and is asked for all of it.
+    pub(super) is_full: bool,
+}
+
+impl Recrawl {
+    /// Reads the page table, if pages are to be visited again.
+    pub(super) fn new(
+        settings: &Settings,
+        table: &Table,
+        again: BTreeMap<Place, PageId>,
+        untrusted: HashSet<HostId>,
+        date: u32,
+        frontier: &Frontier,
+        qualities: &BTreeMap<HostId, Quality>,
+    ) -> Result<Self, Error> {
+        let least = settings
+            .recrawl
+            .min_interval
+            .clamp(1.0, f64::from(u32::MAX));
+        let mut recrawl = Self {
+            is_on: settings.recrawl.on,
+            is_ending: false,
+            n_pages: table.n_pages(),
+            known: Known::default(),
+            schedule: Schedule::new(Value::Harmonic, least as u32),
+            fixed: BTreeSet::new(),
+            restored: again.values().copied().collect(),
+            places: again.into_iter().collect(),
+            waiting: HashMap::new(),
+            urgent: HashSet::new(),
+            untrusted,
+            visited: Vec::new(),
+            n_new: 0.0,
+            ticked: Duration::ZERO,
+            learned: None,
+            dated: date,
+            debt: 0.0,
+            announced: HashMap::new(),
+            matched: HashMap::new(),
+            n_matching: 0.0,
+            believed: (0, None),
+        };
+        if recrawl.is_on {
+            for (host, quality) in qualities {
+                recrawl
+                    .known
+                    .set_quality(frontier.hosts.site(*host), *quality);
+            }
+            recrawl.load(table, &settings.recrawl, frontier)?;
+        }
+        Ok(recrawl)
+    }
+
+    fn load(
+        &mut self,
+        table: &Table,
+        settings: &crate::settings::Recrawl,
+        frontier: &Frontier,
+    ) -> Result<(), Error> {
+        table.each(|page, record| self.know(page, record, site_of(frontier, record)))?;
+        self.known.learn();
+        self.calibrate(settings);
+        table.each(|page, record| {
+            if self.restored.contains(&page) {
+                return;
+            }
+            match (record.state, record.due) {
+                // A visit in the future is one of a clock that was wrong.
+                (State::Live, due) if due == 0 || record.stats.last > self.dated => {
+                    self.schedule.add(page, &self.known, self.dated);
+                }
+                (State::Live, due) => self.schedule.add_at(page, due),
+                (State::Missing(_), due) => {
+                    self.fixed.insert((due, page));
+                }
+                (State::Gone | State::Forbidden, _) => {}
+            }
+        })
+    }
+
+    /// Holds the statistics of a page in memory. What pages need to be shown is not visited again.
+    pub(super) fn know(&mut self, page: PageId, record: &Record, site: SiteId) {
+        let kept = match record.kind {
+            Kind::Requisite => State::Gone,
+            _ => record.state,
+        };
+        let record = Record {
+            state: kept,
+            ..*record
+        };
+        self.known.put(page, &record, site);
+    }
+
+    /// Visits a second that the settings pay for.
+    fn rate(&self, settings: &crate::settings::Recrawl) -> f64 {
+        let per_second = settings.per_second;
+        match per_second.is_finite() && per_second > 0.0 {
+            true => per_second,
+            false => f64::from(self.n_pages) / (settings.every.max(1e-3) * f64::from(DAY)),
+        }
+    }
+
+    fn calibrate(&mut self, settings: &crate::settings::Recrawl) {
+        let sample = self.known.sample(SAMPLE).into_iter();
+        let sample: Vec<(Stats, &Prior)> = sample.map(|(stats, prior, _)| (stats, prior)).collect();
+        let rate = self.rate(settings);
+        let (n_pages, date) = (self.n_pages.into(), self.dated);
+        self.schedule.calibrate(&sample, n_pages, rate, date);
+    }
+
+    /// Whether there will be pages to visit, however long none is due.
+    pub(super) fn goes_on(&self) -> bool {
+        let n_pages = self.schedule.len() + self.fixed.len() + self.places.len();
+        self.is_on && n_pages > 0
+    }
+
+    /// Whether a queued URL is a page to be visited again.
+    pub(super) fn is_again(&self, place: Place) -> bool {
+        self.places.contains_key(&place)
+    }
+
+    /// Whether nothing is known any more of a page to be visited again.
+    pub(super) fn is_forgotten(&self, place: Place) -> bool {
+        let page = self.places.get(&place);
+        page.is_some_and(|page| !self.waiting.contains_key(page))
+    }
+
+    /// The version that a visit is compared with, and how to ask for another one.
+    pub(super) fn visit(
+        &self,
+        host: HostId,
+        place: Place,
+    ) -> (Option<Box<Revisit>>, Option<Condition>) {
+        let page = self.places.get(&place);
+        let Some(waiting) = page.and_then(|page| self.waiting.get(page)) else {
+            return (None, None);
+        };
+        let asks_for_all = waiting.is_full || self.untrusted.contains(&host);
+        let condition = waiting.recalled.validators.header();
+        let condition = condition.filter(|_| !asks_for_all);
+        let condition = condition.map(|(name, value)| (name, value.into()));
+        (Some(waiting.recalled.revisit.clone()), condition)
+    }
+
+    /// Takes down that a new URL is asked for.
+    pub(super) fn spend_new(&mut self) {
+        self.n_new -= 1.0;
+    }
+
+    /// Has a page visited when it is due by its statistics; returns when that is.
+    pub(super) fn schedule(
+        &mut self,
+        page: PageId,
+        record: &Record,
+        site: SiteId,
+        now: u32,
+    ) -> u32 {
+        if !self.is_on {
+            return 0;
+        }
+        self.know(page, record, site);
+        self.schedule.add(page, &self.known, now).unwrap_or(0)
+    }
+
+    /// Takes down what lists say of pages. Each page counts once.
+    pub(super) fn hear(&mut self, announced: &[(u128, u32)]) {
+        for &(key, date) in announced {
+            if self.announced.len() < MAX_HEARD || self.announced.contains_key(&key) {
+                let latest = self.announced.entry(key).or_default();
+                *latest = date.max(*latest);
+            }
+        }
+    }
+
+    /// Announcements whose pages are to be looked for now. A look reads the whole page table, so
+    /// there is a pause between two that grows with its size.
+    fn take_heard(&mut self) -> Option<HashSet<u128>> {
+        self.n_matching -= 1.0;
+        if self.announced.is_empty() || !self.matched.is_empty() || self.n_matching > 0.0 {
+            return None;
+        }
+        self.n_matching = f64::from(self.n_pages) / PAGES_PER_TICK;
+        self.matched = std::mem::take(&mut self.announced);
+        Some(self.matched.keys().copied().collect())
+    }
+
+    /// Looks at the clock. One that was set back would have pages wait for the time it had shown.
+    fn set_date(&mut self, date: u32) {
+        if date.saturating_add(3600) < self.dated {
+            self.schedule.clear();
+            for page in 0..self.n_pages {
+                self.schedule.add(page, &self.known, date);
+            }
+            let fixed = std::mem::take(&mut self.fixed).into_iter();
+            self.fixed = fixed.map(|(time, page)| (time.min(date), page)).collect();
+        }
+        self.dated = date;
+    }
+
+    /// Has a page visited at a time.
+    pub(super) fn visit_at(&mut self, page: PageId, time: u32) {
+        if self.is_on {
+            self.fixed.insert((time, page));
+        }
+    }
+
+    /// The pages whose time has come, and whose time is fixed.
+    fn take_fixed(&mut self, now: u32, budget: f64) -> Vec<PageId> {
+        let mut pages = Vec::new();
+        while budget > 0.0
+            && (pages.len() as f64) < budget.max(1.0)
+            && self.debt < 1.0
+            && let Some(&(time, page)) = self.fixed.first()
+            && time <= now
+        {
+            self.fixed.pop_first();
+            pages.push(page);
+        }
+        pages
+    }
+}
+
+impl Crawl {
+    /// Today, as pages are dated.
+    pub(super) fn date(&self) -> u32 {
+        u32::try_from((self.seams.clock)().as_secs()).unwrap_or(u32::MAX)
+    }
+
+    /// Begins the visits that are due.
+    pub(super) fn visit_pages(&mut self) -> Result<(), Error> {
+        let (now, date) = (self.now(), self.date());
+        let recrawl = &mut self.recrawl;
+        // A loop that was late has no visits to make up for.
+        let seconds = (now - recrawl.ticked).as_secs_f64().min(5.0);
+        recrawl.ticked = now;
+        if !recrawl.is_on || recrawl.is_ending {
+            return Ok(());
+        }
+        recrawl.set_date(date);
+        let settings = &self.shared.settings.recrawl;
+        let is_old = |learned: u32| date.abs_diff(learned) >= DAY;
+        if recrawl.learned.is_none_or(is_old) {
+            recrawl.learned = Some(date);
+            recrawl.known.learn();
+        }
+        let rate = recrawl.rate(settings);
+        let n_waiting = recrawl.places.len();
+        let has_new = self.frontier.n_queued > n_waiting as u64;
+        let share = match has_new && settings.per_second > 0.0 {
+            true => settings.share.clamp(0.0, 1.0),
+            false => 1.0,
+        };
+        let most = (rate * 600.0).clamp(*WAITING.start(), *WAITING.end());
+        let budget = match (n_waiting as f64) < most {
+            true => rate * share * seconds,
+            false => 0.0,
+        };
+        let heard = recrawl.take_heard();
+        let mut visits = recrawl.take_fixed(date, budget);
+        recrawl.debt += visits.len() as f64;
+        let paid = recrawl.debt.min(budget);
+        recrawl.debt -= paid;
+        let budget = budget - paid;
+        visits.extend(recrawl.schedule.tick(&recrawl.known, date, budget));
+        let n_left = rate * seconds - visits.len() as f64;
+        recrawl.n_new = (recrawl.n_new + n_left).min(2.0 * rate.max(1.0));
+        if let Some(keys) = heard {
+            self.background.send(Command::Find(Wanted::Signals, keys))?;
+        }
+        match visits.is_empty() {
+            true => Ok(()),
+            false => self.background.send(Command::Recall(visits)),
+        }
+    }
+
+    /// Looks at the pages again whose sites announce changes.
+    pub(super) fn take_announced(&mut self, found: &HashMap<u128, PageId>) {
+        let date = self.date();
+        let recrawl = &mut self.recrawl;
+        let matched = std::mem::take(&mut recrawl.matched);
+        let mut pages: Vec<(PageId, u32)> = found
+            .iter()
+            .filter_map(|(key, page)| Some((*page, *matched.get(key)?)))
+            .collect();
+        pages.sort_unstable();
+        for (page, announced) in pages {
+            match recrawl.known.announce(page, announced, date) {
+                Signal::New => {
+                    self.counters.add(Counter::Signals, 1);
+                    recrawl.schedule.announce(page, &recrawl.known, date);
+                }
+                Signal::Implausible => self.counters.add(Counter::ImplausibleSignals, 1),
+                Signal::Old => {}
+            }
+        }
+    }
+
+    /// How long a host must wait whose next URL is a new one, if the budget has none left.
+    pub(super) fn wait_for_new(&self, host: HostId) -> Option<Duration> {
+        let is_limited = self.recrawl.is_on && self.settings().recrawl.per_second > 0.0;
+        let is_spent = self.recrawl.n_new < 1.0;
+        let has_visits = self.frontier.revisited.contains_key(&host);
+        (is_limited && is_spent && !has_visits).then_some(Duration::from_secs(1))
+    }
+
+    /// Reads back what the visits need that were queued when the last run ended.
+    pub(super) fn recall_waiting(&mut self) -> Result<(), Error> {
+        let pages: Vec<PageId> = self.recrawl.restored.iter().copied().collect();
+        if pages.is_empty() {
+            return Ok(());
+        }
+        self.background.send(Command::Recall(pages))?;
+        self.settle()
+    }
+
+    /// Queues pages to be visited again.
+    pub(super) fn take_recalled(&mut self, recalls: Vec<Recall>) -> Result<(), Error> {
+        let n = recalls.len();
+        for (page, recalled) in recalls {
+            let is_queued = self.recrawl.restored.remove(&page);
+            let is_urgent = self.recrawl.urgent.remove(&page);
+            let Some(recalled) = recalled else { continue };
+            if is_queued {
+                let is_full = false;
+                let waiting = Waiting { recalled, is_full };
+                self.recrawl.waiting.insert(page, waiting);
+            } else if !self.recrawl.waiting.contains_key(&page) {
+                self.queue_again(recalled, if is_urgent { URGENT } else { PRIORITY });
+            }
+        }
+        self.frontier.hosts.shelve(2 * n)
+    }
+
+    fn queue_again(&mut self, recalled: Recalled, class: u8) {
+        let record = recalled.revisit.slot.record;
+        let url = self.shared.normalize(&recalled.url, None).ok();
+        // Settings may write URLs in another way since.
+        let url = url.filter(|url| Fingerprint::of(url) == record.fingerprint);
+        let host = url.as_ref();
+        let host = host.and_then(|url| self.host_of(url, record.fingerprint.host));
+        let (Some(url), Some(host)) = (url, host) else {
+            return self.set_state(&recalled.revisit, State::Forbidden);
+        };
+        let queued = Queued {
+            host,
+            depth: record.depth.into(),
+            weight: Weight {
+                mass: Level::from_bits(u16::MAX),
+                trust: Level::NONE,
+            },
+            class,
+            is_last: false,
+            n_redirects: 0,
+            kind: record.kind,
+            rest: url.rest(),
+            found_on: "",
+        };
+        let page = recalled.page;
+        let place = self.journal.push(Event::Again { page, queued });
+        let tag = Tag::of(again_name(record.fingerprint.rest));
+        self.frontier.push_again(&queued, tag, place);
+        self.recrawl.places.insert(place, page);
+        let is_full = false;
+        let waiting = Waiting { recalled, is_full };
+        self.recrawl.waiting.insert(page, waiting);
+        self.frontier.advance(host);
+        self.frontier.raise(host, queued.weight.mass);
+    }
+
+    pub(super) fn set_state(&mut self, revisit: &Revisit, state: State) {
+        let mut slot = revisit.slot;
+        slot.record.state = state;
+        slot.record.due = 0;
+        self.counters.add(Counter::ForbiddenPages, 1);
+        if self.recrawl.is_on {
+            let site = site_of(&self.frontier, &slot.record);
+            self.recrawl.know(revisit.page, &slot.record, site);
+        }
+        self.recrawl.visited.push((revisit.page, slot));
+    }
+}

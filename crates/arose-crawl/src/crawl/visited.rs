@@ -1,0 +1,204 @@
+//! What came of visits: the statistics of pages, and when they are visited next.
+
+use arose::freshness::Stats;
+use arose::mix::mix;
+
+use super::files::Visited;
+use super::recrawl::DAY;
+use super::*;
+use crate::counters::Counter;
+use crate::fingerprint::Fingerprint;
+use crate::journal::Event;
+use crate::pages::{self, PageId, Record, Slot, State};
+
+/// One of so many responses "not modified" is checked.
+const CHECKED: u64 = 100;
+
+/// Times that nothing may be at a URL before it is gone.
+const TRIES: u8 = 3;
+
+impl Crawl {
+    /// Whether a response "not modified" is one of those that are checked.
+    pub(super) fn is_to_check(&mut self, page: &Page, response: &Response) -> bool {
+        let status = response.message.head().map(|head| head.status);
+        let Some(revisit) = page.revisit.as_ref().filter(|_| status == Some(304)) else {
+            return false;
+        };
+        let last = u64::from(revisit.slot.record.stats.last);
+        let is_drawn = mix(last << 32 | u64::from(revisit.page)).is_multiple_of(CHECKED);
+        let waiting = self.recrawl.waiting.get_mut(&revisit.page);
+        let is_to_check = is_drawn && page.condition.is_some();
+        if let Some(waiting) = waiting.filter(|_| is_to_check) {
+            waiting.is_full = true;
+        }
+        is_to_check
+    }
+
+    /// Takes down a page that was read: its statistics, and when it is visited next.
+    pub(super) fn note_visit(&mut self, report: &Report) -> Option<Visited> {
+        report.ticket?;
+        if report.is_unread {
+            return None;
+        }
+        match &report.revisit {
+            None => Some(self.note_new(report)),
+            Some(revisit) => Some(self.note_again(report, revisit)),
+        }
+    }
+
+    fn note_new(&mut self, report: &Report) -> Visited {
+        let date = self.date();
+        let origin = &self.frontier.hosts[report.host as usize].origin;
+        let page = self.recrawl.n_pages;
+        self.recrawl.n_pages = page.saturating_add(1);
+        let record = Record {
+            fingerprint: Fingerprint {
+                host: arose::digest::digest64(origin.as_bytes()),
+                rest: arose::digest::digest64(report.rest.as_bytes()),
+            },
+            stats: Stats::new(date, pages::importance(report.kind, report.importance)),
+            first: date,
+            due: 0,
+            position: pages::Position::default(),
+            status: report.status,
+            n_versions: u16::from(report.version.digest != 0),
+            kind: report.kind,
+            state: match report.status {
+                404 | 410 => State::Missing(1),
+                _ => State::Live,
+            },
+            depth: u8::try_from(report.depth).unwrap_or(u8::MAX),
+            digest: report.version.digest,
+        };
+        let mut slot = Slot {
+            record,
+            sketch: report.version.sketch,
+        };
+        slot.record.due = match record.state {
+            State::Live => {
+                let site = self.frontier.hosts.site(report.host);
+                self.recrawl.schedule(page, &record, site, date)
+            }
+            _ => self.try_later(page, &record),
+        };
+        Visited {
+            page,
+            slot,
+            moves: true,
+        }
+    }
+
+    /// Has a page visited at which nothing was, after twice the time since the last visit.
+    fn try_later(&mut self, page: PageId, record: &Record) -> u32 {
+        let date = self.date();
+        let least = self.settings().recrawl.min_interval;
+        let interval = date.saturating_sub(record.stats.last).max(least as u32);
+        let due = date.saturating_add(interval.saturating_mul(2));
+        self.recrawl.visit_at(page, due);
+        due
+    }
+
+    fn note_again(&mut self, report: &Report, revisit: &Revisit) -> Visited {
+        let date = self.date();
+        let page = revisit.page;
+        let is_checked = self
+            .recrawl
+            .waiting
+            .remove(&page)
+            .is_some_and(|w| w.is_full);
+        let mut slot = revisit.slot;
+        let site = self.frontier.hosts.site(report.host);
+        let record = &mut slot.record;
+        self.counters.add(Counter::Revisits, 1);
+        let is_content = matches!(report.status, 200..=399);
+        let is_changed = is_content && !report.version.is_same;
+        match report.status {
+            200..=399 => {
+                let days = f64::from(date.saturating_sub(record.stats.last)) / f64::from(DAY);
+                if let Some((site, quality)) = self.recrawl.known.judge(page, days, is_changed) {
+                    let host = self.frontier.sites[site as usize].host;
+                    self.journal.push(Event::Signals { host, quality });
+                }
+                record.stats.visit(date, is_changed);
+                record.state = State::Live;
+                if report.status == 304 {
+                    self.counters.add(Counter::NotModified, 1);
+                } else {
+                    record.status = report.status;
+                }
+                if is_changed {
+                    self.counters.add(Counter::Changed, 1);
+                    record.n_versions = record.n_versions.saturating_add(1);
+                    record.digest = report.version.digest;
+                    slot.sketch = report.version.sketch;
+                }
+                let record = slot.record;
+                slot.record.due = self.recrawl.schedule(page, &record, site, date);
+            }
+            404 | 410 => {
+                let before = match record.state {
+                    State::Missing(n) => n,
+                    _ => 0,
+                };
+                let n = before.saturating_add(1);
+                record.status = report.status;
+                let record = *record;
+                slot.record.due = match n >= TRIES {
+                    true => 0,
+                    false => self.try_later(page, &record),
+                };
+                slot.record.stats.last = date;
+                slot.record.state = State::Missing(n);
+                if n >= TRIES {
+                    slot.record.state = State::Gone;
+                    self.counters.add(Counter::GonePages, 1);
+                }
+                if self.recrawl.is_on {
+                    self.recrawl.know(page, &slot.record, site);
+                }
+            }
+            _ => {
+                record.status = report.status;
+                record.due = date.saturating_add(DAY);
+                let due = record.due;
+                self.recrawl.visit_at(page, due);
+            }
+        }
+        if is_checked && is_changed && self.recrawl.untrusted.insert(report.host) {
+            self.counters.add(Counter::UntrustedHosts, 1);
+            let host = report.host;
+            self.journal.push(Event::Untrusted { host });
+        }
+        Visited {
+            page,
+            slot,
+            moves: is_content && report.status != 304,
+        }
+    }
+
+    /// Takes a URL off the list of pages to be visited again; whether it was one. A page of which
+    /// no visit was taken down is tried again tomorrow.
+    pub(super) fn end_visit(&mut self, host: HostId, place: Place) -> bool {
+        let Some(page) = self.recrawl.places.remove(&place) else {
+            return false;
+        };
+        self.frontier.end_again(host);
+        if self.recrawl.waiting.remove(&page).is_some() {
+            let tomorrow = self.date().saturating_add(DAY);
+            self.recrawl.visit_at(page, tomorrow);
+        }
+        true
+    }
+
+    /// Takes down that a page may not be visited any more.
+    pub(super) fn forbid(&mut self, host: HostId, place: Place) {
+        let page = self.recrawl.places.get(&place);
+        let waiting = page
+            .copied()
+            .and_then(|page| self.recrawl.waiting.remove(&page));
+        if let Some(waiting) = waiting {
+            self.set_state(&waiting.recalled.revisit, State::Forbidden);
+        }
+        self.end_visit(host, place);
+    }
+}

@@ -1,0 +1,80 @@
+//! Versions of a page: is what was read what was there before?
+
+use arose::digest::digest64;
+
+use super::{Job, Report};
+use crate::pages::{self, Version};
+use crate::sitemap::Sitemap;
+
+/// A digest that stands for content.
+pub(super) fn nonzero(digest: u64) -> u64 {
+    digest.max(1)
+}
+
+/// What a server did not send again.
+pub(super) fn note_unmodified(job: &Job, report: &mut Report) {
+    if let Some(revisit) = &job.revisit {
+        report.version = Version {
+            digest: revisit.slot.record.digest,
+            sketch: revisit.slot.sketch,
+            is_same: true,
+        };
+        report.original.clone_from(&revisit.original);
+    }
+}
+
+/// A redirect is the same as long as it leads to the same URL.
+pub(super) fn elsewhere(job: &Job, location: &str) -> Version {
+    unlike(job, nonzero(digest64(location.as_bytes())))
+}
+
+/// A list is the same as long as it lists the same with the same dates.
+pub(super) fn listed(job: &Job, sitemap: &Sitemap) -> Version {
+    let mut text = String::new();
+    for entry in sitemap.pages.iter().chain(&sitemap.sitemaps) {
+        for part in [Some(&entry.url), entry.last_modified.as_ref()] {
+            text.push_str(part.map_or("", |part| part.as_str()));
+            text.push('\n');
+        }
+    }
+    unlike(job, nonzero(digest64(text.as_bytes())))
+}
+
+/// What is not read as text is the same as long as its bytes are.
+pub(super) fn raw(job: &Job) -> Version {
+    unlike(job, nonzero(digest64(job.message.body())))
+}
+
+fn unlike(job: &Job, digest: u64) -> Version {
+    let before = job
+        .revisit
+        .as_ref()
+        .map(|revisit| revisit.slot.record.digest);
+    Version {
+        digest,
+        sketch: pages::Sketch::default(),
+        is_same: before == Some(digest),
+    }
+}
+
+/// Whether a page that was read is the version that was there before, which is then its original.
+pub(super) fn is_as_before(job: &Job, report: &mut Report) -> bool {
+    let Some(revisit) = &job.revisit else {
+        return false;
+    };
+    let is_same = revisit.is_same(report.version.digest, &report.version.sketch);
+    report.version.is_same = is_same && revisit.original.is_some();
+    if report.version.is_same {
+        report.original.clone_from(&revisit.original);
+    }
+    report.version.is_same
+}
+
+/// What is the same as before refers to what was there before.
+pub(super) fn refer_back(job: &Job, report: &mut Report) {
+    if let Some(revisit) = job.revisit.as_ref().filter(|_| report.version.is_same)
+        && report.original.is_none()
+    {
+        report.original.clone_from(&revisit.original);
+    }
+}

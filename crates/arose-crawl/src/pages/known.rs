@@ -1,0 +1,276 @@
+//! What a crawl that visits pages again has of them in memory: 16 bytes each, and somewhat more of
+//! sites that are large or announce changes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arose::freshness::{History, Pages, Prior, Quality, Stats};
+
+use super::record::{importance, weight};
+use super::{PageId, Record, State};
+use crate::frontier::SiteId;
+
+/// Pages of a block; memory grows by blocks, never by doubling.
+const BLOCK: usize = 1 << 14;
+
+/// Pages that a prior is learned from, and those of one site.
+const SAMPLE: usize = 4096;
+const SITE_SAMPLE: usize = 256;
+
+/// A site with as many pages has a prior of its own; so many sites at most.
+const LARGE: usize = 1000;
+const MAX_LARGE: usize = 200;
+
+/// Rounds of expectation maximization a day.
+const ROUNDS: usize = 10;
+
+/// Announced pages that are kept, at most.
+const MAX_ANNOUNCED: usize = 1 << 20;
+
+/// Stands for a page that is not to be visited.
+const NONE: u32 = 0;
+
+/// Stands for no site.
+pub(crate) const NO_SITE: SiteId = SiteId::MAX;
+
+/// A page in 16 bytes. Times are rounded to 0.02 %; the page table has them exactly.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    last: u32,
+    unchanged: u16,
+    changed: u16,
+    /// In eighths.
+    n_changes: u16,
+    weight: u16,
+    site: SiteId,
+}
+
+impl Row {
+    fn new(stats: &Stats, site: SiteId) -> Self {
+        let history = stats.history();
+        Self {
+            last: stats.last,
+            unchanged: rounded(history.unchanged),
+            changed: rounded(history.changed),
+            n_changes: (history.n_changes * 8.0).round() as u16,
+            weight: weight(stats.importance()),
+            site,
+        }
+    }
+
+    fn history(&self) -> History {
+        History {
+            unchanged: days(self.unchanged),
+            changed: days(self.changed),
+            n_changes: f32::from(self.n_changes) / 8.0,
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::new(self.last, importance(self.weight)).with_history(self.history())
+    }
+}
+
+/// Days as a logarithm: from a second to ten thousand years in steps of 0.04 %.
+fn rounded(days: f32) -> u16 {
+    match days > 0.0 {
+        true => (1.0 + (days.log2() + 17.0) * 1638.0)
+            .round()
+            .clamp(1.0, 65_535.0) as u16,
+        false => 0,
+    }
+}
+
+fn days(rounded: u16) -> f32 {
+    match rounded {
+        0 => 0.0,
+        rounded => ((f32::from(rounded) - 1.0) / 1638.0 - 17.0).exp2(),
+    }
+}
+
+/// What was announced of a page since it was visited last.
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    /// The latest date.
+    date: u32,
+    n: u8,
+}
+
+/// What becomes of an announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// It says something new.
+    New,
+    /// It is known, or older than the last visit.
+    Old,
+    /// Its date cannot be true.
+    Implausible,
+}
+
+/// The statistics of all pages, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    blocks: Vec<Box<[Row; BLOCK]>>,
+    n_pages: usize,
+    prior: Prior,
+    /// Priors of large sites.
+    priors: HashMap<SiteId, Prior>,
+    /// How good the announcements of sites were.
+    qualities: HashMap<SiteId, Quality>,
+    announced: HashMap<PageId, Announced>,
+}
+
+impl Known {
+    /// Takes down what is known of a page.
+    pub(crate) fn put(&mut self, page: PageId, record: &Record, site: SiteId) {
+        let is_visited = matches!(record.state, State::Live | State::Missing(_));
+        let row = match is_visited {
+            true => Row::new(&record.stats, site),
+            false => Row::default(),
+        };
+        self.n_pages = self.n_pages.max(page as usize + 1);
+        let block = page as usize / BLOCK;
+        while self.blocks.len() <= block {
+            self.blocks.push(Box::new([Row::default(); BLOCK]));
+        }
+        self.blocks[block][page as usize % BLOCK] = row;
+    }
+
+    fn get(&self, page: PageId) -> Option<&Row> {
+        let block = self.blocks.get(page as usize / BLOCK)?;
+        Some(&block[page as usize % BLOCK]).filter(|row| row.last != NONE)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        let rows = self.blocks.iter().flat_map(|block| block.iter());
+        rows.take(self.n_pages).filter(|row| row.last != NONE)
+    }
+
+    /// Pages that are to be visited.
+    pub(crate) fn n_visited(&self) -> usize {
+        self.rows().count()
+    }
+
+    /// Pages that are to be visited, about so many of them, at equal distances.
+    pub(crate) fn sample(&self, n: usize) -> Vec<(Stats, &Prior, SiteId)> {
+        let stride = self.n_pages.div_ceil(n.max(1)).max(1);
+        let pages = (0..self.n_pages).step_by(stride);
+        pages
+            .filter_map(|page| {
+                let row = self.get(page as PageId)?;
+                Some((row.stats(), self.prior_of(row), row.site))
+            })
+            .collect()
+    }
+
+    /// Learns how often pages change, beginning with what is known of it.
+    pub(crate) fn learn(&mut self) {
+        let histories: Vec<History> = self
+            .sample(SAMPLE)
+            .iter()
+            .map(|(stats, ..)| stats.history())
+            .collect();
+        self.prior = self.prior.learned(&histories, ROUNDS);
+        self.learn_sites();
+    }
+
+    fn learn_sites(&mut self) {
+        let mut n_of_site: BTreeMap<SiteId, usize> = BTreeMap::new();
+        for row in self.rows() {
+            *n_of_site.entry(row.site).or_default() += 1;
+        }
+        let large = n_of_site
+            .into_iter()
+            .filter(|(site, n)| *n >= LARGE && *site != NO_SITE);
+        let mut large: Vec<(usize, SiteId)> = large.map(|(site, n)| (n, site)).collect();
+        large.sort_unstable_by(|a, b| b.cmp(a));
+        large.truncate(MAX_LARGE);
+        let mut samples: BTreeMap<SiteId, (usize, usize, Vec<History>)> = large
+            .into_iter()
+            .map(|(n, site)| (site, (n.div_ceil(SITE_SAMPLE), 0, Vec::new())))
+            .collect();
+        for row in self.rows() {
+            if let Some((stride, n, histories)) = samples.get_mut(&row.site) {
+                if *n % *stride == 0 {
+                    histories.push(row.history());
+                }
+                *n += 1;
+            }
+        }
+        let mut priors = HashMap::new();
+        for (site, (.., histories)) in samples {
+            let before = self.priors.get(&site).unwrap_or(&self.prior);
+            priors.insert(site, before.learned(&histories, ROUNDS));
+        }
+        self.priors = priors;
+    }
+
+    fn prior_of(&self, row: &Row) -> &Prior {
+        self.priors.get(&row.site).unwrap_or(&self.prior)
+    }
+
+    /// Takes down that a site announces a change of a page at a date.
+    pub(crate) fn announce(&mut self, page: PageId, date: u32, now: u32) -> Signal {
+        // The first year of the web, and an hour for clocks that are fast.
+        const EARLIEST: u32 = 662_688_000;
+        let Some(row) = self.get(page).filter(|row| row.site != NO_SITE).copied() else {
+            return Signal::Old;
+        };
+        if date < EARLIEST || date > now.saturating_add(3600) {
+            return Signal::Implausible;
+        }
+        let before = self
+            .announced
+            .get(&page)
+            .map_or(row.last, |before| before.date);
+        if date <= before || self.announced.len() >= MAX_ANNOUNCED {
+            return Signal::Old;
+        }
+        self.qualities.entry(row.site).or_default();
+        let announced = self
+            .announced
+            .entry(page)
+            .or_insert(Announced { date, n: 0 });
+        announced.date = date;
+        announced.n = announced.n.saturating_add(1);
+        Signal::New
+    }
+
+    /// Takes down what a visit has said of the announcements of a site; returns their quality, if
+    /// it makes any.
+    pub(crate) fn judge(
+        &mut self,
+        page: PageId,
+        days: f64,
+        is_changed: bool,
+    ) -> Option<(SiteId, Quality)> {
+        let n = self
+            .announced
+            .remove(&page)
+            .map_or(0, |announced| announced.n);
+        let site = self.get(page)?.site;
+        let quality = self.qualities.get_mut(&site)?;
+        quality.note(days, n.into(), is_changed);
+        Some((site, *quality))
+    }
+
+    /// How good the announcements of a site were in earlier runs.
+    pub(crate) fn set_quality(&mut self, site: SiteId, quality: Quality) {
+        self.qualities.insert(site, quality);
+    }
+}
+
+impl Pages for Known {
+    fn stats(&self, page: u32) -> Option<Stats> {
+        self.get(page).map(Row::stats)
+    }
+
+    fn prior(&self, page: u32) -> &Prior {
+        self.get(page).map_or(&self.prior, |row| self.prior_of(row))
+    }
+
+    fn signals(&self, page: u32) -> Option<(Quality, u32)> {
+        let quality = self.qualities.get(&self.get(page)?.site)?;
+        let n = self.announced.get(&page).map_or(0, |announced| announced.n);
+        Some((*quality, n.into()))
+    }
+}

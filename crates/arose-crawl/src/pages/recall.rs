@@ -1,0 +1,148 @@
+//! What a visit needs to know of the last one, read back from the archive.
+
+use std::path::Path;
+
+use arose_corpus::time;
+
+use super::{PageId, Sketch, Slot};
+use crate::archive;
+use crate::content::Original;
+use crate::error::Error;
+use crate::fetch::Head;
+use crate::order::{Level, Weight};
+
+/// What a server said about a version of a page, as sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Validators {
+    pub(crate) etag: Option<Box<str>>,
+    pub(crate) last_modified: Option<Box<str>>,
+}
+
+/// Longer validators are not sent back: a server that sends as much means no good.
+const MAX_VALIDATOR: usize = 1024;
+
+impl Validators {
+    /// Those of a response.
+    pub(crate) fn of(head: Option<Head<'_>>) -> Self {
+        let get = |name: &str| {
+            let value = head.and_then(|head| head.get(name))?.trim();
+            let is_plain = |byte: u8| (0x20..0x7f).contains(&byte);
+            let is_usable =
+                !value.is_empty() && value.len() <= MAX_VALIDATOR && value.bytes().all(is_plain);
+            is_usable.then(|| value.into())
+        };
+        Self {
+            etag: get("etag"),
+            last_modified: get("last-modified"),
+        }
+    }
+
+    /// Without a date that cannot be true: from the first days of 1970, or after the response.
+    fn believed_at(mut self, date: i64) -> Self {
+        const YEAR: u64 = 365 * 86_400;
+        let latest = u64::try_from(date).unwrap_or(0);
+        self.last_modified = self.last_modified.filter(|text| {
+            let time = crate::date::parse(text);
+            time.is_some_and(|time| (YEAR..=latest).contains(&time))
+        });
+        self
+    }
+
+    /// The header of a request that asks for another version; the entity tag goes before the date,
+    /// which has seconds only.
+    pub(crate) fn header(&self) -> Option<(&'static str, &str)> {
+        let etag = self.etag.as_deref().map(|etag| ("If-None-Match", etag));
+        let date = self.last_modified.as_deref();
+        etag.or_else(|| date.map(|date| ("If-Modified-Since", date)))
+    }
+}
+
+/// The version of a page that a visit is compared with.
+#[derive(Debug, Clone)]
+pub(crate) struct Revisit {
+    pub(crate) page: PageId,
+    pub(crate) slot: Slot,
+    /// The record of the archive that has the content of the last version; none if it had none.
+    pub(crate) original: Option<Original>,
+}
+
+impl Revisit {
+    /// What links that are new pass on. The trust of a page is spent when it is fetched first.
+    pub(crate) fn weight(&self) -> Weight {
+        let importance = self.slot.record.stats.importance() as f32;
+        Weight {
+            mass: Level::of(importance),
+            trust: Level::NONE,
+        }
+    }
+
+    /// Whether what was read now is what the last version had: the same text, or one that differs
+    /// in noise only. Bytes alone never count.
+    pub(crate) fn is_same(&self, digest: u64, sketch: &Sketch) -> bool {
+        self.slot.record.digest == digest || self.slot.sketch.is_alike(sketch)
+    }
+}
+
+/// What was read of a page.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Version {
+    /// The digest of its content; 0 if it has none.
+    pub(crate) digest: u64,
+    pub(crate) sketch: Sketch,
+    /// Whether it is the version that was there before.
+    pub(crate) is_same: bool,
+}
+
+/// A page to be visited again.
+#[derive(Debug)]
+pub(crate) struct Recalled {
+    pub(crate) page: PageId,
+    pub(crate) url: String,
+    pub(crate) validators: Validators,
+    pub(crate) revisit: Box<Revisit>,
+}
+
+/// Reads back what a visit needs; none if the archive has it no more.
+pub(crate) fn recall(archive: &Path, page: PageId, slot: Slot) -> Result<Option<Recalled>, Error> {
+    let Some(stored) = archive::read_at(archive, slot.record.position)? else {
+        return Ok(None);
+    };
+    let field = |name: &str| stored.field(name);
+    let Some(url) = field("WARC-Target-URI") else {
+        return Ok(None);
+    };
+    let is_revisit = field("WARC-Type") == Some("revisit");
+    let (url_of, date_of) = match is_revisit {
+        true => ("WARC-Refers-To-Target-URI", "WARC-Refers-To-Date"),
+        false => ("WARC-Target-URI", "WARC-Date"),
+    };
+    let payload = field("Arose-Duplicate-Payload").or_else(|| field("WARC-Payload-Digest"));
+    let payload = payload.unwrap_or_default();
+    let original = || {
+        Some(Original {
+            url: field(url_of)?.to_owned(),
+            payload: payload.to_owned(),
+            date: time::parse(field(date_of)?)?,
+            rule: "exact",
+            similarity: 1.0,
+        })
+    };
+    let head = Head::parse(&stored.block);
+    let has_content = head.is_some_and(|head| (200..300).contains(&head.status));
+    Ok(Some(Recalled {
+        page,
+        url: url.to_owned(),
+        validators: match has_content {
+            true => {
+                let date = field("WARC-Date").and_then(time::parse);
+                Validators::of(head).believed_at(date.unwrap_or(0))
+            }
+            false => Validators::default(),
+        },
+        revisit: Box::new(Revisit {
+            page,
+            slot,
+            original: original().filter(|_| has_content),
+        }),
+    }))
+}

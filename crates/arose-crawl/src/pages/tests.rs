@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+
+use arose::freshness::{History, Stats};
+
+use super::*;
+use crate::fingerprint::Fingerprint;
+use crate::journal::Kind;
+
+fn slot(n: u64) -> Slot {
+    let history = History {
+        unchanged: 3.5,
+        changed: (n % 1000) as f32,
+        n_changes: (n % 5) as f32,
+    };
+    Slot {
+        record: Record {
+            fingerprint: Fingerprint { host: n, rest: !n },
+            stats: Stats::new(1_700_000_000 + (n % 1000) as u32, 10.0).with_history(history),
+            first: 7,
+            due: 9,
+            position: Position {
+                file: 3,
+                offset: 0xABCD_1234_5678,
+            },
+            status: 404,
+            n_versions: 12,
+            kind: Kind::Sitemap,
+            state: State::Missing(2),
+            depth: 200,
+            digest: n ^ 77,
+        },
+        sketch: Sketch([n, 2, 3, 4, 5, 6]),
+    }
+}
+
+#[test]
+fn records_survive_being_written() {
+    for n in [0, 1, 77, u64::MAX] {
+        let slot = slot(n);
+        assert_eq!(Slot::from_bytes(&slot.to_bytes()), Some(slot));
+        assert_eq!(
+            Record::from_bytes(&slot.record.to_bytes()),
+            Some(slot.record)
+        );
+    }
+    assert_eq!(slot(1).record.to_bytes().len(), 64);
+    assert_eq!(Record::from_bytes(&[0; 64]), None);
+    assert_eq!(Slot::from_bytes(b"short"), None);
+    for state in [
+        State::Live,
+        State::Missing(1),
+        State::Gone,
+        State::Forbidden,
+    ] {
+        let mut slot = slot(1);
+        slot.record.state = state;
+        assert_eq!(
+            Slot::from_bytes(&slot.to_bytes()).unwrap().record.state,
+            state
+        );
+    }
+}
+
+#[test]
+fn tables_are_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |n_stored, journaled| Table::open(folder.path(), n_stored, journaled);
+    let mut table = open(0, BTreeMap::new()).unwrap();
+    for n in [0, 1, 2, 5, 4097, 4098] {
+        table.put(n, slot(n.into()));
+    }
+    assert_eq!(
+        (table.n_pages(), table.get(5).unwrap()),
+        (4099, Some(slot(5)))
+    );
+    table.sync().unwrap();
+    assert_eq!((table.n_stored(), table.get(3).unwrap()), (4099, None));
+    drop(table);
+    // The journal knows better, and more.
+    let journaled = [(1, slot(100)), (5000, slot(101))].into_iter().collect();
+    let table = open(4099, journaled).unwrap();
+    let mut pages = Vec::new();
+    table
+        .each(|page, record| pages.push((page, record.fingerprint.host)))
+        .unwrap();
+    let expected = [
+        (0, 0),
+        (1, 100),
+        (2, 2),
+        (5, 5),
+        (4097, 4097),
+        (4098, 4098),
+        (5000, 101),
+    ];
+    assert_eq!(pages, expected);
+    assert_eq!(table.get(4098).unwrap(), Some(slot(4098)));
+    assert!(open(4100, BTreeMap::new()).is_err());
+}
+
+#[test]
+fn noise_is_no_change() {
+    let sketch = Sketch([0xF0F0, 2, 3, 4, 5, 6]);
+    let with_bits = |n: u32| Sketch([0xF0F0 ^ ((1 << n) - 1), 2, 3, 4, 5, 6]);
+    assert!(sketch.is_alike(&sketch) && sketch.is_alike(&with_bits(12)));
+    assert!(!sketch.is_alike(&with_bits(13)));
+    assert!(!Sketch::default().is_alike(&Sketch::default()));
+}
+
+/// Memory of a page, with its place in the schedule.
+#[test]
+fn pages_take_24_bytes() {
+    assert_eq!(size_of::<Stats>() + size_of::<u64>(), 24);
+}

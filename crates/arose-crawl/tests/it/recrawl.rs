@@ -1,0 +1,472 @@
+//! Pages that are visited again, in virtual time: a simulated web whose pages change.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use arose::mix::SplitMix;
+use arose_crawl::connect::{Connect, Stream, Waiting};
+use arose_crawl::counters::Counter;
+use arose_crawl::resolve::NameServers;
+use arose_crawl::{
+    Control, Crawl, End, PageInfo, Refresh, Seams, Settings, Summary, index_lines, list_pages,
+};
+use arose_dedup::disk::Recording;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::{Instant, sleep};
+
+use crate::power::{CUTS, Cut, Disk, check_references, restore, survivors};
+
+const N_HOSTS: u8 = 4;
+const N_PAGES: u32 = 12;
+
+/// When the world began, in seconds since 1970.
+const BEGIN: u64 = 1_700_000_000;
+
+/// What a page does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// Stays as it is.
+    Constant,
+    /// Has other words every so many seconds.
+    Changing(u64),
+    /// Has other bytes with every request, and the same words.
+    Noisy,
+    /// Is gone after so many seconds.
+    Leaving(u64),
+    /// Says "not modified" whatever happens, and has other words every so many seconds.
+    Lying(u64),
+}
+
+/// Time, host, target and status of a request.
+type Request = (u64, u8, String, u16);
+
+/// Hosts `10.0.0.N` whose page 0 links to all others.
+#[derive(Clone)]
+struct Web {
+    page: fn(u8, u32) -> Page,
+    /// When the runs of the crawl began.
+    began: Duration,
+    start: Instant,
+    log: Rc<RefCell<Vec<Request>>>,
+}
+
+impl Web {
+    fn new(page: fn(u8, u32) -> Page, began: u64) -> Self {
+        Self {
+            page,
+            began: Duration::from_secs(began),
+            start: Instant::now(),
+            log: Rc::default(),
+        }
+    }
+
+    fn date(&self) -> Duration {
+        self.began + self.start.elapsed()
+    }
+
+    fn respond(&self, host: u8, request: &str) -> Vec<u8> {
+        let target = request.split(' ').nth(1).unwrap_or_default().to_owned();
+        let now = self.date().as_secs();
+        let condition = request
+            .lines()
+            .find_map(|line| line.strip_prefix("If-None-Match: "));
+        let (status, etag, body) = self.page_at(host, &target, now);
+        let is_same = condition.is_some_and(|tag| tag.trim() == etag);
+        let lies = matches!(self.kind(host, &target), Some(Page::Lying(_)));
+        let status = match condition.is_some() && (is_same || lies) {
+            true => 304,
+            false => status,
+        };
+        self.log.borrow_mut().push((now, host, target, status));
+        let body = if status == 304 { String::new() } else { body };
+        let tag = match etag.is_empty() {
+            true => String::new(),
+            false => format!("ETag: {etag}\r\n"),
+        };
+        let length = match status {
+            304 => String::new(),
+            _ => format!("Content-Length: {}\r\n", body.len()),
+        };
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{tag}{length}\r\n");
+        [head.as_bytes(), body.as_bytes()].concat()
+    }
+
+    fn kind(&self, host: u8, target: &str) -> Option<Page> {
+        let number = target.strip_prefix("/p")?.parse().ok()?;
+        Some((self.page)(host, number))
+    }
+
+    fn page_at(&self, host: u8, target: &str, now: u64) -> (u16, String, String) {
+        let Some(kind) = self.kind(host, target) else {
+            return match target {
+                "/robots.txt" => (200, String::new(), String::new()),
+                _ => (404, String::new(), "nothing".to_owned()),
+            };
+        };
+        let age = now - BEGIN;
+        let version = match kind {
+            Page::Changing(every) | Page::Lying(every) => age / every,
+            _ => 0,
+        };
+        if let Page::Leaving(after) = kind
+            && age > after
+        {
+            return (410, String::new(), "gone".to_owned());
+        }
+        let number: u32 = target[2..].parse().unwrap();
+        let words = words(u64::from(host) << 40 | u64::from(number) << 20 | version);
+        let links: Vec<String> = match number {
+            0 => (1..N_PAGES)
+                .map(|n| format!("<a href=/p{n}>page</a>"))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let noise = match kind {
+            Page::Noisy => format!("<!-- {now} {} -->", self.log.borrow().len()),
+            _ => String::new(),
+        };
+        let etag = match kind {
+            Page::Noisy => String::new(),
+            _ => format!("\"{host}-{number}-{version}\""),
+        };
+        (200, etag, format!("{noise}<p>{words} {}", links.join(" ")))
+    }
+}
+
+fn words(seed: u64) -> String {
+    let mut random = SplitMix::new(seed);
+    let words: Vec<String> = (0..60)
+        .map(|_| format!("w{}", random.below(5000)))
+        .collect();
+    words.join(" ")
+}
+
+impl Connect for Web {
+    fn connect(&self, address: SocketAddr) -> Waiting<'_, std::io::Result<Box<dyn Stream>>> {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let IpAddr::V4(ip) = address.ip() else {
+            unreachable!("all hosts are numbers")
+        };
+        let web = self.clone();
+        tokio::task::spawn_local(async move {
+            // Whatever ends a connection, it has ended.
+            let _ = serve(web, ip.octets()[3], theirs).await;
+        });
+        Box::pin(async move { Ok(Box::new(ours) as Box<dyn Stream>) })
+    }
+}
+
+async fn serve(web: Web, host: u8, mut stream: DuplexStream) -> std::io::Result<()> {
+    loop {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await?);
+        }
+        sleep(Duration::from_millis(20)).await;
+        let response = web.respond(host, &String::from_utf8_lossy(&request));
+        stream.write_all(&response).await?;
+    }
+}
+
+fn settings(seconds: f64) -> Settings {
+    let mut settings = Settings::default();
+    settings.machine.threads = 0;
+    settings.scope.sitemaps = false;
+    settings.stop.seconds = seconds;
+    settings.polite.factor = 0.0;
+    settings.budget.pages = 1000;
+    settings.recrawl.on = true;
+    settings.recrawl.per_second = 0.2;
+    settings.recrawl.min_interval = 60.0;
+    settings
+}
+
+/// Crawls in virtual time from a date on.
+fn crawl(
+    folder: &Path,
+    began: u64,
+    settings: Settings,
+    page: fn(u8, u32) -> Page,
+) -> (Summary, Vec<Request>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let web = Web::new(page, began);
+        let clock = web.clone();
+        let seams = Seams {
+            connector: Rc::new(web.clone()),
+            resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+            clock: Box::new(move || clock.date()),
+            priority: Box::new(|_, depth| depth),
+            is_ours: Box::new(|_| true),
+        };
+        let mut crawl = Crawl::open(folder, settings, seams).unwrap();
+        let seeds = (0..N_HOSTS).map(|host| format!("http://10.0.0.{host}/p0"));
+        crawl.add_seeds(seeds).unwrap();
+        let summary = crawl.run(&Control::default()).await.unwrap();
+        drop(crawl);
+        (summary, web.log.take())
+    })
+}
+
+fn listed(folder: &Path, date: u64) -> BTreeMap<String, PageInfo> {
+    let mut pages = BTreeMap::new();
+    list_pages(folder, date as u32, |page| {
+        let url = page.url.clone().unwrap();
+        assert!(pages.insert(url.clone(), page).is_none(), "{url} twice");
+        Ok(())
+    })
+    .unwrap();
+    pages
+}
+
+/// Responses and revisit records of each URL, by the index of the archive.
+fn archived(folder: &Path) -> BTreeMap<String, (u16, u16)> {
+    let mut records: BTreeMap<String, (u16, u16)> = BTreeMap::new();
+    for line in index_lines(folder).unwrap() {
+        let json: serde_json::Value =
+            serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+        let (full, again) = records
+            .entry(json["url"].as_str().unwrap().to_owned())
+            .or_default();
+        match json["mime"] == "warc/revisit" {
+            true => *again += 1,
+            false => *full += 1,
+        }
+    }
+    records
+}
+
+/// Every interval between two visits was counted once, every version is in the archive once, and
+/// no page has more changes than versions.
+#[track_caller]
+fn check_statistics(folder: &Path, date: u64) {
+    let archived = archived(folder);
+    for (url, page) in listed(folder, date) {
+        let days = f64::from(page.last - page.first) / 86_400.0;
+        let counted = f64::from(page.history.unchanged + page.history.changed);
+        assert!(
+            (counted - days).abs() <= 1e-4 * days + 1e-5,
+            "{url}: {counted} of {days} days"
+        );
+        assert_eq!(
+            page.history.n_changes,
+            f32::from(page.n_versions - 1),
+            "{url}"
+        );
+        assert_eq!(
+            archived[&url].0, page.n_versions,
+            "{url}: {:?}",
+            archived[&url]
+        );
+    }
+}
+
+fn mixed(host: u8, page: u32) -> Page {
+    match (host, page % 4) {
+        (_, 1) => Page::Changing(1200),
+        (_, 2) => Page::Noisy,
+        (0, 3) => Page::Leaving(3000),
+        _ => Page::Constant,
+    }
+}
+
+/// Changes of content are found, other bytes are none, and the budget is spent and no more. What is
+/// the same is a revisit record, what has changed is stored.
+#[test]
+fn changes_are_changes_of_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = 3.0 * 3600.0;
+    let (summary, log) = crawl(folder.path(), BEGIN, settings(seconds), mixed);
+    assert_eq!(summary.end, End::Limit);
+    let counters = &summary.counters;
+    let end = BEGIN + seconds as u64;
+    let pages = listed(folder.path(), end);
+    assert_eq!(pages.len(), usize::from(N_HOSTS) * N_PAGES as usize);
+    for (url, page) in &pages {
+        let number: u32 = url.rsplit("/p").next().unwrap().parse().unwrap();
+        let host: u8 = url["http://10.0.0.".len()..]
+            .split('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        match mixed(host, number) {
+            Page::Changing(_) => assert!(page.n_versions > 3, "{url}: {page:?}"),
+            Page::Leaving(_) => assert_eq!((page.state, page.status), ("gone", 410), "{url}"),
+            _ => assert_eq!((page.n_versions, page.history.n_changes), (1, 0.0), "{url}"),
+        }
+        assert!(
+            page.history.unchanged > 0.0,
+            "{url} was never visited again"
+        );
+    }
+    // Within five per cent of the budget over any ten minutes, when the crawl has found its pace.
+    let pages_asked = log
+        .iter()
+        .filter(|(_, _, target, _)| target != "/robots.txt");
+    let times: Vec<u64> = pages_asked.map(|(time, ..)| time - BEGIN).collect();
+    for start in (1800..seconds as u64 - 600).step_by(60) {
+        let n = times
+            .iter()
+            .filter(|time| (start..start + 600).contains(*time))
+            .count();
+        assert!(
+            (114..=126).contains(&n),
+            "{n} requests in ten minutes from {start}"
+        );
+    }
+    assert!(counters.get(Counter::NotModified) > 100, "{counters:?}");
+    assert_eq!(counters.get(Counter::UntrustedHosts), 0);
+    assert_eq!(counters.get(Counter::GonePages), 3);
+    assert_eq!(counters.balance(), 0);
+    check_references(folder.path());
+    let archived = archived(folder.path());
+    for (url, page) in pages.iter().filter(|(_, page)| page.state == "live") {
+        assert_eq!(archived[url].0, page.n_versions, "{url}");
+    }
+}
+
+fn lying(_: u8, page: u32) -> Page {
+    match page {
+        0 => Page::Constant,
+        _ => Page::Lying(600),
+    }
+}
+
+/// Servers that say "not modified" of pages that have changed are found out, and not asked so
+/// again.
+#[test]
+fn liars_are_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(2.0 * 3600.0);
+    settings.recrawl.per_second = 1.0;
+    settings.polite.delay = 0.2;
+    let (summary, log) = crawl(folder.path(), BEGIN, settings, lying);
+    let counters = &summary.counters;
+    assert_eq!(
+        counters.get(Counter::UntrustedHosts),
+        u64::from(N_HOSTS),
+        "{counters:?}"
+    );
+    let late = log.iter().filter(|(time, ..)| *time > BEGIN + 5400);
+    assert!(late.clone().count() > 1000);
+    assert_eq!(late.filter(|(.., status)| *status == 304).count(), 0);
+}
+
+fn changing(_: u8, page: u32) -> Page {
+    match page % 2 {
+        0 => Page::Changing(30),
+        _ => Page::Constant,
+    }
+}
+
+/// At fifty moments the process is killed or the power is cut: no visit is lost or counted twice.
+#[test]
+fn statistics_survive_power_cuts() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("crawl");
+    let mut random = SplitMix::new(17);
+    let mut disk = Disk::default();
+    disk.folders.insert(root.clone());
+    let mut n_run = 0;
+    let mut run = |disk: &Disk| {
+        restore(disk, &root);
+        let recording = Recording::start(&root);
+        let mut settings = settings(120.0);
+        settings.polite.delay = 0.5;
+        settings.recrawl.per_second = 2.0;
+        settings.recrawl.min_interval = 10.0;
+        settings.archive.compact = if n_run % 2 == 0 { 4000 } else { 64 << 20 };
+        settings.archive.max_file = 40_000;
+        let began = BEGIN + n_run * 10_000;
+        n_run += 1;
+        crawl(&root, began, settings, changing);
+        check_statistics(&root, began + 120);
+        check_references(&root);
+        recording.changes()
+    };
+    let mut base = disk.clone();
+    let mut changes = run(&base);
+    for n in 0..50 {
+        let at = 1 + random.below(changes.len() as u64) as usize;
+        let cut: Cut = CUTS[n % CUTS.len()];
+        let left = survivors(&base, &changes[..at], cut, &mut random);
+        // Every few cuts what was left is the base of the next ones.
+        if n % 10 == 9 {
+            changes = run(&left);
+            base = left;
+        } else {
+            run(&left);
+        }
+    }
+}
+
+/// A page that somebody wants is visited as soon as its host may be asked, whatever else is due.
+#[test]
+fn refresh_goes_to_the_front() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = settings(300.0);
+    first.recrawl.on = false;
+    crawl(folder.path(), BEGIN, first, changing);
+    let before = listed(folder.path(), BEGIN + 1000);
+    let url = "http://10.0.0.2/p7".to_owned();
+    let unknown = "http://10.0.0.2/other".to_owned();
+    let answers = arose_crawl::refresh(folder.path(), &[url.clone(), unknown]).unwrap();
+    assert_eq!(answers[0], (url.clone(), Refresh::Next));
+    // Nothing else is visited: the crawl does not visit pages again.
+    let mut second = settings(60.0);
+    second.recrawl.on = false;
+    let began = BEGIN + 5000;
+    let (summary, log) = crawl(folder.path(), began, second, changing);
+    let asked: Vec<_> = log
+        .iter()
+        .filter(|(_, _, target, _)| target != "/robots.txt")
+        .collect();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!((asked[0].1, asked[0].2.as_str()), (2, "/p7"));
+    // Two seconds for the order, one for the host, which rests when a crawl is opened again.
+    assert!(asked[0].0 <= began + 4, "{asked:?}");
+    assert_eq!(summary.counters.get(Counter::Revisits), 1);
+    let after = listed(folder.path(), BEGIN + 6000);
+    for (other, page) in &after {
+        assert_eq!(page.last > before[other].last, *other == url, "{other}");
+    }
+    let text = std::fs::read_to_string(folder.path().join("refresh.answer")).unwrap();
+    assert!(
+        text.lines()
+            .any(|line| line == "unknown http://10.0.0.2/other"),
+        "{text}"
+    );
+}
+
+/// Dates from a clock that was wrong starve no page.
+#[test]
+fn clocks_that_jump_are_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = settings(300.0);
+    first.recrawl.on = false;
+    // A year ahead, then back.
+    crawl(folder.path(), BEGIN + 31_536_000, first, changing);
+    let (summary, _) = crawl(folder.path(), BEGIN + 1000, settings(1800.0), changing);
+    let n_pages = u64::from(N_HOSTS) * u64::from(N_PAGES);
+    assert!(
+        summary.counters.get(Counter::Revisits) >= n_pages,
+        "{:?}",
+        summary.counters
+    );
+    let pages = listed(folder.path(), BEGIN + 3000);
+    assert!(
+        pages
+            .values()
+            .all(|page| u64::from(page.last) < BEGIN + 10_000)
+    );
+    assert!(pages.values().all(|page| page.history.unchanged < 1.0));
+}

@@ -1,0 +1,343 @@
+//! The columns that the first stage writes, and how it goes on with them after a kill.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arose::rule::Criterion;
+use arose_corpus::{Bookmark, Position, Reason, Warning};
+
+use crate::Error;
+use crate::column::Writer;
+use crate::config::Config;
+use crate::dictionary::TokenWriter;
+use crate::record::{
+    DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, Samples, Vectors,
+};
+use crate::scheme::{Bands, Tables};
+use crate::source::Source;
+use crate::stage::checkpoint::{Checkpoint, Lines, WaitingBytes};
+use crate::stage::keys::KeyWriter;
+use crate::stage::quality::QualityColumn;
+use crate::stage::read::Read;
+use crate::stage::row::DocRow;
+use crate::work::boot;
+
+pub(crate) const DOCS: &str = "docs";
+pub(crate) const NAMES: &str = "names";
+/// Sketches of the policy `jaccard` that are stored.
+pub(crate) const SAMPLES: &str = "samples";
+/// Super-shingles of the same documents.
+pub(crate) const FEATURES: &str = "features";
+/// Sketches and sites of all documents for the other policies.
+pub(crate) const VECTORS: &str = "vectors";
+pub(crate) const NULLS: &str = "nulls";
+const SOURCES: &str = "sources";
+
+/// Warnings that are kept word for word.
+const MAX_EXAMPLES: usize = 20;
+
+/// A record whose end is not known yet.
+pub(crate) enum Waiting {
+    Document(DocRecord),
+    Null(NullText),
+}
+
+/// The columns being written.
+pub(crate) struct Columns {
+    /// Documents and skipped records so far.
+    pub(crate) n_rows: u64,
+    /// The sources in `found`, in a file that grows while they do.
+    sources: Lines<Source>,
+    docs: Writer<DocRecord>,
+    names: Writer<u8>,
+    tokens: TokenWriter,
+    sketches: Sketches,
+    quality: QualityColumn,
+    /// The source of the last document, which most often is that of the next.
+    last: Option<(Arc<Path>, u32)>,
+    nulls: Writer<NullText>,
+    /// A record that waits to be told where it ends.
+    waiting: Option<Waiting>,
+    source_numbers: BTreeMap<PathBuf, u32>,
+    pub(crate) found: Read,
+}
+
+/// Sketches being written.
+enum Sketches {
+    /// Keys of all documents, and sketches of some, by their place in the record.
+    Samples {
+        keys: KeyWriter,
+        samples: Writer<Samples>,
+        features: Writer<[u64; 6]>,
+    },
+    /// Of all documents.
+    Vectors(Writer<Vectors>),
+}
+
+impl Sketches {
+    fn create(folder: &Path, config: &Config) -> Result<Self, Error> {
+        Ok(match config.policy.criterion {
+            Criterion::Jaccard(threshold) => {
+                let n_tables = Bands::new(config, threshold)?.n_tables();
+                Self::Samples {
+                    keys: KeyWriter::create(folder, n_tables)?,
+                    samples: Writer::create(&folder.join(SAMPLES))?,
+                    features: Writer::create(&folder.join(FEATURES))?,
+                }
+            }
+            _ => Self::Vectors(Writer::create(&folder.join(VECTORS))?),
+        })
+    }
+
+    /// Goes on after `n_sketches` sketches of `n_docs` documents.
+    fn resume(folder: &Path, config: &Config, there: &Checkpoint) -> Result<Self, Error> {
+        let (n_docs, n_sketches) = (there.n_documents, there.n_sketches);
+        Ok(match config.policy.criterion {
+            Criterion::Jaccard(threshold) => {
+                let n_tables = Bands::new(config, threshold)?.n_tables();
+                Self::Samples {
+                    keys: KeyWriter::resume(folder, n_tables, n_docs)?,
+                    samples: Writer::resume(&folder.join(SAMPLES), n_sketches)?,
+                    features: Writer::resume(&folder.join(FEATURES), n_sketches)?,
+                }
+            }
+            _ => Self::Vectors(Writer::resume(&folder.join(VECTORS), n_sketches)?),
+        })
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Samples { samples, .. } => samples.len(),
+            Self::Vectors(vectors) => vectors.len(),
+        }
+    }
+
+    /// Writes the sketch of a row if it is stored; its place.
+    fn push(&mut self, row: &DocRow) -> Result<u32, Error> {
+        let place = self.len() as u32;
+        match self {
+            Self::Samples {
+                keys,
+                samples,
+                features,
+            } => {
+                keys.push(&row.keys)?;
+                if row.record.sketch_at == NOT_STORED {
+                    return Ok(NOT_STORED);
+                }
+                samples.push(&row.samples)?;
+                features.push(&row.vectors.features)?;
+            }
+            Self::Vectors(vectors) => vectors.push(&row.vectors)?,
+        }
+        Ok(place)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Samples {
+                keys,
+                samples,
+                features,
+            } => {
+                keys.flush()?;
+                samples.flush()?;
+                features.flush()
+            }
+            Self::Vectors(vectors) => vectors.flush(),
+        }
+    }
+}
+
+impl Columns {
+    pub(crate) fn create(folder: &Path, config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            n_rows: 0,
+            sources: Lines::create(&folder.join(SOURCES))?,
+            docs: Writer::create(&folder.join(DOCS))?,
+            names: Writer::create(&folder.join(NAMES))?,
+            tokens: TokenWriter::create(folder)?,
+            sketches: Sketches::create(folder, config)?,
+            quality: QualityColumn::create(folder, config)?,
+            last: None,
+            nulls: Writer::create(&folder.join(NULLS))?,
+            waiting: None,
+            source_numbers: BTreeMap::new(),
+            found: Read::default(),
+        })
+    }
+
+    /// Goes on where a checkpoint was written.
+    pub(crate) fn resume(folder: &Path, config: &Config, there: Checkpoint) -> Result<Self, Error> {
+        let sketches = Sketches::resume(folder, config, &there)?;
+        let mut found = there.found;
+        let sources = Lines::resume(&folder.join(SOURCES), there.n_sources, &mut found.sources)?;
+        let numbered = found.sources.iter().zip(0..);
+        let last = there.last.and_then(|number| {
+            let source = found.sources.get(number as usize)?;
+            Some((source.path.as_path().into(), number))
+        });
+        Ok(Self {
+            n_rows: there.n_rows,
+            source_numbers: numbered
+                .map(|(source, number)| (source.path.clone(), number))
+                .collect(),
+            sources,
+            docs: Writer::resume(&folder.join(DOCS), there.n_docs)?,
+            names: Writer::resume(&folder.join(NAMES), there.n_name_bytes)?,
+            tokens: TokenWriter::resume(folder, there.tokens)?,
+            sketches,
+            quality: QualityColumn::resume(folder, config, there.n_documents)?,
+            last,
+            nulls: Writer::resume(&folder.join(NULLS), there.n_nulls)?,
+            waiting: there.waiting.and_then(|bytes| bytes.record()),
+            found,
+        })
+    }
+
+    /// Hands all that was written to the system and says how to go on from there.
+    pub(crate) fn checkpoint(&mut self, bookmark: Bookmark) -> Result<Checkpoint, Error> {
+        self.sources.flush()?;
+        self.docs.flush()?;
+        self.names.flush()?;
+        self.sketches.flush()?;
+        self.nulls.flush()?;
+        self.quality.flush()?;
+        // They are in a file of their own: there may be millions.
+        let sources = std::mem::take(&mut self.found.sources);
+        let found = self.found.clone();
+        self.found.sources = sources;
+        Ok(Checkpoint {
+            boot: boot(),
+            bookmark,
+            n_rows: self.n_rows,
+            n_documents: self.found.n_docs,
+            n_docs: self.docs.len(),
+            tokens: self.tokens.flush()?,
+            n_sketches: self.sketches.len(),
+            n_name_bytes: self.names.len(),
+            n_nulls: self.nulls.len(),
+            n_sources: self.found.sources.len() as u64,
+            last: self.last.as_ref().map(|(_, number)| *number),
+            waiting: self.waiting.as_ref().map(WaitingBytes::from),
+            found,
+        })
+    }
+
+    pub(crate) fn push(&mut self, row: &DocRow) -> Result<(), Error> {
+        if self.docs.len() == u64::from(u32::MAX) - 1 {
+            return Err(Error::TooManyDocuments);
+        }
+        self.end_waiting(&row.source, row.position)?;
+        let tokens = self.tokens.push(&row.tokens)?;
+        let record = DocRecord {
+            tokens_at: tokens.at,
+            n_literals: tokens.n_literals,
+            dictionary: tokens.dictionary,
+            names_at: self.names.len(),
+            source: self.source(&row.source)?,
+            sketch_at: self.sketches.push(row)?,
+            ..row.record
+        };
+        self.waiting = Some(Waiting::Document(record));
+        if let Some(quality) = &row.quality {
+            self.quality.push(quality)?;
+            self.found.quality.add(quality, &row.name());
+        }
+        self.push_names(row)?;
+        let found = &mut self.found;
+        found.n_docs += 1;
+        found.n_tokens += row.tokens.len() as u64;
+        found.text_bytes += u64::from(record.n_bytes);
+        found.n_empty += u64::from(record.flags & (EMPTY | FILTERED) == EMPTY);
+        found.quality.filtered += u64::from(record.flags & FILTERED != 0);
+        found.n_fetched += u64::from(record.fetched != NOT_FETCHED);
+        found.n_weighted += u64::from(!record.weight.is_nan());
+        found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
+        Ok(())
+    }
+
+    /// Says of the record before where the next record, at this place, begins.
+    fn end_waiting(&mut self, source: &Arc<Path>, position: Position) -> Result<(), Error> {
+        let Some(waiting) = self.waiting.take() else {
+            return Ok(());
+        };
+        let is_same = self.last.as_ref().is_some_and(|(last, _)| last == source);
+        let number = match &waiting {
+            Waiting::Document(record) => record.source as usize,
+            Waiting::Null(record) => record.source as usize,
+        };
+        let n_bytes = self.found.sources[number].n_bytes;
+        let end = if is_same { position.offset } else { n_bytes };
+        match waiting {
+            Waiting::Document(record) => self.docs.push(&DocRecord { end, ..record }),
+            Waiting::Null(record) => self.nulls.push(&NullText { end, ..record }),
+        }
+    }
+
+    /// Two lengths, then the bytes of id and address; an address that is missing has length
+    /// `u32::MAX`.
+    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
+        let id = row.name();
+        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
+        self.names.extend(&(id.len() as u32).to_le_bytes())?;
+        self.names.extend(&n_url.to_le_bytes())?;
+        self.names.extend(id.as_bytes())?;
+        self.names
+            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
+    }
+
+    fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {
+        if let Some((last, number)) = &self.last
+            && (Arc::ptr_eq(last, path) || last == path)
+        {
+            return Ok(*number);
+        }
+        let number = match self.source_numbers.get(&**path) {
+            Some(number) => *number,
+            None => {
+                let number = self.found.sources.len() as u32;
+                let source = Source::of(path)?;
+                self.sources.push(&source)?;
+                self.found.sources.push(source);
+                self.source_numbers.insert(path.to_path_buf(), number);
+                number
+            }
+        };
+        self.last = Some((Arc::clone(path), number));
+        Ok(number)
+    }
+
+    pub(crate) fn skip(&mut self, warning: &Warning) -> Result<(), Error> {
+        self.end_waiting(&warning.source, warning.position)?;
+        let reason = warning.reason.name().to_owned();
+        *self.found.skipped.entry(reason).or_default() += 1;
+        if self.found.warnings.len() < MAX_EXAMPLES && warning.is_reported() {
+            self.found.warnings.push(warning.to_string());
+        }
+        if warning.reason == Reason::NullText {
+            let Position { offset, inner } = warning.position;
+            let source = u64::from(self.source(&warning.source)?);
+            self.waiting = Some(Waiting::Null(NullText {
+                offset,
+                inner,
+                end: 0,
+                source,
+            }));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Read, Error> {
+        self.end_waiting(&Path::new("").into(), Position::default())?;
+        self.sources.flush()?;
+        self.docs.finish()?;
+        self.nulls.finish()?;
+        self.names.finish()?;
+        self.tokens.finish()?;
+        self.sketches.flush()?;
+        self.quality.finish()?;
+        Ok(self.found)
+    }
+}

@@ -1,0 +1,307 @@
+//! Rows of the columns: what is made of a document on the worker threads.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::sync::Arc;
+
+use arose::digest::Digest;
+use arose::feature::Features;
+use arose::rule::{Criterion, ShortPolicy};
+use arose::shingle::{Shingler, is_short};
+use arose::simhash::Fingerprint384;
+use arose::sketch::{NarrowMinHash, Sketcher};
+use arose::token::{Tokenizer, Tokens};
+use arose_corpus::{Document, Item, Position, Warning};
+use bytemuck::Zeroable;
+
+use crate::Error;
+use crate::config::{Config, Exact};
+use crate::record::{
+    ALONE, DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT, Samples, UNSPACED, Vectors,
+};
+use crate::scheme::Bands;
+use crate::source::path_text;
+use crate::stage::keys::{Key, packed};
+use crate::stage::quality::{self, QualityRow};
+use crate::stage::urls::{normal_url, site_digest};
+
+/// Documents with fewer tokens have their sketches made again where they are needed: these would
+/// take more space than the tokens.
+pub(crate) const STORED_TOKENS: usize = 192;
+
+/// A document, ready to be written.
+pub(crate) struct DocRow {
+    pub(crate) record: DocRecord,
+    pub(super) id: Option<String>,
+    pub(crate) url: Option<String>,
+    pub(crate) source: Arc<Path>,
+    pub(super) position: Position,
+    pub(crate) tokens: Vec<u64>,
+    /// Of the policy `jaccard`: in all tables, none if the document has no sketch.
+    pub(super) keys: Vec<Key>,
+    /// What is stored of the sketch; zero if it has none.
+    pub(crate) samples: Samples,
+    pub(crate) vectors: Vectors,
+    pub(super) quality: Option<Box<QualityRow>>,
+}
+
+impl DocRow {
+    /// The input's own name for it, else its file and position.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        match &self.id {
+            Some(id) => id.into(),
+            None => format!("{}#{}", path_text(&self.source), self.position).into(),
+        }
+    }
+}
+
+pub(crate) enum Row {
+    Document(Box<DocRow>),
+    Skipped(Warning),
+}
+
+/// Makes rows on the worker threads.
+pub(crate) struct Maker {
+    config: Config,
+    tokenizer: Tokenizer,
+    sketches: SketchMaker,
+    /// Documents with fewer tokens have keys, but no sketch.
+    stored_tokens: usize,
+    with_simhash: bool,
+}
+
+impl Maker {
+    /// Rows of a run, in which sketches of short documents are made again.
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let stored_tokens = match config.policy.criterion {
+            Criterion::Jaccard(_) => STORED_TOKENS,
+            _ => 0,
+        };
+        Ok(Self {
+            stored_tokens,
+            ..Self::of_shards(config)?
+        })
+    }
+
+    /// Rows with all sketches.
+    pub(crate) fn of_shards(config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            config: config.clone(),
+            tokenizer: Tokenizer::default(),
+            sketches: SketchMaker::new(config)?,
+            stored_tokens: 0,
+            with_simhash: has_simhash(config),
+        })
+    }
+
+    pub(crate) fn row(&self, item: Item) -> Row {
+        match item {
+            Item::Document(document) => Row::Document(Box::new(self.doc_row(*document))),
+            Item::Skipped(warning) => Row::Skipped(warning),
+        }
+    }
+
+    fn doc_row(&self, document: Document) -> DocRow {
+        let tokens = tokens(&self.tokenizer, &document);
+        let quality = quality::row(&self.config, &document, tokens.len());
+        let mut row = DocRow {
+            quality,
+            record: self.record(&document, &tokens),
+            id: document.id,
+            source: document.source,
+            position: document.position,
+            keys: Vec::new(),
+            samples: Samples::zeroed(),
+            vectors: Vectors::zeroed(),
+            url: document.url,
+            tokens: tokens.fingerprints,
+        };
+        if let (Some(found), Some(config)) = (&row.quality, self.config.quality) {
+            found.filter(config, &mut row.record, &mut row.tokens);
+        }
+        row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
+        // Under the policy content sketches need what sites repeat.
+        let has_sketch = !matches!(
+            self.config.policy.criterion,
+            Criterion::Exact | Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url
+        );
+        if row.record.flags & (SHORT | EMPTY) == 0 && has_sketch {
+            self.sketch(&mut row);
+        }
+        row
+    }
+
+    fn record(&self, document: &Document, tokens: &Tokens) -> DocRecord {
+        let content = document.content_digest();
+        let is_url = self.config.policy.criterion == Criterion::Url;
+        let Digest(digest) = match self.config.exact {
+            _ if is_url => Digest::of_bytes(normal_url(document).as_bytes()),
+            Exact::Text => content,
+            Exact::Bytes => document.digest,
+        };
+        let w = self.config.shingle.of(tokens);
+        // The levels of content ask for enough text themselves.
+        let is_content = matches!(self.config.policy.criterion, Criterion::Content(_));
+        let is_short = !is_content
+            && is_short(tokens.len(), w)
+            && (self.config.policy.short == ShortPolicy::ExactOnly || tokens.len() < w.get());
+        let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
+        DocRecord {
+            digest: [digest as u64, (digest >> 64) as u64],
+            tokens_at: 0,
+            names_at: 0,
+            offset: document.position.offset,
+            inner: document.position.inner,
+            end: 0,
+            fetched: document.fetched.unwrap_or(NOT_FETCHED),
+            weight: document.priority.unwrap_or(f64::NAN),
+            source: 0,
+            n_tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
+            n_bytes: u32::try_from(document.text.len()).unwrap_or(u32::MAX),
+            n_literals: 0,
+            sketch_at: NOT_STORED,
+            dictionary: 0,
+            flags: flag(is_short, SHORT)
+                | flag(is_url && document.url.is_none(), ALONE)
+                | flag(content == Digest::EMPTY, EMPTY)
+                | flag(tokens.is_mostly_unspaced(), UNSPACED),
+        }
+    }
+
+    fn sketch(&self, row: &mut DocRow) {
+        let DocRow {
+            record,
+            tokens,
+            keys,
+            samples,
+            vectors,
+            ..
+        } = row;
+        let is_stored = tokens.len() >= self.stored_tokens;
+        self.sketches
+            .with(tokens, record.flags, |sketch, shingles| {
+                if let Some(bands) = &self.sketches.bands {
+                    keys.extend(bands.keys(sketch).map(packed));
+                    if is_stored {
+                        *samples = bands.keep(sketch, shingles);
+                    }
+                }
+                if is_stored {
+                    vectors.features = features(sketch);
+                    // A place is not known yet.
+                    record.sketch_at = 0;
+                }
+            });
+        if self.with_simhash {
+            let simhash = Fingerprint384::of(tokens);
+            vectors.simhash = simhash.map_or([0; 6], |simhash| simhash.0);
+        }
+    }
+}
+
+/// Makes sketches of tokens, always the same.
+pub(crate) struct SketchMaker {
+    /// Of the Jaccard policy.
+    bands: Option<Bands>,
+    spaced: Shingler,
+    unspaced: Shingler,
+    sketcher: NarrowMinHash,
+}
+
+/// Memory that a worker uses again.
+#[derive(Default)]
+struct Scratch {
+    shingles: Vec<u64>,
+    sketch: Vec<u32>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+const N_FEATURE_SAMPLES: usize = Features::SIX_BY_FOURTEEN.t();
+
+impl SketchMaker {
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let (bands, n_samples) = match config.policy.criterion {
+            Criterion::Jaccard(threshold) => (Some(Bands::new(config, threshold)?), N_SAMPLES),
+            _ => (None, N_FEATURE_SAMPLES),
+        };
+        let t = NonZeroU16::new(n_samples as u16).expect("there are samples");
+        Ok(Self {
+            bands,
+            spaced: Shingler::new(config.shingle.w),
+            unspaced: Shingler::new(config.shingle.unspaced_w),
+            sketcher: NarrowMinHash::new(t, config.seed),
+        })
+    }
+
+    /// What is kept of the sketch of a document.
+    pub(crate) fn samples(&self, tokens: &[u64], flags: u16) -> Samples {
+        self.with(tokens, flags, |sketch, shingles| {
+            let bands = self.bands.as_ref();
+            bands.map_or_else(Samples::zeroed, |bands| bands.keep(sketch, shingles))
+        })
+    }
+
+    /// The super-shingles of a document.
+    pub(crate) fn features(&self, tokens: &[u64], flags: u16) -> [u64; 6] {
+        self.with(tokens, flags, |sketch, _| features(sketch))
+    }
+
+    /// Shows `take` the sketch and the shingles of a document.
+    fn with<R>(&self, tokens: &[u64], flags: u16, take: impl FnOnce(&[u32], &[u64]) -> R) -> R {
+        let shingler = match flags & UNSPACED {
+            0 => &self.spaced,
+            _ => &self.unspaced,
+        };
+        SCRATCH.with_borrow_mut(|Scratch { shingles, sketch }| {
+            shingles.clear();
+            shingler.shingles_into(tokens, shingles);
+            self.sketcher.sketch_into(shingles, sketch);
+            take(sketch, shingles)
+        })
+    }
+}
+
+/// Zero without shingles.
+fn features(sketch: &[u32]) -> [u64; 6] {
+    let samples = sketch.get(..N_FEATURE_SAMPLES);
+    let features = samples.and_then(|samples| Features::SIX_BY_FOURTEEN.of(samples).ok());
+    let mut six = [0; 6];
+    if let Some(features) = features {
+        six.copy_from_slice(&features);
+    }
+    six
+}
+
+/// Whether the policy asks for simhashes of all documents.
+pub(crate) fn has_simhash(config: &Config) -> bool {
+    let criterion = config.policy.criterion;
+    !matches!(
+        criterion,
+        Criterion::Exact
+            | Criterion::Jaccard(_)
+            | Criterion::Content(_)
+            | Criterion::B { .. }
+            | Criterion::Contained(_)
+            | Criterion::Url
+    )
+}
+
+/// The tokens of a document, its images among them.
+#[must_use]
+pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
+    let mut tokens = Tokens::default();
+    let mut start = 0;
+    for image in &document.images {
+        let end = document.text.floor_char_boundary(image.at).max(start);
+        tokens.push_text(tokenizer, &document.text[start..end]);
+        tokens.push_image(&image.src);
+        start = end;
+    }
+    tokens.push_text(tokenizer, &document.text[start..]);
+    tokens
+}

@@ -1,0 +1,194 @@
+//! Texts and sketches of some documents: what is stored, and what is made again from the tokens.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use crate::Error;
+use crate::column::{Column, Writer};
+use crate::config::Config;
+use crate::dictionary::{TokenColumn, TokenPlace};
+use crate::lookup::{Chosen, Lookup};
+use crate::record::{DocRecord, NOT_STORED, Ordinal, Samples};
+use crate::stage::columns::{DOCS, FEATURES, SAMPLES};
+use crate::stage::row::SketchMaker;
+
+/// Where the text and the sketch of a document are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextPlace {
+    pub(crate) tokens: TokenPlace,
+    sketch_at: u32,
+    pub(crate) flags: u16,
+}
+
+impl TextPlace {
+    fn of(record: DocRecord) -> Self {
+        Self {
+            tokens: record.tokens(),
+            sketch_at: record.sketch_at,
+            flags: record.flags,
+        }
+    }
+}
+
+/// The texts of chosen documents.
+pub(crate) struct Texts {
+    places: Lookup<DocRecord, TextPlace>,
+    tokens: TokenColumn,
+}
+
+impl Texts {
+    /// Holds the places in memory if they take at most `allowance` bytes.
+    pub(crate) fn open(read: &Path, chosen: &Arc<Chosen>, allowance: u64) -> Result<Self, Error> {
+        Ok(Self {
+            places: Lookup::open_part(&read.join(DOCS), chosen, allowance, TextPlace::of)?,
+            tokens: TokenColumn::open(read)?,
+        })
+    }
+
+    pub(crate) fn place(&self, doc: Ordinal) -> Result<TextPlace, Error> {
+        self.places.get(doc)
+    }
+
+    /// Appends the tokens at a place.
+    pub(crate) fn read(&self, place: &TextPlace, tokens: &mut Vec<u64>) -> Result<(), Error> {
+        self.tokens.read(&place.tokens, tokens)
+    }
+}
+
+/// Gives sketches of documents.
+pub(crate) trait Sketches<S>: Sync {
+    /// The sketch of a document, which must be a chosen one.
+    fn sketch(&self, doc: Ordinal) -> Result<S, Error>;
+}
+
+impl<S: Pod + Send + Sync> Sketches<S> for Lookup<S> {
+    fn sketch(&self, doc: Ordinal) -> Result<S, Error> {
+        self.get(doc)
+    }
+}
+
+/// The sketches of the policy `jaccard`, of chosen documents.
+pub(crate) struct SampleSketches {
+    texts: Texts,
+    stored: StoredSketches,
+}
+
+impl SampleSketches {
+    pub(crate) fn open(read: &Path, chosen: &Arc<Chosen>, config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            texts: Texts::open(read, chosen, config.part(8))?,
+            stored: StoredSketches::open(read, config)?,
+        })
+    }
+}
+
+impl Sketches<Samples> for SampleSketches {
+    fn sketch(&self, doc: Ordinal) -> Result<Samples, Error> {
+        let place = self.texts.place(doc)?;
+        self.stored
+            .samples(&place, |tokens| self.texts.read(&place, tokens))
+    }
+}
+
+/// The sketches of the policy `jaccard` that are stored, and what makes the others.
+pub(crate) struct StoredSketches {
+    samples: Column<Samples>,
+    features: Column<[u64; 6]>,
+    maker: SketchMaker,
+}
+
+impl StoredSketches {
+    pub(crate) fn open(read: &Path, config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            samples: Column::open(&read.join(SAMPLES), 0)?,
+            features: Column::open(&read.join(FEATURES), 0)?,
+            maker: SketchMaker::new(config)?,
+        })
+    }
+
+    /// The samples of a document, whose tokens `read` appends if they are needed.
+    pub(crate) fn samples(
+        &self,
+        place: &TextPlace,
+        read: impl FnOnce(&mut Vec<u64>) -> Result<(), Error>,
+    ) -> Result<Samples, Error> {
+        if place.sketch_at != NOT_STORED {
+            return self.samples.get(place.sketch_at);
+        }
+        let mut tokens = Vec::with_capacity(place.tokens.n_tokens as usize);
+        read(&mut tokens)?;
+        Ok(self.maker.samples(&tokens, place.flags))
+    }
+
+    /// The super-shingles of a document with these tokens.
+    pub(crate) fn features(&self, place: &TextPlace, tokens: &[u64]) -> Result<[u64; 6], Error> {
+        match place.sketch_at {
+            NOT_STORED => Ok(self.maker.features(tokens, place.flags)),
+            stored => self.features.get(stored),
+        }
+    }
+}
+
+/// Sketches that are made together.
+const BATCH: usize = 1 << 14;
+
+/// The sketches of chosen documents, gathered in memory or in a file of their own.
+pub(crate) struct Gathered<S> {
+    chosen: Arc<Chosen>,
+    sketches: Column<S>,
+}
+
+impl<S: Pod + Send> Gathered<S> {
+    /// Gathers sketches in at most `allowance` bytes of memory, or in the file at `path`.
+    pub(crate) fn new(
+        sketches: &impl Sketches<S>,
+        chosen: &Arc<Chosen>,
+        allowance: u64,
+        path: &Path,
+    ) -> Result<Self, Error> {
+        let fits = u64::from(chosen.len()) * size_of::<S>() as u64 <= allowance;
+        let mut gathered = Vec::with_capacity(if fits { chosen.len() as usize } else { 0 });
+        let mut file = (!fits).then(|| Writer::create(path)).transpose()?;
+        let mut docs = chosen.iter();
+        loop {
+            let batch: Vec<Ordinal> = docs.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let made = batch.par_iter().map(|&doc| sketches.sketch(doc));
+            let made = made.collect::<Result<Vec<S>, Error>>()?;
+            match &mut file {
+                Some(file) => file.extend(&made)?,
+                None => gathered.extend(made),
+            }
+        }
+        let sketches = match file {
+            Some(file) => {
+                file.finish()?;
+                Column::open(path, 0)?
+            }
+            None => Column::Memory(gathered),
+        };
+        Ok(Self {
+            chosen: Arc::clone(chosen),
+            sketches,
+        })
+    }
+
+    pub(crate) fn get(&self, doc: Ordinal) -> Result<S, Error> {
+        self.sketches.get(self.chosen.place(doc) as u32)
+    }
+
+    /// Removes the file, if there is one.
+    pub(crate) fn remove(self) -> Result<(), Error> {
+        match self.sketches {
+            Column::Memory(_) => Ok(()),
+            Column::File { path, .. } => {
+                std::fs::remove_file(&path).map_err(Error::io("remove", &path))
+            }
+        }
+    }
+}

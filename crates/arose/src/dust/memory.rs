@@ -1,0 +1,96 @@
+//! What was lately met, in bounded memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
+
+use crate::mix::mix;
+
+/// Hashes keys that are hashes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Scatter(u64);
+
+impl std::hash::Hasher for Scatter {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = mix(self.0 ^ u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = mix(self.0 ^ value);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+pub(super) type Table<V> = HashMap<u64, V, BuildHasherDefault<Scatter>>;
+
+/// A map that forgets what was not used for long: between one and two times `capacity` entries.
+#[derive(Debug, Clone)]
+pub(super) struct Recent<V> {
+    young: Table<V>,
+    old: Table<V>,
+    capacity: usize,
+}
+
+impl<V: Copy> Recent<V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            young: Table::default(),
+            old: Table::default(),
+            capacity: capacity.max(1),
+        }
+    }
+
+    pub(super) fn get(&self, key: u64) -> Option<V> {
+        self.young.get(&key).or_else(|| self.old.get(&key)).copied()
+    }
+
+    pub(super) fn insert(&mut self, key: u64, value: V) {
+        if self.young.len() >= self.capacity {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+
+    pub(super) fn remove(&mut self, key: u64) -> Option<V> {
+        let old = self.old.remove(&key);
+        self.young.remove(&key).or(old)
+    }
+}
+
+/// How often each of a few things was met, of a stream of many (Metwally et al. 2005).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Frequent {
+    counts: BTreeMap<u64, u32>,
+    n: u32,
+}
+
+impl Frequent {
+    /// Things that are counted.
+    const CAPACITY: usize = 16;
+
+    pub(super) fn note(&mut self, key: u64) {
+        self.n = self.n.saturating_add(1);
+        if let Some(count) = self.counts.get_mut(&key) {
+            *count += 1;
+            return;
+        }
+        let mut count = 1;
+        if self.counts.len() >= Self::CAPACITY
+            && let Some((&least, &n)) = self.counts.iter().min_by_key(|&(_, n)| n)
+        {
+            self.counts.remove(&least);
+            count = n + 1;
+        }
+        self.counts.insert(key, count);
+    }
+
+    /// Whether more than a tenth of at least twenty things were this one.
+    pub(super) fn is_too_common(&self, key: u64) -> bool {
+        let count = self.counts.get(&key).copied().unwrap_or_default();
+        self.n >= 20 && u64::from(count) * 10 > u64::from(self.n) && count > 2
+    }
+}

@@ -1,0 +1,370 @@
+use super::*;
+
+#[test]
+fn the_sequential_test_has_the_numbers_of_the_specification() {
+    let test = Sequential::default();
+    assert!((test.same - 0.2181).abs() < 5e-5 && (test.different + 3.6889).abs() < 5e-5);
+    assert!((Sequential::ACCEPT - 4.5539).abs() < 5e-5);
+    assert!((Sequential::REJECT + 2.9857).abs() < 5e-5);
+    assert!((Sequential::KNOWN - 2.28).abs() < 5e-3);
+    let in_a_row = |test: Sequential, start: f64| {
+        let enough = |n: &u32| start + f64::from(*n) * test.same >= Sequential::ACCEPT;
+        (1..1000).find(enough).unwrap()
+    };
+    assert_eq!(in_a_row(test, 0.0), 21);
+    assert_eq!(in_a_row(test, Sequential::KNOWN), 11);
+    assert_eq!(in_a_row(Sequential::new(0.95, 0.999), 0.0), 91);
+    assert_eq!(Sequential::outcome(test.different), Outcome::Rejected);
+    assert!((lower_bound(20) - 0.861).abs() < 5e-4);
+    assert!((lower_bound(59) - 0.9505).abs() < 5e-5);
+}
+
+#[track_caller]
+fn check(rule: &str, url: &str, expected: Option<&str>) {
+    let rule: Rule = rule.parse().unwrap();
+    assert_eq!(rule.apply(url).as_deref(), expected);
+    if let Some(expected) = expected {
+        assert!(Rule::candidates(url).contains(&rule), "{rule}");
+        assert!(expected.len() < url.len());
+    }
+}
+
+#[test]
+fn rules_remove_one_part() {
+    check("parameter sid", "http://a.b/c?sid=1", Some("http://a.b/c"));
+    check(
+        "parameter sid",
+        "http://a.b/c?x=2&sid=1&y=3",
+        Some("http://a.b/c?x=2&y=3"),
+    );
+    check(
+        "parameter sid",
+        "http://a.b/c?sid=1&sid=2",
+        Some("http://a.b/c"),
+    );
+    check("parameter sid", "http://a.b/c?sid", None);
+    check("parameter sid", "http://a.b/c?xsid=1", None);
+    check(
+        "path-parameter jsessionid",
+        "http://a.b/c;jsessionid=AB1/d;x=1",
+        Some("http://a.b/c/d;x=1"),
+    );
+    check(
+        "path-parameter jsessionid",
+        "http://a.b/..;jsessionid=AB1/d",
+        None,
+    );
+    check(
+        "segment S- 13 mixed",
+        "http://a.b/S-fXyiE5bZS43/c.html",
+        Some("http://a.b/c.html"),
+    );
+    check("segment S- 13 mixed", "http://a.b/S-fXyiE5bZS43", None);
+    check(
+        "segment * 8 hex",
+        "http://a.b/12ab34ef/c",
+        Some("http://a.b/c"),
+    );
+    check(
+        "index index.html",
+        "http://a.b/c/index.html?x=1",
+        Some("http://a.b/c/?x=1"),
+    );
+    check("index index.html", "http://a.b/c/myindex.html", None);
+    check("word print", "http://a.b/print/c", Some("http://a.b/c"));
+    check("word print", "http://a.b/c/print", Some("http://a.b/c"));
+    check("slash", "http://a.b/c/", Some("http://a.b/c"));
+    check("slash", "http://a.b/", None);
+    check("www", "http://www.a.b/", Some("http://a.b/"));
+    check("www", "http://www.b/", None);
+    check("https", "https://a.b/c", Some("http://a.b/c"));
+    check("https", "http://a.b/c", None);
+}
+
+#[test]
+fn rules_are_written_and_read_back() {
+    for text in [
+        "parameter sid",
+        "path-parameter jsessionid",
+        "segment S- 13 mixed",
+        "segment * 32 hex",
+        "index index.html",
+        "word print",
+        "slash",
+        "www",
+        "https",
+    ] {
+        assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
+    }
+    for bad in [
+        "",
+        "parameter",
+        "parameter a b",
+        "slash x",
+        "segment S- 3 hex",
+        "drop a",
+        "index ../x",
+    ] {
+        assert!(bad.parse::<Rule>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn templates_star_what_varies() {
+    for (url, template) in [
+        ("http://www.a.b/item/17?x=1", "a.b/item/*"),
+        ("https://a.b/news/2024/some-title.html", "a.b/news/*/*"),
+        ("http://a.b:8080/view.php?id=3", "a.b:8080/view.php"),
+        ("http://a.b/", "a.b/*"),
+        ("http://a.b/c;jsessionid=1/d", "a.b/c/*"),
+    ] {
+        assert_eq!(rule::Parts::of(url).unwrap().template(), template);
+    }
+}
+
+/// Fetches pages, and probes at once.
+fn feed(learner: &mut Learner, url: &str, content: &dyn Fn(&str) -> Option<u64>) -> usize {
+    let mut queue = vec![url.to_owned()];
+    let mut n = 0;
+    while let Some(url) = queue.pop() {
+        n += 1;
+        queue.extend(learner.fetched(&url, content(&url)));
+    }
+    n
+}
+
+fn learner_without_prior() -> Learner {
+    Learner::new(Config {
+        has_prior: false,
+        ..Config::default()
+    })
+}
+
+/// A site that answers everything with one page, or with the same few, teaches nothing.
+#[test]
+fn soft_404_teaches_nothing() {
+    for n_contents in [1, 4] {
+        let mut learner = learner_without_prior();
+        for n in 0..300_u64 {
+            let url = format!("http://a.b/page/{n}?sid={:x}&p={}", 91 * n, n % 3);
+            feed(&mut learner, &url, &|_| Some(n % n_contents));
+        }
+        assert!(
+            learner.rules().all(|rule| rule.state != State::Active),
+            "{n_contents}"
+        );
+        assert!(learner.take_events().is_empty());
+    }
+}
+
+/// Errors say nothing, and probes that only bring errors end.
+#[test]
+fn errors_do_not_count() {
+    let mut learner = learner_without_prior();
+    let content = |url: &str| url.split_once("id=").map(|(_, id)| id.parse().unwrap());
+    let mut n_requests = 0;
+    for n in 0..300 {
+        n_requests += feed(
+            &mut learner,
+            &format!("http://a.b/view.php?id={n}"),
+            &content,
+        );
+    }
+    assert!(n_requests <= 310, "{n_requests}");
+    assert!(learner.rules().all(|rule| rule.state != State::Active));
+}
+
+/// A site without parameters costs no request more.
+#[test]
+fn no_probes_without_parameters() {
+    let mut learner = Learner::new(Config::default());
+    let mut n_requests = 0;
+    for n in 0..500 {
+        let url = format!("https://www.a.b/dir{}/page-{n}/", n % 7);
+        n_requests += feed(&mut learner, &url, &|_| Some(n));
+    }
+    assert_eq!(n_requests, 500);
+}
+
+/// Session IDs of every kind, and twins, are found; parts that select the page are not.
+#[test]
+fn rules_of_every_kind() {
+    let mut learner = learner_without_prior();
+    let hex = |n: u64| format!("{:016x}", crate::mix::mix(n));
+    for n in 0..400_u64 {
+        let item = n % 60;
+        let crumb = format!("S-{}aZ1", &hex(n)[..8]);
+        let page = Some(item);
+        for url in [
+            format!("http://a.b/p/{item};jsessionid={}", hex(n)),
+            format!("http://c.d/{crumb}/p/{item}"),
+            format!(
+                "http://e.f/p{item}/{}",
+                if n < 60 { "" } else { "index.html" }
+            ),
+            format!("http://{}g.h/p/{item}", if n < 60 { "" } else { "www." }),
+            format!("{}://i.j/p/{item}", if n < 60 { "http" } else { "https" }),
+            format!("http://k.l/{}p/{item}", if n < 60 { "" } else { "print/" }),
+        ] {
+            feed(&mut learner, &url, &|_| page);
+        }
+        let id = n;
+        let content = |url: &str| {
+            let is_german = url.contains("lang=de");
+            url.contains("id=")
+                .then_some(2 * id + u64::from(is_german) + 10_000)
+        };
+        let lang = ["de", "en"][n as usize / 2 % 2];
+        feed(
+            &mut learner,
+            &format!("http://m.n/view.php?id={id}&lang={lang}"),
+            &content,
+        );
+    }
+    let active = |learner: &Learner| {
+        let active = learner.rules().filter(|rule| rule.state == State::Active);
+        let mut active: Vec<String> = active
+            .map(|rule| format!("{} {}", rule.scope, rule.rule))
+            .collect();
+        active.sort();
+        active
+    };
+    assert_eq!(
+        active(&learner),
+        [
+            "a.b path-parameter jsessionid",
+            "c.d segment S- 13 mixed",
+            "e.f index index.html",
+            "g.h www",
+            "i.j https",
+            "k.l word print",
+        ]
+    );
+    // Canonical forms are fixed points.
+    for url in [
+        "https://i.j/p/3",
+        "http://www.g.h/p/3",
+        "http://c.d/S-12345678aZ1/p/3",
+    ] {
+        let canonical = learner.canonical(url).unwrap();
+        assert_eq!(learner.canonical(&canonical.url), None, "{}", canonical.url);
+    }
+}
+
+fn standing(scope: &str, rule: &str) -> Standing {
+    Standing {
+        scope: scope.to_owned(),
+        rule: rule.parse().unwrap(),
+        state: State::Active,
+        n_same: 0,
+        n_different: 0,
+        n_contents: 0,
+        n_probes: 0,
+        n_deferred: 0,
+        n_audited: 0,
+        is_removable: true,
+    }
+}
+
+/// An audit that fails suspends the rule that is wrong, and leaves the other.
+#[test]
+fn only_the_guilty_rule_is_suspended() {
+    for first in ["sid", "lang"] {
+        let mut learner = learner_without_prior();
+        let second = if first == "sid" { "lang" } else { "sid" };
+        for name in [first, second] {
+            learner.set(&standing("a.b/p/*", &format!("parameter {name}")));
+        }
+        learner.take_events();
+        let content = |url: &str| {
+            let page = url
+                .split(['/', '?'])
+                .nth(4)
+                .unwrap()
+                .parse::<u64>()
+                .unwrap();
+            Some(2 * page + u64::from(url.contains("lang=de")))
+        };
+        let mut n_deferred = 0;
+        for n in 0..2000 {
+            let url = format!("http://a.b/p/{}?sid={n}&lang=de", n % 50);
+            let Place::Same(canonical) = learner.place(&url) else {
+                break;
+            };
+            if canonical.rules.len() < 2 {
+                break;
+            }
+            feed(&mut learner, &canonical.url, &content);
+            n_deferred += 1;
+            if learner.defer(&url, &canonical) {
+                feed(&mut learner, &url, &content);
+            }
+        }
+        let lang = learner
+            .rules()
+            .position(|one| one.rule.to_string() == "parameter lang");
+        let lang = lang.unwrap() as RuleId;
+        assert_eq!(
+            learner.take_events(),
+            [Event::Suspended(lang)],
+            "{n_deferred}"
+        );
+        assert!(n_deferred < 200, "{n_deferred}");
+        let canonical = learner.canonical("http://a.b/p/1?sid=7&lang=de").unwrap();
+        assert_eq!(canonical.url, "http://a.b/p/1?lang=de");
+    }
+}
+
+/// Whatever rules are read from a file, canonical forms are reached and stay.
+#[test]
+fn no_rules_loop() {
+    let mut learner = Learner::new(Config::default());
+    for rule in [
+        "parameter a",
+        "parameter b",
+        "slash",
+        "index index.html",
+        "https",
+        "www",
+        "word print",
+        "segment * 8 hex",
+    ] {
+        for scope in ["x.y", "x.y/*", "x.y/print/*", "x.y/*/*"] {
+            learner.set(&standing(scope, rule));
+        }
+    }
+    let segments = ["print", "12ab34ef", "index.html", "p", ""];
+    for a in segments {
+        for b in segments {
+            for c in segments {
+                let url = format!("https://www.x.y/{a}/{b}/{c}?a=1&b=2&c=3");
+                let canonical = learner.canonical(&url).unwrap();
+                assert!(canonical.url.len() < url.len());
+                assert_eq!(
+                    learner.canonical(&canonical.url),
+                    None,
+                    "{url} {}",
+                    canonical.url
+                );
+            }
+        }
+    }
+}
+
+/// Memory is bounded whatever the URLs are.
+#[test]
+fn many_templates() {
+    let mut learner = Learner::new(Config {
+        max_hypotheses: 1000,
+        max_contents: 1000,
+        ..Config::default()
+    });
+    for n in 0..20_000 {
+        feed(
+            &mut learner,
+            &format!("http://h{n}.x/a/b{n}?p{n}=1&q=2"),
+            &|_| Some(n),
+        );
+    }
+    assert!(learner.rules().count() <= 1000);
+}

@@ -1,0 +1,88 @@
+//! A scorer that knows the topic as a list of words.
+
+use super::{Score, Words};
+use crate::error::Error;
+
+/// Scores pages by the keywords they contain, as BM25 does: a keyword that is rare in the crawl
+/// counts for more, further occurrences for less, and occurrences in long pages for less.
+///
+/// A page scores 0.5 when it has [`HALF`](Self::HALF) of what a page full of all keywords would
+/// have. How rare words are is learned from the pages scored.
+///
+/// ```
+/// use arose::focus::{Keywords, Score, Words};
+/// let mut topic = Keywords::new(["violin", "Sonata"])?;
+/// assert!(topic.score(&Words::of("a violin sonata by Brahms")) > 0.5);
+/// assert_eq!(topic.score(&Words::of("the stock market")), 0.0);
+/// # Ok::<(), arose::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Keywords {
+    /// Fingerprints of the keywords, and pages that had them.
+    words: Vec<(u64, u64)>,
+    n_pages: u64,
+    n_tokens: u64,
+}
+
+impl Keywords {
+    /// The part of the full score that counts as half.
+    pub const HALF: f64 = 0.3;
+    /// How fast further occurrences lose weight: `k1` of BM25.
+    const K: f64 = 1.2;
+    /// How much the length of a page matters: `b` of BM25.
+    const B: f64 = 0.75;
+
+    /// A topic with these keywords; phrases count as their words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`] if no keyword has a letter or digit.
+    pub fn new<'a>(keywords: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        let mut words: Vec<(u64, u64)> = keywords
+            .into_iter()
+            .flat_map(|keyword| Words::of(keyword).counts)
+            .map(|(word, _)| (word, 0))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        if words.is_empty() {
+            return Err(Error::parameter("keywords", "empty", "at least one word"));
+        }
+        Ok(Self {
+            words,
+            n_pages: 0,
+            n_tokens: 0,
+        })
+    }
+
+    /// How rare a word is that so many pages have.
+    fn rarity(&self, n_with: u64) -> f64 {
+        let (n_with, n_pages) = (n_with as f64, self.n_pages as f64);
+        (1.0 + (n_pages - n_with + 0.5) / (n_with + 0.5)).ln()
+    }
+}
+
+impl Score for Keywords {
+    fn score(&mut self, page: &Words) -> f32 {
+        self.n_pages += 1;
+        self.n_tokens += page.n_tokens() as u64;
+        for (word, n_with) in &mut self.words {
+            *n_with += u64::from(page.count(*word) > 0);
+        }
+        let mean = (self.n_tokens as f64 / self.n_pages as f64).max(1.0);
+        let length = 1.0 - Self::B + Self::B * page.n_tokens() as f64 / mean;
+        let (mut sum, mut full) = (0.0, 0.0);
+        for &(word, n_with) in &self.words {
+            let n = f64::from(page.count(word));
+            let rarity = self.rarity(n_with);
+            sum += rarity * n / (n + Self::K * length);
+            full += rarity;
+        }
+        (1.0 - (-sum / full / Self::HALF * std::f64::consts::LN_2).exp()) as f32
+    }
+
+    fn log_odds(&self, word: u64) -> f32 {
+        let at = self.words.binary_search_by_key(&word, |&(word, _)| word);
+        if at.is_ok() { 3.0 } else { 0.0 }
+    }
+}
