@@ -180,8 +180,13 @@ impl Recrawl {
         })
     }
 
-    /// Holds the statistics of a page in memory. What pages need to be shown is not visited again.
+    /// Holds the statistics of a page in memory. What pages need to be shown is not visited again,
+    /// and lists of pages, which announce others, are announced by none.
     pub(super) fn know(&mut self, page: PageId, record: &Record, site: SiteId) {
+        let site = match record.kind {
+            Kind::Sitemap => NO_SITE,
+            _ => site,
+        };
         let kept = match record.kind {
             Kind::Requisite => State::Gone,
             _ => record.state,

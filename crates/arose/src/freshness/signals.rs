@@ -7,8 +7,6 @@
 //! a function of `x` (Busa-Fekete et al. 2025). Recall and false rate are learned from visits
 //! ([`Quality`]): a site whose dates are those of the moment gets `b` close to 0 by itself.
 
-use super::Value;
-
 /// Terms of the sums; they fall faster than powers.
 const MAX_TERMS: usize = 200;
 
@@ -102,13 +100,15 @@ impl Signals {
         mu * (fresh - (-x).exp() * interval)
     }
 
-    /// The same with a part that grows without bound, as that of [`Value::Harmonic`]: what changes
-    /// without a signal has its turn however long none comes. Without signals it is that value.
+    /// The same with a part that grows without bound, as that of
+    /// [`Value::Harmonic`](super::Value::Harmonic): every page
+    /// has its turn, whether no signal comes or signals come that say little. It is what the
+    /// harmonic value is more than the binary one if the page changes at the mean rate `x / days`
+    /// that the evidence speaks of. Without signals the sum is the harmonic value.
     #[must_use]
     pub fn harmonic_value(&self, mu: f64, days: f64, n: u32) -> f64 {
-        let a = self.unannounced();
-        let beyond = Value::Harmonic.of(mu, a, days) - Value::Binary.of(mu, a, days);
-        self.value(mu, self.evidence(days, n)) + beyond
+        let x = self.evidence(days, n);
+        self.value(mu, x) + mu * days.max(0.0) * unbounded(x)
     }
 
     /// The days after which [`Signals::harmonic_value`] reaches `value` if no further signal comes.
@@ -152,6 +152,16 @@ impl Signals {
             }
         }
         days
+    }
+}
+
+/// The harmonic value less the binary one at the expected number of changes `x`, in the time that
+/// has passed.
+fn unbounded(x: f64) -> f64 {
+    // From the side that has no cancellation.
+    match x < 1e-3 {
+        true => x * x * (1.0 / 6.0 - x / 12.0),
+        false => 1.0 + (-x).exp() + 2.0 * (-x).exp_m1() / x,
     }
 }
 

@@ -451,6 +451,30 @@ fn signals_at_their_limits() {
     assert!(complete.wait(1.0, 1, 0.1) == 0.0);
 }
 
+/// A site that announces all of its pages with every look: signals say nearly nothing, and every
+/// change has one. The value still grows without bound, or pages that change often would never be
+/// visited, since what the binary value can reach is less the more often a page changes.
+#[test]
+fn constant_signals_starve_nobody() {
+    let constant = Signals {
+        rate: 3.0,
+        recall: 1.0,
+        false_rate: 4.0,
+    };
+    let value = |days: u32| constant.harmonic_value(1.0, days.into(), 7 * days);
+    for days in 1..200 {
+        assert!(value(days + 1) > value(days) + 0.3, "{days}");
+    }
+    let binary = constant.value(1.0, constant.evidence(200.0, 1400));
+    assert!(binary < 1.0, "{binary}");
+    // Not even the part of the announced changes is waited for.
+    near(
+        value(200),
+        Value::Harmonic.of(1.0, 3.0, 200.0),
+        0.01 * 200.0,
+    );
+}
+
 /// A site that announces each page every day ends with signals that weigh nothing; one that is
 /// right ends with its own recall and false rate.
 #[test]
