@@ -79,7 +79,7 @@ Policy = Literal[
     "contained",
     "url",
 ]
-Mode = Literal["henzinger", "content", "plain"]
+Mode = Literal["henzinger", "visible", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -118,7 +118,7 @@ def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Pag
     """Take text, title and links out of a web page.
 
     The mode is `content` (the main content), `henzinger` (all text with the addresses of links,
-    for duplicate detection) or `plain` (the source as it is). With `url`, where the page came
+    for duplicate detection), `visible` (all text) or `plain` (the source as it is). With `url`, where the page came
     from, links become absolute.
 
     >>> page = arose.extract("<title>T</title><p>ro<b>se</b> &amp; more", "henzinger")
