@@ -22,7 +22,7 @@
 //! twenty entries: about 465 bytes per document on disk, 20 in memory. With super-shingles and
 //! simhash ([`Kind::Compact`]) a record has 124 bytes and a document about 215. Under the policy
 //! `content` ([`Kind::Content`]) a record has 1,260 bytes, and the index counts what sites repeat,
-//! in at most 50 MB of memory. The measurements are in `bench/records`.
+//! in at most 100 MB of memory. The measurements are in `bench/records`.
 //!
 //! *Error.* None for [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`]: the result equals that
 //! of comparing every document ([`Index::scan`]), hence exactly that of the rule. [`Kind::Jaccard`]
@@ -121,7 +121,7 @@ pub struct Options {
     /// reading. Default 64 MiB, which is all of about 270,000 documents.
     pub cache_bytes: u64,
     /// Numbers that the policy `content` remembers of what sites repeat; a number takes 16 to 32
-    /// bytes of memory. Default 3 million: those of a hundred thousand pages of 500 words, in 50 MB.
+    /// bytes of memory. Default 6 million: those of fifty thousand pages of 500 words, in 100 MB.
     pub counted_pairs: NonZeroU32,
     /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
     /// may have been torn by a power cut, and is then dropped. Without it the index goes by what it
@@ -185,7 +185,7 @@ struct Shared {
 const MAX_LOG: u64 = 128 << 20;
 
 /// Numbers of what sites repeat that are remembered by default.
-const MAX_COUNTED: u32 = 3_000_000;
+const MAX_COUNTED: u32 = 6_000_000;
 
 /// Documents of [`Index::insert_all`] that are written to the log at once.
 const GROUP: usize = 1024;

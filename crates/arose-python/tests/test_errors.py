@@ -142,7 +142,7 @@ def mistakes(tmp_path):
         ({"w": 1.5}, "w=1.5"),
     ]:
         yield arose.Sketcher, (), options, said
-        if "samples" not in options:
+        if "samples" not in options and options.get("policy") != "content":
             yield arose.Index.create, (tmp_path / "new",), options, said
     yield arose.Index.create, (tmp_path / "new",), {"w": 70_000}, "w"
     yield arose.Index.create, (tmp_path / "new",), {"threshold": 0.1}, "recall"

