@@ -16,6 +16,7 @@ pub(crate) fn sketch(number: u64) -> Sketch {
         site: NonZeroU32::new(random.below(1 << 20) as u32 + 1).map(SiteTag),
         is_short: false,
         words: (0..12).map(|_| random.next_u64()).collect(),
+        pairs: None,
     }
 }
 

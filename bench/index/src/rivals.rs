@@ -115,5 +115,6 @@ fn sketch(id: u64, signature: &[u32]) -> Result<Sketch, arose::Error> {
         site: None,
         is_short: false,
         words,
+        pairs: None,
     })
 }

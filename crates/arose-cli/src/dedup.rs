@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use arose::Threshold;
 use arose::quality::Selection;
-use arose::rule::{Criterion, Policy, Remove};
+use arose::rule::Policy;
 use arose_dedup::{
     Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Progress,
     Quality, SiteCounts, Start, Update, Verify,
@@ -23,7 +23,9 @@ use serde_json::{Value, json};
 use crate::corpus;
 use crate::options::{file_size, memory, threshold};
 use crate::output::{look, row, say, write_json};
-use crate::policy::{PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind};
+use crate::policy::{
+    PolicyName, RemoveName, ShortName, SiteName, shingle_length, short_policy, site_kind,
+};
 use crate::progress::watch;
 use crate::quality;
 use crate::read::Outcome;
@@ -174,14 +176,6 @@ enum VerifyName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RemoveName {
-    /// The same document; other versions of its content are kept and grouped
-    Same,
-    /// The same content, in whatever version
-    Content,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SiteCountsName {
     /// All of them
     Exact,
@@ -303,8 +297,8 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
 
 fn config(options: &Options) -> anyhow::Result<Config> {
     let criterion = match options.remove {
-        Some(RemoveName::Content) => Criterion::Content(Remove::Content),
-        _ => options.policy.criterion(options.threshold),
+        Some(level) => level.criterion(),
+        None => options.policy.criterion(options.threshold),
     };
     let default = Config::default();
     let index = options.against.iter().cloned();

@@ -21,14 +21,16 @@ use serde_json::json;
 
 use crate::options::threshold;
 use crate::output::{printable, remark, row, say, write_json};
-use crate::policy::{PolicyName, ShortName, SiteName, shingle_length, short_policy, site_kind};
+use crate::policy::{
+    PolicyName, RemoveName, ShortName, SiteName, shingle_length, short_policy, site_kind,
+};
 use crate::read::Outcome;
 
 /// Maintain an index of documents and look up duplicates in it.
 ///
 /// An index is a directory with sketches of documents, not the documents: about 465 bytes per
-/// document, or about 215 bytes with the policies b, c, combined and site. One process can write to
-/// it while others read. It survives a kill at any moment.
+/// document, about 215 bytes with the policies b, c, combined and site, or about 1.5 kB with the
+/// policy content. One process can write to it while others read. It survives a kill at any moment.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index create seen
@@ -68,6 +70,7 @@ enum Command {
 #[command(after_help = "Examples:
   arose index create seen
   arose index create --policy site seen
+  arose index create --policy content seen
   arose index create --policy b --keys mega seen
   arose index create --minhash 200 --agree 160 seen
   arose index create --passages --min 13 books
@@ -99,6 +102,9 @@ struct Create {
     /// Minimum recall of pairs at the threshold (policy jaccard) [default: 0.995]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     recall: Option<Threshold>,
+    /// Level at which documents are duplicates (policy content) [default: same]
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    remove: Option<RemoveName>,
     /// How to match documents shorter than two shingles [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
@@ -106,7 +112,8 @@ struct Create {
     /// and less time if many documents share a template [default: tables]
     #[arg(long, value_enum)]
     keys: Option<KeysName>,
-    /// How to derive the site from a host (policies site and site-union) [default: registrable]
+    /// How to derive the site from a host (policies content, site and site-union) [default:
+    /// registrable]
     #[arg(long, value_enum)]
     site: Option<SiteName>,
     /// Seed of the MinHash permutations [default: 1]
@@ -191,7 +198,10 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     );
     check_used(options)?;
     let default = Settings::default();
-    let criterion = options.policy.criterion(options.threshold);
+    let criterion = match options.remove {
+        Some(level) => level.criterion(),
+        None => options.policy.criterion(options.threshold),
+    };
     let settings = Settings {
         kind: kind(options, criterion),
         short: short_policy(options.short),
@@ -206,17 +216,20 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
 fn check_used(options: &Create) -> anyhow::Result<()> {
     let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
+    let is_content = policy == PolicyName::Content;
     let is_near = policy != PolicyName::Exact;
-    let has_features = is_near && !matches!(policy, PolicyName::Jaccard | PolicyName::C);
+    let is_compared = is_near && !is_content;
+    let has_features = is_compared && !matches!(policy, PolicyName::Jaccard | PolicyName::C);
     policy.check_used(&[
         ("--threshold", options.threshold.is_some(), is_jaccard),
         ("--recall", options.recall.is_some(), is_jaccard),
         ("--minhash", options.samples.is_some(), is_jaccard),
         ("--site", options.site.is_some(), policy.is_by_site()),
         ("--keys", options.keys.is_some(), has_features),
-        ("--shingle", options.shingle.is_some(), is_near),
-        ("--cjk-shingle", options.cjk_shingle.is_some(), is_near),
-        ("--short", options.short.is_some(), is_near),
+        ("--shingle", options.shingle.is_some(), is_compared),
+        ("--cjk-shingle", options.cjk_shingle.is_some(), is_compared),
+        ("--short", options.short.is_some(), is_compared),
+        ("--remove", options.remove.is_some(), is_content),
         ("--seed", options.seed.is_some(), is_near),
     ])
 }

@@ -26,7 +26,8 @@ url         the normalized URL is the same, whatever the text
 
 Exact duplicates are duplicates under every policy except url. Texts shorter than twice the shingle
 length are duplicates only if exact, unless --short any is given. `arose dedup` verifies jaccard and
-contained on the texts; an index estimates from sketches and has no content, contained or url.
+contained on the texts; an index estimates from sketches and has no contained or url. With content,
+an index knows what a site repeats from the pages that it was given so far.
 docs/defaults.md says why jaccard at 0.8 is the default.";
 
 /// Definition of a duplicate.
@@ -50,6 +51,25 @@ pub(crate) enum ShortName {
     Exact,
     /// The policy, as for any other document
     Any,
+}
+
+/// Level of the policy content at which documents are duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RemoveName {
+    /// The same document; other versions of its content are kept and grouped
+    Same,
+    /// The same content, in whatever version
+    Content,
+}
+
+impl RemoveName {
+    /// The policy content at this level.
+    pub(crate) fn criterion(self) -> Criterion {
+        Criterion::Content(match self {
+            Self::Same => Remove::Same,
+            Self::Content => Remove::Content,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -42,7 +42,7 @@ year:2024           fetched in a year       *               all documents";
   arose search out rose -thorn
   arose search out '\"a rose is a rose\" -thorn site:example.org'
   arose search out 'title:roses (white OR red)' --sort newest --limit 20
-  arose search out rose --json --no-collapse
+  arose search out rose --json --collapse none
   arose search out --quote essay.txt --min 20
 
 `arose help queries` describes the syntax of queries.
@@ -71,13 +71,13 @@ pub(crate) struct Options {
     /// Ranking of the results
     #[arg(long, value_enum, default_value_t = Sort::Score)]
     sort: Sort,
-    /// Show every matching document, near duplicates included
-    #[arg(long)]
-    no_collapse: bool,
+    /// Documents shown as one result
+    #[arg(long, value_enum, default_value_t = Level::Content, value_name = "LEVEL")]
+    collapse: Level,
     /// Show only kept documents
     #[arg(long)]
     kept: bool,
-    /// Maximum number of results per site; 0 for any number [default: 2, or 0 with --no-collapse]
+    /// Maximum number of results per site; 0 for any number [default: 2, or 0 with --collapse none]
     #[arg(long, value_name = "N")]
     per_site: Option<usize>,
     /// Print one JSON object
@@ -147,6 +147,17 @@ enum Sort {
     Newest,
 }
 
+/// Documents that are shown as one result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// Duplicates, and versions of the same content.
+    Content,
+    /// Duplicates.
+    Same,
+    /// None: every document is a result.
+    None,
+}
+
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     if let Some(file) = &options.quote {
         return quote::run(options, file);
@@ -159,18 +170,20 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
             Sort::Score => Order::Score,
             Sort::Newest => Order::Newest,
         },
-        collapse: match options.no_collapse {
-            false => Collapse::ByCluster,
-            true => Collapse::Nothing,
+        collapse: match options.collapse {
+            Level::Content => Collapse::Content,
+            Level::Same => Collapse::Same,
+            Level::None => Collapse::Nothing,
         },
         cluster: None,
+        group: None,
         scope: match options.kept {
             true => Scope::Kept,
             false => Scope::All,
         },
-        per_site: options.per_site.unwrap_or(match options.no_collapse {
-            true => 0,
-            false => PER_SITE,
+        per_site: options.per_site.unwrap_or(match options.collapse {
+            Level::None => 0,
+            Level::Content | Level::Same => PER_SITE,
         }),
     };
     let folder = folder(&options.folder, options.index.as_deref())?;
@@ -318,6 +331,7 @@ fn hit_as_json(hit: &Hit) -> Value {
         "cluster": hit.cluster,
         "exact_duplicates": hit.n_exact,
         "near_duplicates": hit.n_near,
+        "versions": hit.n_versions,
         "kept": hit.kept,
         "score": hit.score,
         "id": hit.id,

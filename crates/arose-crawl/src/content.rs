@@ -4,8 +4,8 @@
 //! in addresses, the same text under two headings. Which, of what, and by which rule?
 //!
 //! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
-//! normalized text), nearly equal content (by the policy that is everyone's default, so that
-//! `arose dedup` has little left to drop from an archive).
+//! normalized text), nearly equal content (by a policy of `arose dedup`, its default or `content`
+//! at the level `same`, so that it has little left to drop from an archive).
 //! The last two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page
 //! that is no duplicate and survives the process. The first page with a content is the original of
 //! all that follow; its URL, its digest and when it came are its name there. Short pages are never
@@ -19,12 +19,15 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arose::digest::Digest;
+use arose::rule::{Criterion, Remove};
 use arose::simhash::Fingerprint384;
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::payload::Page;
+use arose_dedup::Config;
 use arose_dedup::index::{self, Committed, Index, Options, Seen, Settings, Sketch};
 
 use crate::pages;
+use crate::settings::DuplicatePolicy;
 
 /// Makes sketches; its memory is used again from page to page.
 #[derive(Debug)]
@@ -35,10 +38,11 @@ pub(crate) struct Sketcher {
 }
 
 impl Sketcher {
-    pub(crate) fn new() -> Self {
+    /// For the index of a crawl.
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             tokenizer: Tokenizer::default(),
-            sketcher: index::Sketcher::new(&Settings::default()),
+            sketcher: index::Sketcher::new(settings),
             tokens: Tokens::default(),
         }
     }
@@ -86,6 +90,19 @@ pub(crate) struct Original {
     pub(crate) rule: &'static str,
     /// How alike they are, 1 for equal content.
     pub(crate) similarity: f64,
+    /// Under the policy `content`, the pages of the site that the verdict rests on.
+    pub(crate) site_pages: Option<u64>,
+}
+
+/// The settings of the index of a crawl with this policy: those by which a run with that policy
+/// decides.
+pub(crate) fn settings_of(policy: DuplicatePolicy) -> Settings {
+    let mut config = Config::default();
+    config.policy.criterion = match policy {
+        DuplicatePolicy::Jaccard => Criterion::default(),
+        DuplicatePolicy::Content => Criterion::Content(Remove::Same),
+    };
+    Settings::agreeing_with(&config)
 }
 
 /// A page as others find it.
@@ -125,20 +142,30 @@ pub(crate) struct Contents {
 pub(crate) type Claim = u32;
 
 impl Contents {
-    /// Opens the index in a folder, of which so much was on the disk, or makes an empty one.
-    pub(crate) fn open(folder: &Path, committed: Committed) -> Result<Self, index::Error> {
+    /// Opens the index in a folder, of which so much was on the disk, or makes an empty one with
+    /// these settings.
+    pub(crate) fn open(
+        folder: &Path,
+        committed: Committed,
+        settings: Settings,
+    ) -> Result<Self, index::Error> {
         let options = Options {
             committed: Some(committed),
             ..Options::default()
         };
         let index = match Index::open_with(folder, options) {
-            Err(index::Error::NoIndex { .. }) => Index::create(folder, Settings::default()),
+            Err(index::Error::NoIndex { .. }) => Index::create(folder, settings),
             opened => opened,
         };
         Ok(Self {
             index: index?,
             claims: Mutex::default(),
         })
+    }
+
+    /// What it keeps of a page, and what makes duplicates.
+    pub(crate) fn settings(&self) -> &Settings {
+        self.index.settings()
     }
 
     /// To be taken before a page is judged, and given back when its record is in the archive.
@@ -228,6 +255,7 @@ impl Contents {
                 date: other.date,
                 rule: found.rule.as_str(),
                 similarity: found.similarity,
+                site_pages: found.content.map(|scores| scores.n_site_pages),
             })
         });
         let is_itself = matches
@@ -268,12 +296,12 @@ mod tests {
     fn originals_survive_and_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contents");
-        let mut sketcher = Sketcher::new();
+        let mut sketcher = Sketcher::new(&Settings::default());
         let sketch = sketcher.page(&page(TEXT), "h");
-        let contents = Contents::open(&path, Committed::default()).unwrap();
+        let contents = Contents::open(&path, Committed::default(), Settings::default()).unwrap();
         assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
         drop(contents);
-        let contents = Contents::open(&path, Committed::default()).unwrap();
+        let contents = Contents::open(&path, Committed::default(), Settings::default()).unwrap();
         let found = contents
             .judge(name("http://h/2"), &sketch)
             .unwrap()
@@ -292,8 +320,9 @@ mod tests {
     #[test]
     fn payloads_of_duplicates_are_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(folder.path(), Committed::default()).unwrap();
-        let mut sketcher = Sketcher::new();
+        let contents =
+            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
+        let mut sketcher = Sketcher::new(&Settings::default());
         let sketch = sketcher.page(&page(TEXT), "h");
         let judge = |url, payload: &str| {
             let date = 7;
@@ -312,8 +341,9 @@ mod tests {
     #[test]
     fn claims_hold_back_what_counts_as_archived() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(folder.path(), Committed::default()).unwrap();
-        let sketcher = Sketcher::new();
+        let contents =
+            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
+        let sketcher = Sketcher::new(&Settings::default());
         let claims: Vec<Claim> = (0..3)
             .map(|n: u8| {
                 let claim = contents.claim().unwrap();
@@ -337,8 +367,9 @@ mod tests {
     #[test]
     fn bytes_are_not_text() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(folder.path(), Committed::default()).unwrap();
-        let sketcher = Sketcher::new();
+        let contents =
+            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
+        let sketcher = Sketcher::new(&Settings::default());
         let judge = |url: &str, body: &[u8]| {
             contents
                 .judge(name(url), &sketcher.bytes(body))
@@ -348,5 +379,43 @@ mod tests {
         assert!(!judge("http://h/1", b"one"));
         assert!(judge("http://h/2", b"one"));
         assert!(!judge("http://h/3", b"two"));
+    }
+
+    /// With the policy `content`, pages of one template are no duplicates once it is known, the
+    /// same text in another frame is one, and a page that is fetched again is one page of its site.
+    #[test]
+    fn issue_24_content_at_the_level_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings_of(DuplicatePolicy::Content);
+        let contents = Contents::open(folder.path(), Committed::default(), settings).unwrap();
+        let mut sketcher = Sketcher::new(contents.settings());
+        let words = |seed: usize, n: usize| {
+            let words = (0..n).map(|i| format!("w{seed}x{i}"));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let mut judge = |site: usize, number: usize, url: usize| {
+            let text = format!("{} {}", words(site, 400), words(1000 + number, 30));
+            let url = format!("http://shop{site}.example/{url}");
+            let host = format!("shop{site}.example");
+            let sketch = sketcher.page(&page(&text), &host).of_page(&url);
+            contents.judge(name(&url), &sketch).unwrap()
+        };
+        let n_early = (0..80).filter(|&n| judge(0, n, n).is_some()).count();
+        assert!((1..20).contains(&n_early), "{n_early}");
+        (0..80).for_each(|n| drop(judge(1, 100 + n, n)));
+        let mut n_found = 0;
+        for n in 60..80 {
+            let Some(found) = judge(1, n, 100 + n) else {
+                continue;
+            };
+            assert_eq!(found.url, format!("http://shop0.example/{n}"));
+            let n_before = (n + 20) as u64;
+            assert_eq!((found.rule, found.site_pages), ("same", Some(n_before)));
+            // The same page once more.
+            let again = judge(1, n, 100 + n).unwrap();
+            assert_eq!(again.site_pages, Some(n_before + 1));
+            n_found += 1;
+        }
+        assert!(n_found >= 14, "{n_found}");
     }
 }

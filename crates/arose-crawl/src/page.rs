@@ -21,7 +21,7 @@ use arose_dedup::index::{self, Sketch};
 
 use crate::archive::{Packed, Packer, Record, bare_media_type, payload_digest};
 use crate::contain::contain;
-use crate::content::{Claim, Contents, Name, Original, Sketcher};
+use crate::content::{Claim, Contents, Name, Original, Sketcher, settings_of};
 use crate::error::Error;
 use crate::fetch::{Failure, Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
@@ -32,7 +32,7 @@ use crate::log;
 use crate::order::Weight;
 use crate::pages::{Revisit, Version};
 use crate::robots;
-use crate::settings::{DuplicateBody, DuplicateLinks, Settings};
+use crate::settings::{DuplicateBody, DuplicateLinks, DuplicatePolicy, Settings};
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
@@ -220,6 +220,14 @@ impl Shared {
         })
     }
 
+    /// Makes what the index of contents takes; without an index, what versions are told by.
+    fn sketcher(&self) -> Sketcher {
+        match &self.contents {
+            Some(contents) => Sketcher::new(contents.settings()),
+            None => Sketcher::new(&settings_of(DuplicatePolicy::default())),
+        }
+    }
+
     /// The normal form of a URL that a server wrote, where no reader is at hand. One that a parser
     /// fails on is none.
     pub(crate) fn normalize(&self, text: &str, base: Option<&Url>) -> Result<NormalUrl, Reason> {
@@ -269,7 +277,7 @@ impl Reader {
         let settings = &shared.settings;
         Self {
             packer: Packer::new(settings.archive.level),
-            sketcher: Sketcher::new(),
+            sketcher: shared.sketcher(),
             assessor: Assessor::default(),
             html: html::Config {
                 visibility: Switch::On,
@@ -417,7 +425,7 @@ impl Reader {
         let page = payload::read(&body, header("content-type"), Some(url), &self.html);
         let keeps_sketches = shared.contents.is_some() || shared.settings.recrawl.on;
         let sketch = match &page {
-            Ok(page) if keeps_sketches => self.sketcher.page(page, job.url.host()),
+            Ok(page) if keeps_sketches => self.sketcher.page(page, job.url.host()).of_page(url),
             Ok(page) => Sketch::of_digest(page.content_digest()),
             Err(_) => self.sketcher.bytes(&body),
         };

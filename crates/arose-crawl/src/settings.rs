@@ -384,6 +384,8 @@ pub struct Network {
 pub struct Duplicates {
     /// Whether pages are compared with those fetched before.
     pub check: bool,
+    /// What makes near duplicates. Fixed when the crawl is started.
+    pub policy: DuplicatePolicy,
     /// When the links of duplicates are followed. Those of seeds always are.
     pub links: DuplicateLinks,
     /// Whether the bodies of near duplicates are stored.
@@ -391,6 +393,29 @@ pub struct Duplicates {
     /// After so many pages in a row that gave nothing new, a directory of a site, or URLs with the
     /// same query parameters, get one request per day.
     pub stale_after: u32,
+}
+
+/// What makes near duplicates: a policy of `arose dedup`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DuplicatePolicy {
+    /// Most of their words are the same: the default policy of `arose dedup`.
+    #[default]
+    Jaccard,
+    /// They say the same, whatever their sites repeat on other pages: the policy `content` at the
+    /// level `same`.
+    Content,
+}
+
+impl DuplicatePolicy {
+    /// The name it has in settings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jaccard => "jaccard",
+            Self::Content => "content",
+        }
+    }
 }
 
 /// When the links of duplicates are followed.
@@ -419,6 +444,7 @@ impl Default for Duplicates {
     fn default() -> Self {
         Self {
             check: true,
+            policy: DuplicatePolicy::default(),
             links: DuplicateLinks::Last,
             body: DuplicateBody::Keep,
             stale_after: 50,
@@ -600,7 +626,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 69);
+        assert_eq!(active.count(), 70);
     }
 
     #[test]

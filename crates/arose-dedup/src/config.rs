@@ -334,12 +334,8 @@ impl Config {
         let criterion = self.policy.criterion;
         let is_url = criterion == Criterion::Url;
         let is_whole = is_url || matches!(criterion, Criterion::Contained(_));
-        let is_content = matches!(criterion, Criterion::Content(_));
         let refused = [
-            (
-                "--against",
-                (is_whole || is_content) && self.against.is_some(),
-            ),
+            ("--against", is_whole && self.against.is_some()),
             ("--pairs all", is_whole && self.pairs == ListedPairs::All),
             ("--exact bytes", is_url && self.exact == Exact::Bytes),
             ("--drop-empty", is_url && self.empty == Empty::Drop),

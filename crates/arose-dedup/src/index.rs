@@ -20,14 +20,16 @@
 //!
 //! *Cost.* With the default settings 372 bytes per record, its name, and 4.1 bytes for each of
 //! twenty entries: about 465 bytes per document on disk, 20 in memory. With super-shingles and
-//! simhash ([`Kind::Compact`]) a record has 124 bytes and a document about 215. The measurements
-//! are in `bench/records`.
+//! simhash ([`Kind::Compact`]) a record has 124 bytes and a document about 215. Under the policy
+//! `content` ([`Kind::Content`]) a record has 1,260 bytes, and the index counts what sites repeat,
+//! in at most 100 MB of memory. The measurements are in `bench/records`.
 //!
 //! *Error.* None for [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`]: the result equals that
 //! of comparing every document ([`Index::scan`]), hence exactly that of the rule. [`Kind::Jaccard`]
 //! has the error of the candidates of a run, which use the same keys and pass the same test: a pair
 //! at the threshold is found with the requested probability, and one below it may be taken for a
-//! duplicate, since there are no texts to verify it. `docs/formats.md` has the probabilities.
+//! duplicate, since there are no texts to verify it. [`Kind::Content`] has the error of its
+//! candidates, and knows of a site what came before. `docs/formats.md` has the probabilities.
 //!
 //! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
 //! document whose insertion returned survives a kill of the process; after [`Index::commit`] also a
@@ -63,6 +65,7 @@ mod manifest;
 mod merge;
 mod merger;
 mod order;
+mod own;
 mod pending;
 mod reader;
 mod recent;
@@ -70,14 +73,18 @@ mod records;
 mod run;
 mod screen;
 mod settings;
+mod site_counts;
 mod sketch;
 mod state;
 mod verify;
 mod writer;
 
 #[cfg(test)]
+mod content_tests;
+#[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -91,8 +98,8 @@ pub(crate) use pending::Pending;
 pub use reader::Reader;
 pub use records::MAX_NAME;
 pub use settings::{FeatureKeys, Kind, Settings};
-pub use sketch::{SiteTag, Sketch, Sketcher, name};
-pub use state::{Match, Stats};
+pub use sketch::{Pairs, SiteTag, Sketch, Sketcher, name};
+pub use state::{ContentScores, Match, Stats};
 pub use verify::{Verified, verify};
 
 use crate::disk;
@@ -113,6 +120,9 @@ pub struct Options {
     /// Bytes of files kept in memory, in addition to the filters, to answer queries without
     /// reading. Default 64 MiB, which is all of about 270,000 documents.
     pub cache_bytes: u64,
+    /// Numbers that the policy `content` remembers of what sites repeat; a number takes 16 to 32
+    /// bytes of memory. Default 6 million: those of fifty thousand pages of 500 words, in 100 MB.
+    pub counted_pairs: NonZeroU32,
     /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
     /// may have been torn by a power cut, and is then dropped. Without it the index goes by what it
     /// has noted itself.
@@ -122,9 +132,11 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let recent_docs = NonZeroU32::new(100_000).expect("not zero");
+        let counted_pairs = NonZeroU32::new(MAX_COUNTED).expect("not zero");
         let cache_bytes = 64 << 20;
         Self {
             recent_docs,
+            counted_pairs,
             cache_bytes,
             committed: None,
         }
@@ -168,6 +180,12 @@ struct Shared {
     synced: Mutex<(u64, u64)>,
     merger: Merger,
 }
+
+/// Bytes of a log of the policy `content` from which on it becomes files.
+const MAX_LOG: u64 = 128 << 20;
+
+/// Numbers of what sites repeat that are remembered by default.
+const MAX_COUNTED: u32 = 6_000_000;
 
 /// Documents of [`Index::insert_all`] that are written to the log at once.
 const GROUP: usize = 1024;
@@ -217,6 +235,7 @@ impl Index {
             &manifest,
             Allowance::new(options.cache_bytes),
             options.committed,
+            options.counted_pairs.get(),
         )?;
         let log_path = Content::Log.path(folder, manifest.log);
         let n_dead_written = match manifest.dead {
@@ -309,12 +328,16 @@ impl Index {
     pub fn query_or_insert(&self, name: &str, sketch: &Sketch) -> Result<Seen, Error> {
         self.shared.check_sketch(sketch)?;
         let mut writer = self.shared.write_log()?;
-        let found = self.shared.read()?.query(sketch)?;
-        if !found.is_empty() {
-            return Ok(Seen::Known(found));
+        let (found, weighed) = self.shared.read()?.query_as(name, sketch)?;
+        if found.is_empty() {
+            self.shared.insert_locked(&mut writer, &[(name, sketch)])?;
+            return Ok(Seen::New);
         }
-        self.shared.insert_locked(&mut writer, &[(name, sketch)])?;
-        Ok(Seen::New)
+        // A duplicate is a page of its site, too.
+        if let Some(weighed) = weighed {
+            self.shared.count_page(&mut writer, &weighed.keys)?;
+        }
+        Ok(Seen::Known(found))
     }
 
     /// Removes a document; whether it was there.
@@ -345,14 +368,18 @@ impl Index {
         self.shared.check_document(name, sketch)?;
         let mut writer = self.shared.write_log()?;
         self.shared.make_room(&mut writer)?;
-        let former = self.shared.read()?.row_of(name)?;
+        let state = self.shared.read()?;
+        let former = state.row_of(name)?;
+        let prepared = state.prepare(&[(name, sketch)]);
+        drop(state);
         let mut frame = Frame::new();
         former.iter().for_each(|&row| frame.remove(row));
-        frame.insert(name, sketch);
+        prepared.iter().for_each(|one| one.write(&mut frame));
         writer.log.append(&frame)?;
         let mut state = self.shared.change()?;
         former.iter().for_each(|&row| state.dead.insert(row));
-        writer.insert(&mut state, name, sketch);
+        let prepared = prepared.iter();
+        prepared.for_each(|one| writer.insert(&mut state, one));
         Ok(former.is_some())
     }
 
@@ -380,9 +407,13 @@ impl Index {
         self.shared
             .check_sketch(a)
             .and(self.shared.check_sketch(b))?;
-        let plan = &self.shared.read()?.plan;
-        let (evidence, rule) = plan.judge(a, b);
-        Ok((rule, plan.similarity(&evidence)))
+        let state = self.shared.read()?;
+        let [a, b] = [a, b].map(|sketch| match state.weigh(None, sketch) {
+            Some(weighed) => Cow::Owned(weighed.sketch),
+            None => Cow::Borrowed(sketch),
+        });
+        let judged = state.plan.judge(&a, &b);
+        Ok((judged.rule, judged.similarity))
     }
 
     /// Waits until everything acknowledged so far is on the disk and survives a power cut. Calls at
@@ -516,21 +547,35 @@ impl Shared {
         documents: &[(&str, &Sketch)],
     ) -> Result<(), Error> {
         self.make_room(writer)?;
-        let mut frame = Frame::new();
         for &(name, sketch) in documents {
             self.check_document(name, sketch)?;
-            frame.insert(name, sketch);
         }
         let state = self.read()?;
         writer.screen_names(&state, documents.len());
         if let Some(name) = state.find_taken_name(documents, writer.names.as_ref())? {
             return Err(Error::Exists { name });
         }
+        let prepared = state.prepare(documents);
         drop(state);
+        let mut frame = Frame::new();
+        prepared.iter().for_each(|one| one.write(&mut frame));
         writer.log.append(&frame)?;
-        for &(name, sketch) in documents {
-            writer.insert(&mut *self.change()?, name, sketch);
+        for one in &prepared {
+            writer.insert(&mut *self.change()?, one);
         }
+        Ok(())
+    }
+
+    /// Counts a page of a site that is not inserted.
+    fn count_page(&self, writer: &mut Writer, keys: &[u64]) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.make_room(writer)?;
+        let mut frame = Frame::new();
+        frame.count(keys);
+        writer.log.append(&frame)?;
+        self.change()?.count(keys);
         Ok(())
     }
 
@@ -538,7 +583,14 @@ impl Shared {
     fn make_room(&self, writer: &mut Writer) -> Result<(), Error> {
         let state = self.read()?;
         let recent = &state.recent;
-        let is_full = recent.n_rows() >= self.options.recent_docs.get() as usize;
+        let mut most = self.options.recent_docs.get() as usize;
+        // Of this policy a document takes about three times as much, and pages that are counted
+        // and not inserted are in the log alone.
+        if self.settings.is_content() {
+            most = most.div_ceil(3);
+        }
+        let is_long = self.settings.is_content() && writer.log.n_bytes > MAX_LOG;
+        let is_full = recent.n_rows() >= most || is_long;
         let has_room = recent.block.has_room_for(GROUP);
         let has_rows = recent.next_row() < u32::MAX - GROUP as u32;
         drop(state);
@@ -575,6 +627,13 @@ impl Shared {
             let check = state.dead.write(&path)?;
             next.dead = Some(Part { number, check });
         }
+        let old_counts = next.counts;
+        if self.settings.is_content() && state.counts.is_changed() {
+            let number = next.take_number();
+            let path = fresh.path(Content::SiteCounts, number);
+            let check = state.counts.write(&path)?;
+            next.counts = Some(Part { number, check });
+        }
         if next == *manifest {
             return Ok(());
         }
@@ -590,6 +649,7 @@ impl Shared {
             state.runs.push(Arc::new(run));
             state.recent = next_recent;
         }
+        state.counts.set_written();
         drop(state);
         let old_log = std::mem::replace(&mut writer.log, log);
         writer.n_dead_written = n_dead;
@@ -597,6 +657,9 @@ impl Shared {
         sync_or_refuse(&self.folder, writer)?;
         if let Some(part) = old_dead.filter(|part| manifest.dead != Some(*part)) {
             discard(&Content::Dead.path(&self.folder, part.number));
+        }
+        if let Some(part) = old_counts.filter(|part| manifest.counts != Some(*part)) {
+            discard(&Content::SiteCounts.path(&self.folder, part.number));
         }
         discard(&old_log.path);
         Ok(())
@@ -611,7 +674,7 @@ impl Shared {
     }
 
     fn check_sketch(&self, sketch: &Sketch) -> Result<(), Error> {
-        check_sketch(sketch, self.n_words)
+        check_sketch(sketch, self.n_words, &self.settings)
     }
 
     fn write_log(&self) -> Result<MutexGuard<'_, Writer>, Error> {

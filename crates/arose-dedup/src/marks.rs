@@ -73,6 +73,11 @@ impl Marks {
         equal.map(|(a, b)| u16::from(a == b)).sum::<u16>().into()
     }
 
+    /// The sum of the weights.
+    pub(crate) fn own(&self) -> f64 {
+        self.own.into()
+    }
+
     fn has_own(&self) -> bool {
         f64::from(self.own) >= MIN_OWN
     }
@@ -83,7 +88,7 @@ impl Marks {
     }
 
     /// Whether the lengths and the parities allow that both are nearly equal.
-    fn may_be_equal(&self, other: &Self) -> bool {
+    pub(crate) fn may_be_equal(&self, other: &Self) -> bool {
         let (shorter, longer) = (self.n.min(other.n), self.n.max(other.n));
         if f64::from(shorter) < NEARLY_EQUAL * f64::from(longer) {
             return false;
@@ -125,9 +130,13 @@ const PLAIN_ORDERS: usize = (PLAIN.0 * PLAIN.1).next_multiple_of(16);
 
 impl Marker {
     pub(crate) fn new(config: &Config) -> Self {
+        Self::of_seed(config.seed)
+    }
+
+    pub(crate) fn of_seed(seed: u64) -> Self {
         let n = NonZeroU16::new(N_WEIGHTED as u16).expect("there are bands");
         Self {
-            sketcher: WeightedMinHash::new(n, config.seed),
+            sketcher: WeightedMinHash::new(n, seed),
         }
     }
 
@@ -224,7 +233,12 @@ pub(crate) struct MarkTables {
 
 impl MarkTables {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        let removed = match config.policy.criterion {
+        Self::of(config.policy.criterion)
+    }
+
+    /// The tables for what a criterion removes.
+    pub(crate) fn of(criterion: Criterion) -> Result<Self, Error> {
+        let removed = match criterion {
             Criterion::Content(Remove::Content) => CONTENT,
             _ => SAME,
         };

@@ -75,6 +75,12 @@ pub(crate) struct Match {
     b_sim: Option<u32>,
     /// Simhash bits that agree, of 384; None if the index does not keep them.
     c_sim: Option<u32>,
+    /// The weighted score of the policy content; None under other policies.
+    content: Option<f64>,
+    /// The unweighted score of the policy content; None under other policies.
+    content_unweighted: Option<f64>,
+    /// Pages of the site that the scores rest on; None under other policies.
+    site_pages: Option<u64>,
 }
 
 #[pymethods]
@@ -93,12 +99,15 @@ impl Match {
 impl From<index::Match> for Match {
     fn from(found: index::Match) -> Self {
         let evidence = &found.evidence;
-        let has_features = evidence.jaccard.is_none();
+        let has_features = evidence.jaccard.is_none() && found.content.is_none();
         Self {
             rule: found.rule.as_str(),
             similarity: found.similarity,
             b_sim: has_features.then_some(evidence.b_sim),
             c_sim: has_features.then_some(evidence.c_sim),
+            content: found.content.map(|scores| scores.weighted),
+            content_unweighted: found.content.map(|scores| scores.unweighted),
+            site_pages: found.content.map(|scores| scores.n_site_pages),
             name: found.name,
         }
     }
@@ -174,7 +183,10 @@ impl Index {
     #[staticmethod]
     fn create(py: Python<'_>, folder: PathBuf, options: &str) -> PyResult<Self> {
         let options: options::Options = options::parse(options)?;
-        options::check_sketches(options.policy)?;
+        // An index counts what sites repeat; sketches alone do not tell.
+        if options.policy != options::PolicyName::Content {
+            options::check_sketches(options.policy)?;
+        }
         let config = options.config()?;
         let settings = Settings::agreeing_with(&config);
         let index = py.detach(|| index::Index::create(&folder, settings));

@@ -186,6 +186,7 @@ enum DroppedName {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModeName {
     Henzinger,
+    Visible,
     Content,
     Plain,
 }
@@ -250,6 +251,7 @@ impl From<ModeName> for Mode {
     fn from(name: ModeName) -> Self {
         match name {
             ModeName::Henzinger => Self::Henzinger,
+            ModeName::Visible => Self::Visible,
             ModeName::Content => Self::Content,
             ModeName::Plain => Self::Plain,
         }

@@ -18,7 +18,7 @@ struct Options {
     limit: usize,
     offset: usize,
     sort: Sort,
-    collapse: bool,
+    collapse: Level,
     kept: bool,
     per_site: Option<usize>,
     index: Option<PathBuf>,
@@ -30,6 +30,14 @@ struct Options {
 enum Sort {
     Score,
     Newest,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Content,
+    Same,
+    None,
 }
 
 /// Brings the search index of a directory up to date and searches; the numbers of documents and of
@@ -84,17 +92,19 @@ impl Options {
                 Sort::Newest => Order::Newest,
             },
             collapse: match self.collapse {
-                true => Collapse::ByCluster,
-                false => Collapse::Nothing,
+                Level::Content => Collapse::Content,
+                Level::Same => Collapse::Same,
+                Level::None => Collapse::Nothing,
             },
             cluster: None,
+            group: None,
             scope: match self.kept {
                 true => Scope::Kept,
                 false => Scope::All,
             },
             per_site: self.per_site.unwrap_or(match self.collapse {
-                true => arose_cli::PER_SITE,
-                false => 0,
+                Level::Content | Level::Same => arose_cli::PER_SITE,
+                Level::None => 0,
             }),
         }
     }
@@ -125,6 +135,7 @@ fn hits(hits: &[Hit]) -> PyResult<Table> {
         table::column("cluster", number(|hit| hit.cluster)),
         table::column("exact_duplicates", number(|hit| hit.n_exact)),
         table::column("near_duplicates", number(|hit| hit.n_near)),
+        table::column("versions", number(|hit| hit.n_versions)),
         table::column("kept", flag(|hit| hit.kept)),
         table::column(
             "score",

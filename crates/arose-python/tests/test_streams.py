@@ -214,7 +214,7 @@ def test_issue_30_search_is_that_of_the_command(pages, tmp_path, capfd):
     for query, options, flags in [
         ("*", {}, []),
         ("ferobe tuke", {}, []),
-        ("*", {"limit": 3, "offset": 2, "collapse": False}, ["--limit", "3", "--offset", "2", "--no-collapse"]),
+        ("*", {"limit": 3, "offset": 2, "collapse": False}, ["--limit", "3", "--offset", "2", "--collapse", "none"]),
         ("bufe OR rose", {"sort": "newest", "kept": True, "per_site": 0}, ["--sort", "newest", "--kept", "--per-site", "0"]),
         ("nothinglikethis", {}, []),
     ]:

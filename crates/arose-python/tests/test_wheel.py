@@ -371,3 +371,21 @@ def test_version_and_stubs():
     for name in dir(arose._arose):
         if not name.startswith("__"):
             assert name in stubs, name
+
+
+def test_issue_24_an_index_of_content(tmp_path):
+    """Pages of a known template are not duplicates, and every match says what it rests on."""
+
+    def words(seed, n):
+        return " ".join(f"w{seed}x{i}" for i in range(n))
+
+    with arose.Index.create(tmp_path / "seen", policy="content") as index:
+        for n in range(40):
+            index.query_or_insert(str(n), words(0, 200) + " " + words(100 + n, 60), host="shop.example")
+        assert len(index) == 40
+        [found] = index.query(words(100 + 30, 60), host="other.example")
+        assert (found.name, found.rule, found.site_pages) == ("30", "same", 0)
+        assert found.content >= 0.9 and found.content_unweighted < 0.5
+        assert found.b_sim is None
+        [found] = index.query(words(0, 200) + " " + words(100 + 30, 60) + " more", host="shop.example")
+        assert found.site_pages == 40

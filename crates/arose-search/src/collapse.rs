@@ -3,12 +3,12 @@
 //! *Question.* A query matches documents of which many are copies of each other. Which ten results
 //! does a person want to see, and how many are there?
 //!
-//! *Idea.* A result is a cluster, a kept document and the documents dropped for it. It is shown by
-//! one of its documents that match: the kept one if it matches, else the one that ranks highest.
-//! Results are ranked by the document shown. While matches stream by, documents that are alone in
-//! their cluster, which most are, go to a heap of the best `k`; for the others a table contains the
-//! best of each cluster. Every match is counted, so both numbers are exact: of documents and of
-//! results.
+//! *Idea.* A result is a cluster, a kept document and the documents dropped for it, or several
+//! clusters that are versions of the same content ([`Collapse`]). It is shown by one of its
+//! documents that match: the kept one if it matches, else the one that ranks highest. Results are
+//! ranked by the document shown. While matches stream by, documents that are alone in their
+//! cluster, which most are, go to a heap of the best `k`; for the others a table contains the best
+//! of each cluster. Every match is counted, so both numbers are exact: of documents and of results.
 //!
 //! *Faster*, for one word or a choice of words, which match most: count first, without scores, and
 //! note the clusters whose kept document matches. Then all that is left to find is the best `k`,
@@ -65,9 +65,12 @@ pub enum Order {
 /// What counts as one result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Collapse {
-    /// A cluster.
+    /// Documents of the same content: a cluster and the other versions of it, which the policy
+    /// `content` finds.
     #[default]
-    ByCluster,
+    Content,
+    /// A cluster.
+    Same,
     /// A document.
     Nothing,
 }
@@ -85,7 +88,10 @@ impl Wanted {
     #[inline]
     fn place(&self, segment: &Segment, doc: DocId) -> Place {
         match self.collapse {
-            Collapse::ByCluster => segment.places[doc as usize],
+            Collapse::Content if !segment.group_places.is_empty() => {
+                segment.group_places[doc as usize]
+            }
+            Collapse::Content | Collapse::Same => segment.places[doc as usize],
             Collapse::Nothing => Place::ALONE,
         }
     }
@@ -119,6 +125,8 @@ struct Matches {
     n_documents: u32,
     /// Those that are exact duplicates of the kept document.
     n_exact: u32,
+    /// Those of other clusters than the kept document.
+    n_versions: u32,
 }
 
 impl Matches {
@@ -126,6 +134,7 @@ impl Matches {
     fn add(&mut self, place: Place) {
         self.n_documents += 1;
         self.n_exact += u32::from(place.is_exact());
+        self.n_versions += u32::from(place.is_version());
     }
 }
 
@@ -164,16 +173,21 @@ impl Representative {
         DocAddress::new(self.segment, self.local)
     }
 
-    /// How many other documents of the cluster match: exact duplicates of this one, and near
-    /// duplicates.
-    pub(crate) fn n_others(&self) -> (u64, u64) {
+    /// How many other documents of the result match: exact duplicates of this one, near duplicates,
+    /// and other versions. For a version that is not the first of its group all others are
+    /// versions.
+    pub(crate) fn n_others(&self) -> [u64; 3] {
+        if self.place.is_version() {
+            return [0, 0, u64::from(self.matches.n_documents) - 1];
+        }
         let n_exact = match (self.place.is_first(), self.place.is_exact()) {
             (true, _) => self.matches.n_exact,
             (false, true) => self.matches.n_exact - 1,
             (false, false) => 0,
         };
-        let n_near = self.matches.n_documents - 1 - n_exact;
-        (n_exact.into(), n_near.into())
+        let n_versions = self.matches.n_versions;
+        let n_near = self.matches.n_documents - 1 - n_exact - n_versions;
+        [n_exact, n_near, n_versions].map(u64::from)
     }
 
     /// The score it was ranked by; none if results were ranked by time.
@@ -441,7 +455,8 @@ impl Harvest {
 
 fn n_slots(columns: &Columns, wanted: &Wanted) -> usize {
     match wanted.collapse {
-        Collapse::ByCluster => columns.n_clusters,
+        Collapse::Content => columns.n_groups.unwrap_or(columns.n_clusters),
+        Collapse::Same => columns.n_clusters,
         Collapse::Nothing => 0,
     }
 }

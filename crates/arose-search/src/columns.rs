@@ -1,8 +1,8 @@
 //! Columns of document properties, opened once and shared.
 //!
 //! The position of a document among its duplicates is needed for every match, so it is kept in
-//! memory: 4 bytes per document. Everything else is needed for displayed documents only, and stays
-//! on disk.
+//! memory: 4 bytes per document, and 4 more if there are versions. Everything else is needed for
+//! displayed documents only, and stays on disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use tantivy::columnar::{Column, ColumnValues, StrColumn};
 use tantivy::{DocAddress, DocId, Searcher, SegmentReader};
 
-use crate::schema::{CLUSTER, DOC, EXACT, KEPT, MAIN_LANGUAGE, SITE, TIME};
+use crate::schema::{CLUSTER, DOC, EXACT, GROUP, KEPT, MAIN_LANGUAGE, SITE, TIME};
 
-/// Position of a document in its cluster; clusters of several documents are numbered from 0.
+/// Position of a document in its cluster, or in the group of its versions; those of several
+/// documents are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
@@ -22,7 +23,7 @@ impl Place {
     /// The number of its cluster; none if it is alone.
     #[inline]
     pub(crate) fn cluster(self) -> Option<usize> {
-        (self.0 as usize >> 2).checked_sub(1)
+        (self.0 as usize >> 3).checked_sub(1)
     }
 
     /// Whether it represents its cluster: the kept document, or a single one.
@@ -31,10 +32,16 @@ impl Place {
         self == Self::ALONE || self.0 & 1 == 1
     }
 
-    /// Whether it is an exact duplicate of the kept document of its cluster.
+    /// Whether it is an exact duplicate of the document that stands for all.
     #[inline]
     pub(crate) fn is_exact(self) -> bool {
         self.0 & 2 == 2
+    }
+
+    /// Whether it is of another cluster than the document that stands for all.
+    #[inline]
+    pub(crate) fn is_version(self) -> bool {
+        self.0 & 4 == 4
     }
 }
 
@@ -43,17 +50,22 @@ pub(crate) struct Columns {
     pub(crate) segments: Vec<Segment>,
     /// Clusters of several documents.
     pub(crate) n_clusters: usize,
+    /// Groups of several documents; none if no document has versions, and groups are clusters.
+    pub(crate) n_groups: Option<usize>,
     /// Whether the documents are of at least two sites.
     pub(crate) has_sites: bool,
 }
 
 /// The columns of a segment.
 pub(crate) struct Segment {
-    /// Position of each document.
+    /// Position of each document in its cluster.
     pub(crate) places: Vec<Place>,
+    /// Where each document stands among its versions; empty if none has any.
+    pub(crate) group_places: Vec<Place>,
     /// The ordinals of its documents.
     pub(crate) docs: Arc<dyn ColumnValues<u64>>,
     pub(crate) clusters: Arc<dyn ColumnValues<u64>>,
+    pub(crate) groups: Arc<dyn ColumnValues<u64>>,
     pub(crate) kept: Arc<dyn ColumnValues<u64>>,
     exact: Arc<dyn ColumnValues<u64>>,
     pub(crate) times: Column<i64>,
@@ -66,23 +78,26 @@ impl Columns {
         let readers = searcher.segment_readers();
         let segments = readers.iter().map(Segment::open);
         let mut segments: Vec<Segment> = segments.collect::<tantivy::Result<_>>()?;
-        // A cluster has several documents if one of them goes by another ordinal than its own.
-        let mut numbers: HashMap<u64, u32> = HashMap::new();
-        for (segment, reader) in segments.iter().zip(readers) {
-            for local in reader.doc_ids_alive() {
-                let cluster = segment.clusters.get_val(local);
-                if cluster != segment.docs.get_val(local) {
-                    let next = numbers.len() as u32 + 1;
-                    numbers.entry(cluster).or_insert(next);
-                }
-            }
-        }
+        let clusters = numbers(readers, &segments, |segment| &*segment.clusters);
+        let has_versions = |(segment, reader): (&Segment, &SegmentReader)| {
+            let mut docs = reader.doc_ids_alive();
+            docs.any(|doc| segment.groups.get_val(doc) != segment.clusters.get_val(doc))
+        };
+        let has_versions = segments.iter().zip(readers).any(has_versions);
+        let groups = has_versions.then(|| numbers(readers, &segments, |segment| &*segment.groups));
         for (segment, reader) in segments.iter_mut().zip(readers) {
-            let place = |local| segment.place(local, &numbers);
-            segment.places = (0..reader.max_doc()).map(place).collect();
+            let docs = 0..reader.max_doc();
+            let place = |local| segment.place(local, &*segment.clusters, &clusters);
+            let places = docs.clone().map(place).collect();
+            if let Some(groups) = &groups {
+                let place = |local| segment.place(local, &*segment.groups, groups);
+                segment.group_places = docs.map(place).collect();
+            }
+            segment.places = places;
         }
         Ok(Self {
-            n_clusters: numbers.len(),
+            n_clusters: clusters.len(),
+            n_groups: groups.map(|groups| groups.len()),
             has_sites: has_sites(&segments)?,
             segments,
         })
@@ -91,6 +106,25 @@ impl Columns {
     pub(crate) fn of(&self, address: DocAddress) -> (&Segment, DocId) {
         (&self.segments[address.segment_ord as usize], address.doc_id)
     }
+}
+
+/// Numbers the ordinals that several documents go by.
+fn numbers(
+    readers: &[SegmentReader],
+    segments: &[Segment],
+    heads: impl Fn(&Segment) -> &dyn ColumnValues<u64>,
+) -> HashMap<u64, u32> {
+    let mut numbers: HashMap<u64, u32> = HashMap::new();
+    for (segment, reader) in segments.iter().zip(readers) {
+        for local in reader.doc_ids_alive() {
+            let head = heads(segment).get_val(local);
+            if head != segment.docs.get_val(local) {
+                let next = numbers.len() as u32 + 1;
+                numbers.entry(head).or_insert(next);
+            }
+        }
+    }
+    numbers
 }
 
 /// Whether there are at least two sites.
@@ -116,8 +150,10 @@ impl Segment {
         let columns = reader.fast_fields();
         Ok(Self {
             places: Vec::new(),
+            group_places: Vec::new(),
             docs: columns.column_first_or_default(DOC)?,
             clusters: columns.column_first_or_default(CLUSTER)?,
+            groups: columns.column_first_or_default(GROUP)?,
             kept: columns.column_first_or_default(KEPT)?,
             exact: columns.column_first_or_default(EXACT)?,
             times: columns.i64(TIME)?,
@@ -126,14 +162,22 @@ impl Segment {
         })
     }
 
-    fn place(&self, local: DocId, numbers: &HashMap<u64, u32>) -> Place {
-        let cluster = self.clusters.get_val(local);
-        match numbers.get(&cluster) {
+    /// Where a document stands among those that go by one ordinal.
+    fn place(
+        &self,
+        local: DocId,
+        heads: &dyn ColumnValues<u64>,
+        numbers: &HashMap<u64, u32>,
+    ) -> Place {
+        let head = heads.get_val(local);
+        match numbers.get(&head) {
             None => Place::ALONE,
             Some(number) => {
-                let is_first = cluster == self.docs.get_val(local);
-                let is_exact = !is_first && self.exact.get_val(local) == 1;
-                Place((number << 2) | (u32::from(is_exact) << 1) | u32::from(is_first))
+                let is_first = head == self.docs.get_val(local);
+                let is_version = head != self.clusters.get_val(local);
+                let is_exact = !is_first && !is_version && self.exact.get_val(local) == 1;
+                let bits = [is_first, is_exact, is_version].map(u32::from);
+                Place((number << 3) | (bits[2] << 2) | (bits[1] << 1) | bits[0])
             }
         }
     }

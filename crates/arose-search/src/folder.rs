@@ -16,7 +16,7 @@ use crate::results::Indexed;
 const MAX_DEPTH: usize = 8;
 
 /// Where in the directory the index is; another layout gets another name.
-const INDEX: &str = "search-3";
+const INDEX: &str = "search-4";
 
 /// The file by which a crawl is known, and the directory of its archives.
 const CRAWL: (&str, &str) = ("journal", "archive");

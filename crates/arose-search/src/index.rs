@@ -183,6 +183,12 @@ impl Index {
         &self.state
     }
 
+    /// Whether documents have versions that are kept beside them.
+    #[must_use]
+    pub fn has_versions(&self) -> bool {
+        self.view.columns.n_groups.is_some()
+    }
+
     /// How many documents there are.
     #[must_use]
     pub fn n_documents(&self) -> u64 {
@@ -247,6 +253,9 @@ impl Index {
         let mut compiled = self.compiler(go_on).compile(query);
         if let Some(cluster) = request.cluster {
             compiled = within(compiled, self.fields.cluster, cluster);
+        }
+        if let Some(group) = request.group {
+            compiled = within(compiled, self.fields.group, group);
         }
         if request.scope == Scope::Kept {
             compiled = within(compiled, self.fields.kept, 1);
@@ -393,6 +402,7 @@ impl Index {
         let shared = |field| text_of(full, field).map(str::to_owned);
         Ok(Indexed {
             cluster: columns.clusters.get_val(local),
+            group: columns.groups.get_val(local),
             kept: columns.kept.get_val(local) == 1,
             id: owned(self.fields.id).unwrap_or_default(),
             url: owned(self.fields.url),
@@ -415,13 +425,15 @@ impl Index {
     ) -> tantivy::Result<Hit> {
         let document = self.indexed(view, shown.address())?;
         let (columns, local) = view.columns.of(shown.address());
-        let (n_exact, n_near) = shown.n_others();
+        let [n_exact, n_near, n_versions] = shown.n_others();
         Ok(Hit {
             rank: 0,
             doc: columns.docs.get_val(local),
             cluster: document.cluster,
+            group: document.group,
             n_exact,
             n_near,
+            n_versions,
             kept: document.kept,
             score: shown.score(order),
             id: document.id,

@@ -32,6 +32,8 @@ pub struct Request {
     pub collapse: Collapse,
     /// Only documents of this cluster.
     pub cluster: Option<u64>,
+    /// Only documents of this group of versions.
+    pub group: Option<u64>,
     /// Which documents are searched.
     pub scope: Scope,
     /// Results of one site among those returned; 0 for any number. It does not apply where the
@@ -47,6 +49,7 @@ impl Default for Request {
             order: Order::default(),
             collapse: Collapse::default(),
             cluster: None,
+            group: None,
             scope: Scope::default(),
             per_site: 0,
         }
@@ -76,10 +79,15 @@ pub struct Hit {
     pub doc: u64,
     /// The ordinal of the kept document of its cluster.
     pub cluster: u64,
+    /// The ordinal of the kept document that its versions are grouped under.
+    pub group: u64,
     /// How many other documents of the cluster match the query and have the same text.
     pub n_exact: u64,
     /// How many other documents of the cluster match the query as well.
     pub n_near: u64,
+    /// How many documents match the query that are other versions of its content, if versions are
+    /// collapsed.
+    pub n_versions: u64,
     /// Whether the run has kept it.
     pub kept: bool,
     /// How well it matches (BM25); none if results are ranked by time.
@@ -103,18 +111,22 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// The duplicates that it stands for: "2 exact duplicates and 1 near duplicate"; none if it
-    /// stands for itself.
+    /// The documents that it stands for: "2 exact duplicates, 1 near duplicate and 1 version"; none
+    /// if it stands for itself.
     #[must_use]
     pub fn duplicates(&self) -> Option<String> {
-        let exact = || counted(self.n_exact, "exact duplicate", "exact duplicates");
-        let near = || counted(self.n_near, "near duplicate", "near duplicates");
-        match (self.n_exact, self.n_near) {
-            (0, 0) => None,
-            (_, 0) => Some(exact()),
-            (0, _) => Some(near()),
-            _ => Some(format!("{} and {}", exact(), near())),
-        }
+        let parts = [
+            (self.n_exact, "exact duplicate", "exact duplicates"),
+            (self.n_near, "near duplicate", "near duplicates"),
+            (self.n_versions, "version", "versions"),
+        ];
+        let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
+        let parts: Vec<String> = parts.map(|(n, one, many)| counted(n, one, many)).collect();
+        let (last, others) = parts.split_last()?;
+        Some(match others.is_empty() {
+            true => last.clone(),
+            false => format!("{} and {last}", others.join(", ")),
+        })
     }
 }
 
@@ -123,6 +135,8 @@ impl Hit {
 pub struct Indexed {
     /// The ordinal of the kept document of its cluster.
     pub cluster: u64,
+    /// The ordinal of the kept document that its versions are grouped under.
+    pub group: u64,
     /// Whether the run has kept it.
     pub kept: bool,
     /// The input's own name for it, else its file and position.

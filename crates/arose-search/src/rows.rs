@@ -66,6 +66,7 @@ pub(crate) fn key_in_run(doc: u64, detail: &Detail) -> u64 {
         .text(Some(&detail.source))
         .position(detail.position.unwrap_or_default())
         .number(detail.cluster)
+        .number(detail.group)
         .number(detail.kept.into())
         .text(Some(&detail.digest))
         .text(Some(&detail.id))
@@ -155,6 +156,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) key: u64,
     pub(crate) doc: u64,
     pub(crate) cluster: u64,
+    pub(crate) group: u64,
     pub(crate) is_kept: bool,
     /// Whether it is an exact duplicate of the kept document of its cluster.
     pub(crate) is_exact: bool,
@@ -174,6 +176,7 @@ impl Entry<'_> {
         entry.add_u64(fields.key, self.key);
         entry.add_u64(fields.doc, self.doc);
         entry.add_u64(fields.cluster, self.cluster);
+        entry.add_u64(fields.group, self.group);
         entry.add_u64(fields.kept, self.is_kept.into());
         entry.add_u64(fields.exact, self.is_exact.into());
         entry.add_text(fields.id, self.id);

@@ -25,6 +25,8 @@ pub(crate) struct Fields {
     pub(crate) doc: Field,
     /// The ordinal of the kept document of its cluster.
     pub(crate) cluster: Field,
+    /// The ordinal of the kept document that its versions are grouped under.
+    pub(crate) group: Field,
     /// 1 if the document is kept, otherwise 0.
     pub(crate) kept: Field,
     /// 1 if the document is an exact duplicate of the kept one, otherwise 0.
@@ -60,6 +62,7 @@ pub(crate) struct Fields {
 /// The names of the columns.
 pub(crate) const DOC: &str = "doc";
 pub(crate) const CLUSTER: &str = "cluster";
+pub(crate) const GROUP: &str = "group";
 pub(crate) const KEPT: &str = "kept";
 pub(crate) const EXACT: &str = "exact";
 pub(crate) const TIME: &str = "time";
@@ -96,6 +99,7 @@ impl Fields {
             language: schema.add_text_field("language", STRING),
             doc: schema.add_u64_field(DOC, FAST | INDEXED),
             cluster: schema.add_u64_field(CLUSTER, FAST | INDEXED),
+            group: schema.add_u64_field(GROUP, FAST | INDEXED),
             kept: schema.add_u64_field(KEPT, FAST | INDEXED),
             exact: schema.add_u64_field(EXACT, FAST),
             time: schema.add_i64_field(TIME, FAST),

@@ -381,6 +381,7 @@ impl Update<'_> {
                 key,
                 doc,
                 cluster: detail.cluster,
+                group: detail.group,
                 is_kept: detail.kept,
                 is_exact: detail.rule.as_deref() == Some("exact"),
                 id: &detail.id,
@@ -468,6 +469,8 @@ impl Update<'_> {
             key: page.key,
             doc: page.doc,
             cluster: page.cluster,
+            // A crawler knows no versions.
+            group: page.cluster,
             is_kept: page.doc == page.cluster,
             is_exact: page.is_exact,
             id: &document.name(),

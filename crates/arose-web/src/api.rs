@@ -1,7 +1,7 @@
 //! The JSON API, described in `assets/openapi.json`.
 
 use arose_dedup::results::{Detail, details};
-use arose_search::{Hit, Query as Search, Request, Scope};
+use arose_search::{Collapse, Hit, Query as Search, Request, Scope};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
@@ -25,8 +25,8 @@ const MAX_LIMIT: usize = 1000;
 pub(crate) struct Ask {
     q: String,
     sort: String,
-    /// `false` gives every document.
-    collapse: Option<bool>,
+    /// Documents that are one result: `content`, `same` or `none`; `false` is `none`.
+    collapse: Option<String>,
     offset: usize,
     limit: Option<usize>,
     cluster: Option<u64>,
@@ -67,17 +67,26 @@ pub(crate) async fn search(State(site): State<Shared>, ask: Asked<Ask>) -> Respo
             return Refusal::bad_request(error.to_string()).into_json();
         }
     };
+    let collapse = match ask.collapse.as_deref() {
+        None | Some("content" | "true") => Collapse::Content,
+        Some("same") => Collapse::Same,
+        Some("none" | "false") => Collapse::Nothing,
+        Some(_) => {
+            let words = "`collapse` is `content`, `same` or `none`";
+            return Refusal::bad_request(words.to_owned()).into_json();
+        }
+    };
     let html = page::Ask {
         sort: ask.sort.clone(),
-        all: if ask.collapse == Some(false) { "1" } else { "" }.to_owned(),
         ..page::Ask::default()
     };
     let request = Request {
         offset: ask.offset,
         limit: ask.limit.unwrap_or(10).min(MAX_LIMIT),
         order: html.order(),
-        collapse: html.collapse(),
+        collapse,
         cluster: ask.cluster,
+        group: None,
         scope: match ask.kept {
             Some(true) => Scope::Kept,
             _ => Scope::All,
@@ -107,6 +116,7 @@ fn hit(hit: &Hit) -> Value {
         "cluster": hit.cluster,
         "exact_duplicates": hit.n_exact,
         "near_duplicates": hit.n_near,
+        "versions": hit.n_versions,
         "kept": hit.kept,
         "score": hit.score,
         "id": hit.id,

@@ -7,7 +7,7 @@
 use arose_corpus::Stored;
 use arose_dedup::report::html::{Count, bytes};
 use arose_dedup::results::details;
-use arose_search::Indexed;
+use arose_search::{Collapse, Indexed, Query, Request, Scope};
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS};
@@ -41,6 +41,7 @@ struct Page {
     language: Markup,
     source: Markup,
     fate: Option<Fate>,
+    versions: Versions,
     text: Option<Markup>,
     elsewhere: Elsewhere,
     size: String,
@@ -62,6 +63,17 @@ struct Fate {
     cluster: Option<u64>,
     n_tokens: Option<Count>,
 }
+
+/// Other kept documents of the same content.
+#[derive(Default)]
+struct Versions {
+    /// The first of them, with their titles.
+    listed: Vec<(u64, Markup)>,
+    n_more: u64,
+}
+
+/// Versions that are listed.
+const MAX_VERSIONS: usize = 20;
 
 pub(crate) async fn page(
     State(site): State<site::Shared>,
@@ -110,6 +122,7 @@ fn page_of(view: &View, doc: u64, document: &Indexed, stop: &Stop) -> Result<Pag
         language: document.language.as_deref().map(name).unwrap_or_default(),
         source: name(&document.source),
         fate: fate(view, doc, document)?,
+        versions: versions(view, doc, document, stop)?,
         text: text.map(|text| shared.marked(&text[..end])),
         elsewhere: shared.elsewhere(),
         size: bytes(text.map_or(0, str::len) as u64),
@@ -147,6 +160,38 @@ fn fate(view: &View, doc: u64, document: &Indexed) -> Result<Option<Fate>, Refus
         cluster: run.catalog.get(detail.cluster).map(|cluster| cluster.id),
         n_tokens: Some(Count(detail.n_tokens.into())),
     }))
+}
+
+/// The other versions of a kept document.
+fn versions(view: &View, doc: u64, document: &Indexed, stop: &Stop) -> Result<Versions, Refusal> {
+    if !document.kept || !view.index.has_versions() {
+        return Ok(Versions::default());
+    }
+    let request = Request {
+        limit: MAX_VERSIONS + 1,
+        collapse: Collapse::Nothing,
+        group: Some(document.group),
+        scope: Scope::Kept,
+        ..Request::default()
+    };
+    let query = Query::All(Vec::new());
+    let found = view
+        .index
+        .search_while(&query, &request, &stop.as_go_on())?;
+    let found = found.ok_or_else(Stop::refusal)?;
+    let n_others = found.n_documents.saturating_sub(1);
+    let others = found.hits.iter().filter(|hit| hit.doc != doc);
+    let listed = others.take(MAX_VERSIONS).map(|hit| {
+        let title = hit.title.as_deref().map(str::trim);
+        let title = title.filter(|title| !title.is_empty());
+        let title = title.or(hit.url.as_deref()).unwrap_or(&hit.id);
+        (hit.doc, name(title))
+    });
+    let listed: Vec<(u64, Markup)> = listed.collect();
+    Ok(Versions {
+        n_more: n_others.saturating_sub(listed.len() as u64),
+        listed,
+    })
 }
 
 pub(crate) async fn stored(

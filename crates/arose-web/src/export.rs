@@ -18,7 +18,7 @@ use crate::site::Shared;
 pub(crate) const MAX_RESULTS: usize = 10_000;
 
 /// The columns of a CSV file.
-const HEAD: &str = "rank,doc,cluster,exact_duplicates,near_duplicates,kept,score,id,url,title,language,time,site\n";
+const HEAD: &str = "rank,doc,cluster,exact_duplicates,near_duplicates,versions,kept,score,id,url,title,language,time,site\n";
 
 /// What is exported, and how. The options of a search are its own.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -27,6 +27,7 @@ pub(crate) struct Ask {
     q: String,
     sort: String,
     all: String,
+    versions: String,
     kept: String,
     /// `csv` or `jsonl`.
     format: String,
@@ -45,6 +46,7 @@ pub(crate) async fn export(
         let searched = Searched {
             sort: ask.sort,
             all: ask.all,
+            versions: ask.versions,
             kept: ask.kept,
             ..Searched::default()
         };
@@ -84,6 +86,7 @@ fn as_lines(hits: &[Hit]) -> String {
             "cluster": hit.cluster,
             "exact_duplicates": hit.n_exact,
             "near_duplicates": hit.n_near,
+            "versions": hit.n_versions,
             "kept": hit.kept,
             "score": hit.score,
             "id": hit.id,
@@ -104,12 +107,13 @@ fn as_csv(hits: &[Hit]) -> String {
         let number = |value: Option<String>| value.unwrap_or_default();
         write!(
             text,
-            "{},{},{},{},{},{},{},",
+            "{},{},{},{},{},{},{},{},",
             hit.rank + 1,
             hit.doc,
             hit.cluster,
             hit.n_exact,
             hit.n_near,
+            hit.n_versions,
             hit.kept,
             number(hit.score.map(|score| score.to_string())),
         )

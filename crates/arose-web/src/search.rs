@@ -33,6 +33,8 @@ pub(crate) struct Ask {
     pub(crate) q: String,
     pub(crate) sort: String,
     pub(crate) all: String,
+    /// Versions one by one.
+    pub(crate) versions: String,
     /// Only kept documents.
     pub(crate) kept: String,
     /// Results before the first one shown.
@@ -50,8 +52,9 @@ impl Ask {
     }
 
     pub(crate) fn collapse(&self) -> Collapse {
-        match &self.all[..] {
-            "" => Collapse::ByCluster,
+        match (&self.all[..], &self.versions[..]) {
+            ("", "") => Collapse::Content,
+            ("", _) => Collapse::Same,
             _ => Collapse::Nothing,
         }
     }
@@ -71,9 +74,10 @@ impl Ask {
             order: self.order(),
             collapse: self.collapse(),
             cluster: None,
+            group: None,
             scope: self.scope(),
             per_site: match self.collapse() {
-                Collapse::ByCluster => PER_SITE,
+                Collapse::Content | Collapse::Same => PER_SITE,
                 Collapse::Nothing => 0,
             },
         }
@@ -85,8 +89,10 @@ impl Ask {
         if self.order() == Order::Newest {
             address.push_str("&sort=newest");
         }
-        if self.collapse() == Collapse::Nothing {
-            address.push_str("&all=1");
+        match self.collapse() {
+            Collapse::Content => {}
+            Collapse::Same => address.push_str("&versions=1"),
+            Collapse::Nothing => address.push_str("&all=1"),
         }
         if self.scope() == Scope::Kept {
             address.push_str("&kept=1");
@@ -117,9 +123,13 @@ struct Page {
     q: String,
     is_newest: bool,
     is_all: bool,
+    /// Whether versions are shown one by one.
+    is_versions: bool,
     is_kept: bool,
     n_documents: String,
     has_run: bool,
+    /// Whether documents have versions.
+    has_versions: bool,
     fault: Option<String>,
     found: Option<Listing>,
 }
@@ -205,9 +215,11 @@ fn answer(
         q: ask.q.clone(),
         is_newest: ask.order() == Order::Newest,
         is_all: ask.collapse() == Collapse::Nothing,
+        is_versions: ask.collapse() == Collapse::Same,
         is_kept: ask.scope() == Scope::Kept,
         n_documents: counted(view.index.n_documents(), "document", "documents"),
         has_run: view.run.is_some(),
+        has_versions: view.index.has_versions(),
         fault,
         found,
     })
@@ -227,7 +239,7 @@ fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Listing, 
     let expanded: Option<u64> = ask.expand.parse().ok();
     let mut entries = Vec::new();
     for hit in &results.hits {
-        let members = match expanded == Some(hit.cluster) {
+        let members = match expanded == Some(head(ask, hit)) {
             true => members(view, ask, query, hit, stop)?,
             false => Vec::new(),
         };
@@ -283,7 +295,15 @@ fn shown_facets(ask: &Ask, facets: &Facets) -> Vec<Facet> {
     all.map(|(title, values)| Facet { title, values }).collect()
 }
 
-/// The other documents of a result's cluster that match.
+/// The ordinal that the documents of a result go by.
+fn head(ask: &Ask, hit: &Hit) -> u64 {
+    match ask.collapse() {
+        Collapse::Content => hit.group,
+        Collapse::Same | Collapse::Nothing => hit.cluster,
+    }
+}
+
+/// The other documents of a result that match.
 fn members(
     view: &View,
     ask: &Ask,
@@ -294,7 +314,8 @@ fn members(
     let request = Request {
         limit: MAX_EXPANDED + 1,
         collapse: Collapse::Nothing,
-        cluster: Some(hit.cluster),
+        cluster: (ask.collapse() != Collapse::Content).then_some(hit.cluster),
+        group: (ask.collapse() == Collapse::Content).then_some(hit.group),
         scope: ask.scope(),
         ..Request::default()
     };
@@ -327,9 +348,9 @@ fn entry(ask: &Ask, from: usize, hit: &Hit, members: Vec<Member>) -> Entry {
         expand: format!(
             "{}&from={from}&expand={}#r{number}",
             ask.address(),
-            hit.cluster
+            head(ask, hit)
         ),
-        n_hidden: (hit.n_exact + hit.n_near).saturating_sub(members.len() as u64),
+        n_hidden: (hit.n_exact + hit.n_near + hit.n_versions).saturating_sub(members.len() as u64),
         members,
         is_dropped: !hit.kept,
         more: more.map(|site| (name(site), ask.narrowed(&format!("site:{site}")))),

@@ -4,11 +4,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use arose::rule::{Evidence, Rule, SiteRelation};
+use arose::rule::{Rule, SiteRelation};
 use arose::token::Tokenizer;
 use arose_corpus::Item;
 use arose_dedup::index::{Match, Reader, Sketch, Sketcher};
 use arose_dedup::passages::index::is_index;
+use arose_dedup::report::html::counted;
 use serde_json::{Value, json};
 
 use super::passages::Lookup;
@@ -136,15 +137,24 @@ fn write_matches(out: &mut impl Write, name: &str, found: &[Match]) -> io::Resul
     for found in found {
         let (similarity, rule) = (found.similarity, found.rule);
         let name = printable(&found.name);
-        let scores = scores(&found.evidence, rule);
+        let scores = scores(found);
         writeln!(out, "  {similarity:.4}  {rule:<10}  {name}{scores}")?;
     }
     Ok(())
 }
 
 /// The scores of a match, if they say more than its similarity.
-fn scores(evidence: &Evidence, rule: Rule) -> String {
-    match (rule, evidence.jaccard) {
+fn scores(found: &Match) -> String {
+    let evidence = &found.evidence;
+    if let Some(scores) = found.content.filter(|_| found.rule != Rule::Exact) {
+        return format!(
+            "  ({:.4} weighted, {:.4} unweighted; {} of its site seen)",
+            scores.weighted,
+            scores.unweighted,
+            counted(scores.n_site_pages, "page", "pages")
+        );
+    }
+    match (found.rule, evidence.jaccard) {
         (Rule::Exact, _) | (_, Some(_)) => String::new(),
         _ => format!(
             "  ({} of 6 super-shingles, {} of 384 bits)",
@@ -156,14 +166,18 @@ fn scores(evidence: &Evidence, rule: Rule) -> String {
 fn as_json(name: &str, found: &[Match]) -> Value {
     let matches = found.iter().map(|found| {
         let evidence = &found.evidence;
+        let has_features = evidence.jaccard.is_none() && found.content.is_none();
         json!({
             "name": found.name,
             "rule": found.rule.as_str(),
             "similarity": found.similarity,
-            // Sketches of MinHash values have no super-shingles and no simhash.
-            "b_sim": evidence.jaccard.is_none().then_some(evidence.b_sim),
-            "c_sim": evidence.jaccard.is_none().then_some(evidence.c_sim),
+            // Other sketches have no super-shingles and no simhash.
+            "b_sim": has_features.then_some(evidence.b_sim),
+            "c_sim": has_features.then_some(evidence.c_sim),
             "jaccard_estimate": evidence.jaccard,
+            "content": found.content.map(|scores| scores.weighted),
+            "content_unweighted": found.content.map(|scores| scores.unweighted),
+            "site_pages": found.content.map(|scores| scores.n_site_pages),
             "same_content": evidence.same_content,
             "same_site": match evidence.site {
                 SiteRelation::Same => Some(true),

@@ -10,7 +10,7 @@ use arose_dedup::report::html::counted;
 use arose_search::{GoOn, Quotation, Quotations, Quoting};
 use serde_json::{Value, json};
 
-use super::Options;
+use super::{Level, Options};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
@@ -88,16 +88,20 @@ fn results<'a>(found: &'a Quotations, options: &Options) -> Vec<Listed<'a>> {
             rank,
             n_others: 0,
         };
-        if options.no_collapse {
-            listed.push(one);
-            continue;
-        }
-        let place = *places.entry(found.document.cluster).or_insert(rank);
+        let head = match options.collapse {
+            Level::Content => found.document.group,
+            Level::Same => found.document.cluster,
+            Level::None => {
+                listed.push(one);
+                continue;
+            }
+        };
+        let place = *places.entry(head).or_insert(rank);
         match listed.get_mut(place) {
             None => listed.push(one),
             Some(first) => {
                 first.n_others += 1;
-                if found.document.kept {
+                if found.document.kept && found.doc == head {
                     first.found = found;
                 }
             }

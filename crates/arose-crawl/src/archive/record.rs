@@ -131,6 +131,9 @@ impl Record<'_> {
             field("Arose-Duplicate-Rule", rule);
             let similarity = format!("{:.4}", original.similarity);
             field("Arose-Duplicate-Similarity", &similarity);
+            if let Some(n) = original.site_pages {
+                field("Arose-Duplicate-Site-Pages", &n.to_string());
+            }
         }
         field("Content-Type", "application/http; msgtype=response");
         field("Content-Length", &(head.len() + body.len()).to_string());

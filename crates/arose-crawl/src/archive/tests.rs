@@ -63,6 +63,7 @@ fn duplicates_are_revisits() {
         date: 60,
         rule: "exact",
         similarity: 1.0,
+        site_pages: None,
     };
     let record = Record {
         original: Some(&original),

@@ -122,6 +122,10 @@ impl Crawl {
     /// Takes the settings that are in the directory now; says what became of them.
     fn take_settings(&mut self) -> Result<String, Error> {
         let mut settings = kept_settings(&self.folder)?;
+        if settings.duplicates.policy != self.settings().duplicates.policy {
+            let message = "`duplicates.policy` cannot change; start another crawl";
+            return Err(Error::Settings(message.to_owned()));
+        }
         let frozen = keep_frozen(&mut settings, self.settings());
         allow_files(&mut settings);
         start::limit_scope(&self.folder, &mut settings, &Seeded::read(&self.folder)?)?;

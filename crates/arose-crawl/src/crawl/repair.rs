@@ -22,7 +22,7 @@ use super::restore::{Standing, seen_config};
 use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, lock};
 use super::*;
 use crate::archive::{self, Extent, FileScan, Stored};
-use crate::content::{Contents, Name};
+use crate::content::{Contents, Name, settings_of};
 use crate::error::Context;
 use crate::fetch::Message;
 use crate::fingerprint::Fingerprint;
@@ -281,7 +281,9 @@ impl Repair<'_> {
             return Ok(());
         }
         let forget = || {
-            let contents = Contents::open(&path, Committed::default())?;
+            let policy = kept_settings(&self.folder).map(|settings| settings.duplicates.policy);
+            let settings = settings_of(policy.unwrap_or_default());
+            let contents = Contents::open(&path, Committed::default(), settings)?;
             for key in contents.names_from(0)? {
                 let name = Name::parse(&key);
                 let is_kept =

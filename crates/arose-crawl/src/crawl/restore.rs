@@ -11,14 +11,14 @@ use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN};
 use super::*;
 use crate::archive;
 use crate::archive::{Extent, Part};
-use crate::content::{Contents, Name};
+use crate::content::{Contents, Name, settings_of};
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Guard;
 use crate::journal::{ByHost, Event, Frame};
 use crate::pages::{PageId, Slot};
 use crate::seen::{self, Entry};
-use crate::settings::seconds;
+use crate::settings::{DuplicatePolicy, seconds};
 
 /// What the journal says.
 pub(super) struct Restored {
@@ -128,10 +128,23 @@ pub(super) fn seen_config(settings: &Settings) -> seen::Config {
 
 /// Opens the index of contents, and forgets pages whose records are not in the archive: they were
 /// judged when the last run ended, and will be fetched again.
-pub(super) fn open_contents(folder: &Path, restored: &Restored) -> Result<Contents, Error> {
+pub(super) fn open_contents(
+    folder: &Path,
+    restored: &Restored,
+    policy: DuplicatePolicy,
+) -> Result<Contents, Error> {
     let Standing { row, committed, .. } = restored.standing;
     let path = folder.join(CONTENTS);
-    let contents = Contents::open(&path, committed).map_err(Error::Contents)?;
+    let settings = settings_of(policy);
+    let contents = Contents::open(&path, committed, settings).map_err(Error::Contents)?;
+    if *contents.settings() != settings {
+        return Err(Error::Settings(format!(
+            "`duplicates.policy` is \"{}\", but this crawl has compared its pages by the policy {}; \
+             set it back, or start another crawl",
+            policy.as_str(),
+            contents.settings().describe()
+        )));
+    }
     let names = contents.names_from(row).map_err(Error::Contents)?;
     if !names.is_empty() {
         let archived = archived_names(folder, restored.extent)?;

@@ -102,7 +102,11 @@ impl Crawl {
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
-            true => Some(Arc::new(open_contents(folder, &restored)?)),
+            true => Some(Arc::new(open_contents(
+                folder,
+                &restored,
+                settings.duplicates.policy,
+            )?)),
             false => None,
         };
         let n_host_pages = match settings.host.values().any(|host| host.max_pages.is_some()) {

@@ -125,6 +125,7 @@ pub(crate) fn recall(archive: &Path, page: PageId, slot: Slot) -> Result<Option<
             date: time::parse(field(date_of)?)?,
             rule: "exact",
             similarity: 1.0,
+            site_pages: None,
         })
     };
     let head = Head::parse(&stored.block);

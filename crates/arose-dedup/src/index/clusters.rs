@@ -216,6 +216,7 @@ mod tests {
             site: None,
             is_short: false,
             words,
+            pairs: None,
         }
     }
 

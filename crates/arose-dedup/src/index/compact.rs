@@ -142,6 +142,10 @@ fn discard_old(shared: &Shared, old: &Manifest, new: &Manifest) {
             old.dead.iter().map(|part| part.number).collect(),
         ),
         (
+            Content::SiteCounts,
+            old.counts.iter().map(|part| part.number).collect(),
+        ),
+        (
             Content::Records,
             old.records.iter().map(|part| part.number).collect(),
         ),

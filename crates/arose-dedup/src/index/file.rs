@@ -35,15 +35,17 @@ pub(super) enum Content {
     Records,
     Run,
     Dead,
+    SiteCounts,
 }
 
 impl Content {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Manifest,
         Self::Log,
         Self::Records,
         Self::Run,
         Self::Dead,
+        Self::SiteCounts,
     ];
 
     fn number(self) -> u16 {
@@ -53,6 +55,7 @@ impl Content {
             Self::Records => 3,
             Self::Run => 4,
             Self::Dead => 5,
+            Self::SiteCounts => 6,
         }
     }
 
@@ -63,6 +66,7 @@ impl Content {
             Self::Records => "records",
             Self::Run => "run",
             Self::Dead => "dead",
+            Self::SiteCounts => "counts",
         }
     }
 

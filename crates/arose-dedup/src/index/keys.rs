@@ -5,6 +5,7 @@
 //! two documents that meet the rule have a key in common. Keys that agree by chance cost a read and
 //! change no answer, since every candidate is judged on its stored sketch.
 
+use arose::content::{NEARLY_EQUAL, Score};
 use arose::digest::digest64;
 use arose::feature::{agreement, mega_shingles};
 use arose::mix::mix;
@@ -13,8 +14,10 @@ use arose::simhash::pieces::Pieces;
 use arose::simhash::{Fingerprint, Fingerprint384};
 use arose::slot_index::n_probes;
 
+use super::own::{self, Weighing};
 use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
 use super::sketch::{Sketch, samples_of};
+use crate::marks::MarkTables;
 use crate::scheme::{Bands, Tables as _};
 
 /// Bits of a hash that an index keeps. Of `n` entries a stranger meets `n / 2^35` by chance: .012
@@ -28,7 +31,7 @@ pub(super) fn prefix_of(key: u64) -> u64 {
 }
 
 /// Makes keys and judges candidates.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Plan {
     pub(super) settings: Settings,
     /// Words of a sketch.
@@ -37,6 +40,9 @@ pub(super) struct Plan {
     features: Option<(usize, FeatureKeys)>,
     pieces: Option<Pieces<6>>,
     bands: Option<Bands>,
+    marks: Option<MarkTables>,
+    /// What weighs documents, if the policy is `content`.
+    pub(super) weighing: Option<Weighing>,
     /// One salt per table, so that equal values of different tables are different keys.
     salts: Vec<u64>,
     /// The first key that is no name's: names have a share of the keys to themselves, so that they
@@ -51,17 +57,20 @@ const FIRST_OF_SKETCH: usize = 2;
 
 impl Plan {
     pub(super) fn new(settings: &Settings) -> Self {
-        let n_words = settings.n_words();
+        let (n_words, policy) = (settings.n_words(), settings.policy());
         let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + n_words.max(64);
         let mut plan = Self {
             settings: *settings,
             n_words,
-            policy: settings.policy(),
+            policy,
             features: settings.min_features(),
             pieces: settings.n_pieces().map(|n| {
                 Pieces::new(n).expect("the number of pieces follows from checked settings")
             }),
             bands: settings.bands(),
+            marks: (settings.is_content())
+                .then(|| MarkTables::of(policy.criterion).expect("the bands are constants")),
+            weighing: settings.is_content().then(|| Weighing::new(settings.seed)),
             salts: (1..=n_tables as u64).map(mix).collect(),
             names_end: u64::MAX,
         };
@@ -90,13 +99,17 @@ impl Plan {
         keys.clear();
         let digest = sketch.digest.0;
         keys.push(self.key(DIGESTS, (digest ^ (digest >> 64)) as u64));
-        let is_exact_only = sketch.is_short && self.settings.short == ShortPolicy::ExactOnly;
+        // The levels of content themselves require enough text.
+        let is_exact_only = sketch.is_short
+            && self.settings.short == ShortPolicy::ExactOnly
+            && !self.settings.is_content();
         if sketch.words.is_empty() || is_exact_only {
             return;
         }
         match self.settings.kind {
             Kind::Exact => {}
             Kind::Jaccard { .. } => self.band_keys(&sketch.words, keys),
+            Kind::Content { .. } => self.mark_keys(&sketch.words, keys),
             Kind::Compact { .. } => self.compact_keys(&sketch.words, keys),
             Kind::Full {
                 n_samples,
@@ -118,6 +131,15 @@ impl Plan {
             let key = |band| u64::from(bands.key(band, &samples) as u32);
             keys.extend(tables.map(|(band, table)| self.key(table, key(band))));
         }
+    }
+
+    fn mark_keys(&self, words: &[u64], keys: &mut Vec<u64>) {
+        let Some(tables) = &self.marks else {
+            return;
+        };
+        let marks = own::marks_of(words);
+        let numbers = (0..tables.n_tables()).zip(FIRST_OF_SKETCH..);
+        keys.extend(numbers.map(|(number, table)| self.key(table, tables.key(number, &marks))));
     }
 
     fn compact_keys(&self, words: &[u64], keys: &mut Vec<u64>) {
@@ -152,10 +174,20 @@ impl Plan {
     }
 
     /// The scores of two sketches of this index, and the rule that makes the two duplicates.
-    pub(super) fn judge(&self, a: &Sketch, b: &Sketch) -> (Evidence, Option<Rule>) {
-        let evidence = self.evidence(a, b);
+    pub(super) fn judge(&self, a: &Sketch, b: &Sketch) -> Judged {
+        let (evidence, score) = self.evidence(a, b);
+        let rule = self.rule(a, b, &evidence);
+        Judged {
+            similarity: self.similarity(&evidence, score.as_ref()),
+            evidence,
+            score,
+            rule,
+        }
+    }
+
+    fn rule(&self, a: &Sketch, b: &Sketch, evidence: &Evidence) -> Option<Rule> {
         let Some(bands) = &self.bands else {
-            return (evidence, decide(&self.policy, &evidence));
+            return decide(&self.policy, evidence);
         };
         // Samples only estimate the similarity, and an estimate below the threshold may be chance.
         // So whatever a run would compare by text counts as reaching the threshold.
@@ -166,13 +198,14 @@ impl Plan {
         let jaccard = passes.then_some(1.0);
         let decided = Evidence {
             jaccard,
-            ..evidence
+            ..*evidence
         };
-        (evidence, decide(&self.policy, &decided))
+        decide(&self.policy, &decided)
     }
 
     /// The scores of two sketches of this index.
-    fn evidence(&self, a: &Sketch, b: &Sketch) -> Evidence {
+    fn evidence(&self, a: &Sketch, b: &Sketch) -> (Evidence, Option<Score>) {
+        let mut score = None;
         let both = !a.words.is_empty() && !b.words.is_empty();
         let mut evidence = Evidence {
             site: match (a.site, b.site) {
@@ -204,21 +237,45 @@ impl Plan {
                 let n_agreeing = agreement(&a.words, &b.words) as f64;
                 evidence.jaccard = Some(n_agreeing / f64::from(n_samples.get()));
             }
+            Kind::Content { .. } if both => {
+                let found = own::score(&a.words, &b.words);
+                evidence.level = Some(found.level());
+                score = Some(found);
+            }
             _ => {}
         }
-        evidence
+        (evidence, score)
     }
 
     /// One number in `0..=1` for how alike two documents are, to rank those that meet the rule.
-    pub(super) fn similarity(&self, evidence: &Evidence) -> f64 {
+    fn similarity(&self, evidence: &Evidence, score: Option<&Score>) -> f64 {
         if evidence.same_content {
             return 1.0;
         }
         match self.policy.criterion {
+            Criterion::Content(_) => score.map_or(0.0, similarity_of),
             Criterion::Jaccard(_) => evidence.jaccard.unwrap_or(0.0),
             Criterion::B { .. } => f64::from(evidence.b_sim) / N_FEATURES as f64,
             _ => f64::from(evidence.c_sim) / f64::from(Fingerprint384::BITS),
         }
+    }
+}
+
+/// What a comparison of two sketches gives.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) evidence: Evidence,
+    /// Of the policy `content`.
+    pub(super) score: Option<Score>,
+    pub(super) rule: Option<Rule>,
+    pub(super) similarity: f64,
+}
+
+/// The score that decides: the unweighted one of documents that are nearly equal.
+fn similarity_of(score: &Score) -> f64 {
+    match score.u >= NEARLY_EQUAL {
+        true => score.u.max(score.s),
+        false => score.s,
     }
 }
 

@@ -14,7 +14,7 @@ use arose::digest::{Digest, digest64};
 
 use super::Error;
 use super::file::{Content, Fields, PREAMBLE_BYTES, read_open_file, u32_at, u64_at};
-use super::sketch::{SiteTag, Sketch};
+use super::sketch::{Pairs, SiteTag, Sketch};
 use crate::disk::File;
 
 /// One thing that happened.
@@ -23,6 +23,8 @@ pub(super) enum Change {
     Insert(String, Sketch),
     /// The document in this row is gone.
     Remove(u32),
+    /// A page of a site was counted: it adds one to each of these numbers.
+    Count(Vec<u64>),
 }
 
 /// Bytes before the body of a frame: length, check of the length, check of the body.
@@ -112,12 +114,19 @@ impl Frame {
 
     pub(super) fn insert(&mut self, name: &str, sketch: &Sketch) {
         let bytes = &mut self.bytes;
-        bytes.push(1);
+        // A document that waits to be weighed has its word pairs instead of words.
+        bytes.push(if sketch.pairs.is_some() { 4 } else { 1 });
         bytes.extend((name.len() as u16).to_le_bytes());
         bytes.extend(name.as_bytes());
         bytes.extend(sketch.digest.0.to_le_bytes());
         bytes.extend(sketch.site.map_or(0, |site| site.0.get()).to_le_bytes());
         bytes.push(sketch.is_short.into());
+        if let Some(pairs) = &sketch.pairs {
+            bytes.push(pairs.page.is_some().into());
+            bytes.extend(pairs.page.unwrap_or(0).to_le_bytes());
+            push_all(bytes, &pairs.shingles);
+            return;
+        }
         bytes.extend((sketch.words.len() as u16).to_le_bytes());
         let words = sketch.words.iter();
         words.for_each(|word| bytes.extend(word.to_le_bytes()));
@@ -126,6 +135,13 @@ impl Frame {
     pub(super) fn remove(&mut self, row: u32) {
         self.bytes.push(2);
         self.bytes.extend(row.to_le_bytes());
+    }
+
+    pub(super) fn count(&mut self, keys: &[u64]) {
+        if !keys.is_empty() {
+            self.bytes.push(3);
+            push_all(&mut self.bytes, keys);
+        }
     }
 
     fn finish(&self) -> Result<Vec<u8>, Error> {
@@ -182,26 +198,58 @@ pub(super) fn replay(
 
 impl Change {
     fn decode(fields: &mut Fields<'_>, path: &Path) -> Result<Self, Error> {
-        match fields.u8()? {
-            1 => {
+        let kind = fields.u8()?;
+        match kind {
+            1 | 4 => {
                 let n_name = fields.u16()?.into();
                 let name = String::from_utf8(fields.bytes(n_name)?.to_vec());
                 let name = name.map_err(|_| Error::damaged(path, "a name is not text"))?;
                 let digest = u128::from(fields.u64()?) | u128::from(fields.u64()?) << 64;
-                let sketch = Sketch {
+                let mut sketch = Sketch {
                     digest: Digest(digest),
                     site: NonZeroU32::new(fields.u32()?).map(SiteTag),
                     is_short: fields.u8()? != 0,
-                    words: (0..fields.u16()?)
-                        .map(|_| fields.u64())
-                        .collect::<Result<_, _>>()?,
+                    words: Vec::new(),
+                    pairs: None,
                 };
+                match kind {
+                    1 => {
+                        let n = fields.u16()?;
+                        sketch.words = numbers(fields, n.into())?;
+                    }
+                    _ => sketch.pairs = Some(pairs(fields)?),
+                }
                 Ok(Self::Insert(name, sketch))
             }
             2 => Ok(Self::Remove(fields.u32()?)),
+            3 => {
+                let n = fields.u32()?;
+                Ok(Self::Count(numbers(fields, n)?))
+            }
             _ => Err(Error::damaged(path, "an unknown kind of change")),
         }
     }
+}
+
+fn push_all(bytes: &mut Vec<u8>, numbers: &[u64]) {
+    bytes.extend((numbers.len() as u32).to_le_bytes());
+    numbers
+        .iter()
+        .for_each(|number| bytes.extend(number.to_le_bytes()));
+}
+
+fn numbers(fields: &mut Fields<'_>, n: u32) -> Result<Vec<u64>, Error> {
+    (0..n).map(|_| fields.u64()).collect()
+}
+
+fn pairs(fields: &mut Fields<'_>) -> Result<Pairs, Error> {
+    let has_page = fields.u8()? != 0;
+    let page = fields.u64()?;
+    let n = fields.u32()?;
+    Ok(Pairs {
+        page: has_page.then_some(page),
+        shingles: numbers(fields, n)?,
+    })
 }
 
 /// Of the length and of the check of the body.

@@ -19,6 +19,8 @@ pub(super) struct Manifest {
     pub(super) log: u64,
     /// Rows that are gone, if any are.
     pub(super) dead: Option<Part>,
+    /// What sites repeat, if the policy is `content` and something was counted.
+    pub(super) counts: Option<Part>,
     /// Files of records, in the order of their rows.
     pub(super) records: Vec<Part>,
     /// Runs, in the order of their rows.
@@ -40,6 +42,7 @@ impl Manifest {
             next_number: 1,
             log: 0,
             dead: None,
+            counts: None,
             records: Vec::new(),
             runs: Vec::new(),
         }
@@ -63,7 +66,12 @@ impl Manifest {
         let dead = self.dead.as_slice();
         body.extend(self.next_number.to_le_bytes());
         body.extend(self.log.to_le_bytes());
-        for parts in [dead, &self.records, &self.runs] {
+        let mut lists = vec![dead, &self.records, &self.runs];
+        // Manifests of other policies are as they were before this one was known.
+        if self.settings.is_content() {
+            lists.push(self.counts.as_slice());
+        }
+        for parts in lists {
             body.extend((parts.len() as u32).to_le_bytes());
             for part in parts {
                 body.extend(part.number.to_le_bytes());
@@ -93,6 +101,10 @@ impl Manifest {
             dead: parts(&mut fields)?.pop(),
             records: parts(&mut fields)?,
             runs: parts(&mut fields)?,
+            counts: match settings.is_content() {
+                true => parts(&mut fields)?.pop(),
+                false => None,
+            },
         };
         fields.end()?;
         Ok(manifest)
@@ -107,6 +119,7 @@ impl Manifest {
             Content::Records => among(&self.records),
             Content::Run => among(&self.runs),
             Content::Dead => among(self.dead.as_slice()),
+            Content::SiteCounts => among(self.counts.as_slice()),
         }
     }
 }

@@ -29,14 +29,20 @@ impl Pending {
     }
 
     pub(crate) fn push(&mut self, documents: &[(String, Sketch)]) -> Result<(), Error> {
-        let mut frame = Frame::new();
-        for (name, sketch) in documents {
-            match name.len() {
-                ..=MAX_NAME => frame.insert(name, sketch),
-                _ => frame.insert(&with_digest(name, sketch), sketch),
+        // Word pairs of many documents may be too long for a frame.
+        let has_pairs = documents.iter().any(|(_, sketch)| sketch.pairs.is_some());
+        let n = if has_pairs { 1 } else { documents.len().max(1) };
+        for documents in documents.chunks(n) {
+            let mut frame = Frame::new();
+            for (name, sketch) in documents {
+                match name.len() {
+                    ..=MAX_NAME => frame.insert(name, sketch),
+                    _ => frame.insert(&with_digest(name, sketch), sketch),
+                }
             }
+            self.log.append(&frame)?;
         }
-        self.log.append(&frame)
+        Ok(())
     }
 
     /// Waits until all is on the disk.
@@ -58,6 +64,7 @@ impl Index {
             match change {
                 Change::Insert(name, sketch) => group.push((name, sketch)),
                 Change::Remove(_) => is_whole = true,
+                Change::Count(_) => {}
             }
             if group.len() == GROUP || is_whole {
                 self.add_group(&group)?;
@@ -89,7 +96,12 @@ impl Index {
             Err(Error::Exists { .. }) => {}
             added => return added,
         }
-        if self.sketch(name)?.as_ref() == Some(sketch) {
+        let is_same = |there: Sketch| match &sketch.pairs {
+            // What is kept of it depends on when it came.
+            Some(_) => there.digest == sketch.digest,
+            None => there == *sketch,
+        };
+        if self.sketch(name)?.is_some_and(is_same) {
             return Ok(());
         }
         match self.insert(&with_digest(name, sketch), sketch) {

@@ -7,7 +7,7 @@ use super::file::Allowance;
 use super::folder::retry;
 use super::manifest::Manifest;
 use super::state::{Match, State, Stats, check_sketch};
-use super::{Error, Settings, Sketch};
+use super::{Error, MAX_COUNTED, Settings, Sketch};
 
 /// An index as it was when opened, for reading beside a writer, perhaps of another process.
 #[derive(Debug)]
@@ -24,7 +24,8 @@ impl Reader {
     pub fn open(folder: &Path) -> Result<Self, Error> {
         retry(|| {
             let manifest = Manifest::read(folder)?;
-            let (state, _) = State::open(folder, &manifest, Allowance::default(), None)?;
+            let (state, _) =
+                State::open(folder, &manifest, Allowance::default(), None, MAX_COUNTED)?;
             Ok(Self { state })
         })
     }
@@ -41,7 +42,7 @@ impl Reader {
     ///
     /// As [`Index::query`](super::Index::query).
     pub fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
-        check_sketch(sketch, self.state.plan.n_words)?;
+        check_sketch(sketch, self.state.plan.n_words, self.settings())?;
         self.state.query(sketch)
     }
 

@@ -169,6 +169,7 @@ mod tests {
             site: None,
             is_short: false,
             words: Vec::new(),
+            pairs: None,
         };
         let mut known = Vec::new();
         for row in 100..1100 {

@@ -3,13 +3,14 @@
 use std::num::{NonZeroU16, NonZeroUsize};
 
 use arose::Threshold;
-use arose::rule::{Combined, Criterion, CrossSite, Policy, ShortPolicy};
+use arose::rule::{Combined, Criterion, CrossSite, Policy, Remove, ShortPolicy};
 use arose::shingle::ShingleLength;
 use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
 use super::Error;
 use super::file::Fields;
+use super::own;
 use crate::config::Config;
 use crate::record::N_SAMPLES;
 use crate::scheme::{Bands, Tables as _};
@@ -50,6 +51,12 @@ pub enum Kind {
         /// The share of the pairs at the threshold that must be found.
         recall: Threshold,
     },
+    /// Marks and up to 256 word pairs, 1,232 bytes, weighed by what the site repeats on its other
+    /// pages, which the index counts: the rule of the policy `content`.
+    Content {
+        /// The levels at which documents are duplicates.
+        remove: Remove,
+    },
     /// Six features and a simhash, 96 bytes, and a rule on them. [`Criterion::Jaccard`] is not one:
     /// these sketches do not tell it.
     Compact {
@@ -85,6 +92,7 @@ impl Kind {
         match criterion {
             Criterion::Exact => Self::Exact,
             Criterion::Jaccard(threshold) => Self::Jaccard { threshold, recall },
+            Criterion::Content(remove) => Self::Content { remove },
             criterion => Self::Compact {
                 criterion,
                 keys: FeatureKeys::Tables,
@@ -139,6 +147,9 @@ impl Settings {
         let policy = match self.kind {
             Kind::Exact => return Criterion::Exact.name().to_owned(),
             Kind::Jaccard { threshold, .. } => format!("jaccard at {}", threshold.get()),
+            Kind::Content { remove } => {
+                return format!("content at the level {}", level_name(remove));
+            }
             Kind::Compact { criterion, .. } => criterion.name().to_owned(),
             Kind::Full {
                 n_samples,
@@ -160,7 +171,7 @@ impl Settings {
             }
         }
         match self.kind {
-            Kind::Exact => Ok(()),
+            Kind::Exact | Kind::Content { .. } => Ok(()),
             Kind::Jaccard { threshold, recall } => match bands(threshold, recall) {
                 Some(_) => Ok(()),
                 None => Err(Error::parameter(
@@ -190,6 +201,7 @@ impl Settings {
         let criterion = match self.kind {
             Kind::Exact => Criterion::Exact,
             Kind::Jaccard { threshold, .. } => Criterion::Jaccard(threshold),
+            Kind::Content { remove } => Criterion::Content(remove),
             Kind::Compact { criterion, .. } => criterion,
             Kind::Full {
                 n_samples,
@@ -213,9 +225,15 @@ impl Settings {
                 let n_bands = self.bands().map_or(0, |bands| bands.n_tables() as usize);
                 SAMPLE_BYTES.saturating_add(n_bands).div_ceil(8)
             }
+            Kind::Content { .. } => own::N_WORDS,
             Kind::Compact { .. } => N_FEATURES + Fingerprint384::BITS as usize / 64,
             Kind::Full { n_samples, .. } => n_samples.get().into(),
         }
+    }
+
+    /// Whether the policy is `content`.
+    pub(super) fn is_content(&self) -> bool {
+        matches!(self.kind, Kind::Content { .. })
     }
 
     /// The bands of samples that documents are found by; none if samples do not matter.
@@ -323,6 +341,9 @@ impl Kind {
                 let ([t0, t1], [r0, r1]) = (halves(threshold), halves(recall));
                 return (7, [t0, t1, r0, r1]);
             }
+            Self::Content { remove } => {
+                return (8, [u32::from(remove == Remove::Content), 0, 0, 0]);
+            }
             Self::Full {
                 n_samples,
                 min_agreeing,
@@ -399,6 +420,14 @@ impl Kind {
                     recall: share(second, third)?,
                 });
             }
+            8 => {
+                let remove = match keys {
+                    0 => Remove::Same,
+                    1 => Remove::Content,
+                    _ => return None,
+                };
+                return Some(Self::Content { remove });
+            }
             _ => return None,
         };
         let keys = match keys {
@@ -420,6 +449,13 @@ fn bands(threshold: Threshold, recall: Threshold) -> Option<Bands> {
         ..Config::default()
     };
     Bands::new(&config, threshold).ok()
+}
+
+fn level_name(remove: Remove) -> &'static str {
+    match remove {
+        Remove::Same => "same",
+        Remove::Content => "content",
+    }
 }
 
 /// One piece more than bits may differ: then one piece is untouched.
@@ -461,7 +497,7 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
         Criterion::Content(_) => Err(Error::parameter(
             "criterion",
             "content",
-            "another policy: an index does not count what sites repeat",
+            "the kind that counts what sites repeat",
         )),
         Criterion::B { min_features } => features(min_features),
         Criterion::C { min_bits } => alone(min_bits),
@@ -495,7 +531,9 @@ mod tests {
             min_agreeing: NonZeroU16::new(160).unwrap(),
         };
         let jaccard = Kind::of(Criterion::default(), Threshold::new(0.99).unwrap());
-        compact.chain([Kind::Exact, full, jaccard]).collect()
+        let content = [Remove::Same, Remove::Content].map(|remove| Kind::Content { remove });
+        let others = [Kind::Exact, full, jaccard].into_iter().chain(content);
+        compact.chain(others).collect()
     }
 
     #[test]

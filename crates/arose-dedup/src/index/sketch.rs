@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 
+use arose::content;
 use arose::digest::{Digest, digest64};
 use arose::feature::Features;
 use arose::rule::ShortPolicy;
@@ -32,6 +33,19 @@ pub struct Sketch {
     /// all samples ([`Kind::Full`]), or nothing: for [`Kind::Exact`] and for documents with fewer
     /// tokens than a shingle.
     pub words: Vec<u64>,
+    /// The word pairs of a document that the index is still to weigh ([`Kind::Content`]), which
+    /// then has its words; none for all others.
+    pub pairs: Option<Pairs>,
+}
+
+/// The word pairs of a document, by which the policy `content` compares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pairs {
+    /// The shingles of two tokens, in text order.
+    pub shingles: Vec<u64>,
+    /// The digest of its URL, so that a page which is seen again is not another page of its site.
+    /// Default: that of the name it is inserted under.
+    pub page: Option<u64>,
 }
 
 /// The name of a document in an index: its URL, else its file with its ID or position.
@@ -68,7 +82,17 @@ impl Sketch {
             site: None,
             is_short: false,
             words: Vec::new(),
+            pairs: None,
         }
+    }
+
+    /// The same of a page with this URL.
+    #[must_use]
+    pub fn of_page(mut self, url: &str) -> Self {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.page = Some(digest64(url.as_bytes()));
+        }
+        self
     }
 
     /// A sketch without words: only equal content makes it a duplicate, under any settings.
@@ -79,6 +103,7 @@ impl Sketch {
             site: None,
             is_short: true,
             words: Vec::new(),
+            pairs: None,
         }
     }
 }
@@ -106,6 +131,7 @@ enum Samples {
     Jaccard(NarrowMinHash, Bands),
     Compact(NarrowMinHash),
     Full(MinHash),
+    Pairs,
 }
 
 /// Samples of the policy `jaccard`.
@@ -125,6 +151,7 @@ impl Sketcher {
             shinglers: [settings.shingle.w, settings.shingle.unspaced_w].map(Shingler::new),
             samples: match settings.kind {
                 Kind::Exact => Samples::None,
+                Kind::Content { .. } => Samples::Pairs,
                 Kind::Jaccard { .. } => match settings.bands() {
                     Some(bands) => {
                         Samples::Jaccard(NarrowMinHash::new(N_JACCARD_SAMPLES, seed), bands)
@@ -156,6 +183,7 @@ impl Sketcher {
             site: host.map(|host| SiteTag::of_host(host, self.settings.site)),
             is_short: shingle::is_short(tokens.len(), self.settings.shingle.of(tokens)),
             words: self.words(tokens),
+            pairs: self.pairs(tokens),
         }
     }
 
@@ -165,7 +193,20 @@ impl Sketcher {
     pub fn sketch_of_document(&self, document: &Document) -> Sketch {
         let tokens = row::tokens(&self.tokenizer, document);
         let host = document.url.as_deref().and_then(urls::host);
-        self.sketch_of_tokens(&tokens, document.content_digest(), host)
+        let sketch = self.sketch_of_tokens(&tokens, document.content_digest(), host);
+        sketch.of_page(&name(document))
+    }
+
+    fn pairs(&self, tokens: &Tokens) -> Option<Pairs> {
+        let Samples::Pairs = self.samples else {
+            return None;
+        };
+        let mut shingles = Vec::new();
+        content::shingler().shingles_into(&tokens.fingerprints, &mut shingles);
+        Some(Pairs {
+            shingles,
+            page: None,
+        })
     }
 
     fn words(&self, tokens: &Tokens) -> Vec<u64> {
@@ -198,7 +239,7 @@ impl Sketcher {
                 words.extend(simhash.0);
                 words
             }
-            Samples::None => Vec::new(),
+            Samples::None | Samples::Pairs => Vec::new(),
         }
     }
 }

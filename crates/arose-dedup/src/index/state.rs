@@ -1,6 +1,8 @@
 //! An index as it is at one moment, and the answers it gives.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +13,15 @@ use arose::rule::{Evidence, Rule};
 use super::dead::Dead;
 use super::file::{Allowance, Content};
 use super::keys::Plan;
-use super::log::{self, Change};
+use super::log::{self, Change, Frame};
 use super::manifest::Manifest;
+use super::own::Weighed;
 use super::recent::Recent;
 use super::records::Records;
 use super::run::Run;
 use super::screen::Screen;
+use super::settings::Settings;
+use super::site_counts::SiteCounts;
 use super::sketch::Sketch;
 use super::{Committed, Error};
 
@@ -34,6 +39,20 @@ pub struct Match {
     /// One number in `0..=1` to rank matches by: the score that the rule looks at, 1 for equal
     /// content.
     pub similarity: f64,
+    /// The scores of the policy `content`, and how many pages they rest on.
+    pub content: Option<ContentScores>,
+}
+
+/// The scores of the policy `content`, as far as an index knows the sites of both documents.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ContentScores {
+    /// The share of the own text that both have in common, in the same order.
+    pub weighted: f64,
+    /// The same with every weight 1.
+    pub unweighted: f64,
+    /// Pages of the query's site that were counted so far. A template is not known before five of
+    /// its pages, and not surely before nine.
+    pub n_site_pages: u64,
 }
 
 /// What an index holds, and what it takes.
@@ -60,6 +79,22 @@ pub struct Stats {
 /// Keys that are looked up together; what more of them read would drive out what the first read.
 const MAX_OVERLAP: usize = 64;
 
+/// A document as the index keeps it.
+pub(super) struct Prepared<'a> {
+    pub(super) name: &'a str,
+    pub(super) sketch: Cow<'a, Sketch>,
+    /// What its page adds to the counts of its site.
+    pub(super) counted: Vec<u64>,
+}
+
+impl Prepared<'_> {
+    /// Writes what happens when it is inserted.
+    pub(super) fn write(&self, frame: &mut Frame) {
+        frame.insert(self.name, &self.sketch);
+        frame.count(&self.counted);
+    }
+}
+
 /// Everything a query looks at.
 #[derive(Debug)]
 pub(super) struct State {
@@ -69,9 +104,15 @@ pub(super) struct State {
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) recent: Recent,
     pub(super) dead: Dead,
+    /// What sites repeat; empty unless the policy is `content`.
+    pub(super) counts: SiteCounts,
     /// Memory for files that are read often.
     pub(super) allowance: Allowance,
 }
+
+/// Documents that a query of the policy `content` compares at most: those with most keys in common.
+/// Thousands of pages of one template may have a key in common and are none of them duplicates.
+pub(super) const MAX_JUDGED: usize = 512;
 
 impl State {
     /// Opens the files that a manifest names and replays its log, of which the length is returned.
@@ -80,6 +121,7 @@ impl State {
         manifest: &Manifest,
         allowance: Allowance,
         committed: Option<Committed>,
+        max_counted: u32,
     ) -> Result<(Self, u64), Error> {
         let plan = Arc::new(Plan::new(&manifest.settings));
         let mut runs = Vec::new();
@@ -100,6 +142,13 @@ impl State {
             Some(part) => Dead::read(&Content::Dead.path(folder, part.number), part.check)?,
             None => Dead::default(),
         };
+        let counts = match manifest.counts {
+            Some(part) => {
+                let path = Content::SiteCounts.path(folder, part.number);
+                SiteCounts::read(&path, part.check, max_counted)?
+            }
+            None => SiteCounts::new(max_counted),
+        };
         let n_rows = check_cover(folder, &plan, &records, &runs)?;
         let mut state = Self {
             recent: Recent::new(n_rows, manifest.settings.n_words()),
@@ -107,6 +156,7 @@ impl State {
             records,
             runs,
             dead,
+            counts,
             allowance,
         };
         let committed = committed.unwrap_or_else(|| Committed::read(folder));
@@ -119,11 +169,15 @@ impl State {
         let n_words = self.plan.n_words;
         let mut keys = Vec::new();
         log::replay(path, n_safe, |change| match change {
-            Change::Insert(_, sketch) if !fits(&sketch, n_words) => {
+            Change::Insert(_, sketch) if sketch.pairs.is_some() || !fits(&sketch, n_words) => {
                 Err(Error::damaged(path, "a sketch of another kind"))
             }
             Change::Insert(name, sketch) => {
                 self.insert(&name, &sketch, &mut keys);
+                Ok(())
+            }
+            Change::Count(keys) => {
+                self.count(&keys);
                 Ok(())
             }
             Change::Remove(row) if row >= self.recent.next_row() => {
@@ -136,6 +190,47 @@ impl State {
         })
     }
 
+    /// Counts a page of a site.
+    pub(super) fn count(&mut self, keys: &[u64]) {
+        keys.iter().for_each(|&key| self.counts.add(key, 1));
+    }
+
+    /// A document that is to be weighed, as the index keeps it; none if it is so already.
+    pub(super) fn weigh(&self, name: Option<&str>, sketch: &Sketch) -> Option<Weighed> {
+        self.weigh_by(name, sketch, |key| self.counts.get(key))
+    }
+
+    fn weigh_by(
+        &self,
+        name: Option<&str>,
+        sketch: &Sketch,
+        n: impl Fn(u64) -> u32,
+    ) -> Option<Weighed> {
+        let (weighing, pairs) = (self.plan.weighing.as_ref()?, sketch.pairs.as_ref()?);
+        Some(weighing.weigh(sketch, pairs, name, n))
+    }
+
+    /// Documents as the index keeps them if they are inserted one after the other.
+    pub(super) fn prepare<'a>(&self, documents: &[(&'a str, &'a Sketch)]) -> Vec<Prepared<'a>> {
+        let mut added: HashMap<u64, u32> = HashMap::new();
+        let prepared = documents.iter().map(|&(name, sketch)| {
+            let n = |key| self.counts.get(key) + added.get(&key).copied().unwrap_or(0);
+            let (sketch, counted) = match self.weigh_by(Some(name), sketch, n) {
+                Some(Weighed { sketch, keys, .. }) => (Cow::Owned(sketch), keys),
+                None => (Cow::Borrowed(sketch), Vec::new()),
+            };
+            for &key in &counted {
+                *added.entry(key).or_default() += 1;
+            }
+            Prepared {
+                name,
+                sketch,
+                counted,
+            }
+        });
+        prepared.collect()
+    }
+
     /// Adds a document; `keys` is scratch.
     pub(super) fn insert(&mut self, name: &str, sketch: &Sketch, keys: &mut Vec<u64>) {
         self.plan.document_keys(name, sketch, keys);
@@ -145,30 +240,69 @@ impl State {
     /// All documents that meet the rule with a sketch of this index's kind, in the order in which
     /// they came.
     pub(super) fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
+        match self.weigh(None, sketch) {
+            Some(weighed) => self.query_kept(&weighed.sketch, weighed.n_pages),
+            None => self.query_kept(sketch, 0),
+        }
+    }
+
+    /// As [`State::query`] for a document with a name, and its weighed form if it has one.
+    pub(super) fn query_as(
+        &self,
+        name: &str,
+        sketch: &Sketch,
+    ) -> Result<(Vec<Match>, Option<Weighed>), Error> {
+        let weighed = self.weigh(Some(name), sketch);
+        let found = match &weighed {
+            Some(weighed) => self.query_kept(&weighed.sketch, weighed.n_pages)?,
+            None => self.query_kept(sketch, 0)?,
+        };
+        Ok((found, weighed))
+    }
+
+    fn query_kept(&self, sketch: &Sketch, n_pages: u64) -> Result<Vec<Match>, Error> {
         let mut keys = Vec::new();
         self.plan.sketch_keys(sketch, &mut keys);
-        self.judge(sketch, self.candidates(&keys)?.into_iter())
+        let rows = match self.plan.weighing {
+            Some(_) => self.likely(&keys)?,
+            None => self.candidates(&keys)?,
+        };
+        self.judge(sketch, n_pages, rows.into_iter())
     }
 
     /// The answer of [`State::query`] by looking at every document: the oracle.
     pub(super) fn scan(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
         let rows = 0..self.recent.next_row();
-        self.judge(sketch, rows.filter(|&row| !self.dead.contains(row)))
+        let rows = rows.filter(|&row| !self.dead.contains(row));
+        match self.weigh(None, sketch) {
+            Some(weighed) => self.judge(&weighed.sketch, weighed.n_pages, rows),
+            None => self.judge(sketch, 0, rows),
+        }
     }
 
     /// The rows that meet the rule with a sketch.
-    fn judge(&self, sketch: &Sketch, rows: impl Iterator<Item = u32>) -> Result<Vec<Match>, Error> {
+    fn judge(
+        &self,
+        sketch: &Sketch,
+        n_pages: u64,
+        rows: impl Iterator<Item = u32>,
+    ) -> Result<Vec<Match>, Error> {
         let mut matches = Vec::new();
         let mut reader = RowReader::new(self);
         for row in rows {
-            let (evidence, rule) = self.plan.judge(sketch, reader.sketch(row)?);
-            if let Some(rule) = rule {
+            let judged = self.plan.judge(sketch, reader.sketch(row)?);
+            if let Some(rule) = judged.rule {
                 matches.push(Match {
                     name: self.name(row)?,
                     doc: DocId(row.into()),
                     rule,
-                    similarity: self.plan.similarity(&evidence),
-                    evidence,
+                    similarity: judged.similarity,
+                    evidence: judged.evidence,
+                    content: judged.score.map(|score| ContentScores {
+                        weighted: score.s,
+                        unweighted: score.u,
+                        n_site_pages: n_pages,
+                    }),
                 });
             }
         }
@@ -248,19 +382,48 @@ impl State {
             n_record_files: self.records.len(),
             n_entries: self.runs.iter().map(|run| u64::from(run.n_entries())).sum(),
             disk_bytes: files.chain(self.runs.iter().map(|run| run.n_bytes())).sum(),
-            memory_bytes: (filters.chain(held).sum::<usize>() + self.recent.n_bytes()) as u64,
+            memory_bytes: (filters.chain(held).sum::<usize>()
+                + self.recent.n_bytes()
+                + self
+                    .plan
+                    .weighing
+                    .as_ref()
+                    .map_or(0, |_| self.counts.n_bytes())) as u64,
         }
     }
 
     /// The living rows with one of these keys, ascending, and some that have none.
     fn candidates(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
+        let mut rows = self.met(keys)?;
+        rows.dedup();
+        Ok(rows)
+    }
+
+    /// Of the living rows with one of these keys those with most, [`MAX_JUDGED`] of them, the older
+    /// first; ascending.
+    pub(super) fn likely(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
+        let met = self.met(keys)?;
+        let mut rows: Vec<(Reverse<usize>, u32)> = met
+            .chunk_by(|one, other| one == other)
+            .map(|run| (Reverse(run.len()), run[0]))
+            .collect();
+        if rows.len() > MAX_JUDGED {
+            rows.select_nth_unstable(MAX_JUDGED);
+            rows.truncate(MAX_JUDGED);
+        }
+        let mut rows: Vec<u32> = rows.into_iter().map(|(_, row)| row).collect();
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    /// The living rows with these keys, ascending, once for each key.
+    fn met(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
         let mut rows = Vec::new();
         for keys in keys.chunks(MAX_OVERLAP) {
             self.find_in_runs(keys, &mut rows)?;
         }
         self.recent.find(keys, &mut rows);
         rows.sort_unstable();
-        rows.dedup();
         rows.retain(|&row| !self.dead.contains(row));
         Ok(rows)
     }
@@ -323,12 +486,20 @@ impl<'a> RowReader<'a> {
 }
 
 /// Whether a sketch has as many words as the index keeps, or none.
-pub(super) fn fits(sketch: &Sketch, n_words: usize) -> bool {
+fn fits(sketch: &Sketch, n_words: usize) -> bool {
     sketch.words.is_empty() || sketch.words.len() == n_words
 }
 
 /// Refuses a sketch of another kind.
-pub(super) fn check_sketch(sketch: &Sketch, n_words: usize) -> Result<(), Error> {
+pub(super) fn check_sketch(
+    sketch: &Sketch,
+    n_words: usize,
+    settings: &Settings,
+) -> Result<(), Error> {
+    if sketch.pairs.is_some() && !settings.is_content() {
+        let expected = "none: the index is not of the policy `content`";
+        return Err(Error::parameter("word pairs of a sketch", "some", expected));
+    }
     if fits(sketch, n_words) {
         Ok(())
     } else {

@@ -97,6 +97,7 @@ fn sketch(settings: &Settings, seed: u64) -> Sketch {
         site: NonZeroU32::new(random.below(3) as u32).map(SiteTag),
         is_short: random.below(6) == 0,
         words,
+        pairs: None,
     }
 }
 
@@ -304,6 +305,7 @@ fn check_full(known: &[Vec<u64>], oracle: &SlotIndex, m: u16, random: &mut Split
         site: None,
         is_short: false,
         words: known[id as usize].clone(),
+        pairs: None,
     };
     let documents: Vec<(String, Sketch)> =
         (0..2000).map(|id| (id.to_string(), sketch(id))).collect();
@@ -699,6 +701,7 @@ fn refusals_change_nothing() {
     index.insert("page", &page).unwrap();
     let narrow = Sketch {
         words: vec![1, 2, 3],
+        pairs: None,
         ..page.clone()
     };
     assert!(index.insert("narrow", &narrow).is_err());

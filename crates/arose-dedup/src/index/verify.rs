@@ -9,7 +9,6 @@ use std::path::Path;
 
 use arose::mix::mix;
 
-use super::Error;
 use super::committed::Committed;
 use super::dead::Dead;
 use super::file::Allowance;
@@ -20,7 +19,9 @@ use super::log;
 use super::manifest::{Manifest, Part};
 use super::records::Records;
 use super::run::{Entry, Run};
+use super::site_counts::SiteCounts;
 use super::sketch::Sketch;
+use super::{Error, MAX_COUNTED};
 
 /// What was looked at and found sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +55,11 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
         Dead::read(&Content::Dead.path(folder, part.number), part.check)?;
         verified.n_files += 1;
     }
+    if let Some(part) = manifest.counts {
+        let path = Content::SiteCounts.path(folder, part.number);
+        SiteCounts::read(&path, part.check, MAX_COUNTED)?;
+        verified.n_files += 1;
+    }
     let mut records = manifest.records.iter();
     for part in &manifest.runs {
         let run = Run::open(
@@ -74,7 +80,7 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
         },
     )?;
     // That rows follow each other without a gap is checked by opening.
-    super::state::State::open(folder, &manifest, Allowance::default(), None)?;
+    super::state::State::open(folder, &manifest, Allowance::default(), None, MAX_COUNTED)?;
     Ok(verified)
 }
 

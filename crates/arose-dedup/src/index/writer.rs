@@ -2,8 +2,7 @@
 
 use super::log::Log;
 use super::screen::Screen;
-use super::sketch::Sketch;
-use super::state::State;
+use super::state::{Prepared, State};
 use crate::disk::Lock;
 
 /// What the one who writes to an index has to himself.
@@ -34,10 +33,11 @@ impl Writer {
     }
 
     /// Adds a document that the log has.
-    pub(super) fn insert(&mut self, state: &mut State, name: &str, sketch: &Sketch) {
-        state.insert(name, sketch, &mut self.keys);
+    pub(super) fn insert(&mut self, state: &mut State, document: &Prepared<'_>) {
+        state.insert(document.name, &document.sketch, &mut self.keys);
+        state.count(&document.counted);
         if let Some(names) = &mut self.names {
-            names.insert(state.plan.name_key(name));
+            names.insert(state.plan.name_key(document.name));
         }
     }
 }

@@ -13,7 +13,7 @@ use super::table::{Batch, scan, select};
 /// Names longer than any legal host are cut, so that tables of them have a size.
 const MAX_NAME_BYTES: usize = 255;
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "doc",
     "id",
     "url",
@@ -25,6 +25,7 @@ const COLUMNS: [&str; 11] = [
     "kept_doc",
     "rule",
     "similarity",
+    "group",
 ];
 
 /// A document as the table describes it.
@@ -44,6 +45,8 @@ pub struct Detail {
     pub n_tokens: u32,
     /// The kept document of its cluster: the one it was dropped for, or itself.
     pub cluster: u64,
+    /// The kept document that its versions are grouped under; that of its cluster if it has none.
+    pub group: u64,
     /// Whether it stays.
     pub kept: bool,
     /// The document it was dropped for.
@@ -147,6 +150,7 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
     };
     let (kept_docs, similarities) = (batch.u64s("kept_doc")?, batch.f64s("similarity")?);
     let kept_doc = kept_docs.is_valid(i).then(|| kept_docs.value(i));
+    let cluster = kept_doc.unwrap_or(batch.u64s("doc")?.value(i));
     Ok(Detail {
         id: text("id")?.unwrap_or_default(),
         url: text("url")?,
@@ -154,7 +158,12 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
         position: text("position")?.as_deref().and_then(Position::parse),
         digest: text("digest")?.unwrap_or_default(),
         n_tokens: batch.u32s("n_tokens")?.value(i),
-        cluster: kept_doc.unwrap_or(batch.u64s("doc")?.value(i)),
+        cluster,
+        // Runs of earlier versions know no groups.
+        group: match batch.has("group") {
+            true => batch.u64s("group")?.value(i),
+            false => cluster,
+        },
         kept: batch.bools("kept")?.value(i),
         kept_doc,
         rule: text("rule")?,

@@ -174,7 +174,9 @@ impl Sketches {
         let sketch = self
             .sketcher
             .sketch_of_tokens(&tokens, record.content(), host);
-        Ok((self.name(record, name), sketch))
+        let name = self.name(record, name);
+        let sketch = sketch.of_page(&name);
+        Ok((name, sketch))
     }
 
     /// As [`index::name`](crate::index::name); a document of a table goes by its ID.

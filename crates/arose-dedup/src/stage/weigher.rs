@@ -9,6 +9,9 @@ use crate::config::{Config, SiteCounts};
 /// One shingle in so many is counted if counts are sampled.
 const SAMPLED: u64 = 16;
 
+/// One shingle in so many is counted by an index, which has no second look at a text.
+const ONLINE: u64 = 4;
+
 /// Other pages of a word pair as files hold them, at most [`MAX_PAGES`].
 pub(crate) type Others = u16;
 
@@ -30,7 +33,8 @@ pub(crate) fn key(shingle: u64, salt: u64) -> u64 {
 /// Turns counts into weights.
 pub(crate) struct Weigher {
     shingler: Shingler,
-    counts: SiteCounts,
+    /// One shingle in so many is counted.
+    every: u64,
 }
 
 impl Weigher {
@@ -39,9 +43,21 @@ impl Weigher {
     }
 
     pub(crate) fn of(counts: SiteCounts) -> Self {
+        Self::every(match counts {
+            SiteCounts::Exact => 1,
+            SiteCounts::Sampled => SAMPLED,
+        })
+    }
+
+    /// For an index, which counts pages as they come.
+    pub(crate) fn online() -> Self {
+        Self::every(ONLINE)
+    }
+
+    fn every(every: u64) -> Self {
         Self {
             shingler: shingler(),
-            counts,
+            every,
         }
     }
 
@@ -52,10 +68,7 @@ impl Weigher {
 
     /// Whether a shingle is counted.
     pub(crate) fn counts(&self, shingle: u64) -> bool {
-        match self.counts {
-            SiteCounts::Exact => true,
-            SiteCounts::Sampled => mix(shingle).is_multiple_of(SAMPLED),
-        }
+        !self.is_sampled() || mix(shingle).is_multiple_of(self.every)
     }
 
     /// The weight of the shingle at each position, given the other pages that contain a shingle.
@@ -66,7 +79,7 @@ impl Weigher {
         n_others: impl Fn(u64) -> u64,
     ) {
         weights.clear();
-        if self.counts == SiteCounts::Exact {
+        if !self.is_sampled() {
             weights.extend(shingles.iter().map(|&shingle| weight(n_others(shingle))));
             return;
         }
@@ -79,12 +92,12 @@ impl Weigher {
     }
 
     pub(crate) fn is_sampled(&self) -> bool {
-        self.counts == SiteCounts::Sampled
+        self.every > 1
     }
 
     /// Replaces the other pages at every position by those at the nearest one that is counted.
     pub(crate) fn sample(&self, shingles: &[u64], numbers: &mut [Others]) {
-        if self.counts == SiteCounts::Exact {
+        if !self.is_sampled() {
             return;
         }
         let sampled = shingles.iter().zip(&*numbers).enumerate();

@@ -9,7 +9,8 @@ use arose::mix::{SplitMix, mix};
 use arose::rule::{Criterion, Remove};
 use arose::site::{SiteKind, site};
 use arose::token::Tokenizer;
-use arose_dedup::{Config, Error, ListedPairs, SiteCounts};
+use arose_dedup::index::{Index, Settings};
+use arose_dedup::{Against, Config, ListedPairs, Progress, SiteCounts, Start, Update};
 use serde_json::json;
 
 use crate::support::{Bench, results};
@@ -293,20 +294,45 @@ fn issue_24_sampled_counts() {
     }
 }
 
+/// An index of the policy knows what a run has added to it, and the same text in another frame.
 #[test]
-fn issue_24_an_index_is_refused() {
-    let bench = bench(&pages(10, 1, 6));
-    let against = Some(arose_dedup::Against {
-        index: bench.path("index"),
-        update: arose_dedup::Update::Leave,
-    });
-    let config = Config {
-        against,
+fn issue_24_a_run_beside_an_index() {
+    let pages = pages(120, 3, 6);
+    let bench = bench(&pages);
+    let config = |update| Config {
+        against: Some(Against {
+            index: bench.path("index"),
+            update,
+        }),
         ..config(Remove::Same)
     };
-    let found = bench.run_on(&["input.jsonl"], &config);
-    assert!(
-        matches!(found, Err(Error::PolicyOption { .. })),
-        "{found:?}"
-    );
+    let settings = Settings::agreeing_with(&config(Update::Add));
+    drop(Index::create(&bench.path("index"), settings).unwrap());
+    let first = bench.run(&config(Update::Add));
+    assert_eq!(first["index"]["agrees"], true);
+    let n_kept = first["counts"]["kept"].as_u64().unwrap();
+    assert!(n_kept > 50 && n_kept < 120, "{n_kept}");
+    assert_eq!(first["index"]["added"], n_kept);
+    let moved = pages.iter().enumerate().map(|(i, (_, text))| {
+        let own = text
+            .split_whitespace()
+            .skip(40)
+            .take_while(|word| word.starts_with('w'));
+        let own = own.collect::<Vec<_>>().join(" ");
+        let text = format!("{own} moved{i}");
+        json!({ "url": format!("http://other.example/{i}"), "text": text }).to_string() + "\n"
+    });
+    bench.write("moved.jsonl", &moved.collect::<String>());
+    let run = |input: &str, out: &str, config: &Config| {
+        let (input, out) = (bench.path(input), bench.path(out));
+        arose_dedup::run(&[input], config, &out, Start::Resume, &Progress::default()).unwrap()
+    };
+    let second = run("moved.jsonl", "second", &config(Update::Leave));
+    let n_known = second["counts"]["dropped_known"].as_u64().unwrap();
+    // Those of which the document itself is in the index, but for the first of each site, which
+    // came before its frame was known.
+    assert!((60..=120).contains(&n_known), "{n_known}");
+    let again = run("input.jsonl", "again", &config(Update::Add));
+    let n_again = again["counts"]["kept"].as_u64().unwrap();
+    assert!(n_again <= 5, "{n_again}");
 }

@@ -78,6 +78,7 @@ fn sketch(number: u64) -> Sketch {
         site: None,
         is_short: false,
         words: (0..12).map(|_| random.next_u64()).collect(),
+        pairs: None,
     }
 }
 

@@ -79,7 +79,7 @@ Policy = Literal[
     "contained",
     "url",
 ]
-Mode = Literal["henzinger", "content", "plain"]
+Mode = Literal["henzinger", "visible", "content", "plain"]
 Verify = Literal["text", "sketch", "none"]
 Keep = Literal["first", "longest", "newest", "copies", "priority"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -118,7 +118,7 @@ def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Pag
     """Take text, title and links out of a web page.
 
     The mode is `content` (the main content), `henzinger` (all text with the addresses of links,
-    for duplicate detection) or `plain` (the source as it is). With `url`, where the page came
+    for duplicate detection), `visible` (all text) or `plain` (the source as it is). With `url`, where the page came
     from, links become absolute.
 
     >>> page = arose.extract("<title>T</title><p>ro<b>se</b> &amp; more", "henzinger")
@@ -270,7 +270,8 @@ class Index:
     """A folder of sketches that says whether a document, or one much like it, was seen before.
 
     What was inserted survives the end of the process, after `commit` also that of the machine. One
-    process writes at a time. `host` is where a page came from, which the policy site looks at.
+    process writes at a time. `host` is where a page came from, which the policies content and site
+    look at.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -292,6 +293,7 @@ class Index:
         *,
         policy: Policy = "jaccard",
         threshold: float | None = None,
+        remove: Literal["same", "content"] | None = None,
         w: int | None = None,
         cjk_w: int | None = None,
         recall: float | None = None,
@@ -306,6 +308,7 @@ class Index:
         options = {
             "policy": policy,
             "threshold": threshold,
+            "remove": remove,
             "w": w,
             "cjk_w": cjk_w,
             "recall": recall,

@@ -63,6 +63,9 @@ class Match:
     similarity: float
     b_sim: int | None
     c_sim: int | None
+    content: float | None
+    content_unweighted: float | None
+    site_pages: int | None
 
 @final
 class Index:

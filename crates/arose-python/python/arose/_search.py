@@ -51,7 +51,7 @@ def search(
     limit: int = 10,
     offset: int = 0,
     sort: Literal["score", "newest"] = "score",
-    collapse: bool = True,
+    collapse: bool | Literal["content", "same", "none"] = "content",
     kept: bool = False,
     per_site: int | None = None,
     index: str | os.PathLike[str] | None = None,
@@ -62,8 +62,9 @@ def search(
 
     The query language is that of `arose search`: words, `"phrases"`, `OR`, `-word`, `site:`,
     `title:`, `lang:`, `year:`. The first search makes an index in the directory, or in `index` if
-    that is read-only. With `collapse`, a cluster of near duplicates is one result, and a site has at
-    most `per_site` of them (default: 2; 0 for any number).
+    that is read-only. `collapse` says which documents are one result: duplicates and versions of
+    the same content (`"content"`, also `True`), duplicates (`"same"`) or none (`"none"`, also
+    `False`). A site has at most `per_site` results (default: 2; 0 for any number).
 
     >>> import tempfile
     >>> out = tempfile.mkdtemp() + "/out"
@@ -79,7 +80,7 @@ def search(
             "limit": limit,
             "offset": offset,
             "sort": sort,
-            "collapse": collapse,
+            "collapse": _level(collapse),
             "kept": kept,
             "per_site": per_site,
             "index": _settings.path("index", index),
@@ -94,6 +95,13 @@ def search(
     finally:
         _progress.close(callback)
     return SearchResults(hits, n_documents, n_results, next)
+
+
+def _level(collapse: object) -> object:
+    """The name of a level for a flag."""
+    if isinstance(collapse, bool):
+        return "content" if collapse else "none"
+    return collapse
 
 
 def crawl_status(folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "policy": POLICIES,
     "site_counts": ("exact", "sampled"),
     "dropped": ("remove", "revisit"),
-    "mode": ("henzinger", "content", "plain"),
+    "mode": ("henzinger", "visible", "content", "plain"),
     "verify": ("text", "sketch", "none"),
     "keep": ("first", "longest", "newest", "copies", "priority"),
     "exact": ("text", "bytes"),
@@ -34,6 +34,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "pairs": ("verified", "all"),
     "remove": ("same", "content"),
     "sort": ("score", "newest"),
+    "collapse": ("content", "same", "none"),
 }
 #: What parameters of `passages` are chosen from.
 PASSAGES: dict[str, tuple[str, ...]] = {
@@ -81,12 +82,11 @@ FLAGS = (
     "ids_only",
     "quality",
     "whole_first",
-    "collapse",
     "kept",
     "rebuild",
 )
 #: Parameters that cannot be left out.
-NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit")
+NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit", "collapse")
 
 
 def checked(

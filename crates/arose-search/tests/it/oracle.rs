@@ -27,6 +27,7 @@ pub(crate) struct Expected {
     pub(crate) doc: u64,
     pub(crate) n_exact: u64,
     pub(crate) n_near: u64,
+    pub(crate) n_versions: u64,
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -199,15 +200,16 @@ impl Oracle {
         let mut clusters: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for doc in self.matching(query) {
             let cluster = match collapse {
-                Collapse::ByCluster => self.kept(doc),
+                Collapse::Content => self.details[doc].group,
+                Collapse::Same => self.kept(doc),
                 Collapse::Nothing => doc as u64,
             };
             clusters.entry(cluster).or_default().push(doc);
         }
-        let rank = |&doc: &usize| (self.details[doc].kept, key(doc), Reverse(doc));
         let mut shown: Vec<(usize, Vec<usize>)> = clusters
-            .into_values()
-            .map(|docs| {
+            .into_iter()
+            .map(|(head, docs)| {
+                let rank = |&doc: &usize| (doc as u64 == head, key(doc), Reverse(doc));
                 let best = docs
                     .iter()
                     .max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap());
@@ -221,11 +223,22 @@ impl Oracle {
         let shown = shown.into_iter();
         shown
             .map(|(doc, docs)| {
-                let n_exact = self.n_exact(doc, &docs);
+                let head = self.details[doc].group;
+                let is_version =
+                    |doc: usize| collapse == Collapse::Content && self.kept(doc) != head;
+                let n_others = docs.len() as u64 - 1;
+                let [n_exact, n_versions] = match is_version(doc) {
+                    true => [0, n_others],
+                    false => {
+                        let versions = docs.iter().filter(|&&doc| is_version(doc));
+                        [self.n_exact(doc, &docs), versions.count() as u64]
+                    }
+                };
                 Expected {
                     doc: doc as u64,
                     n_exact,
-                    n_near: docs.len() as u64 - 1 - n_exact,
+                    n_near: n_others - n_exact - n_versions,
+                    n_versions,
                 }
             })
             .collect()

@@ -34,16 +34,13 @@ pub(crate) fn write_pages(path: &Path, pages: &[Page]) {
 
 /// Deduplicates a file into `out`.
 pub(crate) fn dedup(input: &Path, out: &Path) {
-    let config = DedupConfig::default();
+    dedup_by(input, out, &DedupConfig::default());
+}
+
+/// Deduplicates a file into `out` with other settings.
+pub(crate) fn dedup_by(input: &Path, out: &Path, config: &DedupConfig) {
     let inputs = [input.to_owned()];
-    arose_dedup::run(
-        &inputs,
-        &config,
-        out,
-        Start::Anew,
-        &DedupProgress::default(),
-    )
-    .unwrap();
+    arose_dedup::run(&inputs, config, out, Start::Anew, &DedupProgress::default()).unwrap();
 }
 
 /// Brings the index of a directory up to date.

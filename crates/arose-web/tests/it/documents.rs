@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::server::{Server, pages, serve_folder, start};
+use arose::rule::{Criterion, Remove};
+use serde_json::json;
+
+use crate::server::{Server, dedup_by, pages, serve_folder, start};
 
 /// Enough sentences to be the main content of a page.
 const PROSE: &str = "It was written on a long evening in the garden, when the lamps were already lit and \
@@ -72,6 +75,54 @@ fn issue_23_a_document_has_a_page() {
 }
 
 /// Passages that other documents contain are marked, and the page links to those documents.
+/// Versions of one content are one result unless they are wanted one by one, and name each other.
+#[test]
+fn issue_24_versions_are_shown() {
+    let version = |i: usize, n_other: usize| {
+        let words = (0..60).map(|word| match word < 60 - n_other {
+            true => format!("w{word}"),
+            false => format!("v{i}w{word}"),
+        });
+        let text = format!("rose {}", words.collect::<Vec<_>>().join(" "));
+        json!({ "url": format!("https://v{i}.example/"), "title": format!("Version {i}"), "text": text })
+    };
+    let pages = [
+        version(0, 0),
+        version(1, 10),
+        version(2, 12),
+        version(3, 59),
+    ];
+    let mut config = arose_dedup::Config::default();
+    config.policy.criterion = Criterion::Content(Remove::Same);
+    let folder = tempfile::tempdir().unwrap();
+    let out = dedup_by(folder.path(), &pages, &config);
+    let server = Server {
+        address: serve_folder(&out, None),
+        out,
+        folder,
+    };
+    let together = server.get("/?q=rose").body;
+    assert!(together.contains("2 versions"), "{together}");
+    assert!(together.contains("show versions one by one"), "{together}");
+    assert!(!together.contains("Version 1</a>"), "{together}");
+    let alone = server.get("/?q=rose&versions=1").body;
+    assert!(alone.contains("Version 1</a>"), "{alone}");
+    let page = server.get("/document/0").body;
+    for part in [
+        "also kept, of the same content",
+        "<a href=\"/document/1\"><bdi>Version 1</bdi></a>",
+        "/pair?a=0&amp;b=2",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!server.get("/document/3").body.contains("also kept"));
+    for (collapse, expected) in [("content", 2), ("same", 4), ("none", 4)] {
+        let found = server.json(&format!("/api/search?q=rose&collapse={collapse}"));
+        assert_eq!(found["results"], expected, "{found}");
+    }
+    assert_eq!(server.get("/api/search?q=rose&collapse=some").status, 400);
+}
+
 #[test]
 fn issue_29_a_document_marks_what_occurs_elsewhere() {
     let passage: String = (0..60).map(|i| format!("shared{i} ")).collect();

@@ -54,16 +54,21 @@ pub(crate) fn pages() -> Vec<Value> {
 
 /// Writes and deduplicates.
 pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
-    let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    fs::write(&input, text).unwrap();
     // Ratings are found again in a run of another order only if that lists all pairs.
     let config = DedupConfig {
         pairs: ListedPairs::All,
         ..DedupConfig::default()
     };
+    dedup_by(folder, lines, &config)
+}
+
+/// As [`dedup`], with a configuration.
+pub(crate) fn dedup_by(folder: &Path, lines: &[Value], config: &DedupConfig) -> PathBuf {
+    let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(&input, text).unwrap();
     let progress = DedupProgress::default();
-    arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
+    arose_dedup::run(&[input], config, &out, Start::Anew, &progress).unwrap();
     out
 }
 

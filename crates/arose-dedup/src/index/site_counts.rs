@@ -1,0 +1,207 @@
+//! On how many pages of its site a word pair is, as pages come in.
+//!
+//! A table from keys to numbers: keys stand for a word pair of a site, for a page of a site, or for
+//! a site. One word pair in 4 is counted, about 120 of a page of 500 words; most are on one page
+//! only. The table has a bound. When it is full, the keys with the smallest numbers are forgotten,
+//! half of all, so that what sites repeat stays and what was met once goes: within about fifty
+//! thousand pages nothing is lost, and a forgotten word pair counts from the beginning. Numbers can
+//! only be too small, which makes a frame weigh more.
+//!
+//! Tables of two sets of pages are merged by adding their numbers ([`SiteCounts::add`]).
+
+use std::path::Path;
+
+use super::Error;
+use super::file::{Content, Fields, read_sealed, write_sealed};
+
+/// Keys and their numbers.
+#[derive(Debug, Clone)]
+pub(super) struct SiteCounts {
+    /// A slot with the number zero is free.
+    keys: Vec<u64>,
+    numbers: Vec<u32>,
+    n_keys: usize,
+    /// The most slots, a power of two.
+    max_slots: usize,
+    /// Keys that were added since the table was read or written.
+    n_changes: u64,
+}
+
+/// The fewest slots.
+const MIN_SLOTS: usize = 1 << 10;
+
+impl SiteCounts {
+    /// An empty table of at most so many keys, rounded to a bound it can have.
+    pub(super) fn new(max_keys: u32) -> Self {
+        let max_slots = (max_keys as usize * 4 / 3).next_power_of_two();
+        Self {
+            keys: vec![0; MIN_SLOTS],
+            numbers: vec![0; MIN_SLOTS],
+            n_keys: 0,
+            max_slots: max_slots.max(MIN_SLOTS),
+            n_changes: 0,
+        }
+    }
+
+    /// The number of a key; zero if it is not known.
+    pub(super) fn get(&self, key: u64) -> u32 {
+        self.numbers[self.slot(key)]
+    }
+
+    /// Adds to the number of a key.
+    pub(super) fn add(&mut self, key: u64, n: u32) {
+        if n == 0 {
+            return;
+        }
+        if 4 * (self.n_keys + 1) > 3 * self.keys.len() {
+            self.make_room();
+        }
+        let slot = self.slot(key);
+        self.n_keys += usize::from(self.numbers[slot] == 0);
+        self.keys[slot] = key;
+        self.numbers[slot] = self.numbers[slot].saturating_add(n);
+        self.n_changes += 1;
+    }
+
+    /// Whether something was added since it was written or read.
+    pub(super) fn is_changed(&self) -> bool {
+        self.n_changes > 0
+    }
+
+    /// Notes that the table is in a file.
+    pub(super) fn set_written(&mut self) {
+        self.n_changes = 0;
+    }
+
+    /// The memory it takes.
+    pub(super) fn n_bytes(&self) -> usize {
+        12 * self.keys.len()
+    }
+
+    /// Writes all keys in ascending order.
+    pub(super) fn write(&self, path: &Path) -> Result<u64, Error> {
+        let mut all: Vec<(u64, u32)> = self.iter().collect();
+        all.sort_unstable();
+        let mut body = Vec::with_capacity(12 * all.len());
+        for (key, n) in all {
+            body.extend(key.to_le_bytes());
+            body.extend(n.to_le_bytes());
+        }
+        write_sealed(Content::SiteCounts, path, &body)
+    }
+
+    /// Reads what [`SiteCounts::write`] wrote.
+    pub(super) fn read(path: &Path, check: u64, max_keys: u32) -> Result<Self, Error> {
+        let (body, found) = read_sealed(Content::SiteCounts, path)?;
+        if found != check || !body.len().is_multiple_of(12) {
+            return Err(Error::damaged(
+                path,
+                "it is not the file the manifest names",
+            ));
+        }
+        let mut counts = Self::new(max_keys);
+        let mut fields = Fields::new(&body, path);
+        while !fields.is_empty() {
+            counts.add(fields.u64()?, fields.u32()?);
+        }
+        counts.set_written();
+        Ok(counts)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
+        let slots = self.keys.iter().copied().zip(self.numbers.iter().copied());
+        slots.filter(|(_, n)| *n > 0)
+    }
+
+    fn slot(&self, key: u64) -> usize {
+        let mask = self.keys.len() - 1;
+        let mut slot = key as usize & mask;
+        while self.numbers[slot] > 0 && self.keys[slot] != key {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// Takes a larger table, or forgets the keys with the smallest numbers.
+    fn make_room(&mut self) {
+        let (n_slots, least) = match self.keys.len() < self.max_slots {
+            true => (2 * self.keys.len(), 1),
+            false => (self.keys.len(), self.median() + 1),
+        };
+        let kept: Vec<(u64, u32)> = self.iter().filter(|(_, n)| *n >= least).collect();
+        self.keys = vec![0; n_slots];
+        self.numbers = vec![0; n_slots];
+        self.n_keys = kept.len();
+        for (key, n) in kept {
+            let slot = self.slot(key);
+            (self.keys[slot], self.numbers[slot]) = (key, n);
+        }
+    }
+
+    /// A number that half of all do not exceed.
+    fn median(&self) -> u32 {
+        let mut numbers: Vec<u32> = self.iter().map(|(_, n)| n).collect();
+        let middle = numbers.len() / 2;
+        match numbers.is_empty() {
+            true => 0,
+            false => *numbers.select_nth_unstable(middle).1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::mix::{SplitMix, mix};
+    use std::collections::BTreeMap;
+
+    /// Numbers are those of a map; tables of two halves make the table of all.
+    #[test]
+    fn issue_24_counts_are_those_of_a_map_and_merge() {
+        let mut random = SplitMix::new(24);
+        let mut expected: BTreeMap<u64, u32> = BTreeMap::new();
+        let (mut all, mut halves) = (
+            SiteCounts::new(1 << 16),
+            [(); 2].map(|()| SiteCounts::new(1 << 16)),
+        );
+        for i in 0..20_000 {
+            let key = mix(random.below(3000) * random.below(3000));
+            *expected.entry(key).or_default() += 1;
+            all.add(key, 1);
+            halves[i % 2].add(key, 1);
+        }
+        let [mut merged, other] = halves;
+        other.iter().for_each(|(key, n)| merged.add(key, n));
+        for (&key, &n) in &expected {
+            assert_eq!((all.get(key), merged.get(key)), (n, n));
+            assert_eq!(all.get(!key), 0);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("counts");
+        let check = all.write(&path).unwrap();
+        assert_eq!(merged.write(&path).unwrap(), check);
+        let read = SiteCounts::read(&path, check, 1 << 16).unwrap();
+        assert!(!read.is_changed());
+        let listed: BTreeMap<u64, u32> = read.iter().collect();
+        assert_eq!(listed, expected);
+        assert!(SiteCounts::read(&path, !check, 1 << 16).is_err());
+    }
+
+    /// However many keys come, the table keeps its bound, and what is repeated stays.
+    #[test]
+    fn issue_24_counts_are_bounded() {
+        let mut counts = SiteCounts::new(3000);
+        for i in 0..200_000_u64 {
+            counts.add(mix(i), 1);
+            counts.add(mix(u64::MAX - i % 20), 1);
+            assert!(counts.n_bytes() <= 12 * 4096);
+        }
+        for i in 0..20 {
+            assert_eq!(counts.get(mix(u64::MAX - i)), 10_000);
+        }
+        // All equally often: half of them would be all.
+        let mut even = SiteCounts::new(3000);
+        (0..4000).for_each(|i| even.add(mix(i), 1));
+        assert!(even.get(mix(3999)) == 1 && even.n_keys < 3000);
+    }
+}
