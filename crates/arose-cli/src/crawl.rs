@@ -9,6 +9,7 @@ pub(crate) mod progress;
 mod repair;
 mod seeds;
 mod status;
+mod topic;
 mod watch;
 
 pub use status::crawl_status;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use arose_crawl::counters::{Counter, Counters};
-use arose_crawl::settings::{DuplicateLinks, Reach, TEMPLATE};
+use arose_crawl::settings::{DuplicateLinks, Focus, Reach, TEMPLATE};
 use arose_crawl::{Control, End, Settings, Summary};
 use serde_json::{Value, json};
 
@@ -54,6 +55,7 @@ use crate::signals::{self, Actions};
   arose crawl -o crawl --recrawl --every 30d # visits pages again
   arose crawl plan crawl --per-second 0.5   # what visits would buy
   arose crawl refresh crawl https://example.org/news
+  arose crawl https://example.org/ -o music --topic music.toml --contact me@example.org
   arose crawl pause crawl                   # and resume, and reload
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
@@ -117,6 +119,9 @@ struct Crawl {
     /// When to follow the links of duplicates
     #[arg(long, value_name = "WHEN")]
     duplicate_links: Option<WhenFollowed>,
+    /// Look for pages of the topic that FILE describes (TOML); kept for the next run
+    #[arg(long, value_name = "FILE")]
+    topic: Option<PathBuf>,
     /// DNS server to use; repeatable
     #[arg(long, value_name = "ADDRESS:PORT")]
     name_server: Vec<SocketAddr>,
@@ -434,6 +439,9 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
         Some(WhenFollowed::First) => DuplicateLinks::First,
         None => settings.duplicates.links,
     };
+    if let Some(topic) = &options.topic {
+        settings.focus = Focus::read(topic)?;
+    }
     add_new(&mut settings.network.name_servers, &options.name_server);
     settings.recrawl.on |= options.recrawl;
     if let Some(per_second) = options.per_second {
@@ -466,7 +474,15 @@ fn add_new<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
 pub(crate) fn read_settings(path: &Path) -> anyhow::Result<Settings> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the settings {}", path.display()))?;
-    Settings::parse(&text).with_context(|| format!("cannot use the settings {}", path.display()))
+    let settings = Settings::parse(&text);
+    let mut settings =
+        settings.with_context(|| format!("cannot use the settings {}", path.display()))?;
+    let base = std::path::absolute(path);
+    let base = base.with_context(|| format!("cannot read the settings {}", path.display()))?;
+    settings
+        .focus
+        .settle(base.parent().unwrap_or(Path::new("/")));
+    Ok(settings)
 }
 
 fn write_summary(out: &mut impl Write, summary: &Summary, folder: &Path) -> io::Result<()> {

@@ -86,11 +86,25 @@ pub enum Counter {
     Signals,
     /// Announcements whose dates cannot be true.
     ImplausibleSignals,
+    /// Pages that have a score, where the crawl has a topic.
+    Scored,
+    /// Of these: with a score of at least 0.5.
+    OnTopic,
+    /// Pages that have none because their scorer failed.
+    Unscored,
+    /// Pages whose links did not wait for the score.
+    LateScores,
+    /// Answers of a scorer that are not scores.
+    BadScores,
+    /// Times a scorer ended, took too long, or answered out of order.
+    ScorerFailures,
+    /// Pages whose links are not followed because they do not fit the topic.
+    OffTopic,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 44] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -128,6 +142,13 @@ impl Counter {
         Self::UntrustedHosts,
         Self::Signals,
         Self::ImplausibleSignals,
+        Self::Scored,
+        Self::OnTopic,
+        Self::Unscored,
+        Self::LateScores,
+        Self::BadScores,
+        Self::ScorerFailures,
+        Self::OffTopic,
     ];
 
     /// A name for machines.
@@ -171,6 +192,13 @@ impl Counter {
             Self::UntrustedHosts => "untrusted_hosts",
             Self::Signals => "signals",
             Self::ImplausibleSignals => "implausible_signals",
+            Self::Scored => "scored",
+            Self::OnTopic => "on_topic",
+            Self::Unscored => "unscored",
+            Self::LateScores => "late_scores",
+            Self::BadScores => "bad_scores",
+            Self::ScorerFailures => "scorer_failures",
+            Self::OffTopic => "off_topic_unfollowed",
         }
     }
 }

@@ -11,13 +11,26 @@
 //! that the model learns from what it would not have chosen, and topics are reached through pages
 //! off them.
 //!
-//! Rehearsals play such crawls over known graphs ([`crate::rehearsal::Focused`]); `arose crawl`
-//! does not use it yet.
+//! Crawls use it where the settings name a scorer (`crawl/focused.rs`), and rehearsals play such
+//! crawls over known graphs ([`crate::rehearsal::Focused`]). `judge.rs` has the scorers that
+//! settings can name, `program.rs` the one that is a process, `files.rs` what survives a crash.
 //!
 //! Memory: about 200 bytes per URL that waits, for at most `MAX_WAITING` of them; further ones
 //! keep the priority that they were found with.
 
+mod files;
+mod judge;
+mod program;
+
 use std::collections::{BinaryHeap, HashMap};
+use std::path::Path;
+
+use crate::error::Error;
+use crate::order::{BASE, SEED};
+pub(crate) use files::{Changes, FocusFiles, check};
+pub(crate) use judge::{Judge, Verdict};
+pub(crate) use program::{Outcome, PageText};
+use serde::{Deserialize, Serialize};
 
 use arose::focus::{Link, LinkModel, LinkWords, Score, Words};
 
@@ -27,6 +40,12 @@ pub(crate) const MAX_WAITING: usize = 2_000_000;
 /// The priority of a URL with a score and a mass of 1. Queues tell priorities from 1/8 to 2,048
 /// apart.
 const SCALE: f32 = 256.0;
+
+/// The priority of what goes before all others.
+pub(crate) const FIRST: f32 = 2000.0;
+
+/// URLs in a row that are queued again because their predictions have fallen.
+const MAX_FALLEN: u32 = 200;
 
 /// How much of its priority a URL may have lost since it was queued and is fetched all the same.
 const TOLERANCE: f32 = 0.02;
@@ -40,10 +59,33 @@ const MAX_POINTS: usize = 10_000;
 struct Waiting {
     link: Link,
     mass: f32,
+    /// Whether it keeps its priority, whatever is predicted.
+    stays: bool,
+    /// Where it is in the file.
+    slot: u32,
+}
+
+/// The slots of a file that URLs have.
+#[derive(Debug, Default)]
+struct Slots {
+    n: u32,
+    free: Vec<u32>,
+    /// Slots that changed since the last commit, with the URLs that have them now.
+    changed: HashMap<u32, Option<u128>>,
+}
+
+impl Slots {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.n += 1;
+            self.n - 1
+        })
+    }
 }
 
 /// How many pages fit the topic.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Harvest {
     /// Pages scored.
     pub n_pages: u64,
@@ -71,6 +113,29 @@ impl Harvest {
         }
     }
 
+    /// Goes on at these totals, which may be ahead of what was kept: points in between have their
+    /// mean.
+    fn catch_up(&mut self, n_pages: u64, n_fitting: u64) {
+        let n_missing = n_pages.saturating_sub(self.n_pages);
+        let n_fitting_missing = n_fitting.saturating_sub(self.n_fitting);
+        if n_missing == 0 {
+            return;
+        }
+        let rate = (n_fitting_missing as f32 / n_missing as f32).min(1.0);
+        let n_points = (n_pages / PER_POINT) as usize;
+        let before = (self.n_in_point as f32
+            + rate * (PER_POINT - self.n_pages % PER_POINT) as f32)
+            / PER_POINT as f32;
+        if self.curve.len() < n_points.min(MAX_POINTS) {
+            self.curve.push(before.min(1.0));
+            self.curve.resize(n_points.min(MAX_POINTS), rate);
+            self.n_in_point = 0;
+        }
+        let n_rest = (n_pages % PER_POINT).min(n_missing);
+        self.n_in_point += (rate * n_rest as f32) as u64;
+        (self.n_pages, self.n_fitting) = (n_pages, n_fitting);
+    }
+
     /// The share of pages that fit.
     #[must_use]
     pub fn rate(&self) -> f64 {
@@ -80,7 +145,8 @@ impl Harvest {
 
 /// The state of a focused crawl.
 pub struct Focus {
-    scorer: Box<dyn Score + Send>,
+    /// None where pages are judged elsewhere.
+    scorer: Option<Box<dyn Score + Send>>,
     model: LinkModel,
     waiting: HashMap<u128, Waiting>,
     /// URLs by the mass that they had when it was noted.
@@ -88,6 +154,10 @@ pub struct Focus {
     /// Turns between two that explore; 0 for none.
     explore_every: u32,
     n_turns: u32,
+    n_fallen: u32,
+    /// None where nothing is written down.
+    slots: Option<Slots>,
+    topic: String,
     /// What was scored.
     pub harvest: Harvest,
 }
@@ -106,7 +176,14 @@ impl Focus {
     #[must_use]
     pub fn new(scorer: Box<dyn Score + Send>, explore: f64) -> Self {
         Self {
-            scorer,
+            scorer: Some(scorer),
+            ..Self::unscored(explore)
+        }
+    }
+
+    fn unscored(explore: f64) -> Self {
+        Self {
+            scorer: None,
             model: LinkModel::new(),
             waiting: HashMap::new(),
             massive: BinaryHeap::new(),
@@ -115,54 +192,198 @@ impl Focus {
                 false => 0,
             },
             n_turns: 0,
+            n_fallen: 0,
+            slots: None,
+            topic: String::new(),
             harvest: Harvest::default(),
         }
     }
 
+    /// Opens the focus of a crawl, which goes on where it was. So many pages were scored, and so
+    /// many of them fit.
+    pub(crate) fn open(
+        folder: &Path,
+        settings: &crate::settings::Focus,
+        judge: &Judge,
+        (n_pages, n_fitting): (u64, u64),
+    ) -> Result<(Self, FocusFiles), Error> {
+        let (files, kept) = FocusFiles::open(folder, &settings.topic())?;
+        judge.resume(&kept.head.learned);
+        let mut focus = Self {
+            model: kept.model.unwrap_or_default(),
+            topic: kept.head.topic,
+            harvest: kept.head.harvest,
+            ..Self::unscored(settings.explore)
+        };
+        focus.harvest.catch_up(n_pages, n_fitting);
+        let mut is_free = vec![true; kept.n_slots as usize];
+        for (key, waiting) in &kept.waiting {
+            is_free[waiting.slot as usize] = false;
+            if focus.explore_every > 0 {
+                focus.massive.push((waiting.mass.to_bits(), *key));
+            }
+        }
+        let free = (0..kept.n_slots).filter(|&slot| is_free[slot as usize]);
+        focus.slots = Some(Slots {
+            n: kept.n_slots,
+            free: free.collect(),
+            changed: HashMap::new(),
+        });
+        focus.waiting = kept.waiting;
+        Ok((focus, files))
+    }
+
+    /// What changed since this was asked last, with the state if that is wanted.
+    pub(crate) fn take_changes(&mut self, judge: &Judge, with_state: bool) -> Changes {
+        let waiting = &self.waiting;
+        let changed = self
+            .slots
+            .as_mut()
+            .map(|slots| std::mem::take(&mut slots.changed));
+        let slot = |(slot, key): (u32, Option<u128>)| {
+            let owner = key.and_then(|key| Some((key, waiting.get(&key)?)));
+            let bytes = owner.map(|(key, waiting)| files::slot_bytes(key, waiting));
+            (slot, bytes.unwrap_or([0; files::SLOT]))
+        };
+        let mut slots: Vec<_> = changed.into_iter().flatten().map(slot).collect();
+        slots.sort_unstable_by_key(|(slot, _)| *slot);
+        let state = with_state.then(|| {
+            let head = files::Head {
+                topic: self.topic.clone(),
+                harvest: self.harvest.clone(),
+                learned: judge.learned(),
+            };
+            files::state_bytes(&head, &self.model)
+        });
+        Changes { slots, state }
+    }
+
     /// The words of a link.
     pub(crate) fn words(&self, anchor: &str, url: &str, tag_path: &str) -> LinkWords {
-        LinkWords::new(anchor, url, tag_path, &*self.scorer)
+        match &self.scorer {
+            Some(scorer) => LinkWords::new(anchor, url, tag_path, &**scorer),
+            None => LinkWords::default(),
+        }
     }
 
     /// Takes down a link to a URL that waits, from a page with a score, which brings so much mass;
     /// returns the priority of the URL.
     pub(crate) fn found(&mut self, key: u128, score: f32, words: &LinkWords, mass: f32) -> f32 {
-        let is_full = self.waiting.len() >= MAX_WAITING;
-        if is_full && !self.waiting.contains_key(&key) {
-            let mut link = Link::default();
+        let mut link = Link::default();
+        if !self.waiting.contains_key(&key) && self.waiting.len() >= MAX_WAITING {
             link.add(score, words);
             return priority(self.model.score(&link), mass);
         }
-        let waiting = self.waiting.entry(key).or_insert_with(|| Waiting {
-            link: Link::default(),
-            mass: 0.0,
-        });
+        let waiting = self.admit(key);
         waiting.link.add(score, words);
+        self.give(key, mass).unwrap_or(0.0)
+    }
+
+    /// Takes down a seed, or a list of pages.
+    pub(crate) fn seed(&mut self, key: u128) -> f32 {
+        if self.waiting.len() < MAX_WAITING {
+            let waiting = self.admit(key);
+            waiting.stays = true;
+            waiting.mass = waiting.mass.max(SEED);
+        }
+        FIRST
+    }
+
+    /// Takes down that a URL that waited leads to another one, which was not known; returns the
+    /// priority of that one.
+    pub(crate) fn moved(&mut self, from: u128, to: u128, mass: f32) -> f32 {
+        let link = self.waiting.get(&from).map(|waiting| waiting.link.clone());
+        let link = link.unwrap_or_default();
+        if self.waiting.len() >= MAX_WAITING {
+            return priority(self.model.score(&link), mass);
+        }
+        self.admit(to).link = link;
+        self.give(to, mass).unwrap_or(0.0)
+    }
+
+    /// Takes down a further link to a URL, if that waits.
+    pub(crate) fn met(&mut self, key: u128, score: f32, words: &LinkWords) {
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            waiting.link.add(score, words);
+            note(&mut self.slots, waiting.slot, Some(key));
+        }
+    }
+
+    /// Gives mass to a URL, if that waits; returns its priority then.
+    pub(crate) fn give(&mut self, key: u128, mass: f32) -> Option<f32> {
+        let waiting = self.waiting.get_mut(&key)?;
         let before = waiting.mass;
         waiting.mass += mass;
+        note(&mut self.slots, waiting.slot, Some(key));
         let has_grown = before == 0.0 || waiting.mass.log2().floor() > before.log2().floor();
         if has_grown && self.explore_every > 0 && self.massive.len() < 2 * MAX_WAITING {
             self.massive.push((waiting.mass.to_bits(), key));
         }
-        priority(self.model.score(&waiting.link), waiting.mass)
+        Some(match waiting.stays {
+            true => FIRST,
+            false => priority(self.model.score(&waiting.link), waiting.mass),
+        })
+    }
+
+    /// Corrects the score of a page that links to a URL, if that waits; returns its priority then.
+    pub(crate) fn correct(&mut self, key: u128, from: f32, to: f32) -> Option<f32> {
+        self.waiting.get_mut(&key)?.link.correct(from, to);
+        self.give(key, 0.0)
+    }
+
+    fn admit(&mut self, key: u128) -> &mut Waiting {
+        let slots = &mut self.slots;
+        self.waiting.entry(key).or_insert_with(|| {
+            let slot = slots.as_mut().map_or(0, Slots::take);
+            note(slots, slot, Some(key));
+            Waiting {
+                link: Link::default(),
+                mass: 0.0,
+                stays: false,
+                slot,
+            }
+        })
     }
 
     /// The priority that a URL has by now, if that is notably less than it was queued with.
     pub(crate) fn fallen(&self, key: u128, queued: f32) -> Option<f32> {
         let waiting = self.waiting.get(&key)?;
         let now = priority(self.model.score(&waiting.link), waiting.mass);
-        (now < queued * (1.0 - TOLERANCE)).then_some(now)
+        (!waiting.stays && now < queued * (1.0 - TOLERANCE)).then_some(now)
+    }
+
+    /// As [`Self::fallen`], for so many URLs between two that are fetched.
+    pub(crate) fn sinks(&mut self, key: u128, queued: f32) -> Option<f32> {
+        let fallen = self
+            .fallen(key, queued)
+            .filter(|_| self.n_fallen < MAX_FALLEN);
+        self.n_fallen = if fallen.is_some() {
+            self.n_fallen + 1
+        } else {
+            0
+        };
+        fallen
     }
 
     /// Counts a turn; the URL to explore if it is time to.
     pub(crate) fn explore(&mut self) -> Option<u128> {
-        self.n_turns += 1;
-        if self.explore_every == 0 || !self.n_turns.is_multiple_of(self.explore_every) {
-            return None;
+        match self.is_to_explore() {
+            true => self.explore_next(),
+            false => None,
         }
+    }
+
+    /// Counts a turn; whether it is time to explore.
+    pub(crate) fn is_to_explore(&mut self) -> bool {
+        self.n_turns = self.n_turns.wrapping_add(1);
+        self.explore_every > 0 && self.n_turns.is_multiple_of(self.explore_every)
+    }
+
+    /// The URL to explore.
+    pub(crate) fn explore_next(&mut self) -> Option<u128> {
         loop {
             let (mass, key) = self.massive.pop()?;
-            let Some(waiting) = self.waiting.get(&key) else {
+            let Some(waiting) = self.waiting.get_mut(&key) else {
                 continue;
             };
             // It has become more since: its place in the order is another.
@@ -170,6 +391,7 @@ impl Focus {
                 self.massive.push((waiting.mass.to_bits(), key));
                 continue;
             }
+            waiting.stays = self.slots.is_some();
             return Some(key);
         }
     }
@@ -177,29 +399,163 @@ impl Focus {
     /// Scores a page that was fetched, and learns from it; returns its score and the one that was
     /// predicted.
     pub(crate) fn fetched(&mut self, key: u128, page: &Words) -> (f32, Option<f32>) {
-        let score = self.scorer.score(page);
+        let score = self
+            .scorer
+            .as_mut()
+            .map_or(0.5, |scorer| scorer.score(page));
         let score = if score.is_finite() {
             score.clamp(0.0, 1.0)
         } else {
             0.5
         };
-        let waiting = self.waiting.remove(&key);
-        let predicted = waiting.map(|waiting| {
-            let predicted = self.model.score(&waiting.link);
-            self.model.learn(&waiting.link, score);
-            predicted
-        });
+        (score, self.learn(key, page, score))
+    }
+
+    /// Learns what score a page had; returns the one that was predicted.
+    pub(crate) fn learn(&mut self, key: u128, page: &Words, score: f32) -> Option<f32> {
+        let predicted = self.forget(key).map(|link| self.learn_link(&link, score));
         self.model.read(page, score);
         self.harvest.add(score);
-        (score, predicted)
+        predicted
+    }
+
+    /// Learns what score a page had that a link leads to; returns the one that was predicted.
+    pub(crate) fn learn_link(&mut self, link: &Link, score: f32) -> f32 {
+        let predicted = self.model.score(link);
+        self.model.learn(link, score);
+        predicted
+    }
+
+    /// Learns from the text of a page whose link was taken out before.
+    pub(crate) fn read(&mut self, page: &Words, score: f32) {
+        self.model.read(page, score);
+        self.harvest.add(score);
+    }
+
+    /// Takes a URL out that waits no more; returns what was known of it.
+    pub(crate) fn forget(&mut self, key: u128) -> Option<Link> {
+        let waiting = self.waiting.remove(&key)?;
+        note(&mut self.slots, waiting.slot, None);
+        if let Some(slots) = &mut self.slots {
+            slots.free.push(waiting.slot);
+        }
+        Some(waiting.link)
     }
 
     /// The mass of a URL that waits.
     pub(crate) fn mass(&self, key: u128) -> Option<f32> {
         Some(self.waiting.get(&key)?.mass)
     }
+
+    /// How much a word of links speaks for a page, as far as was learned.
+    pub(crate) fn weight_of(&self, word: u64) -> f32 {
+        self.model.weight_of(word)
+    }
+}
+
+/// The mass that a URL is likely to have by its priority, if nothing else is known.
+pub(crate) fn likely_mass(priority: f32) -> f32 {
+    let mass = (priority / (SCALE * 0.5)).powi(4);
+    mass.clamp(BASE, SEED)
+}
+
+/// Takes down that a slot has changed.
+fn note(slots: &mut Option<Slots>, slot: u32, key: Option<u128>) {
+    if let Some(slots) = slots {
+        slots.changed.insert(slot, key);
+    }
 }
 
 fn priority(score: f32, mass: f32) -> f32 {
     SCALE * score * mass.max(1e-6).sqrt().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Focus as Settings, ScorerKind};
+
+    fn settings() -> Settings {
+        Settings {
+            scorer: ScorerKind::Keywords,
+            keywords: vec!["violin".to_owned()],
+            ..Settings::default()
+        }
+    }
+
+    /// What is known of URLs that wait, and what was learned, is there after a restart; slots of
+    /// URLs that were fetched are used again, and a damaged slot or state is left out.
+    #[test]
+    fn issue_27_a_focus_survives() {
+        let folder = tempfile::tempdir().unwrap();
+        let judge = Judge::of(&settings()).unwrap().unwrap();
+        let (mut focus, files) = Focus::open(folder.path(), &settings(), &judge, (0, 0)).unwrap();
+        let words = judge.words("violin music", "/a", "p>a");
+        focus.seed(1);
+        for key in 2..50 {
+            focus.found(key, 0.9, &words, 0.5);
+        }
+        focus.learn(2, &Words::of("a violin"), 0.8);
+        focus.learn(1, &Words::of("a violin"), 0.1);
+        focus.found(100, 0.2, &words, 3.0);
+        files.write(&focus.take_changes(&judge, true)).unwrap();
+        let reopen = || {
+            Focus::open(folder.path(), &settings(), &judge, (2, 1))
+                .unwrap()
+                .0
+        };
+        let again = reopen();
+        assert_eq!(again.waiting.len(), 48);
+        for key in [3, 49, 100] {
+            let [a, b] = [&focus, &again].map(|focus| &focus.waiting[&key]);
+            assert_eq!((a.mass, &a.link), (b.mass, &b.link));
+            assert_eq!(focus.model.score(&a.link), again.model.score(&b.link));
+        }
+        assert_eq!(again.harvest, focus.harvest);
+        assert_eq!(again.slots.as_ref().unwrap().n, 49);
+        let links = folder.path().join("focus.links");
+        let mut bytes = std::fs::read(&links).unwrap();
+        bytes[5 * 128 + 20] ^= 1;
+        std::fs::write(&links, &bytes[..bytes.len() - 7]).unwrap();
+        assert_eq!(reopen().waiting.len(), 46);
+        // Another topic has learned nothing.
+        let other = Settings {
+            keywords: vec!["market".to_owned()],
+            ..settings()
+        };
+        let other_judge = Judge::of(&other).unwrap().unwrap();
+        let (other, _) = Focus::open(folder.path(), &other, &other_judge, (2, 1)).unwrap();
+        assert_eq!((other.waiting.len(), other.harvest.n_pages), (0, 2));
+    }
+
+    /// After a crash the totals are those of the journal.
+    #[test]
+    fn issue_27_a_harvest_catches_up() {
+        let mut harvest = Harvest::default();
+        (0..1500).for_each(|n| harvest.add(if n % 2 == 0 { 1.0 } else { 0.0 }));
+        harvest.catch_up(4200, 750 + 1350);
+        assert_eq!((harvest.n_pages, harvest.n_fitting), (4200, 2100));
+        assert_eq!(harvest.curve.len(), 4);
+        assert!(
+            harvest.curve.iter().all(|rate| (rate - 0.5).abs() < 1e-3),
+            "{harvest:?}"
+        );
+        let before = harvest.clone();
+        harvest.catch_up(4200, 2100);
+        assert_eq!(harvest, before);
+    }
+
+    #[test]
+    fn issue_27_exploring_takes_the_most_massive() {
+        let judge = Judge::of(&settings()).unwrap().unwrap();
+        let mut focus = Focus::unscored(0.5);
+        let words = judge.words("", "", "");
+        focus.found(1, 0.9, &words, 0.2);
+        focus.found(2, 0.1, &words, 5.0);
+        focus.found(3, 0.5, &words, 1.0);
+        assert_eq!(
+            [(); 4].map(|()| focus.explore()),
+            [None, Some(2), None, Some(3)]
+        );
+    }
 }

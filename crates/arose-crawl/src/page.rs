@@ -7,12 +7,14 @@
 mod links;
 mod quality;
 mod repetition;
+mod topic;
 mod version;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arose::focus::LinkWords;
 use arose_corpus::html::{self, Links, Switch};
 use arose_corpus::payload;
 use arose_corpus::quality::Assessor;
@@ -25,6 +27,7 @@ use crate::content::{Claim, Contents, Name, Original, Sketcher, settings_of};
 use crate::error::Error;
 use crate::fetch::{Failure, Head, Message, request_bytes};
 use crate::fingerprint::Fingerprint;
+use crate::focus::Judge;
 use crate::frontier::Novelty;
 use crate::guard::{Counts, Guard, Reason};
 use crate::journal::{HostId, Kind};
@@ -38,6 +41,7 @@ use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
 use quality::{Judged, is_same_site, template};
 use repetition::{leads_on, shape};
+pub(crate) use topic::OnTopic;
 use version::{elsewhere, is_as_before, nonzero, note_unmodified, raw};
 
 /// Stands for a queued URL while it is fetched and read.
@@ -122,6 +126,8 @@ pub(crate) struct Report {
     pub(crate) revisit: Option<Box<Revisit>>,
     /// Pages that a list says have changed, by their fingerprints, and when.
     pub(crate) announced: Vec<(u128, u32)>,
+    /// What a focus knows of it.
+    pub(crate) on_topic: Option<Box<OnTopic>>,
 }
 
 impl Report {
@@ -160,6 +166,7 @@ impl Report {
             version: Version::default(),
             revisit: None,
             announced: Vec::new(),
+            on_topic: None,
         }
     }
 }
@@ -175,6 +182,8 @@ pub(crate) struct Found {
     pub(crate) class: u8,
     /// Whether the page has another link to it.
     pub(crate) is_repeat: bool,
+    /// What it is called and where it is on the page, where a focus wants to know.
+    pub(crate) words: Option<Box<LinkWords>>,
 }
 
 /// What all readers share.
@@ -185,6 +194,8 @@ pub(crate) struct Shared {
     pub(crate) normalizer: Normalizer,
     pub(crate) contents: Option<Arc<Contents>>,
     pub(crate) rejections: Rejections,
+    /// What judges pages; none if there is no focus.
+    pub(crate) judge: Option<Arc<Judge>>,
 }
 
 /// The guard that these settings describe.
@@ -217,6 +228,7 @@ impl Shared {
             contents,
             rejections: Rejections::parse(&settings.quality.reject)?,
             settings,
+            judge: None,
         })
     }
 
@@ -255,12 +267,16 @@ pub(crate) struct Reader {
     recent: Vec<Recent>,
     /// Scratch: what the links of a page lead to.
     targets: Vec<(u128, usize)>,
+    /// Words of anchors that a focus was told.
+    named: topic::Named,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        // A focus wants every link.
+        let n_recent = if shared.judge.is_some() { 0 } else { N_RECENT };
         Self {
-            recent: vec![Recent::default(); N_RECENT],
+            recent: vec![Recent::default(); n_recent],
             ..Self::of_each(shared)
         }
     }
@@ -285,6 +301,10 @@ impl Reader {
                     true => Links::CollectAll,
                     false => Links::Collect,
                 },
+                anchors: match shared.judge.is_some() {
+                    true => Switch::On,
+                    false => Switch::Off,
+                },
                 ..html::Config::default()
             },
             limits: Limits {
@@ -298,6 +318,7 @@ impl Reader {
             user_agent: settings.user_agent(),
             recent: Vec::new(),
             targets: Vec::new(),
+            named: topic::Named::default(),
             shared,
         }
     }
@@ -348,6 +369,7 @@ impl Reader {
         let head = job.message.head();
         let header = |name: &str| head.and_then(|head| head.get(name)).unwrap_or_default();
         let mut report = Report::new(job);
+        report.on_topic = self.on_topic(job, payload);
         #[cfg(test)]
         tests::fail_if_told_to(job);
         match report.status {
@@ -365,6 +387,7 @@ impl Reader {
                     kind: job.kind,
                     is_redirect: true,
                     class: 0,
+                    name: ("", ""),
                 };
                 self.add_link(job, &link, &mut report);
             }
@@ -476,6 +499,7 @@ impl Reader {
         report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
         report.novelty.shape = shape(&job.url, &page.text);
         self.judge_quality(job, &page, report);
+        self.judge_topic(job, &page, report);
         // Whoever names a seed wants what it leads to.
         let is_duplicate = report.original.is_some() && job.revisit.is_none();
         let links = match is_duplicate && job.depth > 0 {
@@ -494,7 +518,10 @@ impl Reader {
         {
             match links {
                 DuplicateLinks::Never => report.is_unfollowed = !metadata.links.is_empty(),
-                _ => self.add_links(job, &metadata, report),
+                _ => {
+                    self.name_words(&metadata, report);
+                    self.add_links(job, &metadata, report);
+                }
             }
         }
         report.novelty.leads_on = leads_on(&job.url, &report.links);

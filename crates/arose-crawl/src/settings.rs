@@ -4,6 +4,7 @@
 //! test keeps the two equal. Unknown names are errors, so that a misspelt limit does not go
 //! unnoticed.
 
+mod focus;
 mod recrawl;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use focus::{Focus, ScorerKind};
 pub use recrawl::Recrawl;
 
 use crate::guard;
@@ -47,6 +49,9 @@ pub struct Settings {
     pub budget: Budget,
     /// How pages are visited again.
     pub recrawl: Recrawl,
+    /// Which pages the crawl looks for.
+    #[serde(skip_serializing_if = "Focus::is_default")]
+    pub focus: Focus,
     /// What is kept.
     pub archive: Archive,
     /// What the crawl may take of the machine.
@@ -626,7 +631,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 70);
+        assert_eq!(active.count(), 80);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::counters::Counter;
-use crate::crawl::{Freshness, Snapshot};
+use crate::counters::{Counter, Counters};
+use crate::crawl::{Freshness, Snapshot, Topic};
 use crate::error::{Context, Error};
 use crate::frontier::{SiteQuality, SiteStanding, Standing};
 use crate::journal::HostId;
@@ -200,11 +200,48 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
     if let Some(freshness) = &snapshot.freshness {
         push_freshness(&mut text, freshness);
     }
+    if let Some(topic) = &snapshot.topic {
+        push_topic(&mut text, topic);
+    }
     text.push_str(match line {
         LineKind::Next => "}\n",
         LineKind::Last => ", \"is_done\": true}\n",
     });
     text
+}
+
+/// How a crawl does that looks for a topic.
+fn push_topic(text: &mut String, topic: &Topic) {
+    let short = |number: f32| (f64::from(number) * 1e4).round() / 1e4;
+    let words = |words: &[(String, f32)]| -> Vec<(String, f64)> {
+        let words = words.iter().cloned();
+        words.map(|(word, weight)| (word, short(weight))).collect()
+    };
+    let page = |(url, score, predicted): &(String, f32, f32)| {
+        (url.clone(), short(*score), short(*predicted))
+    };
+    let numbers = serde_json::json!({
+        "harvest": topic.harvest.iter().map(|&rate| short(rate)).collect::<Vec<_>>(),
+        "best_words": words(&topic.best_words),
+        "worst_words": words(&topic.worst_words),
+        "worst_pages": topic.worst_pages.iter().map(page).collect::<Vec<_>>(),
+    });
+    let _ = write!(text, ", \"topic\": {numbers}");
+}
+
+/// How the crawl in a folder does that looks for a topic, by the last line; none if it has none.
+pub(crate) fn topic(folder: &Path, counters: &Counters) -> Option<Topic> {
+    let line = last_line(folder)?;
+    let topic = line.get("topic")?;
+    let list = |name: &str| topic.get(name).cloned().unwrap_or_default();
+    Some(Topic {
+        n_pages: counters.get(Counter::Scored),
+        n_fitting: counters.get(Counter::OnTopic),
+        harvest: serde_json::from_value(list("harvest")).unwrap_or_default(),
+        best_words: serde_json::from_value(list("best_words")).unwrap_or_default(),
+        worst_words: serde_json::from_value(list("worst_words")).unwrap_or_default(),
+        worst_pages: serde_json::from_value(list("worst_pages")).unwrap_or_default(),
+    })
 }
 
 /// What is believed of pages. The last class of each kind has no bound.
@@ -235,11 +272,7 @@ fn push_freshness(text: &mut String, freshness: &Freshness) {
 /// The sites with the most pages of low quality, as the last line has them; none if it is not
 /// there.
 pub(crate) fn poor_sites(folder: &Path) -> Vec<SiteQuality> {
-    let text = std::fs::read(folder.join(FILE)).unwrap_or_default();
-    let line = text
-        .split(|&byte| byte == b'\n')
-        .rfind(|line| !line.is_empty());
-    let line: Option<serde_json::Value> = line.and_then(|line| serde_json::from_slice(line).ok());
+    let line = last_line(folder);
     let site = |site: &serde_json::Value| {
         Some(SiteQuality {
             name: site.get(0)?.as_str()?.to_owned(),
@@ -252,6 +285,15 @@ pub(crate) fn poor_sites(folder: &Path) -> Vec<SiteQuality> {
         .as_ref()
         .and_then(|line| line.get("poor_sites")?.as_array());
     sites.into_iter().flatten().filter_map(site).collect()
+}
+
+/// The last line of the file of a folder.
+fn last_line(folder: &Path) -> Option<serde_json::Value> {
+    let text = std::fs::read(folder.join(FILE)).ok()?;
+    let line = text
+        .split(|&byte| byte == b'\n')
+        .rfind(|line| !line.is_empty());
+    line.and_then(|line| serde_json::from_slice(line).ok())
 }
 
 /// The hosts that take longest to answer: a short list, so that no time has to be kept for others.

@@ -65,11 +65,26 @@ pub(crate) struct Sample {
     pub(crate) pages_by_rate: Vec<(Option<f64>, u64)>,
     /// Sites with their pages, the share up to date, and changes of a page per day.
     pub(crate) fresh_sites: Vec<(String, u64, f64, f64)>,
+    /// How the crawl does that looks for a topic.
+    pub(crate) topic: Option<Topic>,
     /// Whether this is the last line.
     pub(crate) is_done: bool,
     /// Every counter.
     #[serde(flatten)]
     pub(crate) counters: BTreeMap<String, Value>,
+}
+
+/// How a crawl does that looks for a topic.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Topic {
+    /// The share of pages on topic in each 1,000, the last points.
+    pub(crate) harvest: Vec<f64>,
+    /// Words of links that speak for a page, and against it.
+    pub(crate) best_words: Vec<(String, f64)>,
+    pub(crate) worst_words: Vec<(String, f64)>,
+    /// Pages that fit least of those that were expected to: URL, score, prediction.
+    pub(crate) worst_pages: Vec<(String, f64, f64)>,
 }
 
 impl Sample {
@@ -156,6 +171,9 @@ struct Page {
     fresh_by_age: Vec<(String, Count, String)>,
     pages_by_rate: Vec<(String, Count)>,
     fresh_sites: Vec<(Markup, Count, [String; 2])>,
+    best_words: Vec<(Markup, String)>,
+    worst_words: Vec<(Markup, String)>,
+    worst_pages: Vec<(Markup, [String; 2])>,
 }
 
 /// What the address of the page asks for.
@@ -247,6 +265,13 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
         ),
         ("received", last.counter("bytes").map(|n| bytes(n as u64))),
         ("pages up to date (estimate)", last.fresh.map(percent)),
+        (
+            "pages on topic",
+            last.topic
+                .as_ref()
+                .and_then(|_| harvest_rate(&last))
+                .map(percent),
+        ),
     ];
     let figures = figures
         .into_iter()
@@ -276,12 +301,20 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
         ("Visits per second", rates(&again("revisits"))),
         ("Changed pages found", again("changed")),
         ("Pages up to date in percent (estimate)", fresh),
+        ("Harvest: pages on topic in percent", harvest(samples)),
     ];
     let plots = plots.into_iter().filter(|(_, points)| !points.is_empty());
     let counters = last
         .counters
         .iter()
         .filter_map(|(name, value)| Some((name.replace('_', " "), Count(value.as_f64()? as u64))));
+    let topic = last.topic.clone().unwrap_or_default();
+    let words = |words: &[(String, f64)]| -> Vec<(Markup, String)> {
+        let words = words.iter().take(MAX_ROWS);
+        words
+            .map(|(word, weight)| (name(word), figure(*weight)))
+            .collect()
+    };
     let mut slowest = last.slowest.clone();
     slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
     Page {
@@ -342,7 +375,36 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             .take(MAX_ROWS)
             .map(|(site, n, fresh, rate)| (name(site), Count(*n), [percent(*fresh), figure(*rate)]))
             .collect(),
+        best_words: words(&topic.best_words),
+        worst_words: words(&topic.worst_words),
+        worst_pages: topic
+            .worst_pages
+            .iter()
+            .take(MAX_ROWS)
+            .map(|(url, score, predicted)| (name(url), [*score, *predicted].map(figure)))
+            .collect(),
     }
+}
+
+/// The share of scored pages that fit the topic.
+fn harvest_rate(sample: &Sample) -> Option<f64> {
+    let n_scored = sample.counter("scored")?;
+    Some(sample.counter("on_topic")? / n_scored.max(1.0))
+}
+
+/// The share of pages on topic, in percent, from sample to sample; at least 20 pages make a point.
+fn harvest(samples: &[Sample]) -> Vec<(f64, f64)> {
+    const LEAST: f64 = 20.0;
+    let mut points = Vec::new();
+    let (mut scored, mut on_topic) = (0.0, 0.0);
+    for sample in samples.iter().filter(|sample| sample.topic.is_some()) {
+        let now = sample.counter("scored").zip(sample.counter("on_topic"));
+        if let Some((n, fitting)) = now.filter(|(n, _)| *n >= scored + LEAST) {
+            points.push((sample.seconds, 100.0 * (fitting - on_topic) / (n - scored)));
+            (scored, on_topic) = (n, fitting);
+        }
+    }
+    points
 }
 
 fn percent(share: f64) -> String {
@@ -400,6 +462,26 @@ mod tests {
             shown,
             ["0.000", "1.000", "0.250", "12345.678", "1.2e-4", "NaN"]
         );
+    }
+
+    #[test]
+    fn issue_27_the_harvest_is_a_curve() {
+        let sample = |seconds, scored: u64, on_topic: u64| Sample {
+            seconds,
+            topic: Some(Topic::default()),
+            counters: [("scored", scored), ("on_topic", on_topic)]
+                .map(|(name, n)| (name.to_owned(), n.into()))
+                .into(),
+            ..Sample::default()
+        };
+        let samples = [
+            sample(1.0, 40, 10),
+            sample(2.0, 50, 20),
+            sample(3.0, 80, 40),
+        ];
+        assert_eq!(harvest(&samples), [(1.0, 25.0), (3.0, 75.0)]);
+        assert_eq!(harvest_rate(&samples[2]), Some(0.5));
+        assert_eq!(harvest(&[Sample::default()]), []);
     }
 
     #[test]

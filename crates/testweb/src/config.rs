@@ -296,6 +296,8 @@ pub enum Kind {
     /// Every link of every response carries a new session in the query, `?sid=...`; pages do not
     /// depend on it.
     FreshSessions,
+    /// Pages of several topics, which link mostly to their own ([`topic_words`](crate::topic_words)).
+    Topic,
     /// Spam: pages of few words, drawn again and again.
     Stuffed,
     /// Spam: a few sentences again and again, some words exchanged.
@@ -382,6 +384,7 @@ impl Kind {
             Kind::SameHome => "twin",
             Kind::Shop => "shop",
             Kind::FreshSessions => "fresh",
+            Kind::Topic => "topic",
             Kind::Stuffed => "stuffed",
             Kind::Spun => "spun",
             Kind::Scraped => "scraped",

@@ -55,6 +55,9 @@ impl Web {
         let page = self.copied(id).map_or(id.page, |(page, _)| page);
         let mut random = Random::new(key(key(host.key, u64::from(page)), 1));
         let n_links = random.pareto(FEWEST_LINKS, 1.72).min(MOST_LINKS) as usize;
+        if host.kind == Kind::Topic {
+            return self.links_of_topic(id);
+        }
         if host.kind == Kind::Shop {
             return (0..host.n_pages).map(Link::Own).collect();
         }

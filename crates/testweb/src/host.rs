@@ -144,6 +144,7 @@ fn robots(idx: u32, kind: Kind, drawn: Robots) -> Robots {
         // Their paths do not begin with the closed folder, so nothing must seem closed.
         Kind::PathCrumb | Kind::Dust => Robots::AllowAll,
         Kind::Folder => drawn,
+        Kind::Topic => Robots::AllowAll,
         _ if kind.has_any_robots() => drawn,
         _ => Robots::NotPrivate,
     }

@@ -32,6 +32,9 @@ impl Web {
         if kind.is_spam() && kind != Kind::Scraped {
             return self.render_spam(id, &links, out);
         }
+        if kind == Kind::Topic {
+            return self.render_topic(id, out);
+        }
         out.reserve(plan.n_bytes + plan.n_bytes / 4 + links.len() * 2 * LINK_BYTES);
         out.extend_from_slice(b"<!doctype html>\n<html><head><meta charset=\"utf-8\"><title>");
         let mut title = Prose::new(self.vocabulary(), key(plan.text, 1), None);

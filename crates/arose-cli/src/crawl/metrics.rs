@@ -103,6 +103,13 @@ fn text(snapshot: &Snapshot) -> String {
             metric("site_changes_per_day", "gauge", &label, *rate);
         }
     }
+    if let Some(topic) = &snapshot.topic {
+        let rate = topic.n_fitting as f64 / topic.n_pages.max(1) as f64;
+        metric("harvest_rate", "gauge", "", rate);
+        if let Some(&last) = topic.harvest.last() {
+            metric("harvest_rate_last_thousand", "gauge", "", f64::from(last));
+        }
+    }
     if let Some(next) = snapshot.next.first() {
         metric("next_mass", "gauge", "", next.mass);
         metric("next_priority", "gauge", "", next.priority);

@@ -14,6 +14,10 @@ pub(crate) fn step_of(control: &Control) -> impl FnMut() -> Step + Send {
         }
         let now = control.snapshot();
         let get = |counter| now.counters.get(counter);
+        let topic = match now.topic {
+            Some(_) => format!("{} on topic, ", get(Counter::OnTopic)),
+            None => String::new(),
+        };
         let duplicates = get(Counter::ExactDuplicates) + get(Counter::NearDuplicates);
         Step {
             stage: if now.is_paused { "paused" } else { "crawl" }.to_owned(),
@@ -22,7 +26,7 @@ pub(crate) fn step_of(control: &Control) -> impl FnMut() -> Step + Send {
             unit: "pages",
             share: None,
             note: format!(
-                "{} queued on {} hosts, {} open requests, {duplicates} duplicates, {} failed",
+                "{topic}{} queued on {} hosts, {} open requests, {duplicates} duplicates, {} failed",
                 now.n_queued,
                 now.n_hosts,
                 now.n_in_flight,

@@ -7,7 +7,7 @@ use anyhow::Context;
 use arose_crawl::Status;
 use serde_json::{Value, json};
 
-use super::{counters_json, priority, write_counters};
+use super::{counters_json, priority, topic, write_counters};
 use crate::output::{row, write_json};
 use crate::read::Outcome;
 
@@ -32,6 +32,7 @@ fn status_json(status: &Status) -> Value {
         "sites": status.sites.iter().map(priority::site_json).collect::<Vec<_>>(),
         "poor_sites": status.poor_sites.iter().map(priority::quality_json).collect::<Vec<_>>(),
         "pages_for_trust": status.pages_for_trust,
+        "topic": status.topic.as_ref().map(topic::topic_json),
         "counters": counters_json(&status.counters),
     })
 }
@@ -58,6 +59,9 @@ pub(super) fn print(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
             row(&mut out, "archive files", status.n_archive_files, "")?;
             row(&mut out, "archive bytes", status.n_archive_bytes, "")?;
             priority::write_lists(&mut out, &status)?;
+            if let Some(topic) = &status.topic {
+                topic::write(&mut out, topic)?;
+            }
             writeln!(out, "{state}")
         }),
     };

@@ -243,3 +243,57 @@ pub(super) fn digest(parts: &[&[u8]]) -> String {
     BASE32.encode_append(&sha1.finalize(), &mut text);
     text
 }
+
+/// What a record of scores says of the response that it belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    url: Box<str>,
+    date: i64,
+    id: String,
+}
+
+impl Note {
+    /// Of the response with this body.
+    pub(crate) fn new(url: &str, date: i64, payload: &str) -> Self {
+        Self {
+            url: url.into(),
+            date,
+            id: response_id(url, date, payload),
+        }
+    }
+
+    /// The URL of the response.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A `metadata` record with the score of a page and the one that was predicted.
+    pub(crate) fn pack(&self, score: f32, predicted: Option<f32>, packer: &mut Packer) -> Packed {
+        let mut body = format!("focus-score: {score:.4}\r\n");
+        if let Some(predicted) = predicted {
+            body.push_str(&format!("focus-predicted: {predicted:.4}\r\n"));
+        }
+        let id = record_id(self.id.as_bytes(), digest64(b"focus"));
+        let head = format!(
+            "WARC-Type: metadata\r\nWARC-Record-ID: <{id}>\r\nWARC-Date: {}\r\n\
+             WARC-Target-URI: {}\r\nWARC-Concurrent-To: <{}>\r\nWARC-Block-Digest: {}\r\n\
+             Content-Type: application/warc-fields\r\nContent-Length: {}\r\n\r\n",
+            time::format(self.date),
+            self.url,
+            self.id,
+            digest(&[body.as_bytes()]),
+            body.len()
+        );
+        Packed {
+            members: vec![packer.pack(&[head.as_bytes(), body.as_bytes(), b"\r\n\r\n"])],
+            line: None,
+        }
+    }
+}
+
+impl Packed {
+    /// Has the members of another one follow.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.members.extend(other.members);
+    }
+}

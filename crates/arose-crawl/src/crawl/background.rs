@@ -113,6 +113,7 @@ pub(super) enum Reply {
 pub(super) struct Text {
     pub(super) depth: u32,
     pub(super) is_last: bool,
+    pub(super) class: u8,
     pub(super) n_redirects: u8,
     pub(super) kind: Kind,
     pub(super) rest: Box<str>,
@@ -146,6 +147,7 @@ impl From<Queued<'_>> for Text {
         Self {
             depth: queued.depth,
             is_last: queued.is_last,
+            class: queued.class,
             n_redirects: queued.n_redirects,
             kind: queued.kind,
             rest: queued.rest.into(),

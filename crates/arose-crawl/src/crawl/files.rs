@@ -17,6 +17,7 @@ use super::restore::Standing;
 use super::*;
 use crate::archive::Part;
 use crate::content::Claim;
+use crate::focus::{Changes, FocusFiles};
 use crate::journal::{Batch, Event, Pool, Successor};
 use crate::log::Log;
 use crate::pages::{self, PageId, Slot, Table};
@@ -59,6 +60,8 @@ pub(super) struct Files {
     pub(super) table: Table,
     /// Pages visited since the last commit whose records were appended.
     pub(super) visited: Vec<(PageId, Slot)>,
+    /// Of a crawl that looks for a topic.
+    pub(super) focus: Option<FocusFiles>,
 }
 
 /// When and how the journal is rewritten.
@@ -87,6 +90,8 @@ pub(super) struct Commit {
     pub(super) given_up: Vec<GivenUp>,
     /// Pages of which something else became known than what a response says.
     pub(super) visited: Vec<(PageId, Slot)>,
+    /// What a crawl knows that looks for a topic.
+    pub(super) focus: Changes,
 }
 
 /// A host whose name does not exist: all that waited there has ended without a request.
@@ -101,7 +106,8 @@ impl Commit {
     pub(super) fn n_bytes(&self) -> usize {
         let hosts = self.given_up.iter();
         let n_places: usize = hosts.map(|host| host.places.len()).sum();
-        self.batch.n_bytes() + self.lines.len() + n_places * size_of::<Place>()
+        let n_places = n_places * size_of::<Place>();
+        self.batch.n_bytes() + self.lines.len() + n_places + self.focus.n_bytes()
     }
 }
 
@@ -179,6 +185,9 @@ impl Files {
                 .map(|(page, slot)| Event::Visited { page: *page, slot }),
         );
         self.log.append(&commit.lines)?;
+        if let Some(focus) = &self.focus {
+            focus.write(&commit.focus)?;
+        }
         self.journal.append(&commit.batch, &more)?;
         for (page, slot) in self.visited.drain(..) {
             self.table.put(page, slot);
@@ -223,6 +232,9 @@ impl Files {
         self.standing.n_seen = self.seen.n_committed();
         // Behind the journal, which has what the table lacks.
         self.table.sync()?;
+        if let Some(focus) = &self.focus {
+            focus.sync()?;
+        }
         self.standing.n_pages = self.table.n_stored();
         Ok(())
     }

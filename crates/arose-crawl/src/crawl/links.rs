@@ -52,6 +52,7 @@ impl Crawl {
                         is_redirect: false,
                         class: 0,
                         is_repeat: false,
+                        words: None,
                     };
                     self.found.push(Item::Link(Pending {
                         found,
@@ -62,6 +63,7 @@ impl Crawl {
                         is_last: false,
                         gift: Gift::NONE,
                         is_again: false,
+                        parent: Default::default(),
                     }));
                 }
                 Err(reason) => {
@@ -148,6 +150,7 @@ impl Crawl {
             gift,
             number: (self.seams.priority)(url, pending.depth),
         });
+        let weight = self.focused(weight, pending, gift.mass);
         let queued = Queued {
             host,
             depth: pending.depth,
@@ -172,6 +175,7 @@ impl Crawl {
     /// Takes down what a link brings to a URL that is known.
     fn meet(&mut self, pending: &Pending) {
         let fingerprint = pending.found.fingerprint;
+        self.meet_again(pending);
         if pending.is_seed() {
             self.n_known_seeds += 1;
             let number = (self.seams.priority)(&pending.found.url, pending.depth);
@@ -197,6 +201,7 @@ impl Crawl {
             return;
         }
         let gift = self.frontier.carried(from, host, gift);
+        let gift = self.give_mass(to, gift);
         let site = self.frontier.hosts.site(from);
         self.frontier.entrust(Some(site), host, gift.trust);
         let given = self.frontier.give(host, to.rest, gift);

@@ -132,7 +132,10 @@ impl Crawl {
         archive::Config::new(&settings)?;
         let fetcher = Fetcher::new(&settings, Rc::clone(&self.seams.connector))?;
         let contents = self.shared.contents.clone();
-        let shared = Arc::new(Shared::new(settings, contents)?);
+        let shared = Arc::new(Shared {
+            judge: self.shared.judge.clone(),
+            ..Shared::new(settings, contents)?
+        });
         let settings = &shared.settings;
         self.load = Load::new(settings);
         let fetch = &settings.fetch;
@@ -159,6 +162,8 @@ fn keep_frozen(new: &mut Settings, old: &Settings) -> Vec<&'static str> {
     new.agent = old.agent.clone();
     note("`archive`", new.archive != old.archive);
     new.archive = old.archive.clone();
+    note("`focus`", new.focus != old.focus);
+    new.focus = old.focus.clone();
     note("`machine`", new.machine != old.machine);
     new.machine = old.machine.clone();
     note(

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::focused::Topic;
 use super::restore::Restored;
 use super::store::{ARCHIVE, JOURNAL};
 use crate::archive;
@@ -44,6 +45,8 @@ pub struct Status {
     pub poor_sites: Vec<SiteQuality>,
     /// Pages that a site gets with full priority for as much trust as a seed has, by now.
     pub pages_for_trust: f64,
+    /// How the crawl does that looks for a topic; none if it has none.
+    pub topic: Option<Topic>,
 }
 
 /// URLs and sites that a status lists.
@@ -82,6 +85,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
         n_archive_bytes += std::fs::metadata(path).context("reading", path)?.len();
     }
     Ok(Status {
+        topic: statistics::topic(folder, &restored.counters),
         counters: restored.counters,
         n_queued: restored.frontier.n_queued,
         n_lost: restored.frontier.n_lost(),

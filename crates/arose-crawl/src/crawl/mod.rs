@@ -15,6 +15,7 @@
 mod background;
 mod believed;
 mod files;
+mod focused;
 mod links;
 mod listing;
 mod live;
@@ -54,6 +55,8 @@ pub use repair::{Repaired, repair};
 pub use live::{is_paused, pause, reload, resume};
 
 pub use believed::Freshness;
+
+pub use focused::Topic;
 
 pub use listing::{PageInfo, Plan, page_state, pages, plan};
 
@@ -273,6 +276,8 @@ pub struct Snapshot {
     pub next: Vec<Standing>,
     /// What is believed of pages; none if they are not visited again.
     pub freshness: Option<Freshness>,
+    /// How the crawl does that looks for a topic; none if it has none.
+    pub topic: Option<Topic>,
 }
 
 /// How a crawl ended.
@@ -439,6 +444,8 @@ pub struct Crawl {
     outage: Outage,
     n_fetched: u64,
     recrawl: Recrawl,
+    /// What the crawl looks for.
+    topic: Option<Box<focused::Focusing>>,
     /// Pages that somebody asked for and that are looked for.
     ordered: Option<refresh::Ordered>,
     n_known_seeds: u64,
@@ -473,6 +480,8 @@ struct Pending {
     gift: Gift,
     /// Whether the page was fetched before that it was found on.
     is_again: bool,
+    /// What it has from that page where the crawl has a topic.
+    parent: focused::Parent,
 }
 
 impl Pending {

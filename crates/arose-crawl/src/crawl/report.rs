@@ -19,13 +19,22 @@ struct Quality {
 
 impl Crawl {
     /// Takes in what was read of a page: first its links are asked for.
-    pub(super) fn take_report(&mut self, mut report: Report) -> Result<(), Error> {
+    pub(super) fn take_report(&mut self, report: Report) -> Result<(), Error> {
+        match self.hold(report) {
+            Some(report) => self.take_read(report),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in a page whose score is known, or not waited for.
+    pub(super) fn take_read(&mut self, mut report: Report) -> Result<(), Error> {
         if let Some(failure) = report.failure {
             return Err(Error::Contents(failure));
         }
         let mut refused = [0; 2];
         let found_on = self.url_of(report.host, &report.rest);
         let gifts = Gifts::of(&report);
+        let parent = self.parent(&mut report);
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
@@ -41,6 +50,7 @@ impl Crawl {
                 is_last: report.is_last,
                 gift: gifts.to(&found),
                 is_again: report.revisit.is_some(),
+                parent,
                 found,
             };
             match self.refusal(&pending) {
@@ -63,7 +73,11 @@ impl Crawl {
 
     /// Takes in a page whose links are queued.
     pub(super) fn finish_report(&mut self, page: Reported) -> Result<(), Error> {
-        let Reported { report, refused } = page;
+        let Reported {
+            mut report,
+            refused,
+        } = page;
+        self.learn_from(&mut report);
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }

@@ -184,6 +184,7 @@ impl Crawl {
                     self.lose_url(id, page.ticket);
                 } else {
                     self.counters.add(Counter::Lost, 1);
+                    self.forget(&page.url);
                     self.done_with(id, page.ticket);
                 }
                 self.lose_if_dead(id);

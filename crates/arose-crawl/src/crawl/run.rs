@@ -43,6 +43,7 @@ impl Crawl {
             {
                 self.take_report(report)?;
             }
+            self.take_scores()?;
             self.queue_found()?;
             self.take_replies()?;
             self.take_hosts()?;
@@ -162,7 +163,12 @@ impl Crawl {
         let n_arriving = self.frontier.hosts.n_arriving();
         let n_awaited = background.n_reading + background.n_asked + background.n_recalls;
         let is_asking = n_awaited + n_arriving > 0;
-        !is_asking && self.workers.n_open == 0 && self.found.is_empty()
+        !is_asking && self.workers.n_open == 0 && self.found.is_empty() && self.n_held() == 0
+    }
+
+    /// Pages that wait for their scores.
+    fn n_held(&self) -> usize {
+        self.topic.as_ref().map_or(0, |topic| topic.n_held())
     }
 
     /// Whether somebody waits for the end: what is in flight then has little time, and is asked for
@@ -211,7 +217,7 @@ impl Crawl {
             return Some(End::Waiting);
         }
         let n_reading = self.background.n_reading + self.frontier.n_coming;
-        let n_open = self.n_in_flight + n_reading + self.n_reported;
+        let n_open = self.n_in_flight + n_reading + self.n_reported + self.n_held();
         let n_answers = self.counters.get(Counter::Pages) + (n_open + self.workers.n_open) as u64;
         let is_reached = is_over(stop.pages, n_answers)
             || is_over(stop.bytes, self.counters.get(Counter::Bytes))
@@ -223,6 +229,7 @@ impl Crawl {
     fn tick(&mut self, control: &Control, before: &Counters, line: LineKind) -> Result<(), Error> {
         let now = self.now();
         self.take_orders(control)?;
+        self.look_at_scorer(control);
         let memory = load::memory();
         let since = |counter| self.counters.get(counter) - before.get(counter);
         self.load.adapt(&Sample {
@@ -250,6 +257,7 @@ impl Crawl {
             pages_for_trust: self.frontier.pages_for_trust(),
             next: self.next_urls(),
             freshness: self.believed(),
+            topic: self.topic.as_ref().map(|topic| topic.shown()),
         };
         let rows = self.slowest.rows();
         let rows = rows.iter();

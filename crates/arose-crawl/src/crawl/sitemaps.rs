@@ -33,6 +33,7 @@ impl Crawl {
                     is_redirect: false,
                     class: 0,
                     is_repeat: false,
+                    words: None,
                 };
                 let pending = Pending {
                     found,
@@ -43,6 +44,7 @@ impl Crawl {
                     is_last: false,
                     gift: Gift::NONE,
                     is_again: false,
+                    parent: Default::default(),
                 };
                 match self.refusal(&pending) {
                     Some(refusal) => self.counters.refuse(refusal),

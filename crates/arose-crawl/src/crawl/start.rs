@@ -8,7 +8,7 @@ use crate::error::Context;
 use crate::guard::{Candidate, Guard, Reason};
 use crate::page;
 use crate::scope::Seeded;
-use crate::settings::Reach;
+use crate::settings::{Order, Reach};
 
 /// The settings of the last run, in the directory of a crawl.
 const SETTINGS: &str = "settings.toml";
@@ -56,6 +56,11 @@ fn check(
     let normalizer = page::normalizer(settings);
     let guard = page::guard(settings)?;
     page::Rejections::parse(&settings.quality.reject)?;
+    settings.focus.check()?;
+    if settings.focus.is_on() && settings.crawl.order != Order::Opic {
+        let message = "a topic needs `crawl.order = \"opic\"`";
+        return Err(Error::Settings(message.to_owned()));
+    }
     let mut seeded = Seeded::read(folder)?;
     let mut bad = None;
     let mut n_good = 0;

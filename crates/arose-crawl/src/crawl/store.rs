@@ -6,12 +6,14 @@ use arose_dedup::disk;
 
 use super::background::{Command, Reply, Wanted};
 use super::files::{Commit, Files, Rewriting};
+use super::focused::Focusing;
 use super::replay::Withdrawn;
 use super::restore::{open_contents, restore, restore_seen, seen_config};
 use super::*;
 use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
+use crate::focus::{self, Judge};
 use crate::frontier::MAX_PLACE;
 use crate::journal::Event;
 use crate::log::{self, Log};
@@ -87,10 +89,17 @@ impl Crawl {
     }
 
     fn restore(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
+        // What is wrong with the topic is said before anything is written.
+        focus::check(folder, settings.focus.is_on(), is_crawl(folder))?;
+        let judge = Judge::of(&settings.focus)?.map(Arc::new);
         disk::create_folder(folder).context("creating", folder)?;
         let lock = lock(folder)?;
         let seen_config = seen_config(&settings);
         let (guard, date) = (Some(page::guard(&settings)?), (seams.clock)());
+        let is_new = !is_crawl(folder);
+        if let (Some(judge), true) = (&judge, is_new) {
+            Focusing::open(folder, &settings, judge, &Counters::default())?;
+        }
         let (mut journal, restored) = restore(folder, &settings, guard, date)?;
         journal.cut()?;
         let config = archive::Config::new(&settings)?;
@@ -125,10 +134,21 @@ impl Crawl {
             &restored.frontier,
             &restored.qualities,
         )?;
-        let shared = Arc::new(Shared::new(settings, contents)?);
+        let shared = Arc::new(Shared {
+            judge,
+            ..Shared::new(settings, contents)?
+        });
         let settings = &shared.settings;
         let is_synced = journal.is_synced();
         let next = journal.next_batch();
+        let (topic, focus_files) = match &shared.judge {
+            Some(judge) => {
+                let counters = &restored.counters;
+                let (topic, files) = Focusing::open(folder, settings, judge, counters)?;
+                (Some(Box::new(topic)), Some(files))
+            }
+            None => (None, None),
+        };
         let files = Files {
             n_new: seen.n_new(),
             journal,
@@ -143,6 +163,7 @@ impl Crawl {
             log: Log::open(folder)?,
             table,
             visited: Vec::new(),
+            focus: focus_files,
         };
         // Every request in flight and every lookup has room for its answer.
         let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
@@ -182,6 +203,7 @@ impl Crawl {
             outage: Outage::default(),
             n_fetched: 0,
             recrawl,
+            topic,
             ordered: None,
             n_known_seeds: 0,
             committed: Duration::ZERO,
@@ -193,6 +215,14 @@ impl Crawl {
         };
         if crawl.frontier.hosts.len() == 0 {
             crawl.frontier.first_turn = Duration::ZERO;
+        }
+        if let Some(program) = crawl
+            .shared
+            .judge
+            .as_ref()
+            .and_then(|judge| judge.program())
+        {
+            program.set_bell(Arc::clone(&crawl.background.bell));
         }
         crawl.recall_waiting()?;
         crawl.withdraw(&restored.withdrawn)?;
@@ -250,6 +280,10 @@ impl Crawl {
             lines: std::mem::take(&mut self.lines),
             given_up: std::mem::take(&mut self.given_up),
             visited: std::mem::take(&mut self.recrawl.visited),
+            focus: match &mut self.topic {
+                Some(topic) => topic.take_changes(self.committed),
+                None => Default::default(),
+            },
             counters: self.counters.to_text(),
             n_new: self.n_new,
             n_queued: self.frontier.n_queued,
@@ -315,6 +349,9 @@ impl Crawl {
 
     /// Commits, and says that nothing was in flight.
     pub(super) fn close(&mut self) -> Result<(), Error> {
+        if let Some(topic) = &mut self.topic {
+            topic.close();
+        }
         self.commit_all()?;
         let date = (self.seams.clock)().as_secs();
         self.background.send(Command::Tidy(date))?;

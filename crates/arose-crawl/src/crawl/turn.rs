@@ -80,6 +80,10 @@ impl Crawl {
         if arriving.advances {
             self.frontier.advance(id);
         }
+        for &(rest_hash, mass) in &arriving.masses {
+            let changed = self.frontier.reweigh(id, rest_hash, mass);
+            self.note_weight(id, changed);
+        }
         for &(rest_hash, gift) in &arriving.gifts {
             let given = self.frontier.give(id, rest_hash, gift);
             self.note_weight(id, given);
@@ -420,12 +424,14 @@ impl Crawl {
         let Some(url) = url.filter(|url| robots.verdict(url).allowed) else {
             self.counters.add(Counter::Disallowed, 1);
             self.log_untried(id, text, "robots");
+            self.forget_at(id, text);
             self.drop_url(id, turn.place);
             return None;
         };
         if let Err(reason) = approve(&self.shared.guard, &url, text) {
             self.counters.add(Counter::Withdrawn, 1);
             self.log_untried(id, text, reason.as_str());
+            self.forget(&url);
             self.drop_url(id, turn.place);
             return None;
         }
@@ -441,6 +447,11 @@ impl Crawl {
             host.wakes = now + PROBE;
             return None;
         }
+        if self.sinks(id, turn, text, &url) {
+            return None;
+        }
+        let weight = self.unfocused(turn.weight, &url);
+        let host = &self.frontier.hosts[id as usize];
         let (revisit, condition) = self.recrawl.visit(id, turn.place);
         self.n_tickets += 1;
         self.open.insert(self.n_tickets, turn);
@@ -452,9 +463,7 @@ impl Crawl {
             depth: text.depth,
             n_redirects: text.n_redirects,
             is_last: text.is_last,
-            weight: revisit
-                .as_ref()
-                .map_or(turn.weight, |revisit| revisit.weight()),
+            weight: revisit.as_ref().map_or(weight, |revisit| revisit.weight()),
             found_on: text.found_on(&host.origin).into(),
             revisit,
             condition,

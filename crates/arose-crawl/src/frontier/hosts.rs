@@ -25,7 +25,7 @@ use super::table::Numbers;
 use super::{Choice, Lane, SiteId};
 use crate::error::{Context, Error};
 use crate::journal::HostId;
-use crate::order::Gift;
+use crate::order::{Gift, Level};
 
 /// Hosts on their way into memory from which on no more should be asked for.
 const MAX_ARRIVING: usize = 4096;
@@ -73,6 +73,8 @@ pub(crate) struct Arriving {
     queued: Vec<(Entry, bool)>,
     /// What links brought to URLs that may wait there, by the second halves of their fingerprints.
     pub(crate) gifts: Vec<(u64, Gift)>,
+    /// What URLs that may wait there have now, likewise.
+    pub(crate) masses: Vec<(u64, Level)>,
     /// It was taken off the workbench.
     pub(crate) taken: Option<Choice>,
     /// Its address is wanted.
@@ -536,7 +538,7 @@ mod tests {
     use super::*;
     use crate::frontier::Stage;
     use crate::frontier::queue::{Entry, Tag};
-    use crate::order::{Level, Weight};
+    use crate::order::Weight;
     use arose::mix::{SplitMix, mix};
 
     fn entry(n: u64) -> Entry {

@@ -268,14 +268,19 @@ impl Frontier {
     }
 
     /// Gives a URL that waits another mass, more or less; returns its place and what it has now, if
-    /// that is another than before. `rest_hash` is the second half of the fingerprint of the URL.
+    /// that is another than before. A host that is not in memory gets it when it is. `rest_hash` is
+    /// the second half of the fingerprint of the URL.
     pub(crate) fn reweigh(
         &mut self,
         id: HostId,
         rest_hash: u64,
         mass: Level,
     ) -> Option<(Place, Weight)> {
-        if !self.hosts.may_have_work(id) || !self.hosts.bring(id) {
+        if !self.hosts.may_have_work(id) {
+            return None;
+        }
+        if !self.hosts.bring(id) {
+            self.hosts.arriving(id).masses.push((rest_hash, mass));
             return None;
         }
         let tag = Tag::of(rest_hash);

@@ -34,6 +34,8 @@ pub(super) struct Link<'a> {
     pub(super) kind: Kind,
     pub(super) is_redirect: bool,
     pub(super) class: u8,
+    /// Its anchor and its tag path.
+    pub(super) name: (&'a str, &'a str),
 }
 
 impl Reader {
@@ -52,11 +54,26 @@ impl Reader {
         let known = report.known.iter().enumerate();
         targets.extend(known.map(|(at, known)| (known.key(), n_links + at)));
         targets.sort_unstable();
-        let mut before = None;
+        let mut before: Option<(u128, usize)> = None;
         let mut others = Vec::new();
         for &(key, at) in targets.iter() {
-            let is_repeat = before == Some(key);
-            before = Some(key);
+            let is_repeat = before.is_some_and(|(before, _)| before == key);
+            // What a repeated link is called counts for the first one.
+            if is_repeat
+                && let Some((_, first)) = before
+                && let Some(more) = report
+                    .links
+                    .get_mut(at)
+                    .and_then(|found| found.words.take())
+                && let Some(Found {
+                    words: Some(words), ..
+                }) = report.links.get_mut(first)
+            {
+                words.merge(&more);
+            }
+            if !is_repeat {
+                before = Some((key, at));
+            }
             report.n_links += usize::from(!is_repeat);
             match at.checked_sub(n_links) {
                 None => report.links[at].is_repeat = is_repeat,
@@ -94,6 +111,7 @@ impl Reader {
                 kind: Kind::Requisite,
                 is_redirect: false,
                 class: 0,
+                name: ("", ""),
             };
             self.add_link(job, &link, report);
         }
@@ -106,14 +124,21 @@ impl Reader {
             .filter_map(|refresh| refresh.url.as_deref());
         let others = metadata.canonical.as_deref().into_iter().chain(refresh);
         let follow_nofollow = self.shared.settings.scope.follow_nofollow;
-        let links = metadata.links.iter();
-        let links = links.filter(|link| follow_nofollow || !link.nofollow);
-        for text in links.map(|link| link.url.as_str()).chain(others) {
+        let anchors = metadata.anchors.as_ref();
+        let name = |at: usize| match anchors {
+            Some(anchors) if at < anchors.len() => anchors.get(at),
+            _ => ("", ""),
+        };
+        let links = metadata.links.iter().enumerate();
+        let links = links.filter(|(_, link)| follow_nofollow || !link.nofollow);
+        let links = links.map(|(at, link)| (link.url.as_str(), name(at)));
+        for (text, name) in links.chain(others.map(|text| (text, ("", "")))) {
             let link = Link {
                 text,
                 kind: Kind::Page,
                 is_redirect: false,
                 class: 0,
+                name,
             };
             self.add_link(job, &link, report);
         }
@@ -167,6 +192,7 @@ impl Reader {
                 } else {
                     0
                 },
+                name: ("", ""),
             };
             self.add_link(job, &link, report);
         }
@@ -221,7 +247,11 @@ impl Reader {
             };
         }
         if let (Ok(url), Some(fingerprint)) = (judged, fingerprint) {
+            let (anchor, path) = link.name;
+            let judge = self.shared.judge.as_ref();
+            let words = judge.map(|judge| judge.words(anchor, url.rest(), path));
             report.links.push(Found {
+                words: words.map(Box::new),
                 fingerprint,
                 url,
                 kind: link.kind,

@@ -1,15 +1,12 @@
 //! A focused crawl over a known graph.
 
 use super::*;
-use crate::focus::Focus;
+use crate::focus::{FIRST, Focus};
 use crate::order::{BASE, DAMPING, Level, SEED};
 use arose::focus::Words;
 
 /// URLs that are looked at again in one turn because their predictions have fallen.
 const MAX_FALLEN: usize = 200;
-
-/// The priority of what goes before all others.
-const FIRST: f32 = 2000.0;
 
 /// A page as a focused crawl sees it.
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod edges;
 mod faults;
+mod focus;
 mod hosts;
 mod ipv6;
 mod killed;

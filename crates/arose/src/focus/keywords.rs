@@ -55,6 +55,32 @@ impl Keywords {
         })
     }
 
+    /// What was learned from the pages scored: their number, their words, and how many had each
+    /// keyword.
+    #[must_use]
+    pub fn learned(&self) -> Vec<u64> {
+        let with = self.words.iter().map(|&(_, n_with)| n_with);
+        [self.n_pages, self.n_tokens]
+            .into_iter()
+            .chain(with)
+            .collect()
+    }
+
+    /// Goes on with what was [learned](Self::learned) with the same keywords; whether it was.
+    pub fn resume(&mut self, learned: &[u64]) -> bool {
+        let [n_pages, n_tokens, with @ ..] = learned else {
+            return false;
+        };
+        if with.len() != self.words.len() {
+            return false;
+        }
+        (self.n_pages, self.n_tokens) = (*n_pages, *n_tokens);
+        for ((_, n_with), &learned) in self.words.iter_mut().zip(with) {
+            *n_with = learned.min(*n_pages);
+        }
+        true
+    }
+
     /// How rare a word is that so many pages have.
     fn rarity(&self, n_with: u64) -> f64 {
         let (n_with, n_pages) = (n_with as f64, self.n_pages as f64);

@@ -7,7 +7,7 @@ use crate::mix::mix;
 pub const MAX_WORDS: usize = 24;
 
 /// Places for words: 2^18.
-const BITS: u32 = 18;
+pub(super) const BITS: u32 = 18;
 
 /// Separates tag paths from words.
 const TAG_SEED: u64 = 0x7461_6750_6174_6801;
@@ -22,9 +22,9 @@ const MAX_ODDS: f64 = 3.0;
 /// What is known of a page that was not fetched.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Link {
-    n_parents: u32,
-    sum: f32,
-    max: f32,
+    pub(super) n_parents: u32,
+    pub(super) sum: f32,
+    pub(super) max: f32,
     /// What the scorer says of the words.
     pub(super) odds: f32,
     pub(super) words: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct LinkWords {
 }
 
 /// Marks a bucket as that of a tag path, which has no log-odds.
-const TAG: u32 = 1 << 31;
+pub(super) const TAG: u32 = 1 << 31;
 
 impl LinkWords {
     /// The words of a link: its anchor text, the path and query of its URL, and its tag path, such
@@ -60,6 +60,13 @@ impl LinkWords {
             words.push(bucket(place, BITS) as u32 | TAG, || 0.0);
         }
         words
+    }
+
+    /// Adds the words of another link of the same page to the same page.
+    pub fn merge(&mut self, other: &Self) {
+        for (&bucket, &odds) in other.buckets.iter().zip(&other.odds) {
+            self.push(bucket, || odds);
+        }
     }
 
     fn push(&mut self, bucket: u32, odds: impl FnOnce() -> f32) {
@@ -125,12 +132,12 @@ impl Link {
 /// ```
 #[derive(Debug, Clone)]
 pub struct LinkModel {
-    weights: [f64; 5],
-    words: Box<[f32]>,
+    pub(super) weights: [f64; 5],
+    pub(super) words: Box<[f32]>,
     /// Scores of the pages that have a word, added up, and what they lack to 1.
-    with: Box<[[f32; 2]]>,
+    pub(super) with: Box<[[f32; 2]]>,
     /// The same of all pages.
-    all: [f64; 2],
+    pub(super) all: [f64; 2],
 }
 
 impl Default for LinkModel {

@@ -34,12 +34,14 @@
 mod keywords;
 mod linear;
 mod link;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use keywords::Keywords;
 pub use linear::{Linear, MAX_BITS, ModelError};
 pub use link::{Link, LinkModel, LinkWords, MAX_WORDS};
+pub use state::LINK_BYTES;
 
 use crate::mix::mix;
 use crate::token::Tokenizer;

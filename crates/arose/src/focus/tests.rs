@@ -214,3 +214,35 @@ fn keywords_count_by_rarity_and_length() {
     assert_eq!(of(""), 0.0);
     assert!(Keywords::new(["--", ""]).is_err());
 }
+
+/// What was learned survives as bytes, and bytes that are none are told.
+#[test]
+fn issue_27_what_was_learned_survives() {
+    let scorer = Keywords::new(["violin"]).unwrap();
+    let mut model = LinkModel::new();
+    let mut link = Link::default();
+    link.add(
+        0.4,
+        &LinkWords::new("violin sonatas", "/a/b", "ul>li>a", &scorer),
+    );
+    link.add(0.9, &LinkWords::new("more", "/c?d=1", "p>a", &scorer));
+    model.learn(&link, 1.0);
+    model.read(&Words::of("a violin sonata"), 0.8);
+    let mut bytes = Vec::new();
+    link.write(&mut bytes);
+    assert!(bytes.len() <= LINK_BYTES);
+    assert_eq!(Link::read(&bytes), Some(link.clone()));
+    assert_eq!(Link::read(&bytes[..bytes.len() - 1]), None);
+    let bytes = model.to_bytes();
+    let copy = LinkModel::from_bytes(&bytes).unwrap();
+    assert_eq!(copy.score(&link), model.score(&link));
+    assert_eq!(copy.to_bytes(), bytes);
+    assert!(LinkModel::from_bytes(&bytes[..bytes.len() - 1]).is_none());
+    let mut topic = Keywords::new(["violin", "sonata"]).unwrap();
+    topic.score(&Words::of("a violin"));
+    let mut again = Keywords::new(["violin", "sonata"]).unwrap();
+    assert!(again.resume(&topic.learned()));
+    let page = Words::of("sonata");
+    assert_eq!(again.score(&page), topic.score(&page));
+    assert!(!again.resume(&[1, 2]) && !again.resume(&[]));
+}

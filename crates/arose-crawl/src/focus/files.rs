@@ -1,0 +1,216 @@
+//! The files of a focus: what is known of URLs that wait, and what was learned.
+//!
+//! `focus.links` has a slot of [`SLOT`] bytes for each URL that waits, with a checksum; slots that
+//! changed are written with each commit, before the journal says what happened. `focus.state` has
+//! the link model, the harvest and what the scorer has learned; it is replaced every half minute
+//! and at the end of a run. After a crash the two may be a little ahead of the journal or behind:
+//! that changes priorities, never what is fetched.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use arose::digest::digest64;
+use arose::focus::{LINK_BYTES, Link, LinkModel};
+use arose_dedup::disk;
+use serde::{Deserialize, Serialize};
+
+use super::{Harvest, Waiting};
+use crate::error::{Context, Error};
+
+const LINKS: &str = "focus.links";
+const STATE: &str = "focus.state";
+
+/// The first bytes of the state.
+const MAGIC: &[u8] = b"arose-focus 1\n";
+
+/// Bytes of a slot: the key, the mass, a mark, the link, and in the end a checksum.
+pub(super) const SLOT: usize = 128;
+const CHECKED: usize = SLOT - 4;
+const LINK_AT: usize = 21;
+const _: () = assert!(LINK_AT + LINK_BYTES <= CHECKED);
+
+/// What changed since the last commit.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(super) slots: Vec<(u32, [u8; SLOT])>,
+    pub(super) state: Option<Vec<u8>>,
+}
+
+impl Changes {
+    /// About how much memory they take.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.slots.len() * (SLOT + 4) + self.state.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// The files, open for writing.
+#[derive(Debug)]
+pub(crate) struct FocusFiles {
+    links: disk::File,
+    path: PathBuf,
+    state: PathBuf,
+}
+
+/// What the files say.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) waiting: HashMap<u128, Waiting>,
+    pub(super) n_slots: u32,
+    pub(super) model: Option<LinkModel>,
+    pub(super) head: Head,
+}
+
+/// What the state has beside the model.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// What the topic is.
+    pub(super) topic: String,
+    pub(super) harvest: Harvest,
+    /// What the scorer has learned.
+    pub(super) learned: Vec<u64>,
+}
+
+/// Refuses to go on with a crawl that has a topic without one, or the other way round: priorities
+/// of URLs that wait would mean something else.
+///
+/// # Errors
+///
+/// If that is the case.
+pub(crate) fn check(folder: &Path, is_on: bool, is_crawl: bool) -> Result<(), Error> {
+    let was_on = folder.join(STATE).exists();
+    let message = match (is_crawl, was_on, is_on) {
+        (true, false, true) => "was begun without a topic; begin another crawl for it",
+        (true, true, false) => "was begun with a topic; resume it with `focus` or `--topic`",
+        _ => return Ok(()),
+    };
+    let message = format!("the crawl in `{}` {message}", folder.display());
+    Err(Error::Settings(message))
+}
+
+impl FocusFiles {
+    /// Opens the files of a crawl, or makes them. What belongs to another topic does not count.
+    pub(super) fn open(folder: &Path, topic: &str) -> Result<(Self, Kept), Error> {
+        let (path, state) = (folder.join(LINKS), folder.join(STATE));
+        let links = disk::File::open_or_create(&path).context("opening", &path)?;
+        let files = Self { links, path, state };
+        let mut kept = Kept::default();
+        let read = files.read_state()?;
+        let is_new = read.is_none();
+        if let Some((head, model)) = read.filter(|(head, _)| head.topic == topic) {
+            (kept.head, kept.model) = (head, Some(model));
+            files.read_links(&mut kept)?;
+        } else {
+            files.links.set_len(0).context("cutting", &files.path)?;
+        }
+        kept.head.topic = topic.to_owned();
+        if is_new {
+            let bytes = state_bytes(&kept.head, &LinkModel::new());
+            disk::replace(&files.state, &bytes).context("writing", &files.state)?;
+        }
+        Ok((files, kept))
+    }
+
+    /// What the state says; none if there is none, or it is damaged.
+    fn read_state(&self) -> Result<Option<(Head, LinkModel)>, Error> {
+        let bytes = match std::fs::read(&self.state) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.context("reading", &self.state)?,
+        };
+        Ok(parse_state(&bytes))
+    }
+
+    /// Reads the slots; those that are damaged are free.
+    fn read_links(&self, kept: &mut Kept) -> Result<(), Error> {
+        let file = std::fs::File::open(&self.path).context("opening", &self.path)?;
+        let mut reader = std::io::BufReader::with_capacity(1 << 20, file);
+        let mut bytes = [0; SLOT];
+        loop {
+            match reader.read_exact(&mut bytes) {
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(()),
+                read => read.context("reading", &self.path)?,
+            }
+            if let Some((key, waiting)) = parse_slot(&bytes, kept.n_slots)
+                && kept.waiting.len() < super::MAX_WAITING
+            {
+                kept.waiting.insert(key, waiting);
+            }
+            kept.n_slots += 1;
+        }
+    }
+
+    /// Writes what changed.
+    pub(crate) fn write(&self, changes: &Changes) -> Result<(), Error> {
+        for (slot, bytes) in &changes.slots {
+            let at = u64::from(*slot) * SLOT as u64;
+            self.links
+                .write_all_at(bytes, at)
+                .context("writing", &self.path)?;
+        }
+        match &changes.state {
+            Some(state) => disk::replace(&self.state, state).context("writing", &self.state),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when the slots are on the disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.links.sync().context("syncing", &self.path)
+    }
+}
+
+/// The state as a file.
+pub(super) fn state_bytes(head: &Head, model: &LinkModel) -> Vec<u8> {
+    let head = serde_json::to_vec(head).unwrap_or_default();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend((head.len() as u64).to_le_bytes());
+    bytes.extend(head);
+    bytes.extend(model.to_bytes());
+    bytes.extend(digest64(&bytes).to_le_bytes());
+    bytes
+}
+
+fn parse_state(bytes: &[u8]) -> Option<(Head, LinkModel)> {
+    let (content, digest) = bytes.split_last_chunk::<8>()?;
+    if digest64(content) != u64::from_le_bytes(*digest) {
+        return None;
+    }
+    let (length, rest) = content.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let (head, model) = rest.split_at_checked(length)?;
+    Some((
+        serde_json::from_slice(head).ok()?,
+        LinkModel::from_bytes(model)?,
+    ))
+}
+
+/// The slot of a URL that waits.
+pub(super) fn slot_bytes(key: u128, waiting: &Waiting) -> [u8; SLOT] {
+    let mut bytes = Vec::with_capacity(SLOT);
+    bytes.extend(key.to_le_bytes());
+    bytes.extend(waiting.mass.to_le_bytes());
+    bytes.push(u8::from(waiting.stays));
+    waiting.link.write(&mut bytes);
+    bytes.resize(CHECKED, 0);
+    let digest = digest64(&bytes) as u32;
+    bytes.extend(digest.to_le_bytes());
+    let mut slot = [0; SLOT];
+    slot.copy_from_slice(&bytes);
+    slot
+}
+
+fn parse_slot(bytes: &[u8; SLOT], slot: u32) -> Option<(u128, Waiting)> {
+    let (content, digest) = bytes.split_at(CHECKED);
+    if (digest64(content) as u32).to_le_bytes() != digest {
+        return None;
+    }
+    let key = u128::from_le_bytes(content.get(..16)?.try_into().ok()?);
+    let mass = f32::from_le_bytes(content.get(16..20)?.try_into().ok()?);
+    let waiting = Waiting {
+        link: Link::read(content.get(LINK_AT..)?)?,
+        mass,
+        stays: content[20] == 1,
+        slot,
+    };
+    mass.is_finite().then_some((key, waiting))
+}

@@ -1,0 +1,171 @@
+//! What judges the pages of a crawl, as its settings say.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use arose::focus::{Keywords, Linear, LinkWords, Score, Words};
+use arose_corpus::Item;
+
+use super::program::{PageText, Program};
+use crate::error::{Context, Error};
+use crate::settings::{Focus, ScorerKind, seconds};
+
+/// Places of the words of a model that is trained, as a power of two.
+const BITS: u32 = 18;
+
+/// Examples of each kind that are read; further ones change little.
+const MAX_EXAMPLES: usize = 100_000;
+
+/// Judges pages, on any thread.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Keywords(Mutex<Keywords>),
+    Linear(Mutex<Linear>),
+    Program(Program),
+}
+
+/// What a judge says of a page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Verdict {
+    /// How well it fits.
+    Score(f32),
+    /// The score comes later, under this number.
+    Asked(u64),
+    /// There will be none.
+    None,
+}
+
+/// Knows nothing of words.
+struct Blank;
+
+impl Score for Blank {
+    fn score(&mut self, _: &Words) -> f32 {
+        0.5
+    }
+
+    fn log_odds(&self, _: u64) -> f32 {
+        0.0
+    }
+}
+
+impl Judge {
+    /// The judge that settings ask for; none if they ask for none. Reads models and examples and
+    /// starts programs, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the settings, a file that they name, or the program cannot be used.
+    pub(crate) fn of(settings: &Focus) -> Result<Option<Self>, Error> {
+        settings.check()?;
+        let refused = |error: arose::Error| Error::Settings(format!("focus: {error}"));
+        let kind = match settings.scorer {
+            ScorerKind::None => return Ok(None),
+            ScorerKind::Keywords => {
+                let words = settings.keywords.iter().map(String::as_str);
+                Kind::Keywords(Mutex::new(Keywords::new(words).map_err(refused)?))
+            }
+            ScorerKind::Examples => {
+                let (liked, disliked) = (examples(&settings.liked)?, examples(&settings.disliked)?);
+                let model = Linear::train(&liked, &disliked, BITS).map_err(refused)?;
+                Kind::Linear(Mutex::new(model))
+            }
+            ScorerKind::Linear => Kind::Linear(Mutex::new(read_model(&settings.model)?)),
+            ScorerKind::Command => {
+                let timeout = seconds(settings.timeout);
+                Kind::Program(Program::start(&settings.command, timeout)?)
+            }
+        };
+        Ok(Some(Self { kind }))
+    }
+
+    /// Judges a page with these words.
+    pub(crate) fn judge(&self, page: PageText<'_>, words: &Words) -> Verdict {
+        match &self.kind {
+            Kind::Keywords(scorer) => Verdict::Score(lock(scorer).score(words)),
+            Kind::Linear(scorer) => Verdict::Score(lock(scorer).score(words)),
+            Kind::Program(program) => program.ask(page).map_or(Verdict::None, Verdict::Asked),
+        }
+    }
+
+    /// The words of a link.
+    pub(crate) fn words(&self, anchor: &str, rest: &str, tag_path: &str) -> LinkWords {
+        match &self.kind {
+            Kind::Keywords(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
+            Kind::Linear(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
+            Kind::Program(_) => LinkWords::new(anchor, rest, tag_path, &Blank),
+        }
+    }
+
+    /// The program that scores, if one does.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        match &self.kind {
+            Kind::Program(program) => Some(program),
+            _ => None,
+        }
+    }
+
+    /// What was learned from pages, for the next run.
+    pub(crate) fn learned(&self) -> Vec<u64> {
+        match &self.kind {
+            Kind::Keywords(scorer) => lock(scorer).learned(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Goes on with what an earlier run learned.
+    pub(crate) fn resume(&self, learned: &[u64]) {
+        if let Kind::Keywords(scorer) = &self.kind {
+            lock(scorer).resume(learned);
+        }
+    }
+}
+
+fn lock<T>(scorer: &Mutex<T>) -> MutexGuard<'_, T> {
+    scorer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read_model(path: &Path) -> Result<Linear, Error> {
+    let text = std::fs::read_to_string(path).context("reading", path)?;
+    Linear::parse(&text)
+        .map_err(|error| Error::Settings(format!("focus.model: `{}`: {error}", path.display())))
+}
+
+/// The words of all pages in directories, files, and files that lists name.
+fn examples(inputs: &[PathBuf]) -> Result<Vec<Words>, Error> {
+    let mut paths = Vec::new();
+    for input in inputs {
+        match input.extension().is_some_and(|end| end == "list") {
+            true => paths.extend(read_list(input)?),
+            false => paths.push(input.clone()),
+        }
+    }
+    let documents = arose_corpus::read(&paths, arose_corpus::Config::default());
+    let documents = documents.map_err(|error| Error::Settings(format!("focus: {error}")))?;
+    let words = documents.filter_map(|item| match item {
+        Item::Document(document) => Some(Words::of(&document.text)),
+        Item::Skipped(_) => None,
+    });
+    Ok(words.take(MAX_EXAMPLES).collect())
+}
+
+/// Paths that a file names, one per line, relative to the file.
+fn read_list(list: &Path) -> Result<Vec<PathBuf>, Error> {
+    let text = std::fs::read_to_string(list).context("reading", list)?;
+    let base = list.parent().unwrap_or(Path::new(""));
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let path = |line: &str| match line.contains("://") {
+        true => Err(Error::Settings(format!(
+            "`{}` lists the URL {line}; examples are not fetched: crawl them first and name the \
+             archive",
+            list.display()
+        ))),
+        false => Ok(base.join(line)),
+    };
+    lines.map(path).collect()
+}

@@ -1,0 +1,96 @@
+//! What was learned, as bytes: a crawl that ends resumes with it.
+
+use super::link::{BITS, Link, LinkModel, MAX_WORDS, TAG};
+
+/// The most bytes of a [`Link`].
+pub const LINK_BYTES: usize = 17 + 3 * MAX_WORDS;
+
+/// Marks a word of a link as a place on the page, in three bytes.
+const SHORT_TAG: u32 = 1 << 23;
+
+impl Link {
+    /// Appends the link as bytes, at most [`LINK_BYTES`] of them.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.n_parents.to_le_bytes());
+        for number in [self.sum, self.max, self.odds] {
+            out.extend(number.to_le_bytes());
+        }
+        out.push(self.words.len().min(MAX_WORDS) as u8);
+        for &word in self.words.iter().take(MAX_WORDS) {
+            let mark = if word & TAG == 0 { 0 } else { SHORT_TAG };
+            out.extend(&(word & !TAG | mark).to_le_bytes()[..3]);
+        }
+    }
+
+    /// Reads a link back; none if the bytes are not one. Further bytes are ignored.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(f32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let [sum, max, odds] = [number(4)?, number(8)?, number(12)?];
+        if ![sum, max, odds].iter().all(|number| number.is_finite()) {
+            return None;
+        }
+        let n_words = usize::from(*bytes.get(16)?);
+        let words = bytes.get(17..17 + 3 * n_words)?.chunks_exact(3);
+        let words = words.map(|word| {
+            let word = u32::from_le_bytes([word[0], word[1], word[2], 0]);
+            let place = word & ((1 << BITS) - 1);
+            place | if word & SHORT_TAG == 0 { 0 } else { TAG }
+        });
+        Some(Self {
+            n_parents: u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?),
+            sum,
+            max,
+            odds,
+            words: words.take(MAX_WORDS).collect(),
+        })
+    }
+}
+
+impl LinkModel {
+    /// All that the model has learned, as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in self.weights.iter().chain(&self.all) {
+            bytes.extend(number.to_le_bytes());
+        }
+        for (at, (word, with)) in self.words.iter().zip(&self.with).enumerate() {
+            let numbers = [*word, with[0], with[1]];
+            if numbers != [0.0; 3] {
+                bytes.extend((at as u32).to_le_bytes());
+                bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            }
+        }
+        bytes
+    }
+
+    /// Reads a model back; none if the bytes are not one.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut model = Self::new();
+        let (head, rest) = bytes.split_at_checked(7 * 8)?;
+        let mut numbers = head.chunks_exact(8).map(|number| {
+            let number = f64::from_le_bytes(number.try_into().ok()?);
+            number.is_finite().then_some(number)
+        });
+        for number in model.weights.iter_mut().chain(&mut model.all) {
+            *number = numbers.next()??;
+        }
+        let entries = rest.chunks_exact(16);
+        if !entries.remainder().is_empty() {
+            return None;
+        }
+        for entry in entries {
+            let part = |at: usize| entry[4 * at..4 * at + 4].try_into().ok();
+            let at = u32::from_le_bytes(part(0)?) as usize;
+            let [word, on, off] = [part(1)?, part(2)?, part(3)?].map(f32::from_le_bytes);
+            if ![word, on, off].iter().all(|number| number.is_finite()) {
+                return None;
+            }
+            *model.words.get_mut(at)? = word;
+            model.with[at] = [on, off];
+        }
+        Some(model)
+    }
+}
