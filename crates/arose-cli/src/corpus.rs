@@ -26,7 +26,7 @@ pub(crate) struct Reading {
     #[arg(long)]
     success: bool,
     /// Number of worker threads; does not affect the output [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::options::threads)]
     threads: Option<NonZeroUsize>,
 }
 

@@ -4,7 +4,7 @@
 //! compares them. Options of every command are here; `corpus` has those of commands that read
 //! documents, `policy` the names of policies.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -140,6 +140,15 @@ pub(crate) fn file_size(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(size(text)?).ok_or_else(|| "expected at least 1 byte".to_owned())
 }
 
+const MAX_THREADS: usize = 1024;
+
+/// A number of threads. More than a thousand would only take each other's time.
+pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().and_then(NonZeroUsize::new);
+    let number = number.filter(|number| number.get() <= MAX_THREADS);
+    number.ok_or_else(|| format!("expected a number from 1 to {MAX_THREADS}"))
+}
+
 const MIN_MEMORY: u64 = 64 << 20;
 
 /// A memory limit, at least 64 MiB.
@@ -273,6 +282,8 @@ mod tests {
         let command = crate::command();
         for (option, good, bad) in [
             ("threads", "2", "0"),
+            ("threads", "1024", "1025"),
+            ("threads", "1", "1000000"),
             ("memory", "64MiB", "1MiB"),
             ("shingle", "5", "0"),
             ("delay", "500ms", "soon"),
