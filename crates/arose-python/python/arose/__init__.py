@@ -299,6 +299,8 @@ def dedup(
     _inputs.refuse_column(data if texts is None else texts, output)
     called = table_name(name)
     options["tables_only"] = output is None
+    if policy == "url" and exact == "bytes":
+        raise SettingError("exact='bytes' cannot be combined with policy='url'; remove it")
     _arose.check(json.dumps(options))
     callback = _progress.callback_of(progress)
     work = Path(tempfile.mkdtemp(prefix="arose-"))
